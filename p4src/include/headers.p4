@@ -1,0 +1,92 @@
+// What travels on the wire. serene/wire.py mirrors the last three; a test compares them field by field.
+#ifndef SERENE_HEADERS_P4
+#define SERENE_HEADERS_P4
+
+#include "types.p4"
+
+const bit<16> ETHERTYPE_IPV4 = 0x0800;
+const bit<16> ETHERTYPE_ARP = 0x0806;
+const bit<8> PROTOCOL_UDP = 17;
+
+header ethernet_t {
+    mac_address_t destination;
+    mac_address_t source;
+    bit<16> ether_type;
+}
+
+header arp_t {
+    bit<16> hardware_type;
+    bit<16> protocol_type;
+    bit<8> hardware_length;
+    bit<8> protocol_length;
+    bit<16> operation;
+    mac_address_t sender_mac;
+    ipv4_address_t sender_ip;
+    mac_address_t target_mac;
+    ipv4_address_t target_ip;
+}
+
+header ipv4_t {
+    bit<4> version;
+    bit<4> ihl;
+    bit<8> tos;
+    bit<16> total_length;
+    bit<16> identification;
+    bit<3> flags;
+    bit<13> fragment_offset;
+    bit<8> ttl;
+    bit<8> protocol;
+    bit<16> checksum;
+    ipv4_address_t source;
+    ipv4_address_t destination;
+}
+
+header udp_t {
+    bit<16> source_port;
+    bit<16> destination_port;
+    bit<16> length;
+    bit<16> checksum;
+}
+
+header serene_t {
+    bit<8> version;
+    op_t op;
+    job_t job;
+    worker_t worker;              // request: the sender; answer: the receiver
+    session_t session;
+    epoch_t epoch;                // request: the sender's; answer: the policy's
+    round_t round;                // request: the sender's round; answer: the slot's base
+    seq_t seq;                    // answer: echoed, or 0 in a release
+    slot_t slot;                  // within the job, from 0
+    total_t total;                // answer: contributions that the values hold
+    seq_t seen;                   // answer: highest seq accepted from the sender of the request
+    worker_bitmap_t sync_mask;    // answer: the policy, from here on
+    bit<8> staleness;
+    bit<8> quorum;
+    read_mode_t read_mode;
+    bit<8> reserved;
+}
+
+header membership_t {             // follows HELLO and WELCOME
+    bit<32> vector_length;        // values in the job's gradient vector; HELLO: what the worker has
+    bit<32> slots;                // of the job
+    bit<32> scale;                // fixed-point units in 1.0
+    bit<16> lanes;                // values a slot
+    bit<8> workers;               // of the job
+    bit<8> reserved;
+}
+
+#define VALUES_FIELD(i) lanes_t lanes_##i;
+header values_t {                 // follows PUSH, PULL (ignored there) and ANSWER
+    FOR_EACH_FIELD(VALUES_FIELD)
+}
+#undef VALUES_FIELD
+
+// Lengths in bytes, as IPv4 and UDP count them.
+const bit<16> IPV4_BYTES = 20;
+const bit<16> UDP_BYTES = 8;
+const bit<16> SERENE_BYTES = 40;
+const bit<16> MEMBERSHIP_BYTES = 16;
+const bit<16> VALUES_BYTES = FIELDS * 256;
+
+#endif

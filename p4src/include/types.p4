@@ -1,0 +1,49 @@
+// The field's own words as types.
+#ifndef SERENE_TYPES_P4
+#define SERENE_TYPES_P4
+
+#include "sizes.p4"
+
+typedef bit<48> mac_address_t;
+typedef bit<32> ipv4_address_t;
+
+typedef bit<8> job_t;
+typedef bit<8> worker_t;
+typedef bit<32> worker_bitmap_t;
+typedef bit<32> session_t;        // from 1, grows; 0 stands for none
+typedef bit<32> epoch_t;          // from 1, grows within a session; 0 stands for none
+typedef bit<32> round_t;          // from 0, a worker's iteration within its epoch
+typedef bit<32> seq_t;            // from 1, a worker's iteration within the session
+typedef bit<32> slot_t;
+typedef bit<32> total_t;          // contributions a value holds
+typedef bit<2048> lanes_t;        // 64 values of 32 bits
+
+// Requests have the top bit clear, what the switch or the controller says has it set.
+enum bit<8> op_t {
+    HELLO = 0x01,                 // a worker asks for its job's session, epoch and slots
+    PUSH = 0x02,                  // a contribution to one slot
+    PULL = 0x03,                  // a read that contributes nothing
+    REPORT = 0x04,                // telemetry, for the controller
+    LEAVE = 0x05,                 // goodbye, for the controller
+    WELCOME = 0x81,               // answers HELLO
+    ANSWER = 0x82,                // answers PUSH and PULL: echoes seq, or is a release (seq 0)
+    NUDGE = 0x83,                 // proves nothing: "send again now"
+    REFUSED = 0x84,               // the controller's, with the reason as text
+    BYE = 0x85                    // the controller's answer to LEAVE
+}
+
+enum bit<8> read_mode_t {
+    LATEST = 0,                   // answers carry every contribution accepted so far
+    SNAPSHOT = 1                  // answers carry the sum as it was when a round completed
+}
+
+// The lane-wise sum needs no loop: adding the low 31 bits of each lane never carries into the
+// next one, and the top bits are added by exclusive or.
+const bit<256> TOP_BITS_8 = 32w0x80000000 ++ 32w0x80000000 ++ 32w0x80000000 ++ 32w0x80000000 ++
+                            32w0x80000000 ++ 32w0x80000000 ++ 32w0x80000000 ++ 32w0x80000000;
+const lanes_t TOP_BITS = TOP_BITS_8 ++ TOP_BITS_8 ++ TOP_BITS_8 ++ TOP_BITS_8 ++
+                         TOP_BITS_8 ++ TOP_BITS_8 ++ TOP_BITS_8 ++ TOP_BITS_8;
+const lanes_t LOW_BITS = ~TOP_BITS;
+#define ADD_LANES(a, b) ((((a) & LOW_BITS) + ((b) & LOW_BITS)) ^ (((a) ^ (b)) & TOP_BITS))
+
+#endif

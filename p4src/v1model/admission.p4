@@ -1,0 +1,128 @@
+// Who may speak. A packet is aggregated only if its port, its addresses, its job and its worker id belong
+// together, it is whole, and it is of the job's present session; every other reason has a counter.
+
+control Admission(inout headers_t hdr,
+                  inout metadata_t meta,
+                  inout standard_metadata_t standard_metadata) {
+    counter(1, CounterType.packets_and_bytes) dropped_malformed;        // truncated, or no request we know
+    counter(1, CounterType.packets_and_bytes) dropped_bad_checksum;
+    counter(1, CounterType.packets_and_bytes) dropped_stranger;         // port, addresses, job, worker do not match
+    counter(1, CounterType.packets_and_bytes) dropped_no_policy;        // the job has ended or never began
+    counter(1, CounterType.packets_and_bytes) dropped_wrong_session;
+    counter(1, CounterType.packets_and_bytes) dropped_wrong_slot;
+
+    action to_controller() {
+        standard_metadata.egress_spec = CPU_PORT;
+    }
+
+    action admit() { }
+
+    table member {
+        key = {
+            standard_metadata.ingress_port: exact @name("port");
+            hdr.ethernet.source: exact @name("mac");
+            hdr.ipv4.source: exact @name("ip");
+            hdr.udp.source_port: exact @name("udp_port");
+            hdr.serene.job: exact @name("job");
+            hdr.serene.worker: exact @name("worker");
+        }
+        actions = { admit; NoAction; }
+        const default_action = NoAction();
+        size = 256;                // MAX_JOBS * MAX_WORKERS
+    }
+
+    // Where a job lives. Constant while the job runs.
+    action set_job(slot_t first_slot, slot_t slots, bit<32> vector_length, bit<32> scale, bit<8> workers) {
+        meta.first_slot = first_slot;
+        meta.slots = slots;
+        hdr.membership.vector_length = vector_length;
+        hdr.membership.slots = slots;
+        hdr.membership.scale = scale;
+        hdr.membership.lanes = FIELDS * 64;
+        hdr.membership.workers = workers;
+    }
+
+    table job {
+        key = { hdr.serene.job: exact @name("job"); }
+        actions = { set_job; NoAction; }
+        const default_action = NoAction();
+        size = 8;                  // MAX_JOBS
+    }
+
+    // The strategy in force: a live swap is one MODIFY of one entry.
+    action set_policy(session_t session, epoch_t epoch, worker_bitmap_t sync_mask, bit<8> staleness,
+                      bit<8> quorum, read_mode_t read_mode) {
+        meta.policy.session = session;
+        meta.policy.epoch = epoch;
+        meta.policy.sync_mask = sync_mask;
+        meta.policy.staleness = staleness;
+        meta.policy.quorum = quorum;
+        meta.policy.read_mode = read_mode;
+    }
+
+    table policy {
+        key = { hdr.serene.job: exact @name("job"); }
+        actions = { set_policy; NoAction; }
+        const default_action = NoAction();
+        size = 8;                  // MAX_JOBS
+    }
+
+    // Leaves meta.job and meta.worker set and returns with the op that is to be served, or drops.
+    apply {
+        bit<16> expected = 0;      // no request we know
+        if (hdr.values.isValid()) {
+            expected = UDP_BYTES + SERENE_BYTES + VALUES_BYTES;
+        } else if (hdr.membership.isValid()) {
+            expected = UDP_BYTES + SERENE_BYTES + MEMBERSHIP_BYTES;
+        } else if (hdr.serene.isValid() && hdr.serene.version == PROTOCOL_VERSION
+                   && (hdr.serene.op == op_t.REPORT || hdr.serene.op == op_t.LEAVE)) {
+            expected = hdr.udp.length;      // their text is the controller's to read
+        }
+
+        if (standard_metadata.checksum_error == 1) {
+            dropped_bad_checksum.count(0);
+            mark_to_drop(standard_metadata);
+            exit;
+        }
+        if (expected == 0 || hdr.udp.length != expected || hdr.ipv4.total_length != IPV4_BYTES + hdr.udp.length
+            || hdr.serene.worker >= (worker_t)MAX_WORKERS || hdr.serene.job >= (job_t)MAX_JOBS) {
+            dropped_malformed.count(0);
+            mark_to_drop(standard_metadata);
+            exit;
+        }
+        if (!member.apply().hit) {
+            // A stranger's HELLO is how a worker asks to join.
+            if (hdr.serene.op == op_t.HELLO) {
+                to_controller();
+            } else {
+                dropped_stranger.count(0);
+                mark_to_drop(standard_metadata);
+            }
+            exit;
+        }
+        meta.job = hdr.serene.job;
+        meta.worker = hdr.serene.worker;
+        if (hdr.serene.op == op_t.REPORT || hdr.serene.op == op_t.LEAVE) {
+            to_controller();
+            exit;
+        }
+        if (!job.apply().hit || !policy.apply().hit) {
+            dropped_no_policy.count(0);
+            mark_to_drop(standard_metadata);
+            exit;
+        }
+        if (hdr.serene.op == op_t.HELLO) {
+            return;
+        }
+        if (hdr.serene.session != meta.policy.session) {
+            dropped_wrong_session.count(0);
+            mark_to_drop(standard_metadata);
+            exit;
+        }
+        if (hdr.serene.slot >= meta.slots) {
+            dropped_wrong_slot.count(0);
+            mark_to_drop(standard_metadata);
+            exit;
+        }
+    }
+}

@@ -1,0 +1,71 @@
+// The packet and its metadata as v1model's blocks hand them on.
+#ifndef SERENE_V1MODEL_HEADERS_P4
+#define SERENE_V1MODEL_HEADERS_P4
+
+#include <v1model.p4>
+#include "../include/headers.p4"
+
+@controller_header("packet_in")
+header packet_in_t {
+    bit<9> ingress_port;
+    bit<7> padding;
+}
+
+@controller_header("packet_out")
+header packet_out_t {
+    bit<9> egress_port;
+    bit<7> padding;
+}
+
+struct headers_t {
+    packet_in_t packet_in;
+    packet_out_t packet_out;
+    ethernet_t ethernet;
+    arp_t arp;
+    ipv4_t ipv4;
+    udp_t udp;
+    serene_t serene;
+    membership_t membership;
+    values_t values;
+}
+
+// The strategy in force, as the controller wrote it: one table entry, replaced whole.
+struct policy_t {
+    session_t session;
+    epoch_t epoch;
+    worker_bitmap_t sync_mask;
+    bit<8> staleness;
+    bit<8> quorum;
+    read_mode_t read_mode;
+}
+
+// What the barrier decided about this packet; the aggregation and the answers follow it.
+struct decision_t {
+    slot_t slot;                  // among all slots of the switch
+    bool fresh;                   // a contribution never seen before
+    bool astray;                  // a round that the sender cannot be in
+    bool clear;                   // first packet of a session here: the slot starts from zero
+    bool take_snapshot;           // the sum as it is now is what readers of a snapshot get
+    bool read_snapshot;           // the answer carries the snapshot
+    bool go;                      // the sender gets its answer now
+    worker_bitmap_t release;      // the waiting workers whose round completed
+    worker_bitmap_t nudge;        // the waiting workers of an epoch that ended
+}
+
+struct metadata_t {
+    job_t job;
+    worker_t worker;
+    bool flooded;                 // ordinary traffic to every port but its own
+    bool answering;               // a reply of Serene's, finished in egress
+    policy_t policy;
+    slot_t first_slot;
+    slot_t slots;
+    decision_t decision;
+}
+
+struct learned_source_t {
+    mac_address_t source;
+    bit<9> port;
+}
+
+#endif

@@ -1,0 +1,1 @@
+"""Serene: neural network training through the network, with synchronisation decided in the switch."""
