@@ -1,0 +1,51 @@
+"""The embedded switch: p4c's BMv2 JSON, compiled to native code and run in process, on UDP ports or on interfaces."""
+
+from serene.switch.build import CompileFailed, CompilerMissing
+from serene.switch.engine import (
+    ControlError,
+    CounterValue,
+    Digest,
+    DuplicateEntry,
+    Events,
+    Exact,
+    Lpm,
+    Match,
+    MeterRates,
+    NoSuchEntry,
+    NoSuchName,
+    Optional,
+    PortCounts,
+    PortError,
+    Range,
+    Switch,
+    TableFull,
+    Ternary,
+)
+from serene.switch.program import NotBmv2Json, Program, UnsupportedProgram, load_program
+
+__all__ = [
+    "CompileFailed",
+    "CompilerMissing",
+    "ControlError",
+    "CounterValue",
+    "Digest",
+    "DuplicateEntry",
+    "Events",
+    "Exact",
+    "Lpm",
+    "Match",
+    "MeterRates",
+    "NoSuchEntry",
+    "NoSuchName",
+    "NotBmv2Json",
+    "Optional",
+    "PortCounts",
+    "PortError",
+    "Program",
+    "Range",
+    "Switch",
+    "TableFull",
+    "Ternary",
+    "UnsupportedProgram",
+    "load_program",
+]

@@ -1,0 +1,234 @@
+"""The parser as labels and gotos: extraction, lookahead, selection, parser errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from serene.switch.actions import ActionWriter
+from serene.switch.expressions import Emitter, Expr, Place, Reader, limbs_of, mask, place_expr
+from serene.switch.program import Action, HeaderType, NotBmv2Json, UnsupportedProgram
+
+if TYPE_CHECKING:
+    from serene.switch.codegen import Generator
+
+TOO_SHORT, NO_MATCH, STACK_OUT_OF_BOUNDS = "PacketTooShort", "NoMatch", "StackOutOfBounds"
+
+
+class ParserWriter:
+    """``void parse(struct packet *packet)``: fills the headers, or sets standard_metadata.parser_error."""
+
+    def __init__(self, generator: Generator) -> None:
+        self._generator = generator
+        self._parser = generator.program.json["parsers"][0]
+        self._labels = {state["name"]: f"state_{index}" for index, state in enumerate(self._parser["parse_states"])}
+
+    def source(self) -> str:
+        lines = [
+            *self._extractors(),
+            "static void parse(struct packet *packet) {",
+            "    struct phv *const h = &packet->h;",
+            "    struct state *const state = packet->state;",
+            "    uint32_t error = 0;",
+            "    (void)state; (void)h;",
+            "    packet->parsed = 0;",
+        ]
+        init = self._parser.get("init_state")
+        if init:
+            lines.append(f"    goto {self._label(init)};")
+        for state in self._parser["parse_states"]:
+            lines += [f"{self._label(state['name'])}: {{  /* {state['name']} */"]
+            lines += [f"    {line}" for line in self._state(state)]
+            lines.append("}")
+        lines += ["done:", "    (void)error;"]
+        if any(f.name == "parser_error" for f in self._generator.program.headers["standard_metadata"].type.fields):
+            lines.append("    h->standard_metadata.parser_error = error;")
+        return "\n".join([*lines, "}"])
+
+    def _label(self, state: str) -> str:
+        if state not in self._labels:
+            raise NotBmv2Json(f"there is no parser state {state!r}")
+        return self._labels[state]
+
+    def _error(self, name: str) -> str:
+        return f"{{ error = {self._generator.errors.get(name, 0)}; goto done; }}"
+
+    def _need(self, size: str) -> str:
+        return f"if (packet->length - packet->parsed < {size}) {self._error(TOO_SHORT)}"
+
+    def _extractors(self) -> list[str]:
+        lines = []
+        for name, header_type in self._generator.program.header_types.items():
+            if not any(h.type.name == name and not h.metadata for h in self._generator.program.headers.values()):
+                continue
+            c_type, names = self._generator.type(name), self._generator.field_names[name]
+            lines.append(
+                f"static inline __attribute__((unused)) void extract_{c_type}(struct {c_type} *to, const uint8_t *data) {{"
+            )
+            at = 0
+            for field in header_type.fields:
+                if field.width <= 64:
+                    lines.append(f"    to->{names[field.name]} = load_bits(data, {at}, {field.width});")
+                else:
+                    lines.append(f"    load_wide(to->{names[field.name]}, data, {at}, {field.width});")
+                at += field.width
+            lines += ["    (void)to; (void)data;", "}", ""]
+        return lines
+
+    def _state(self, state: Mapping[str, Any]) -> list[str]:
+        emitter = self._generator.emitter()
+        reader = Reader(emitter, self._generator.place, self._no_local, self._special)
+        for operation in state["parser_ops"]:
+            emitter.line("{")
+            self._operation(operation, emitter, reader)
+            emitter.line("}")
+        self._transitions(state, emitter, reader)
+        return emitter.lines
+
+    @staticmethod
+    def _no_local(index: int) -> Place:
+        raise NotBmv2Json(f"action parameter {index} in the parser")
+
+    def _special(self, kind: str, value: Any, emitter: Emitter) -> Expr | None:
+        if kind == "lookahead":
+            return self._lookahead(value[0], value[1], emitter)
+        return self._generator.special(kind, value, emitter)
+
+    def _lookahead(self, offset: int, width: int, emitter: Emitter) -> Expr:
+        emitter.line(self._need(str((offset + width + 7) // 8)))
+        if width <= 64:
+            code = f"load_bits(packet->data + packet->parsed, {offset}, {width})"
+            return Expr("c", 0, mask(width), (code,), ones=mask(width))
+        name = emitter.temporary(limbs_of(width))
+        emitter.line(f"load_wide({name}, packet->data + packet->parsed, {offset}, {width});")
+        return place_expr(Place(name, width))
+
+    # -- operations ------------------------------------------------------------------------------------------
+
+    def _operation(self, operation: Mapping[str, Any], emitter: Emitter, reader: Reader) -> None:
+        op, operands = operation["op"], operation["parameters"]
+        if op == "extract":
+            self._extract(operands[0], emitter)
+        elif op == "set":
+            target = operands[0]["value"]
+            emitter.store(self._generator.place(*target), reader.number(operands[1]))
+        elif op == "verify":
+            emitter.line(f"if (!{reader.truth(operands[0])}) {{ error = {emitter.exact(reader.number(operands[1]))};")
+            emitter.line("goto done; }")
+        elif op == "shift":
+            self._skip(str(int(operands[0]["value"])), emitter)
+        elif op == "advance":
+            bits = emitter.exact(reader.number(operands[0]))
+            emitter.line(f"const uint64_t skipped = {bits};")
+            emitter.line("if (skipped % 8) " + self._error("ParserInvalidArgument"))
+            self._skip("skipped / 8", emitter)
+        elif op == "primitive":
+            action = Action("parser", -1, (), ())
+            for line in ActionWriter(self._generator, action).primitive(operands[0]):
+                emitter.line(line)
+        else:
+            raise UnsupportedProgram(f"parser operation {op!r} is not supported")
+
+    def _skip(self, size: str, emitter: Emitter) -> None:
+        emitter.line(self._need(size))
+        emitter.line(f"packet->parsed += {size};")
+
+    def _extract(self, operand: Mapping[str, Any], emitter: Emitter) -> None:
+        kind, name = operand["type"], operand["value"]
+        generator = self._generator
+        if kind == "regular":
+            header_type, target, valid = generator.program.headers[name].type, generator.header(name), generator.valid(name)
+        elif kind == "stack":
+            stack, elements = generator.stack(name), generator.program.stacks[name]
+            header_type = elements[0].type
+            emitter.line(f"if (h->next_{stack} >= {len(elements)}) {self._error(STACK_OUT_OF_BOUNDS)}")
+            target, valid = f"h->{stack}[h->next_{stack}]", f"h->valid_{stack}[h->next_{stack}]"
+        else:
+            raise UnsupportedProgram(f"extracting a {kind!r} is not supported")
+        size = self._bytes(header_type)
+        emitter.line(self._need(str(size)))
+        emitter.line(f"extract_{generator.type(header_type.name)}(&{target}, packet->data + packet->parsed);")
+        emitter.line(f"{valid} = 1;")
+        emitter.line(f"packet->parsed += {size};")
+        if kind == "stack":
+            emitter.line(f"h->next_{stack}++;")
+
+    @staticmethod
+    def _bytes(header_type: HeaderType) -> int:
+        if header_type.bits % 8:
+            raise UnsupportedProgram(f"header type {header_type.name!r} is not a whole number of bytes")
+        return header_type.bits // 8
+
+    # -- transitions -----------------------------------------------------------------------------------------
+
+    def _transitions(self, state: Mapping[str, Any], emitter: Emitter, reader: Reader) -> None:
+        keys: list[tuple[str, int]] = []  # C, bits; up to 64 bits each
+        for element in state["transition_key"]:
+            node = reader.number(element)
+            width = node.place.width if node.place else node.bits
+            self._add_key(node, width, keys, emitter)
+        for transition in state["transitions"]:
+            kind, target = transition["type"], transition["next_state"]
+            go = f"goto {self._label(target)};" if target else "goto done;"
+            if kind == "default":
+                emitter.line(go)
+                return
+            if kind == "hexstr":
+                emitter.line(f"if ({self._matches(transition, keys)}) {go}")
+            elif kind == "parse_vset":
+                emitter.line(f"if ({self._in_value_set(transition, keys, emitter)}) {go}")
+            else:
+                raise UnsupportedProgram(f"a parser transition of type {kind!r} is not supported")
+        emitter.line(self._error(NO_MATCH) if state["transitions"] else "goto done;")
+
+    @staticmethod
+    def _add_key(node: Expr, width: int, keys: list[tuple[str, int]], emitter: Emitter) -> None:
+        """Splits a key into pieces of up to 64 bits, most significant first."""
+        if width <= 64:
+            name = f"key_{len(keys)}"
+            emitter.line(f"const uint64_t {name} = {emitter.exact(node)};")
+            keys.append((name, width))
+            return
+        if width % 8:
+            raise UnsupportedProgram(f"selecting on {width} bits is not supported (a multiple of 8 above 64)")
+        array = emitter.wide_exact(node, limbs_of(width))
+        for limb in reversed(range(limbs_of(width))):
+            keys.append((f"{array}[{limb}]", min(64, width - 64 * limb)))
+
+    @staticmethod
+    def _pieces(text: str, keys: Sequence[tuple[str, int]]) -> list[int]:
+        """Each key takes whole bytes of the transition's value."""
+        value, pieces = int(text, 16), []
+        for _, width in reversed(keys):
+            size = 8 * ((width + 7) // 8)
+            pieces.append(value & mask(size))
+            value >>= size
+        return pieces[::-1]
+
+    def _matches(self, transition: Mapping[str, Any], keys: Sequence[tuple[str, int]]) -> str:
+        values = self._pieces(transition["value"], keys)
+        masks = self._pieces(transition["mask"], keys) if transition.get("mask") else [mask(64)] * len(keys)
+        tests = []
+        for (name, width), value, keep in zip(keys, values, masks, strict=True):
+            keep &= mask(width)
+            if keep == mask(width):
+                tests.append(f"{name} == {value:#x}ull")
+            elif keep:
+                tests.append(f"({name} & {keep:#x}ull) == {value & keep:#x}ull")
+        return " && ".join(tests) or "1"
+
+    def _in_value_set(self, transition: Mapping[str, Any], keys: Sequence[tuple[str, int]], emitter: Emitter) -> str:
+        name = transition["value"]
+        bits = self._generator.program.value_sets[name]
+        if transition.get("mask"):
+            raise UnsupportedProgram(f"value set {name!r} under a mask is not supported")
+        array = emitter.temporary(limbs_of(bits))
+        emitter.line(f"memset({array}, 0, sizeof {array});")
+        at = 0
+        for code, width in reversed(keys):
+            emitter.line(f"{array}[{at // 64}] |= {code} << {at % 64};")
+            if at % 64 + width > 64:
+                emitter.line(f"{array}[{at // 64 + 1}] |= {code} >> {64 - at % 64};")
+            at += width
+        table = f"state->{self._generator.value_set(name)}"
+        return f"table_probe(&{table}, {array}, {limbs_of(bits)}, 0)"

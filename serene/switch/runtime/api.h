@@ -1,0 +1,250 @@
+/* What the shared library offers to Python (serene/switch/engine.py). Calls take the lock themselves. */
+#ifndef SERENE_API_H
+#define SERENE_API_H
+
+EXPORT void switch_destroy(struct state *state);
+
+EXPORT struct state *switch_create(int cpu_port, uint32_t drop_port, uint64_t seed) {
+    struct state *state = calloc(1, sizeof *state);
+    if (!state) return NULL;
+    struct runtime *runtime = &state->runtime;
+    runtime->cpu_port = cpu_port;
+    runtime->drop_port = drop_port;
+    runtime->random = seed * 2 + 1;
+    runtime->started_ns = now_ns();
+    runtime->cpu.bytes = malloc(RING_BYTES);
+    runtime->digests.bytes = malloc(RING_BYTES);
+    pthread_mutex_init(&runtime->lock, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&runtime->events, &attributes);
+    if (ports_init(runtime) || !runtime->cpu.bytes || !runtime->digests.bytes || !state_init(state)) {
+        switch_destroy(state);
+        return NULL;
+    }
+    return state;
+}
+
+EXPORT int switch_start(struct state *state) {
+    struct ports *ports = ports_of(&state->runtime);
+    if (ports->running) return 0;
+    ports->running = 1;
+    int error = pthread_create(&ports->thread, NULL, ports_thread, state);
+    if (error) ports->running = 0;
+    return -error;
+}
+
+EXPORT void switch_stop(struct state *state) {
+    struct ports *ports = ports_of(&state->runtime);
+    if (!ports->running) return;
+    ports->running = 0;
+    ports_wake(&state->runtime);
+    pthread_join(ports->thread, NULL);
+}
+
+EXPORT int switch_port_remove(struct state *state, uint32_t number) {
+    struct runtime *runtime = &state->runtime;
+    int removed = 0;
+    lock_for_control(runtime);
+    for (struct port **link = &ports_of(runtime)->first; *link;) {
+        struct port *port = *link;
+        if (port->number == number) {
+            *link = port->next;
+            close(port->socket);
+            free(port);
+            removed++;
+        } else {
+            link = &port->next;
+        }
+    }
+    pthread_mutex_unlock(&runtime->lock);
+    ports_wake(runtime);
+    return removed;
+}
+
+EXPORT void switch_destroy(struct state *state) {
+    struct runtime *runtime = &state->runtime;
+    struct ports *ports = ports_of(runtime);
+    if (ports) {
+        switch_stop(state);
+        while (ports->first) switch_port_remove(state, ports->first->number);
+        if (ports->wake >= 0) close(ports->wake);
+        free(ports->frames);
+        free(ports->virtio);
+        free(ports->injected.bytes);
+        free(ports);
+    }
+    state_free(state);
+    for (int i = 0; i < MAX_GROUPS; i++) free(runtime->groups[i]);
+    for (int i = 0; i < MAX_SESSIONS; i++) free(runtime->sessions[i]);
+    free(runtime->outputs.bytes);
+    free(runtime->outputs.items);
+    free(runtime->cpu.bytes);
+    free(runtime->digests.bytes);
+    free(state);
+}
+
+EXPORT int switch_port_interface(struct state *state, uint32_t number, const char *interface) {
+    lock_for_control(&state->runtime);
+    int error = port_open_interface(&state->runtime, number, interface);
+    pthread_mutex_unlock(&state->runtime.lock);
+    ports_wake(&state->runtime);
+    return error;
+}
+
+EXPORT int switch_port_udp(struct state *state, uint32_t number, const char *host, uint16_t port,
+                           const char *peer_host, uint16_t peer_port) {
+    lock_for_control(&state->runtime);
+    int error = port_open_udp(&state->runtime, number, host, port, peer_host, peer_port);
+    pthread_mutex_unlock(&state->runtime.lock);
+    ports_wake(&state->runtime);
+    return error;
+}
+
+EXPORT void switch_port_counts(struct state *state, uint32_t number, struct port_counts *counts) {
+    *counts = state->runtime.counts[number];
+}
+
+/* Processes `count` packets that lie end to end in `data`. The outputs stay until the next call;
+ * `until[i]` is their number after packet i. */
+EXPORT void switch_process(struct state *state, uint32_t count, const uint32_t *ports, const uint32_t *lengths,
+                           const uint8_t *data, uint32_t *until) {
+    lock_for_control(&state->runtime);
+    outputs_clear(&state->runtime.outputs);
+    for (uint32_t i = 0; i < count; i++) {
+        process_packet(state, ports[i], data, lengths[i]);
+        data += lengths[i];
+        until[i] = state->runtime.outputs.count;
+    }
+    pthread_mutex_unlock(&state->runtime.lock);
+}
+
+EXPORT const struct output *switch_output_items(struct state *state) { return state->runtime.outputs.items; }
+EXPORT const uint8_t *switch_output_bytes(struct state *state) { return state->runtime.outputs.bytes; }
+
+EXPORT void switch_inject(struct state *state, const uint8_t *data, uint32_t length) {
+    lock_for_control(&state->runtime);
+    ring_push(&ports_of(&state->runtime)->injected, "", 0, data, length);
+    pthread_mutex_unlock(&state->runtime.lock);
+    ports_wake(&state->runtime);
+}
+
+/* Moves what is waiting into the two buffers (RING_BYTES each); waits up to `timeout_ms` for the first. */
+EXPORT void switch_events(struct state *state, int timeout_ms, uint8_t *cpu, size_t *cpu_used, uint8_t *digests,
+                          size_t *digests_used) {
+    struct runtime *runtime = &state->runtime;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += timeout_ms / 1000;
+    until.tv_nsec += timeout_ms % 1000 * 1000000l;
+    if (until.tv_nsec >= 1000000000l) {
+        until.tv_nsec -= 1000000000l;
+        until.tv_sec++;
+    }
+    lock_for_control(runtime);
+    while (!runtime->cpu.used && !runtime->digests.used)
+        if (pthread_cond_timedwait(&runtime->events, &runtime->lock, &until)) break;
+    memcpy(cpu, runtime->cpu.bytes, *cpu_used = runtime->cpu.used);
+    memcpy(digests, runtime->digests.bytes, *digests_used = runtime->digests.used);
+    runtime->cpu.used = runtime->digests.used = 0;
+    pthread_mutex_unlock(&runtime->lock);
+}
+
+EXPORT int switch_table_insert(struct state *state, uint32_t table, const uint64_t *key, const uint64_t *mask,
+                               int prefix, int priority, uint32_t action, const uint64_t *data) {
+    lock_for_control(&state->runtime);
+    int handle = table_insert(&state->tables[table], key, mask, prefix, priority, action, data);
+    pthread_mutex_unlock(&state->runtime.lock);
+    return handle;
+}
+
+EXPORT int switch_table_change(struct state *state, uint32_t table, uint32_t handle, uint32_t action,
+                               const uint64_t *data) {
+    lock_for_control(&state->runtime);
+    int error = table_change(&state->tables[table], handle, action, data);
+    pthread_mutex_unlock(&state->runtime.lock);
+    return error;
+}
+
+EXPORT int switch_table_remove(struct state *state, uint32_t table, uint32_t handle) {
+    lock_for_control(&state->runtime);
+    int error = table_remove(&state->tables[table], handle);
+    pthread_mutex_unlock(&state->runtime.lock);
+    return error;
+}
+
+EXPORT void switch_table_default(struct state *state, uint32_t table, uint32_t action, const uint64_t *data) {
+    lock_for_control(&state->runtime);
+    state->tables[table].standard.action = action;
+    memcpy(state->tables[table].standard_data, data, state->tables[table].data_limbs * 8);
+    pthread_mutex_unlock(&state->runtime.lock);
+}
+
+/* Reads (set 0) or writes a table entry's own counter; handle -1 is the default entry's. */
+EXPORT int switch_direct_count(struct state *state, uint32_t table, int handle, int set, struct count *count) {
+    struct table *at = &state->tables[table];
+    if (handle >= 0 && ((uint32_t)handle >= at->size || !at->entries[handle].used)) return TABLE_NO_ENTRY;
+    struct entry *entry = handle < 0 ? &at->standard : &at->entries[handle];
+    lock_for_control(&state->runtime);
+    if (set) {
+        entry->packets = count->packets;
+        entry->bytes = count->bytes;
+    } else {
+        *count = (struct count){entry->packets, entry->bytes};
+    }
+    pthread_mutex_unlock(&state->runtime.lock);
+    return 0;
+}
+
+EXPORT void switch_count(struct state *state, uint32_t counter, uint32_t index, uint32_t number, int set,
+                         struct count *counts) {
+    struct count *items = state->counters[counter].items + index;
+    lock_for_control(&state->runtime);
+    memcpy(set ? items : counts, set ? counts : items, number * sizeof *items);
+    pthread_mutex_unlock(&state->runtime.lock);
+}
+
+EXPORT void switch_register(struct state *state, uint32_t which, uint32_t index, uint32_t number, int set,
+                            void *values) {
+    struct register_array *array = &state->registers[which];
+    uint8_t *items = (uint8_t *)array->items + (size_t)index * array->element_bytes;
+    lock_for_control(&state->runtime);
+    memcpy(set ? (void *)items : values, set ? values : (void *)items, (size_t)number * array->element_bytes);
+    pthread_mutex_unlock(&state->runtime.lock);
+}
+
+EXPORT void switch_meter(struct state *state, uint32_t which, uint32_t index, const double *rates,
+                         const double *bursts) {
+    lock_for_control(&state->runtime);
+    struct meter *meter = &state->meters[which].items[index];
+    *meter = (struct meter){.configured = rates != NULL, .last_us = (now_ns() - state->runtime.started_ns) / 1000};
+    for (int i = 0; rates && i < 2; i++) {
+        meter->rate[i] = rates[i];
+        meter->burst[i] = meter->tokens[i] = bursts[i];
+    }
+    pthread_mutex_unlock(&state->runtime.lock);
+}
+
+/* kind 0: multicast group, 1: clone session. `count` -1 removes. 0 on success. */
+EXPORT int switch_replicas(struct state *state, int kind, uint32_t id, const uint32_t *pairs, int count,
+                           uint32_t truncate) {
+    struct runtime *runtime = &state->runtime;
+    struct replicas **slot = kind ? &runtime->sessions[id] : &runtime->groups[id];
+    int error = 0;
+    lock_for_control(runtime);
+    if (count < 0) {
+        free(*slot);
+        *slot = NULL;
+    } else {
+        error = replicas_set(slot, pairs, (uint32_t)count, truncate);
+    }
+    pthread_mutex_unlock(&runtime->lock);
+    return error;
+}
+
+EXPORT uint64_t switch_lost_events(struct state *state) {
+    return state->runtime.cpu.lost + state->runtime.digests.lost + ports_of(&state->runtime)->injected.lost;
+}
+
+#endif

@@ -1,0 +1,62 @@
+/* Checksums and hashes over a byte string, by BMv2's names. */
+#ifndef SERENE_CHECKSUM_H
+#define SERENE_CHECKSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "wide.h"
+
+INLINE uint64_t checksum_csum16(const uint8_t *data, size_t size) {
+    uint64_t sum = 0;
+    size_t i = 0;
+    for (; i + 1 < size; i += 2) sum += (uint64_t)data[i] << 8 | data[i + 1];
+    if (i < size) sum += (uint64_t)data[i] << 8;
+    while (sum >> 16) sum = (sum & 0xffff) + (sum >> 16);
+    return ~sum & 0xffff;
+}
+
+INLINE uint64_t checksum_xor16(const uint8_t *data, size_t size) {
+    uint64_t mix = 0;
+    size_t i = 0;
+    for (; i + 1 < size; i += 2) mix ^= (uint64_t)data[i] << 8 | data[i + 1];
+    if (i < size) mix ^= (uint64_t)data[i] << 8;
+    return mix;
+}
+
+/* Bits reflected in and out (CRC-16/ARC, CRC-32/ISO-HDLC), bit by bit: these guard headers, not payloads. */
+INLINE uint64_t checksum_crc_reflected(const uint8_t *data, size_t size, uint32_t polynomial, uint32_t start,
+                                       uint32_t finish) {
+    uint32_t crc = start;
+    for (size_t i = 0; i < size; i++) {
+        crc ^= data[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? crc >> 1 ^ polynomial : crc >> 1;
+    }
+    return crc ^ finish;
+}
+
+INLINE uint64_t checksum_crc16(const uint8_t *data, size_t size) {
+    return checksum_crc_reflected(data, size, 0xa001, 0, 0);
+}
+
+INLINE uint64_t checksum_crc32(const uint8_t *data, size_t size) {
+    return checksum_crc_reflected(data, size, 0xedb88320, 0xffffffff, 0xffffffff);
+}
+
+/* CRC-16/CCITT-FALSE: not reflected. */
+INLINE uint64_t checksum_crcCCITT(const uint8_t *data, size_t size) {
+    uint32_t crc = 0xffff;
+    for (size_t i = 0; i < size; i++) {
+        crc ^= (uint32_t)data[i] << 8;
+        for (int bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1;
+    }
+    return crc & 0xffff;
+}
+
+/* The last eight bytes as a number. */
+INLINE uint64_t checksum_identity(const uint8_t *data, size_t size) {
+    uint64_t value = 0;
+    for (size_t i = size > 8 ? size - 8 : 0; i < size; i++) value = value << 8 | data[i];
+    return value;
+}
+
+#endif

@@ -1,0 +1,150 @@
+/* The path of a packet as simple_switch has it: parser, ingress, replication, egress, deparser, and back again
+ * for packets that are resubmitted, recirculated or cloned. Included after the generated program. */
+#ifndef SERENE_PIPELINE_H
+#define SERENE_PIPELINE_H
+
+enum instance_type {
+    INSTANCE_NORMAL = 0,
+    INSTANCE_INGRESS_CLONE = 1,
+    INSTANCE_EGRESS_CLONE = 2,
+    INSTANCE_RECIRCULATED = 4,
+    INSTANCE_REPLICATED = 5,
+    INSTANCE_RESUBMITTED = 6
+};
+
+enum { MAX_PASSES = 64 };        /* of one packet through the pipeline */
+
+static void run_ingress(struct packet *packet, int passes);
+
+static void begin_packet(struct packet *packet, struct state *state, uint32_t port, const uint8_t *data,
+                         uint32_t length) {
+    phv_clear(&packet->h);
+    packet->state = state;
+    packet->data = data;
+    packet->length = length;
+    packet->requests = (struct requests){0};
+    packet->h.standard_metadata.ingress_port = port;
+    packet->h.standard_metadata.packet_length = length;
+}
+
+/* A packet that starts over with bytes of its own; of its metadata only a field list survives. */
+static void begin_again(struct packet *copy, const struct packet *packet, const uint8_t *data, uint32_t length,
+                        uint32_t field_list, enum instance_type type) {
+    begin_packet(copy, packet->state, packet->h.standard_metadata.ingress_port, data, length);
+    copy_fields(field_list, &copy->h, &packet->h);
+    copy->h.standard_metadata.instance_type = type;
+}
+
+static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, int passes) {
+    struct state *state = packet->state;
+    struct runtime *runtime = &state->runtime;
+    packet->h.standard_metadata.egress_port = port;
+    packet->h.standard_metadata.egress_rid = instance;
+    packet->h.standard_metadata.egress_spec = (runtime->drop_port + 1) & 0x1ff;
+    packet->h.standard_metadata.packet_length = packet->length;
+    packet->h.standard_metadata.egress_global_timestamp = (now_ns() - runtime->started_ns) / 1000;
+    packet->requests = (struct requests){.truncate = packet->requests.truncate};
+
+    egress(packet);
+
+    if (packet->requests.clone && passes < MAX_PASSES) {
+        struct replicas *replicas = runtime->sessions[packet->requests.clone_session % MAX_SESSIONS];
+        for (uint32_t i = 0; replicas && i < replicas->count; i++) {
+            struct packet copy = *packet;
+            metadata_clear(&copy.h);
+            copy_fields(packet->requests.clone_fields, &copy.h, &packet->h);
+            copy.h.standard_metadata.instance_type = INSTANCE_EGRESS_CLONE;
+            copy.requests = (struct requests){.truncate = replicas->truncate};
+            run_egress(&copy, replicas->items[i].port, replicas->items[i].instance, passes + 1);
+        }
+    }
+    if (packet->h.standard_metadata.egress_spec == runtime->drop_port) return;
+
+    update_checksums(packet);
+    uint32_t payload = packet->length - packet->parsed;
+    uint8_t *to = outputs_reserve(&runtime->outputs, MAX_HEADERS + payload);
+    if (!to) return;
+    uint32_t length = deparse(packet, to);
+    memcpy(to + length, packet->data + packet->parsed, payload);
+    length += payload;
+    if (packet->requests.truncate && packet->requests.truncate < length) length = packet->requests.truncate;
+
+    if (packet->requests.recirculate) {
+        if (passes >= MAX_PASSES) {
+            runtime->loops_cut++;
+            return;
+        }
+        /* Its own copy: the outputs grow, and move, while it goes round. */
+        uint8_t *bytes = malloc(length ? length : 1);
+        if (!bytes) return;
+        memcpy(bytes, to, length);
+        struct packet again;
+        begin_again(&again, packet, bytes, length, packet->requests.recirculate_fields, INSTANCE_RECIRCULATED);
+        run_ingress(&again, passes + 1);
+        free(bytes);
+        return;
+    }
+    outputs_commit(&runtime->outputs, port, length);
+}
+
+static void replicate(struct packet *packet, const struct replicas *replicas, int passes) {
+    for (uint32_t i = 0; replicas && i < replicas->count; i++) {
+        struct packet copy = *packet;
+        run_egress(&copy, replicas->items[i].port, replicas->items[i].instance, passes);
+    }
+}
+
+static void run_ingress(struct packet *packet, int passes) {
+    struct runtime *runtime = &packet->state->runtime;
+    packet->h.standard_metadata.ingress_global_timestamp = (now_ns() - runtime->started_ns) / 1000;
+    parse(packet);
+    verify_checksums(packet);
+    ingress(packet);
+
+    struct requests requests = packet->requests;
+    if (requests.clone && passes < MAX_PASSES) {
+        struct replicas *replicas = runtime->sessions[requests.clone_session % MAX_SESSIONS];
+        for (uint32_t i = 0; replicas && i < replicas->count; i++) {
+            struct packet copy;
+            begin_packet(&copy, packet->state, packet->h.standard_metadata.ingress_port, packet->data,
+                         packet->length);
+            parse(&copy);
+            copy_fields(requests.clone_fields, &copy.h, &packet->h);
+            copy.h.standard_metadata.instance_type = INSTANCE_INGRESS_CLONE;
+            copy.requests.truncate = replicas->truncate;
+            run_egress(&copy, replicas->items[i].port, replicas->items[i].instance, passes + 1);
+        }
+    }
+    if (requests.digest) learn(packet, requests.digest_list);
+    if (requests.resubmit) {
+        if (passes >= MAX_PASSES) {
+            runtime->loops_cut++;
+            return;
+        }
+        struct packet again;
+        begin_again(&again, packet, packet->data, packet->length, requests.resubmit_fields,
+                    INSTANCE_RESUBMITTED);
+        run_ingress(&again, passes + 1);
+        return;
+    }
+    packet->requests = (struct requests){.truncate = requests.truncate};
+    uint32_t group = packet->h.standard_metadata.mcast_grp;
+    uint32_t port = packet->h.standard_metadata.egress_spec;
+    if (group) {
+        packet->h.standard_metadata.instance_type = INSTANCE_REPLICATED;
+        replicate(packet, runtime->groups[group % MAX_GROUPS], passes);
+    } else if (port != runtime->drop_port) {
+        packet->h.standard_metadata.instance_type = INSTANCE_NORMAL;
+        run_egress(packet, port, 0, passes);
+    }
+}
+
+/* Everything one packet causes is in the outputs afterwards. */
+static void process_packet(struct state *state, uint32_t port, const uint8_t *data, uint32_t length) {
+    struct packet packet;
+    if (port < MAX_PORTS) state->runtime.counts[port].received++;
+    begin_packet(&packet, state, port, data, length);
+    run_ingress(&packet, 0);
+}
+
+#endif

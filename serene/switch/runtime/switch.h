@@ -1,0 +1,158 @@
+/* What every switch has, whatever its program: ports, replication, outputs, and what it hands to the
+ * control plane. */
+#ifndef SERENE_SWITCH_H
+#define SERENE_SWITCH_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define EXPORT __attribute__((visibility("default"), unused))
+
+enum { MAX_PORTS = 512, MAX_GROUPS = 65536, MAX_SESSIONS = 32768, MAX_FRAME = 65536 };
+enum { RING_BYTES = 4 << 20 };
+
+struct replica {
+    uint32_t port;
+    uint32_t instance;
+};
+
+struct replicas {
+    uint32_t count;
+    uint32_t truncate;           /* clone sessions: bytes kept, 0 for all */
+    struct replica items[];
+};
+
+struct output {
+    uint32_t port;
+    uint32_t length;
+    size_t offset;
+};
+
+/* Packets on their way out, collected per batch. */
+struct outputs {
+    uint8_t *bytes;
+    size_t used, capacity;
+    struct output *items;
+    uint32_t count, items_capacity;
+};
+
+/* Records for the control plane: packets on the CPU port and digests. Bounded; what does not fit is counted. */
+struct ring {
+    uint8_t *bytes;              /* [RING_BYTES], records of {uint32 length, payload} end to end */
+    size_t used;
+    uint64_t lost;
+};
+
+struct port_counts {
+    uint64_t received, sent, dropped;
+};
+
+struct runtime {
+    int cpu_port;                /* -1: none */
+    uint32_t drop_port;
+    uint64_t random;
+    uint64_t started_ns;
+    uint64_t loops_cut;          /* packets resubmitted or recirculated too often */
+    struct replicas *groups[MAX_GROUPS];
+    struct replicas *sessions[MAX_SESSIONS];
+    struct outputs outputs;
+    struct ring cpu, digests;
+    pthread_mutex_t lock;        /* held for a batch of packets, or for one control-plane call */
+    int control_waiting;         /* calls that want the lock: packets let them go first */
+    pthread_cond_t events;
+    struct port_counts counts[MAX_PORTS];
+    void *ports;                 /* ports.h */
+};
+
+static void lock_for_control(struct runtime *runtime) {
+    __atomic_fetch_add(&runtime->control_waiting, 1, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&runtime->lock);
+    __atomic_fetch_sub(&runtime->control_waiting, 1, __ATOMIC_RELAXED);
+}
+
+static void lock_for_packets(struct runtime *runtime) {
+    while (__atomic_load_n(&runtime->control_waiting, __ATOMIC_RELAXED)) sched_yield();
+    pthread_mutex_lock(&runtime->lock);
+}
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+/* xorshift64*: P4's random() needs spread, not secrecy. */
+static inline uint64_t random_next(struct runtime *runtime) {
+    uint64_t x = runtime->random;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    runtime->random = x;
+    return x * 0x2545f4914f6cdd1dull;
+}
+
+static inline uint64_t random_between(struct runtime *runtime, uint64_t low, uint64_t high) {
+    uint64_t span = high - low + 1;
+    return high <= low ? low : low + (span ? random_next(runtime) % span : random_next(runtime));
+}
+
+/* Room for a packet of `length` bytes; NULL when memory has run out. */
+static uint8_t *outputs_reserve(struct outputs *outputs, size_t length) {
+    if (outputs->used + length > outputs->capacity) {
+        size_t capacity = outputs->capacity ? outputs->capacity : 1 << 20;
+        while (capacity < outputs->used + length) capacity *= 2;
+        uint8_t *bytes = realloc(outputs->bytes, capacity);
+        if (!bytes) return NULL;
+        outputs->bytes = bytes;
+        outputs->capacity = capacity;
+    }
+    if (outputs->count == outputs->items_capacity) {
+        uint32_t capacity = outputs->items_capacity ? 2 * outputs->items_capacity : 1024;
+        struct output *items = realloc(outputs->items, capacity * sizeof *items);
+        if (!items) return NULL;
+        outputs->items = items;
+        outputs->items_capacity = capacity;
+    }
+    return outputs->bytes + outputs->used;
+}
+
+static inline void outputs_commit(struct outputs *outputs, uint32_t port, uint32_t length) {
+    outputs->items[outputs->count++] = (struct output){port, length, outputs->used};
+    outputs->used += length;
+}
+
+static inline void outputs_clear(struct outputs *outputs) {
+    outputs->used = 0;
+    outputs->count = 0;
+}
+
+static void ring_push(struct ring *ring, const void *head, uint32_t head_length, const void *body,
+                      uint32_t body_length) {
+    uint32_t length = head_length + body_length;
+    if (ring->used + 4 + length > RING_BYTES) {
+        ring->lost++;
+        return;
+    }
+    memcpy(ring->bytes + ring->used, &length, 4);
+    memcpy(ring->bytes + ring->used + 4, head, head_length);
+    memcpy(ring->bytes + ring->used + 4 + head_length, body, body_length);
+    ring->used += 4 + length;
+}
+
+/* Replaces *slot by a list of `count` (port, instance) pairs; 0 on success. */
+static int replicas_set(struct replicas **slot, const uint32_t *pairs, uint32_t count, uint32_t truncate) {
+    struct replicas *list = malloc(sizeof *list + count * sizeof list->items[0]);
+    if (!list) return -1;
+    list->count = count;
+    list->truncate = truncate;
+    for (uint32_t i = 0; i < count; i++) list->items[i] = (struct replica){pairs[2 * i], pairs[2 * i + 1]};
+    free(*slot);
+    *slot = list;
+    return 0;
+}
+
+#endif

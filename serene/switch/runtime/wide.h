@@ -1,0 +1,158 @@
+/* Arithmetic on the program's own number sizes. Up to 64 bits a value is a uint64_t; wider ones are arrays of
+ * 64-bit limbs, least significant first. Loops have constant bounds after inlining, so the compiler unrolls or
+ * vectorises them. */
+#ifndef SERENE_WIDE_H
+#define SERENE_WIDE_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline, unused))
+#define MASK(bits) ((bits) >= 64 ? ~0ull : (1ull << (bits)) - 1)
+
+INLINE uint64_t sign_extend(uint64_t value, int bits) {
+    return bits >= 64 ? value : (uint64_t)((int64_t)(value << (64 - bits)) >> (64 - bits));
+}
+
+/* P4 shifts by more than the width give 0 (or the sign); C leaves them undefined. */
+INLINE uint64_t shift_left(uint64_t value, uint64_t by) { return by > 63 ? 0 : value << by; }
+INLINE uint64_t shift_right(uint64_t value, uint64_t by) { return by > 63 ? 0 : value >> by; }
+INLINE uint64_t shift_right_signed(uint64_t value, uint64_t by) {
+    return (uint64_t)((int64_t)value >> (by > 63 ? 63 : by));
+}
+
+INLINE void wide_copy(uint64_t *to, int to_limbs, const uint64_t *from, int from_limbs) {
+    for (int i = 0; i < to_limbs; i++) to[i] = i < from_limbs ? from[i] : 0;
+}
+
+INLINE void wide_copy_signed(uint64_t *to, int to_limbs, const uint64_t *from, int from_limbs, int bits) {
+    uint64_t top = sign_extend(from[from_limbs - 1], bits - 64 * (from_limbs - 1));
+    uint64_t fill = (int64_t)top < 0 ? ~0ull : 0;
+    for (int i = 0; i < to_limbs; i++) to[i] = i < from_limbs - 1 ? from[i] : i == from_limbs - 1 ? top : fill;
+}
+
+INLINE void wide_set(uint64_t *to, int limbs, uint64_t value, int is_negative) {
+    to[0] = value;
+    for (int i = 1; i < limbs; i++) to[i] = is_negative ? ~0ull : 0;
+}
+
+INLINE void wide_add(uint64_t *to, const uint64_t *a, const uint64_t *b, int limbs) {
+    uint64_t carry = 0;
+    for (int i = 0; i < limbs; i++) {
+        unsigned __int128 sum = (unsigned __int128)a[i] + b[i] + carry;
+        to[i] = (uint64_t)sum;
+        carry = (uint64_t)(sum >> 64);
+    }
+}
+
+INLINE void wide_subtract(uint64_t *to, const uint64_t *a, const uint64_t *b, int limbs) {
+    uint64_t borrow = 0;
+    for (int i = 0; i < limbs; i++) {
+        unsigned __int128 difference = (unsigned __int128)a[i] - b[i] - borrow;
+        to[i] = (uint64_t)difference;
+        borrow = (uint64_t)(difference >> 64) & 1;
+    }
+}
+
+/* Schoolbook; `to` is neither a nor b. */
+INLINE void wide_multiply(uint64_t *to, const uint64_t *a, const uint64_t *b, int limbs) {
+    for (int i = 0; i < limbs; i++) to[i] = 0;
+    for (int i = 0; i < limbs; i++) {
+        uint64_t carry = 0;
+        for (int j = 0; i + j < limbs; j++) {
+            unsigned __int128 product = (unsigned __int128)a[i] * b[j] + to[i + j] + carry;
+            to[i + j] = (uint64_t)product;
+            carry = (uint64_t)(product >> 64);
+        }
+    }
+}
+
+/* `to` is not `from`. */
+INLINE void wide_shift_left(uint64_t *to, const uint64_t *from, uint64_t by, int limbs) {
+    uint64_t words = by / 64, bits = by % 64;
+    for (int i = 0; i < limbs; i++) {
+        uint64_t low = (uint64_t)i > words ? from[i - words - 1] : 0;
+        uint64_t high = (uint64_t)i >= words ? from[i - words] : 0;
+        to[i] = bits ? high << bits | low >> (64 - bits) : high;
+    }
+}
+
+INLINE void wide_shift_right(uint64_t *to, int to_limbs, const uint64_t *from, int limbs, uint64_t by,
+                             uint64_t fill) {
+    uint64_t words = by / 64, bits = by % 64;
+    for (int i = 0; i < to_limbs; i++) {
+        uint64_t low = i + words < (uint64_t)limbs ? from[i + words] : fill;
+        uint64_t high = i + words + 1 < (uint64_t)limbs ? from[i + words + 1] : fill;
+        to[i] = bits ? low >> bits | high << (64 - bits) : low;
+    }
+}
+
+INLINE int wide_equal(const uint64_t *a, const uint64_t *b, int limbs) {
+    uint64_t difference = 0;
+    for (int i = 0; i < limbs; i++) difference |= a[i] ^ b[i];
+    return difference == 0;
+}
+
+/* Two's complement of `limbs` limbs. */
+INLINE int wide_less(const uint64_t *a, const uint64_t *b, int limbs) {
+    if (a[limbs - 1] != b[limbs - 1]) return (int64_t)a[limbs - 1] < (int64_t)b[limbs - 1];
+    for (int i = limbs - 2; i >= 0; i--)
+        if (a[i] != b[i]) return a[i] < b[i];
+    return 0;
+}
+
+/* Bit fields in packets: `offset` and `bits` are constants where this is inlined. */
+INLINE uint64_t load_bits(const uint8_t *data, int offset, int bits) {
+    const uint8_t *at = data + offset / 8;
+    int lead = offset % 8, span = (lead + bits + 7) / 8;
+    if (lead == 0 && bits == 64) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        return __builtin_bswap64(word);
+    }
+    if (lead == 0 && bits == 32) {
+        uint32_t word;
+        memcpy(&word, at, 4);
+        return __builtin_bswap32(word);
+    }
+    unsigned __int128 word = 0;
+    for (int i = 0; i < span; i++) word = word << 8 | at[i];
+    return (uint64_t)(word >> (8 * span - lead - bits)) & MASK(bits);
+}
+
+INLINE void store_bits(uint8_t *data, int offset, int bits, uint64_t value) {
+    uint8_t *at = data + offset / 8;
+    int lead = offset % 8, span = (lead + bits + 7) / 8;
+    if (lead == 0 && bits == 64) {
+        value = __builtin_bswap64(value);
+        memcpy(at, &value, 8);
+        return;
+    }
+    if (lead == 0 && bits == 32) {
+        uint32_t word = __builtin_bswap32((uint32_t)value);
+        memcpy(at, &word, 4);
+        return;
+    }
+    int tail = 8 * span - lead - bits;
+    unsigned __int128 keep = ~((unsigned __int128)MASK(bits) << tail);
+    unsigned __int128 word = (unsigned __int128)(value & MASK(bits)) << tail;
+    for (int i = span - 1; i >= 0; i--) {
+        at[i] = (uint8_t)((at[i] & (uint8_t)keep) | (uint8_t)word);
+        word >>= 8;
+        keep = keep >> 8 | (unsigned __int128)0xff << 120;
+    }
+}
+
+INLINE void load_wide(uint64_t *to, const uint8_t *data, int offset, int bits) {
+    int limbs = (bits + 63) / 64, top = bits - 64 * (limbs - 1);
+    for (int i = 0; i < limbs - 1; i++) to[i] = load_bits(data, offset + bits - 64 * (i + 1), 64);
+    to[limbs - 1] = load_bits(data, offset, top);
+}
+
+INLINE void store_wide(uint8_t *data, int offset, int bits, const uint64_t *value) {
+    int limbs = (bits + 63) / 64, top = bits - 64 * (limbs - 1);
+    for (int i = 0; i < limbs - 1; i++) store_bits(data, offset + bits - 64 * (i + 1), 64, value[i]);
+    store_bits(data, offset, top, value[limbs - 1]);
+}
+
+#endif
