@@ -265,7 +265,8 @@ class Generator:
         for array in program.counters.values():
             lines += self._array_init("counters", "struct count", array.id, array.size)
         for array in program.meters.values():
-            lines += self._array_init("meters", "struct meter", array.id, array.size)
+            size = program.tables[array.direct_table].size if array.direct_table else array.size
+            lines += self._array_init("meters", "struct meter", array.id, size)
             lines.append(f"    state->meters[{array.id}].counts_bytes = {int(array.kind == 'bytes')};")
         for name, array in program.registers.items():
             target = f"state->{self._registers[name]}"

@@ -1,0 +1,150 @@
+"""``serene-switch``: the embedded switch as a process, with simple_switch_grpc's usual flags."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from serene.errors import SereneError, choices
+from serene.switch.engine import MAX_PORTS, Switch
+from serene.switch.p4runtime.device import InterfacePort, Port, UdpPort
+from serene.switch.p4runtime.service import P4RuntimeServer
+
+LOG_LEVELS = {
+    "trace": logging.DEBUG,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+    "off": logging.CRITICAL + 1,
+}
+log = logging.getLogger("serene.switch")
+
+
+def parse_port(text: str) -> Port:
+    """``1@s1-eth1``, or ``1@udp:50001[:50002]`` for UDP datagrams on loopback (local port, then the peer's)."""
+    number, at, target = text.partition("@")
+    try:
+        port = int(number)
+        if not at or not target or not 0 <= port < MAX_PORTS:
+            raise ValueError
+        if not target.startswith("udp:"):
+            return InterfacePort(port, target)
+        sockets = [int(part) for part in target.split(":")[1:]]
+        if not 1 <= len(sockets) <= 2 or not all(0 < socket < 65536 for socket in sockets):
+            raise ValueError
+        return UdpPort(port, *sockets)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a port; expected PORT@INTERFACE or PORT@udp:LOCAL[:PEER], PORT 0 to {MAX_PORTS - 1}"
+        ) from None
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        print(f"error: {message}\n{self.format_usage().strip()}", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="serene-switch",
+        description="A P4 switch that runs what p4c wrote for BMv2 (v1model), behind P4Runtime.",
+        epilog="After a lone --, as simple_switch_grpc has it: --grpc-server-addr HOST:PORT, --cpu-port N, --drop-port N.",
+    )
+    parser.add_argument("json", nargs="?", help="a program to run at once; else a controller pushes one")
+    parser.add_argument(
+        "-i", "--interface", action="append", type=parse_port, default=[], metavar="PORT@INTERFACE",
+        help="attach an interface, or PORT@udp:LOCAL[:PEER] for UDP on loopback; repeatable",
+    )  # fmt: skip
+    parser.add_argument("--no-p4", action="store_true", help="start without a program")
+    parser.add_argument("--device-id", type=int, default=0, help="P4Runtime device id (default 0)")
+    parser.add_argument("-L", "--log-level", choices=LOG_LEVELS, default="info")
+    parser.add_argument("--log-console", action="store_true", help="accepted; the log always goes to stderr")
+    parser.add_argument("--thrift-port", type=int, help="accepted; there is no Thrift server here")
+    return parser
+
+
+def _target_parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="serene-switch ... --", add_help=False)
+    parser.add_argument("--grpc-server-addr", default="127.0.0.1:9559", metavar="HOST:PORT")
+    parser.add_argument("--cpu-port", type=int)
+    parser.add_argument("--drop-port", type=int, default=511)
+    return parser
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    if "--" not in arguments:
+        return list(arguments), []
+    at = list(arguments).index("--")
+    return list(arguments[:at]), list(arguments[at + 1 :])
+
+
+def run(arguments: Sequence[str]) -> None:
+    own, further = _split(arguments)
+    options, target = _parser().parse_args(own), _target_parser().parse_args(further)
+    logging.basicConfig(
+        level=LOG_LEVELS[options.log_level], format="%(asctime)s %(name)s %(levelname)s %(message)s", stream=sys.stderr
+    )
+    if options.json and options.no_p4:
+        raise _Usage("give a program or --no-p4, not both")
+    if not options.json and not options.no_p4:
+        raise _Usage("give a program (BMv2's JSON), or --no-p4 to wait for a controller to push one")
+    numbers = [port.number for port in options.interface]
+    twice = sorted({number for number in numbers if numbers.count(number) > 1})
+    if twice:
+        raise _Usage(f"port {choices(twice)} is given twice")
+    for what, number in (("--cpu-port", target.cpu_port), ("--drop-port", target.drop_port)):
+        if number is not None and not 0 < number < MAX_PORTS:
+            raise _Usage(f"{what} {number}: expected 1 to {MAX_PORTS - 1}")
+    if options.thrift_port is not None:
+        log.info("there is no Thrift server here: --thrift-port is ignored")
+
+    for port in options.interface:
+        port.check()  # what is missing shows now, not when a program comes
+    program = None
+    if options.json:
+        program = Switch.load(options.json, cpu_port=target.cpu_port, drop_port=target.drop_port)
+    server = P4RuntimeServer(
+        options.interface,
+        address=target.grpc_server_addr,
+        device_id=options.device_id,
+        cpu_port=target.cpu_port,
+        drop_port=target.drop_port,
+        program=program,
+    )
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with server:
+        ports = " ".join(str(port) for port in options.interface) or "none"
+        host = target.grpc_server_addr.rpartition(":")[0]
+        print(
+            f"serene-switch: P4Runtime on {host}:{server.port}, device {options.device_id}, ports {ports}",
+            file=sys.stderr,
+            flush=True,
+        )
+        stop.wait()
+
+
+class _Usage(SereneError):
+    pass
+
+
+def main() -> None:
+    try:
+        run(sys.argv[1:])
+    except _Usage as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+"""The gRPC service: streams, writes, reads and pipeline configurations, on top of one device."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
+from typing import TypeVar
+
+import grpc
+from finsy.proto import p4r, p4r_grpc
+
+from serene.errors import SereneError
+from serene.switch.engine import Switch
+from serene.switch.p4runtime.arbitration import Arbitration, Session
+from serene.switch.p4runtime.device import Device, Port
+from serene.switch.p4runtime.status import Code, Failure, batch_details, invalid, not_found, number, unimplemented
+
+API_VERSION = "1.4.1"
+ENTITIES_PER_ANSWER = 1000
+MAX_MESSAGE_BYTES = 64 << 20  # a pipeline configuration is one message
+MAX_CALLS = 64  # at once; a stream takes one for its life
+
+T = TypeVar("T")
+log = logging.getLogger("serene.switch")
+Config = p4r.SetForwardingPipelineConfigRequest
+
+
+class ServerError(SereneError):
+    """The server could not start."""
+
+
+class _Service(p4r_grpc.P4RuntimeServicer):
+    def __init__(self, arbitration: Arbitration, device: Device, lock: threading.RLock) -> None:
+        self._arbitration = arbitration
+        self._device = device
+        self._lock = lock
+        self._saved: p4r.ForwardingPipelineConfig | None = None
+
+    # -- unary calls -----------------------------------------------------------------------------------------
+
+    def Capabilities(self, request: p4r.CapabilitiesRequest, context: grpc.ServicerContext) -> p4r.CapabilitiesResponse:
+        return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
+
+    def Write(self, request: p4r.WriteRequest, context: grpc.ServicerContext) -> p4r.WriteResponse:
+        return self._guarded(context, lambda: self._write(request, context))
+
+    def _write(self, request: p4r.WriteRequest, context: grpc.ServicerContext) -> p4r.WriteResponse:
+        self._check_writer(request.device_id, request.role, request.election_id)
+        if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
+            raise unimplemented("only the atomicity CONTINUE_ON_ERROR is supported")
+        _, _, entities = self._device.require()
+        results: list[Failure | None] = []
+        for update in request.updates:
+            try:
+                entities.write(update)
+                results.append(None)
+            except Failure as failure:
+                results.append(failure)
+        if any(results):
+            context.set_trailing_metadata((("grpc-status-details-bin", batch_details(results)),))
+            context.abort(Code.UNKNOWN, "; ".join(failure.message for failure in results if failure))
+        return p4r.WriteResponse()
+
+    def Read(self, request: p4r.ReadRequest, context: grpc.ServicerContext) -> Iterator[p4r.ReadResponse]:
+        entities = self._guarded(context, lambda: self._read(request))
+        for start in range(0, len(entities), ENTITIES_PER_ANSWER):
+            yield p4r.ReadResponse(entities=entities[start : start + ENTITIES_PER_ANSWER])
+
+    def _read(self, request: p4r.ReadRequest) -> list[p4r.Entity]:
+        self._check_device(request.device_id)
+        _, _, entities = self._device.require()
+        return [found for wanted in request.entities for found in entities.read(wanted)]
+
+    def SetForwardingPipelineConfig(
+        self, request: p4r.SetForwardingPipelineConfigRequest, context: grpc.ServicerContext
+    ) -> p4r.SetForwardingPipelineConfigResponse:
+        self._guarded(context, lambda: self._set_pipeline(request))
+        return p4r.SetForwardingPipelineConfigResponse()
+
+    def _set_pipeline(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
+        self._check_writer(request.device_id, request.role, request.election_id)
+        if request.action == Config.VERIFY:
+            self._device.verify(request.config)[0].close()
+        elif request.action == Config.VERIFY_AND_SAVE:
+            self._device.verify(request.config)[0].close()
+            self._saved = request.config
+        elif request.action == Config.VERIFY_AND_COMMIT:
+            self._device.commit(request.config)
+            self._saved = None
+        elif request.action == Config.COMMIT:
+            if self._saved is None:
+                raise Failure(Code.FAILED_PRECONDITION, "no configuration is saved: VERIFY_AND_SAVE one first")
+            self._device.commit(self._saved)
+            self._saved = None
+        elif request.action == Config.RECONCILE_AND_COMMIT:
+            raise unimplemented("RECONCILE_AND_COMMIT is not supported: use VERIFY_AND_COMMIT")
+        else:
+            raise invalid("an action is missing: VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT or COMMIT")
+
+    def GetForwardingPipelineConfig(
+        self, request: p4r.GetForwardingPipelineConfigRequest, context: grpc.ServicerContext
+    ) -> p4r.GetForwardingPipelineConfigResponse:
+        return self._guarded(context, lambda: self._get_pipeline(request))
+
+    def _get_pipeline(self, request: p4r.GetForwardingPipelineConfigRequest) -> p4r.GetForwardingPipelineConfigResponse:
+        self._check_device(request.device_id)
+        self._device.require()
+        kinds = p4r.GetForwardingPipelineConfigRequest
+        config, answer = self._device.config, p4r.GetForwardingPipelineConfigResponse()
+        assert config is not None
+        if config.HasField("cookie"):
+            answer.config.cookie.CopyFrom(config.cookie)
+        if request.response_type in (kinds.ALL, kinds.P4INFO_AND_COOKIE):
+            answer.config.p4info.CopyFrom(config.p4info)
+        if request.response_type in (kinds.ALL, kinds.DEVICE_CONFIG_AND_COOKIE):
+            answer.config.p4_device_config = config.p4_device_config
+        return answer
+
+    def _guarded(self, context: grpc.ServicerContext, call: Callable[[], T]) -> T:
+        try:
+            with self._lock:
+                return call()
+        except Failure as failure:
+            context.abort(failure.code, failure.message)
+            raise AssertionError("abort raises") from failure
+
+    def _check_device(self, device_id: int) -> None:
+        held = self._arbitration.device_id
+        if device_id != held:
+            raise not_found(f"there is no device {device_id}; this switch is device {held}")
+
+    def _check_writer(self, device_id: int, role: str, election_id: p4r.Uint128) -> None:
+        self._check_device(device_id)
+        reason = self._arbitration.check_writer(device_id, role, election_id)
+        if reason:
+            raise Failure(Code.PERMISSION_DENIED, reason)
+
+    # -- the stream ------------------------------------------------------------------------------------------
+
+    def StreamChannel(
+        self, requests: Iterator[p4r.StreamMessageRequest], context: grpc.ServicerContext
+    ) -> Iterator[p4r.StreamMessageResponse]:
+        session = Session()
+        failures: list[Failure] = []
+        reader = threading.Thread(target=self._serve, args=(session, requests, failures), daemon=True)
+        context.add_callback(lambda: session.outbox.put(None))
+        reader.start()
+        try:
+            while (message := session.outbox.get()) is not None:
+                yield message
+        finally:
+            with self._lock:
+                self._arbitration.leave(session)
+        if failures:
+            context.abort(failures[0].code, failures[0].message)
+
+    def _serve(self, session: Session, requests: Iterator[p4r.StreamMessageRequest], failures: list[Failure]) -> None:
+        try:
+            for request in requests:
+                with self._lock:
+                    self._request(session, request)
+        except Failure as failure:
+            failures.append(failure)
+        except grpc.RpcError:
+            log.debug("a controller's stream ended")
+        session.outbox.put(None)
+
+    def _request(self, session: Session, request: p4r.StreamMessageRequest) -> None:
+        kind = request.WhichOneof("update")
+        if kind == "arbitration":
+            self._arbitration.update(session, request.arbitration)
+            return
+        if session.election_id is None:
+            raise Failure(Code.FAILED_PRECONDITION, "the first message of a stream is a MasterArbitrationUpdate")
+        try:
+            if session is not self._arbitration.primary:
+                raise Failure(Code.PERMISSION_DENIED, "only the primary controller may send this")
+            if kind == "packet":
+                self._device.packet_out(request.packet)
+            elif kind == "digest_ack":
+                self._device.acknowledge(request.digest_ack)
+            else:
+                raise unimplemented(f"stream messages of type {kind!r} are not supported")
+        except Failure as failure:
+            session.send(_stream_error(request, kind, failure))
+
+
+def _stream_error(request: p4r.StreamMessageRequest, kind: str | None, failure: Failure) -> p4r.StreamMessageResponse:
+    answer = p4r.StreamMessageResponse()
+    answer.error.canonical_code, answer.error.message = number(failure.code), failure.message
+    if kind == "packet":
+        answer.error.packet_out.packet_out.CopyFrom(request.packet)
+    elif kind == "digest_ack":
+        answer.error.digest_list_ack.digest_list_ack.CopyFrom(request.digest_ack)
+    return answer
+
+
+class P4RuntimeServer:
+    """A switch behind gRPC.
+
+        with P4RuntimeServer([UdpPort(1, 50001)], address="127.0.0.1:9559", device_id=0) as server: ...
+
+    ``program`` runs at once, without a P4Info; otherwise the switch waits for a controller to push one.
+    """
+
+    def __init__(
+        self,
+        ports: Sequence[Port],
+        *,
+        address: str = "127.0.0.1:9559",
+        device_id: int = 0,
+        cpu_port: int | None = 255,
+        drop_port: int = 511,
+        program: Switch | None = None,
+    ) -> None:
+        self._lock = threading.RLock()
+        self._arbitration = Arbitration(device_id)
+        self._device = Device(ports, cpu_port=cpu_port, drop_port=drop_port, deliver=self._deliver)
+        self._server = grpc.server(
+            futures.ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="p4runtime"),
+            options=[
+                ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+                ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+                ("grpc.so_reuseport", 0),
+            ],
+        )
+        service = _Service(self._arbitration, self._device, self._lock)
+        p4r_grpc.add_P4RuntimeServicer_to_server(service, self._server)
+        try:
+            self.port = self._server.add_insecure_port(address)
+        except RuntimeError:
+            self.port = 0
+        if not self.port:
+            raise ServerError(f"cannot listen on {address}: in use, or no address of this machine; choose another one")
+        if program is not None:
+            self._device.run(program)
+
+    def _deliver(self, message: p4r.StreamMessageResponse) -> None:
+        primary = self._arbitration.primary
+        if primary is not None:
+            primary.send(message)
+
+    def start(self) -> None:
+        self._server.start()
+
+    def stop(self) -> None:
+        """Ends all streams, closes the ports."""
+        self._server.stop(grace=0.5).wait()
+        with self._lock:
+            self._device.stop()
+
+    def __enter__(self) -> P4RuntimeServer:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
