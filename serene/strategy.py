@@ -1,0 +1,196 @@
+"""Synchronisation strategies as values: what a user means, compiled to what the switch's policy entry says.
+
+    SSP(3).compile([0, 1, 2, 3])    # PolicyFields(sync_mask=0b1111, staleness=3, quorum=4, read_mode=LATEST)
+    parse("mixed:3,5")              # Mixed(async_workers=(3, 5))
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from serene.errors import SereneError, choices
+from serene.wire import UNBOUNDED, ReadMode
+
+MAX_STALENESS = 15  # the switch's ring of round counters holds 16 rounds
+NAMES = ("bsp", "ssp:S", "asp", "quorum:K", "mixed:W,W,...[:S]")
+
+
+class BadStrategy(SereneError):
+    """A strategy that makes no sense, at all or for this job's workers."""
+
+
+@dataclass(frozen=True)
+class PolicyFields:
+    """The part of the switch's policy entry that a strategy decides."""
+
+    sync_mask: int
+    staleness: int
+    quorum: int
+    read_mode: ReadMode
+
+
+def _bitmap(workers: Sequence[int]) -> int:
+    return sum(1 << worker for worker in set(workers))
+
+
+def _check_staleness(staleness: int) -> None:
+    if not 0 <= staleness <= MAX_STALENESS:
+        raise BadStrategy(f"staleness {staleness}: expected 0 to {MAX_STALENESS}")
+
+
+class Strategy(ABC):
+    """When a worker may go on."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def compile(self, members: Sequence[int]) -> PolicyFields:
+        """The policy for these workers' ids. Raises BadStrategy where it cannot be meant for them."""
+
+
+@dataclass(frozen=True)
+class BSP(Strategy):
+    """Bulk synchronous: everybody waits for everybody, every round."""
+
+    name: ClassVar[str] = "bsp"
+
+    def compile(self, members: Sequence[int]) -> PolicyFields:
+        return PolicyFields(_bitmap(members), 0, len(set(members)), ReadMode.SNAPSHOT)
+
+    def __str__(self) -> str:
+        return "BSP"
+
+
+@dataclass(frozen=True)
+class SSP(Strategy):
+    """Stale synchronous: nobody gets more than ``staleness`` rounds ahead of the slowest."""
+
+    staleness: int
+    name: ClassVar[str] = "ssp"
+
+    def __post_init__(self) -> None:
+        _check_staleness(self.staleness)
+
+    def compile(self, members: Sequence[int]) -> PolicyFields:
+        return PolicyFields(_bitmap(members), self.staleness, len(set(members)), ReadMode.LATEST)
+
+    def __str__(self) -> str:
+        return f"SSP({self.staleness})"
+
+
+@dataclass(frozen=True)
+class ASP(Strategy):
+    """Asynchronous: nobody waits."""
+
+    name: ClassVar[str] = "asp"
+
+    def compile(self, members: Sequence[int]) -> PolicyFields:
+        return PolicyFields(0, UNBOUNDED, 0, ReadMode.LATEST)
+
+    def __str__(self) -> str:
+        return "ASP"
+
+
+@dataclass(frozen=True)
+class Quorum(Strategy):
+    """A round is complete when k workers have contributed; the others' gradients count when they come."""
+
+    k: int
+    name: ClassVar[str] = "quorum"
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise BadStrategy(f"a quorum of {self.k}: expected at least 1")
+
+    def compile(self, members: Sequence[int]) -> PolicyFields:
+        count = len(set(members))
+        if self.k > count:
+            raise BadStrategy(f"a quorum of {self.k} of {count} workers: expected 1 to {count}")
+        return PolicyFields(_bitmap(members), 0, self.k, ReadMode.SNAPSHOT)
+
+    def __str__(self) -> str:
+        return f"Quorum({self.k})"
+
+
+@dataclass(frozen=True)
+class Mixed(Strategy):
+    """Some workers run freely, the others are BSP (or SSP) among themselves."""
+
+    async_workers: tuple[int, ...]
+    staleness: int = 0
+    name: ClassVar[str] = "mixed"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "async_workers", tuple(sorted(set(self.async_workers))))
+        _check_staleness(self.staleness)
+        if not self.async_workers:
+            raise BadStrategy("mixed without asynchronous workers: name at least one, or use bsp or ssp")
+
+    def compile(self, members: Sequence[int]) -> PolicyFields:
+        unknown = [worker for worker in self.async_workers if worker not in members]
+        if unknown:
+            raise BadStrategy(f"asynchronous worker {choices(unknown)} is not in the job; it has {choices(members)}")
+        synchronous = sorted(set(members) - set(self.async_workers))
+        if not synchronous:
+            raise BadStrategy("mixed with asynchronous workers only: use asp")
+        read_mode = ReadMode.LATEST if self.staleness else ReadMode.SNAPSHOT
+        return PolicyFields(_bitmap(synchronous), self.staleness, len(synchronous), read_mode)
+
+    def __str__(self) -> str:
+        bound = f", staleness {self.staleness}" if self.staleness else ""
+        return f"Mixed(asynchronous {', '.join(map(str, self.async_workers))}{bound})"
+
+
+STRATEGIES: Mapping[str, type[Strategy]] = {cls.name: cls for cls in (BSP, SSP, ASP, Quorum, Mixed)}
+
+
+def to_dict(strategy: Strategy) -> dict[str, Any]:
+    """As JSON has it: {"name": "ssp", "staleness": 3}."""
+    fields = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(strategy).items()}  # type: ignore[call-overload]
+    return {"name": strategy.name, **fields}
+
+
+def strategy_from_dict(data: Mapping[str, Any]) -> Strategy:
+    """The strategy that ``to_dict`` wrote. Raises BadStrategy, naming what is wrong and what would be right."""
+    if not isinstance(data, Mapping) or data.get("name") not in STRATEGIES:
+        given = data.get("name") if isinstance(data, Mapping) else data
+        raise BadStrategy(f"no strategy {given!r}; there are {choices(STRATEGIES)}")
+    cls = STRATEGIES[data["name"]]
+    parameters = {key: value for key, value in data.items() if key != "name"}
+    known = {name: field for name, field in cls.__dataclass_fields__.items() if name != "name"}  # type: ignore[attr-defined]
+    unknown = [key for key in parameters if key not in known]
+    if unknown:
+        raise BadStrategy(f"{cls.name} has no parameter {choices(unknown)}; it has {choices(known) or 'none'}")
+    for key, value in parameters.items():
+        whole = [value] if key != "async_workers" else value
+        if not isinstance(whole, (list, tuple)) or not all(type(number) is int for number in whole):
+            kind = "a list of worker ids" if key == "async_workers" else "a whole number"
+            raise BadStrategy(f"{cls.name}: {key} is {kind}, not {value!r}")
+    if "async_workers" in parameters:
+        parameters["async_workers"] = tuple(parameters["async_workers"])
+    try:
+        return cls(**parameters)
+    except TypeError:
+        missing = [name for name in known if name not in parameters and name != "staleness" or cls is SSP]
+        raise BadStrategy(f"{cls.name} needs {choices(missing)}") from None
+
+
+def parse(text: str) -> Strategy:
+    """A strategy as one writes it on a command line: bsp, ssp:3, asp, quorum:3, mixed:3,5 or mixed:3,5:2."""
+    name, _, rest = text.strip().lower().partition(":")
+    try:
+        if name in ("bsp", "asp") and not rest:
+            return STRATEGIES[name]()
+        if name == "ssp":
+            return SSP(int(rest))
+        if name == "quorum":
+            return Quorum(int(rest))
+        if name == "mixed":
+            workers, _, staleness = rest.partition(":")
+            return Mixed(tuple(int(worker) for worker in workers.split(",")), int(staleness or 0))
+    except ValueError:
+        pass
+    raise BadStrategy(f"no strategy {text!r}; expected {choices(NAMES)}")

@@ -1,0 +1,147 @@
+"""Packets as bytes, fast: headers and whole batches of packets as NumPy arrays.
+
+The layout is that of p4src/include/headers.p4, and a test compares the two. ``serene.layers`` builds scapy's layers
+from the same lists, so what is checked and dissected there is what is sent from here. All numbers are big-endian.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from collections.abc import Sequence
+from enum import IntEnum
+
+import numpy as np
+
+SERENE_UDP_PORT = 24142
+PROTOCOL_VERSION = 1
+UNBOUNDED = 255  # the staleness of a policy under which nobody waits
+SWITCH_IP = "10.0.0.254"
+SWITCH_MAC = "02:00:00:00:fe:fe"
+
+
+class Op(IntEnum):
+    HELLO = 0x01
+    PUSH = 0x02
+    PULL = 0x03
+    REPORT = 0x04
+    LEAVE = 0x05
+    WELCOME = 0x81
+    ANSWER = 0x82
+    NUDGE = 0x83
+    REFUSED = 0x84
+    BYE = 0x85
+
+
+class ReadMode(IntEnum):
+    LATEST = 0
+    SNAPSHOT = 1
+
+
+# (name, bytes)
+SERENE_FIELDS = (
+    ("version", 1),
+    ("op", 1),
+    ("job", 1),
+    ("worker", 1),
+    ("session", 4),
+    ("epoch", 4),
+    ("round", 4),
+    ("seq", 4),
+    ("slot", 4),
+    ("total", 4),
+    ("seen", 4),
+    ("sync_mask", 4),
+    ("staleness", 1),
+    ("quorum", 1),
+    ("read_mode", 1),
+    ("reserved", 1),
+)
+MEMBERSHIP_FIELDS = (
+    ("vector_length", 4),
+    ("slots", 4),
+    ("scale", 4),
+    ("lanes", 2),
+    ("workers", 1),
+    ("reserved", 1),
+)
+
+
+def _layout(fields: Sequence[tuple[str, int]]) -> np.dtype:
+    return np.dtype([(name, f">u{size}") for name, size in fields])
+
+
+HEADER = _layout(SERENE_FIELDS)  # 40 bytes
+MEMBERSHIP = _layout(MEMBERSHIP_FIELDS)  # 16 bytes
+ENCAPSULATION_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP
+
+
+def push_payloads(values: np.ndarray, *, op: Op = Op.PUSH, **header: int) -> np.ndarray:
+    """UDP payloads that carry a whole vector, one row a slot.
+
+    values: int32[slots, lanes]. ``header`` sets fields of every packet (job, worker, session, epoch, round, seq).
+    Returns uint8[slots, 40 + 4 * lanes].
+    """
+    slots, lanes = values.shape
+    layout = np.dtype([("header", HEADER), ("values", ">i4", (lanes,))])
+    packets = np.zeros(slots, layout)
+    fields = packets["header"]
+    fields["version"], fields["op"] = PROTOCOL_VERSION, op
+    for name, value in header.items():
+        fields[name] = value
+    fields["slot"] = np.arange(slots)
+    packets["values"] = values
+    return packets.view(np.uint8).reshape(slots, layout.itemsize)
+
+
+def control_payload(op: Op, body: bytes = b"", **header: int) -> bytes:
+    """One packet's UDP payload: a header, and whatever follows it (a membership, JSON, a text)."""
+    packet = np.zeros((), HEADER)
+    packet["version"], packet["op"] = PROTOCOL_VERSION, op
+    for name, value in header.items():
+        packet[name] = value
+    return packet.tobytes() + body
+
+
+def membership(**fields: int) -> bytes:
+    """The body of a HELLO or WELCOME."""
+    body = np.zeros((), MEMBERSHIP)
+    for name, value in fields.items():
+        body[name] = value
+    return body.tobytes()
+
+
+def headers_of(payloads: np.ndarray) -> np.ndarray:
+    """The headers of equally wide rows: uint8[n, >= 40] to HEADER[n]."""
+    return np.ascontiguousarray(payloads[:, : HEADER.itemsize]).view(HEADER).reshape(len(payloads))
+
+
+def values_of(payloads: np.ndarray, lanes: int) -> np.ndarray:
+    """The values of equally wide rows: uint8[n, >= 40 + 4 * lanes] to big-endian int32[n, lanes]."""
+    start = HEADER.itemsize
+    return np.ascontiguousarray(payloads[:, start : start + 4 * lanes]).view(">i4")
+
+
+# -- whole frames, for ports that carry Ethernet in UDP ------------------------------------------------------
+
+
+def ipv4_checksum(header: bytes) -> int:
+    total = sum(struct.unpack(f"!{len(header) // 2}H", header))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def mac_bytes(mac: str) -> bytes:
+    return bytes.fromhex(mac.replace(":", ""))
+
+
+def encapsulation(
+    payload_bytes: int, *, source: tuple[str, str, int], destination: tuple[str, str, int]
+) -> bytes:
+    """Ethernet, IPv4 and UDP headers for a payload of that size; an end is (mac, ip, UDP port)."""
+    udp = struct.pack("!HHHH", source[2], destination[2], 8 + payload_bytes, 0)
+    addresses = ipaddress.IPv4Address(source[1]).packed + ipaddress.IPv4Address(destination[1]).packed
+    ip = struct.pack("!BBHHHBBH", 0x45, 0, 28 + payload_bytes, 0, 0, 64, 17, 0) + addresses
+    ip = ip[:10] + struct.pack("!H", ipv4_checksum(ip)) + ip[12:]
+    return mac_bytes(destination[0]) + mac_bytes(source[0]) + b"\x08\x00" + ip + udp
