@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass
 from typing import Any, ClassVar
 
 from serene.errors import SereneError, choices
@@ -171,11 +171,10 @@ def strategy_from_dict(data: Mapping[str, Any]) -> Strategy:
             raise BadStrategy(f"{cls.name}: {key} is {kind}, not {value!r}")
     if "async_workers" in parameters:
         parameters["async_workers"] = tuple(parameters["async_workers"])
-    try:
-        return cls(**parameters)
-    except TypeError:
-        missing = [name for name in known if name not in parameters and name != "staleness" or cls is SSP]
-        raise BadStrategy(f"{cls.name} needs {choices(missing)}") from None
+    missing = [name for name, field in known.items() if field.default is MISSING and name not in parameters]
+    if missing:
+        raise BadStrategy(f"{cls.name} needs {choices(missing)}")
+    return cls(**parameters)
 
 
 def parse(text: str) -> Strategy:

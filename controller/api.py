@@ -1,0 +1,110 @@
+"""A typed client of the controller's HTTP interface, for the command line, experiments and tests."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+from typing_extensions import Self
+
+from controller.settings import DEFAULT_HTTP
+from serene.errors import SereneError
+from serene.strategy import Strategy, to_dict
+
+ENVIRONMENT = "SERENE_CONTROLLER"
+DEFAULT_URL = f"http://{DEFAULT_HTTP}"
+
+Json = dict[str, Any]
+
+
+class NoController(SereneError):
+    """Nobody answers at the controller's address."""
+
+
+class Rejected(SereneError):
+    """The controller's own error; ``status`` is HTTP's."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ControllerClient:
+    """One controller. Every method raises NoController or Rejected; `controller.status` makes the JSON."""
+
+    def __init__(self, url: str | None = None, *, timeout_s: float = 15.0) -> None:
+        self.url = (url or os.environ.get(ENVIRONMENT) or DEFAULT_URL).rstrip("/")
+        # Loopback only: a proxy from the environment would be in the way.
+        self._http = httpx.Client(base_url=self.url, timeout=timeout_s, trust_env=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def status(self) -> Json:
+        """``{"switch": {...}, "jobs": [...]}``."""
+        return self._ask("GET", "/v1/status")
+
+    def jobs(self) -> list[Json]:
+        return self._ask("GET", "/v1/jobs")
+
+    def job(self, job: int) -> Json:
+        return self._ask("GET", f"/v1/jobs/{job}")
+
+    def create_job(
+        self, workers: int, strategy: Strategy, *, job: int | None = None, scale: int | None = None
+    ) -> Json:
+        """The new job; the controller chooses its id unless ``job`` is given."""
+        body: Json = {"workers": workers, "strategy": to_dict(strategy)}
+        if job is not None:
+            body["job"] = job
+        if scale is not None:
+            body["scale"] = scale
+        return self._ask("POST", "/v1/jobs", body)
+
+    def delete_job(self, job: int) -> None:
+        self._ask("DELETE", f"/v1/jobs/{job}")
+
+    def set_strategy(self, job: int, strategy: Strategy) -> Json:
+        """``{"epoch", "strategy", "t", "before", "write_ms"}``; epoch 0 when the job has not started."""
+        return self._ask("PUT", f"/v1/jobs/{job}/strategy", to_dict(strategy))
+
+    def shutdown(self) -> None:
+        self._ask("POST", "/v1/shutdown")
+
+    def events(self) -> Iterator[Json]:
+        """The live stream, until the controller stops.
+
+        ``{"event": "status", "status": ...}`` about five times a second, and whenever something happens
+        ``{"event": NAME, "t", "text", ...}``.
+        """
+        try:
+            with self._http.stream("GET", "/v1/events") as response:
+                for line in response.iter_lines():
+                    yield json.loads(line)
+        except httpx.TransportError:
+            raise self._nobody() from None
+
+    def _ask(self, method: str, path: str, body: Json | None = None) -> Any:
+        try:
+            response = self._http.request(method, path, json=body)
+        except (httpx.TransportError, httpx.InvalidURL):
+            raise self._nobody() from None
+        try:
+            answer = response.json()
+        except ValueError:
+            raise self._nobody() from None
+        if response.is_error:
+            raise Rejected(answer.get("error", f"HTTP {response.status_code}"), response.status_code)
+        return answer
+
+    def _nobody(self) -> NoController:
+        return NoController(f"no controller at {self.url} (start one with 'serenectl up')")

@@ -1,0 +1,71 @@
+"""`serenectl up` without --foreground: the daemon in a process of its own, and where its log and pid are."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from controller.api import ControllerClient, NoController
+from serene.errors import SereneError
+
+# The embedded switch may have to compile the program first.
+START_TIMEOUT_S = 150.0
+
+
+class NotStarted(SereneError):
+    """The daemon ended before it answered."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a daemon leaves its traces, by the port of its HTTP interface."""
+
+    log: Path
+    pid: Path
+
+    @classmethod
+    def of(cls, http_port: int) -> Files:
+        runtime = os.environ.get("XDG_RUNTIME_DIR")
+        folder = Path(runtime) / "serene" if runtime else Path.home() / ".local" / "state" / "serene"
+        folder.mkdir(parents=True, exist_ok=True)
+        return cls(folder / f"controller-{http_port}.log", folder / f"controller-{http_port}.pid")
+
+
+def start(arguments: list[str], url: str, files: Files) -> int:
+    """Run ``serenectl ARGUMENTS`` detached and wait until it answers at ``url``; its pid.
+
+    Raises NotStarted with the daemon's own error.
+    """
+    with files.log.open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "controller", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    end = time.monotonic() + START_TIMEOUT_S
+    with ControllerClient(url, timeout_s=5.0) as client:
+        while process.poll() is None:
+            try:
+                client.status()
+            except NoController:
+                if time.monotonic() > end:
+                    process.terminate()
+                    raise NotStarted(
+                        f"the controller did not answer within {START_TIMEOUT_S:g} s; its log: {files.log}"
+                    ) from None
+                time.sleep(0.05)
+            else:
+                files.pid.write_text(f"{process.pid}\n")
+                return process.pid
+    raise NotStarted(_last_error(files.log))
+
+
+def _last_error(log: Path) -> str:
+    errors = [line for line in log.read_text().splitlines() if line.startswith("error: ")]
+    return errors[-1].removeprefix("error: ") if errors else f"the controller ended at once; its log: {log}"

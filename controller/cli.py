@@ -1,0 +1,321 @@
+"""``serenectl``: the controller's command line. An error is one line; exit status 2 means a wrong choice."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from controller import background, view
+from controller.api import ENVIRONMENT, ControllerClient, NoController, Rejected
+from controller.settings import (
+    DEFAULT_HTTP,
+    DEFAULT_PORTS,
+    DEFAULT_SWITCH,
+    BadSettings,
+    host_and_port,
+    settings,
+)
+from serene.errors import SereneError, choices
+from serene.program import VARIANTS
+from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy, parse
+
+STOP_TIMEOUT_S = 15.0
+
+
+class BadChoice(SereneError):
+    """Something on the command line makes no sense."""
+
+
+class Choices(TyperGroup):
+    """A group of commands that names them when it is given none or another."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        if not args and not self.invoke_without_command:
+            raise BadChoice(f"{ctx.command_path}: expected {choices(self.commands)}")
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            raise BadChoice(f"{ctx.command_path} {args[0]}: expected {choices(self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+def _group(help: str, **options: Any) -> typer.Typer:
+    return typer.Typer(
+        cls=Choices,
+        help=help,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        **options,
+    )
+
+
+app = _group("Command the controller of a Serene switch.")
+sync = _group("Change the strategy of a running job.")
+jobs = _group("List, create and delete jobs.", invoke_without_command=True)
+app.add_typer(sync, name="sync")
+app.add_typer(jobs, name="jobs")
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--controller",
+        envvar=ENVIRONMENT,
+        metavar="URL",
+        show_envvar=False,
+        help=f"Where the controller is (or ${ENVIRONMENT}).",
+    ),
+]
+JobOption = Annotated[
+    int | None, typer.Option("--job", metavar="ID", help="Which job; default the only one.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="The controller's JSON as it is.")]
+Staleness = Annotated[int, typer.Option("--staleness", metavar="N", help="Rounds a worker may be ahead.")]
+
+
+@app.command()
+def up(
+    switch: Annotated[str, typer.Option(metavar="HOST:PORT", help="Its P4Runtime server.")] = DEFAULT_SWITCH,
+    device_id: Annotated[int, typer.Option(metavar="N", help="P4Runtime device id.")] = 0,
+    ports: Annotated[
+        str, typer.Option(metavar="1-4", help="Ports that ordinary traffic is flooded to.")
+    ] = DEFAULT_PORTS,
+    program: Annotated[
+        str, typer.Option(metavar="NAME", help=f"The P4 program: {choices(VARIANTS)}.")
+    ] = "serene",
+    election_id: Annotated[int, typer.Option(metavar="N", help="The highest one commands the switch.")] = 1,
+    http: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where to listen, on loopback.")
+    ] = DEFAULT_HTTP,
+    wait: Annotated[float, typer.Option(metavar="SECONDS", help="For the switch to answer.")] = 10.0,
+    foreground: Annotated[
+        bool, typer.Option("--foreground", help="Stay in the foreground, log to stderr.")
+    ] = False,
+) -> None:
+    """Start the controller and bring the switch up."""
+    chosen = settings(
+        switch=switch,
+        device_id=device_id,
+        ports=ports,
+        program=program,
+        election_id=election_id,
+        http=http,
+        deadline_s=wait,
+    )
+    if foreground:
+        from controller import daemon  # here, because gRPC and FastAPI would double every command's start
+
+        daemon.run(chosen)
+        return
+    url = f"http://{http}"
+    with ControllerClient(url) as client:
+        try:
+            client.status()
+        except NoController:
+            pass
+        else:
+            raise SereneError(f"a controller runs at {url} already ('serenectl down' stops it)")
+        files = background.Files.of(host_and_port(http)[1])
+        pid = background.start(["up", "--foreground", *_options(chosen.model_dump())], url, files)
+        print(view.switch_line(client.status()["switch"]))
+    print(f"controller at {url}, pid {pid}, log {files.log}")
+
+
+def _options(chosen: dict[str, Any]) -> list[str]:
+    named = {"deadline_s": "wait"}
+    return [
+        f"--{named.get(name, name).replace('_', '-')}={value}"
+        for name, value in chosen.items()
+        if name != "grace_s"
+    ]
+
+
+@app.command()
+def down(controller: Url = None) -> None:
+    """Stop the controller. The switch goes on forwarding and aggregating."""
+    with ControllerClient(controller) as client:
+        client.shutdown()
+        end = time.monotonic() + STOP_TIMEOUT_S
+        while time.monotonic() < end:
+            try:
+                client.status()
+            except NoController:
+                print(f"controller at {client.url} stopped; the switch goes on")
+                return
+            time.sleep(0.05)
+    raise SereneError(f"the controller at {client.url} did not stop within {STOP_TIMEOUT_S:g} s")
+
+
+@app.command()
+def status(as_json: AsJson = False, controller: Url = None) -> None:
+    """The switch, its jobs and their workers."""
+    with ControllerClient(controller) as client:
+        now = client.status()
+    if as_json:
+        print(json.dumps(now, indent=2))
+    else:
+        _console().print(view.whole(now))
+
+
+@app.command()
+def watch(controller: Url = None) -> None:
+    """The same, live; Ctrl-C ends it. Into a pipe: a block whenever something changed."""
+    console = _console()
+    with ControllerClient(controller) as client:
+        snapshots = (told["status"] for told in client.events() if told["event"] == "status")
+        if console.is_terminal:
+            with Live(console=console, auto_refresh=False) as live:
+                for now in snapshots:
+                    live.update(view.whole(now), refresh=True)
+        else:
+            shown = ""
+            for now in snapshots:
+                with console.capture() as capture:
+                    console.print(view.whole(now))
+                if capture.get() != shown:
+                    shown = capture.get()
+                    print(shown, flush=True)
+    print("the controller stopped")
+
+
+@sync.command("bsp")
+def sync_bsp(job: JobOption = None, controller: Url = None) -> None:
+    """Everybody waits for everybody, every round."""
+    _swap(job, controller, BSP)
+
+
+@sync.command("ssp")
+def sync_ssp(staleness: Staleness, job: JobOption = None, controller: Url = None) -> None:
+    """Nobody gets more than N rounds ahead of the slowest."""
+    _swap(job, controller, SSP, staleness)
+
+
+@sync.command("asp")
+def sync_asp(job: JobOption = None, controller: Url = None) -> None:
+    """Nobody waits."""
+    _swap(job, controller, ASP)
+
+
+@sync.command("quorum")
+def sync_quorum(
+    k: Annotated[int, typer.Option("--k", metavar="K", help="Contributions that complete a round.")],
+    job: JobOption = None,
+    controller: Url = None,
+) -> None:
+    """A round is complete when the fastest K have contributed."""
+    _swap(job, controller, Quorum, k)
+
+
+@sync.command("mixed")
+def sync_mixed(
+    async_workers: Annotated[str, typer.Option(metavar="3,5", help="Workers that never wait.")],
+    staleness: Staleness = 0,
+    job: JobOption = None,
+    controller: Url = None,
+) -> None:
+    """Some workers never wait; the others do for each other."""
+    try:
+        free = tuple(int(worker) for worker in async_workers.split(","))
+    except ValueError:
+        raise BadChoice(f"--async-workers {async_workers!r}: expected worker ids, for example 3,5") from None
+    _swap(job, controller, Mixed, free, staleness)
+
+
+def _swap(job: int | None, controller: str | None, kind: Callable[..., Strategy], *parameters: Any) -> None:
+    strategy = _chosen(kind, *parameters)
+    with ControllerClient(controller) as client:
+        chosen = _only_job(client) if job is None else job
+        print(view.swap_line(chosen, client.set_strategy(chosen, strategy)))
+
+
+def _chosen(make: Callable[..., Strategy], *parameters: Any) -> Strategy:
+    try:
+        return make(*parameters)
+    except SereneError as error:
+        raise BadChoice(str(error)) from None
+
+
+def _only_job(client: ControllerClient) -> int:
+    unfinished = [job["job"] for job in client.jobs() if job["state"] != "finished"]
+    if len(unfinished) == 1:
+        return unfinished[0]
+    if unfinished:
+        raise BadChoice(f"--job is missing: expected {choices(unfinished)}")
+    raise SereneError("there is no job to change; 'serenectl jobs create --workers N' makes one")
+
+
+@jobs.callback()
+def list_jobs(ctx: typer.Context, as_json: AsJson = False, controller: Url = None) -> None:
+    """List the jobs."""
+    if ctx.invoked_subcommand is not None:
+        return
+    with ControllerClient(controller) as client:
+        listed = client.jobs()
+    if as_json:
+        print(json.dumps(listed, indent=2))
+    elif listed:
+        _console().print(view.jobs_table(listed))
+    else:
+        print("no jobs; 'serenectl jobs create --workers N' makes one")
+
+
+@jobs.command("create")
+def create_job(
+    workers: Annotated[int, typer.Option(metavar="N", help="Workers that will join.")],
+    strategy: Annotated[
+        str, typer.Option(metavar="NAME", help="bsp, ssp:3, asp, quorum:3 or mixed:3,5.")
+    ] = "bsp",
+    job: Annotated[int | None, typer.Option(metavar="ID", help="Default: a free one.")] = None,
+    scale: Annotated[int | None, typer.Option(metavar="UNITS", help="Fixed-point units in 1.0.")] = None,
+    controller: Url = None,
+) -> None:
+    """Create a job, which starts when its workers have joined."""
+    chosen = _chosen(parse, strategy)
+    with ControllerClient(controller) as client:
+        print(view.job_line(client.create_job(workers, chosen, job=job, scale=scale)))
+
+
+@jobs.command("delete")
+def delete_job(job: Annotated[int, typer.Argument(metavar="ID")], controller: Url = None) -> None:
+    """Delete a job; its workers are no members any more."""
+    with ControllerClient(controller) as client:
+        client.delete_job(job)
+    print(f"job {job} deleted")
+
+
+def _console() -> Console:
+    """A pipe has no width of its own; lines are not to be folded there."""
+    return Console() if sys.stdout.isatty() else Console(width=200)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run one command and exit; without any, explain."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = app(given or ["--help"], standalone_mode=False, prog_name="serenectl") or 0
+    except (BadChoice, BadSettings) as error:
+        code = _fail(str(error), 2)
+    except Rejected as error:
+        code = _fail(str(error), 2 if error.status in (404, 409, 422) else 1)
+    except SereneError as error:
+        code = _fail(str(error), 1)
+    except TyperException as error:
+        code = _fail(error.format_message(), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    sys.exit(code)
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,226 @@
+"""One P4Runtime stream to one switch, from arbitration to its end.
+
+Built on finsy's P4Client rather than its Switch: that one logs the failure of a task and tries again ten
+seconds later, and a daemon has to tell its user why a switch cannot be brought up.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import finsy as fy
+import grpc
+from finsy.p4entity import (
+    P4EntityList,
+    P4UpdateList,
+    decode_entity,
+    decode_stream,
+    encode_entities,
+    encode_updates,
+)
+from finsy.proto import U128, p4r, p4r_grpc
+
+from serene.errors import SereneError
+
+LOG = logging.getLogger("serene.controller")
+
+# The embedded switch compiles a program it has not seen before.
+PUSH_TIMEOUT_S = 120.0
+
+
+class SwitchError(SereneError):
+    """The switch refused a request; the message is the switch's own."""
+
+
+class Unreachable(SwitchError):
+    """There is no connection to the switch."""
+
+
+class NotPrimary(SwitchError):
+    """Another controller holds the switch."""
+
+
+class Connection:
+    """An open stream on which this controller asked to be primary."""
+
+    def __init__(self, address: str, device_id: int, election_id: int, schema: fy.P4Schema) -> None:
+        self.address = address
+        self.device_id = device_id
+        self.election_id = election_id
+        self.is_primary = False
+        self._schema = schema
+        self._client = fy.P4Client(address, wait_for_ready=False)
+
+    async def open(self) -> None:
+        """Connect and ask to be primary. Raises Unreachable, NotPrimary or SwitchError."""
+        try:
+            await self._client.open(schema=self._schema, complete_request=self._sign)
+            await self._learn_version()
+            await self._ask_to_be_primary()
+            while not self.is_primary:
+                message = await self._receive()
+                if message.WhichOneof("update") == "arbitration":
+                    await self._arbitrate(message.arbitration)
+        except fy.P4ClientError as error:
+            raise self._explained(error) from None
+
+    async def close(self) -> None:
+        self.is_primary = False
+        await self._client.close()
+
+    async def install_program(self) -> bool:
+        """Push the program unless it runs already; True when it was pushed, and all state is new."""
+        if await self._running_cookie() == self._schema.p4cookie:
+            return False
+        assert self._client.channel is not None
+        request = p4r.SetForwardingPipelineConfigRequest(
+            device_id=self.device_id,
+            action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
+            config=self._schema.get_pipeline_config(),
+        )
+        self._sign(request)
+        stub: Any = p4r_grpc.P4RuntimeStub(self._client.channel)
+        try:
+            await stub.SetForwardingPipelineConfig(request, timeout=PUSH_TIMEOUT_S)
+        except grpc.RpcError as error:
+            refusal = self._explained(fy.P4ClientError(error, "SetForwardingPipelineConfig"))
+            if isinstance(refusal, Unreachable | NotPrimary):
+                raise refusal from None
+            raise SwitchError(f"{refusal} (while pushing the program)") from None
+        return True
+
+    async def write(self, updates: Iterable[P4UpdateList], *, missing_ok: bool = False) -> None:
+        """One WriteRequest, in order (and stream messages at once).
+
+        Raises Unreachable, NotPrimary or SwitchError; ``missing_ok`` forgives updates of what is not there.
+        """
+        batch = []
+        try:
+            for update in encode_updates(updates, self._schema):
+                if isinstance(update, p4r.StreamMessageRequest):
+                    await self._client.send(update)
+                else:
+                    batch.append(update)
+            if batch:
+                await self._client.request(p4r.WriteRequest(device_id=self.device_id, updates=batch))
+        except fy.P4ClientError as error:
+            if missing_ok and error.is_not_found_only:
+                return
+            raise self._explained(error) from None
+
+    async def put(self, entity: P4EntityList) -> None:
+        """Insert an entity, or modify it when the switch has it already. Raises like `write`."""
+        encoded = encode_entities([entity], self._schema)
+        try:
+            await self._client.request(
+                p4r.WriteRequest(
+                    device_id=self.device_id,
+                    updates=[p4r.Update(type=p4r.Update.INSERT, entity=one) for one in encoded],
+                )
+            )
+        except fy.P4ClientError as error:
+            if all(
+                detail.canonical_code != fy.GRPCStatusCode.ALREADY_EXISTS for detail in error.details.values()
+            ):
+                raise self._explained(error) from None
+            await self.write(p4r.Update(type=p4r.Update.MODIFY, entity=one) for one in encoded)
+
+    async def read(self, entities: Iterable[P4EntityList]) -> list[Any]:
+        """What the switch has of these; raises like `write`."""
+        request = p4r.ReadRequest(device_id=self.device_id, entities=encode_entities(entities, self._schema))
+        try:
+            return [
+                decode_entity(entity, self._schema)
+                async for reply in self._client.request_iter(request)
+                for entity in reply.entities
+            ]
+        except fy.P4ClientError as error:
+            raise self._explained(error) from None
+
+    async def messages(self) -> AsyncIterator[fy.P4PacketIn | fy.P4DigestList]:
+        """Packets and digests, until the stream ends (Unreachable) or another takes over (NotPrimary)."""
+        while True:
+            message = await self._receive()
+            kind = message.WhichOneof("update")
+            if kind == "arbitration":
+                await self._arbitrate(message.arbitration)
+            elif kind in ("packet", "digest"):
+                yield decode_stream(message, self._schema)
+            elif kind == "error":
+                LOG.warning("the switch did not take a packet: %s", message.error.message)
+
+    async def _receive(self) -> p4r.StreamMessageResponse:
+        try:
+            return await self._client.receive()
+        except fy.P4ClientError as error:
+            if error.code == fy.GRPCStatusCode.INVALID_ARGUMENT:  # P4Runtime's answer to an id in use
+                raise NotPrimary(self._held_by(self.election_id)) from None
+            raise self._explained(error) from None
+        except RuntimeError:  # how P4Client reports that the switch closed the stream
+            raise Unreachable(f"the switch at {self.address} closed the connection") from None
+
+    async def _learn_version(self) -> None:
+        """Multicast replicas changed their encoding in P4Runtime 1.5."""
+        try:
+            reply = await self._client.request(p4r.CapabilitiesRequest())
+        except fy.P4ClientError as error:
+            if error.code != fy.GRPCStatusCode.UNIMPLEMENTED:
+                raise
+        else:
+            self._schema.set_p4runtime_version(fy.P4RuntimeVersion.parse(reply.p4runtime_api_version))
+
+    async def _running_cookie(self) -> int | None:
+        try:
+            reply = await self._client.request(
+                p4r.GetForwardingPipelineConfigRequest(
+                    device_id=self.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
+                )
+            )
+        except fy.P4ClientError as error:
+            if error.is_pipeline_missing:
+                return None
+            raise self._explained(error) from None
+        return reply.config.cookie.cookie if reply.config.HasField("cookie") else None
+
+    async def _ask_to_be_primary(self) -> None:
+        await self._client.send(
+            p4r.StreamMessageRequest(
+                arbitration=p4r.MasterArbitrationUpdate(
+                    device_id=self.device_id, election_id=U128.encode(self.election_id)
+                )
+            )
+        )
+
+    async def _arbitrate(self, update: p4r.MasterArbitrationUpdate) -> None:
+        highest = U128.decode(update.election_id)
+        self.is_primary = update.status.code == fy.GRPCStatusCode.OK.value
+        if update.status.code == fy.GRPCStatusCode.NOT_FOUND.value and highest > self.election_id:
+            # The primary has gone, and a switch by the book accepts no election id below the highest it has seen.
+            self.election_id = highest
+            await self._ask_to_be_primary()
+        elif not self.is_primary:
+            raise NotPrimary(self._held_by(highest))
+
+    def _held_by(self, primary: int) -> str:
+        return (
+            f"another controller, with election id {primary}, holds the switch at {self.address}: "
+            f"start with --election-id N > {primary} to take it over"
+        )
+
+    def _sign(self, request: Any) -> None:
+        if isinstance(request, p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest):
+            request.election_id.CopyFrom(U128.encode(self.election_id))
+
+    def _explained(self, error: fy.P4ClientError) -> SwitchError:
+        if error.code in (fy.GRPCStatusCode.UNAVAILABLE, fy.GRPCStatusCode.CANCELLED):
+            return Unreachable(f"no connection to a switch at {self.address}")
+        if error.code == fy.GRPCStatusCode.PERMISSION_DENIED:
+            return NotPrimary(
+                f"the switch at {self.address} says that another controller is primary: {error.message}"
+            )
+        reasons = [detail.message for detail in error.details.values() if detail.message] or [error.message]
+        return SwitchError(
+            f"the switch at {self.address} refused: {'; '.join(dict.fromkeys(reasons))} ({error.code.name})"
+        )

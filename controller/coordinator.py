@@ -1,0 +1,198 @@
+"""One switch, its jobs, and all that may be asked of them; and what goes on without being asked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+from controller.admission import Admission
+from controller.connection import SwitchError
+from controller.entries import InstalledJob, SwitchAddress
+from controller.events import Events
+from controller.frames import Answerer
+from controller.job import Job, JobState
+from controller.jobs import Jobs
+from controller.settings import Settings, port_numbers
+from controller.status import change_status, job_status, status
+from controller.switch import Switch, SwitchOptions, TakenOver
+from controller.takeover import job_from
+from controller.telemetry import Telemetry
+from serene.errors import SereneError
+from serene.fixedpoint import DEFAULT_SCALE
+from serene.program import Program
+from serene.strategy import Strategy, to_dict
+from serene.wire import SWITCH_IP, SWITCH_MAC
+
+LOG = logging.getLogger("serene.controller")
+
+TICK_S = 0.25  # how often finished jobs are looked at
+POLL_S = 1.0  # how often counters are read by themselves
+
+
+class Coordinator:
+    """The controller without its interface. Operations raise SereneError."""
+
+    def __init__(self, settings: Settings) -> None:
+        program = Program.load(settings.program)
+        self._grace_s = settings.grace_s
+        self._deadline_s = settings.deadline_s
+        self._lock = asyncio.Lock()
+        self.events = Events()
+        self.jobs = Jobs(
+            slots=program.slots,
+            lanes=program.lanes,
+            max_jobs=program.max_jobs,
+            max_workers=program.max_workers,
+        )
+        options = SwitchOptions(
+            settings.switch,
+            settings.device_id,
+            settings.election_id,
+            port_numbers(settings.ports),
+            SwitchAddress(SWITCH_IP, SWITCH_MAC),
+        )
+        self.switch = Switch(options, program, on_packet=self._on_packet, on_taken_over=self._on_taken_over)
+        self.telemetry = Telemetry(self.switch, self.jobs)
+        self._admission = Admission(
+            self.jobs,
+            self.switch,
+            Answerer(SWITCH_IP, SWITCH_MAC),
+            self.events,
+            self._lock,
+            self._on_job_over,
+        )
+
+    # Its life
+
+    async def bring_up(self) -> None:
+        """Get hold of the switch. Raises SwitchError when that fails."""
+        await self.switch.bring_up(self._deadline_s)
+
+    async def run(self) -> None:
+        """Serve workers and look after jobs until cancelled; then let go of the switch, which goes on."""
+        try:
+            await asyncio.gather(self.switch.run(), self._look_after())
+        finally:
+            await self.switch.close()
+
+    async def _look_after(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            try:
+                if self.switch.connected:
+                    await self._clear_finished()
+                    if any(job.state is JobState.RUNNING for job in self.jobs):
+                        await self.telemetry.refresh(POLL_S)
+            except SwitchError as error:
+                LOG.warning("%s", error)
+
+    async def _clear_finished(self) -> None:
+        async with self._lock:
+            for job_id in self.jobs.due(time.time(), self._grace_s):
+                await self.telemetry.refresh()
+                await self._remove(self.jobs[job_id])
+                self.jobs.cleared(job_id)
+                self.events.emit("job_cleared", f"job {job_id}: its slots are free", job=job_id)
+
+    async def _remove(self, job: Job) -> None:
+        await self.switch.remove(
+            job.id, {worker.id: worker.endpoint for worker in job.workers if worker.endpoint is not None}
+        )
+
+    async def _on_packet(self, port: int, frame: bytes) -> None:
+        await self._admission.on_packet(port, frame)
+
+    async def _on_job_over(self, job_id: int) -> None:
+        await self.telemetry.refresh()
+        self.events.emit("job_finished", f"job {job_id} finished", job=job_id)
+
+    async def _on_taken_over(self, taken: TakenOver) -> None:
+        async with self._lock:
+            for job_id in self.jobs.switch_has_only(taken.jobs):
+                self.events.emit(
+                    "job_lost",
+                    f"job {job_id}: the switch lost its state; waiting for the workers to join again",
+                    job=job_id,
+                )
+            for job_id, found in taken.jobs.items():
+                await self._adopt(job_id, found)
+
+    async def _adopt(self, job_id: int, found: InstalledJob) -> None:
+        """A job that the switch holds: known already, taken over, or a leftover."""
+        known = self.jobs.get(job_id)
+        if known is not None and (known.session, known.epoch) == (found.session, found.epoch):
+            return
+        try:
+            if not found.complete:
+                raise SereneError("its entries are not complete")
+            self.jobs.adopt(job_from(job_id, found, time.time()))
+            self.events.emit(
+                "job_taken_over",
+                f"job {job_id}: taken over as it runs, session {found.session}, epoch {found.epoch}",
+                job=job_id,
+            )
+        except SereneError as error:
+            LOG.warning("job %d, found in the switch, is removed: %s", job_id, error)
+            await self.switch.remove(job_id, found.members)
+
+    # What may be asked
+
+    async def create_job(
+        self, workers: int, strategy: Strategy, job: int | None = None, scale: int = DEFAULT_SCALE
+    ) -> dict[str, Any]:
+        async with self._lock:
+            created = self.jobs.create(workers, strategy, job=job, scale=scale)
+            self.telemetry.forget(created.id)
+            self.events.emit(
+                "job_created",
+                f"job {created.id} created: waits for {workers} workers, {strategy}",
+                job=created.id,
+            )
+            return job_status(created, self.telemetry)
+
+    async def delete_job(self, job_id: int) -> None:
+        async with self._lock:
+            job = self.jobs[job_id]
+            if job.slots is not None and job.state is not JobState.WAITING:
+                await self._remove(job)
+            self.jobs.delete(job_id)
+            self.telemetry.forget(job_id)
+            self.events.emit("job_deleted", f"job {job_id} deleted", job=job_id)
+
+    async def set_strategy(self, job_id: int, strategy: Strategy) -> dict[str, Any]:
+        """The new epoch (0 while the job waits), the strategy before, and how long the switch took in ms."""
+        async with self._lock:
+            before = self.jobs[job_id].strategy
+            plan = self.jobs.plan_swap(job_id, strategy)
+            if plan is None:
+                self.jobs.choose(job_id, strategy)
+                return {
+                    "epoch": 0,
+                    "strategy": to_dict(strategy),
+                    "t": time.time(),
+                    "before": to_dict(before),
+                    "write_ms": 0.0,
+                }
+            begun = time.perf_counter()
+            await self.switch.swap(plan)
+            write_ms = (time.perf_counter() - begun) * 1e3
+            change = self.jobs.swapped(plan, time.time())
+            self.events.emit(
+                "strategy",
+                f"job {job_id}: {before} -> {strategy}, epoch {change.epoch} ({write_ms:.0f} ms)",
+                job=job_id,
+                epoch=change.epoch,
+                strategy=to_dict(strategy),
+            )
+            return {**change_status(change), "before": to_dict(before), "write_ms": write_ms}
+
+    async def status(self, older_than_s: float = 0.0) -> dict[str, Any]:
+        """Everything; counters as they were last, when the switch cannot be asked."""
+        if self.switch.connected:
+            try:
+                await self.telemetry.refresh(older_than_s)
+            except SwitchError as error:
+                LOG.warning("counters: %s", error)
+        return status(self.switch, self.jobs, self.telemetry)

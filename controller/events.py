@@ -1,0 +1,39 @@
+"""What happens, told to the log and to whoever listens on the live stream."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+LOG = logging.getLogger("serene.controller")
+
+BACKLOG = 256
+
+
+class Events:
+    """A hub: every listener gets every event from when it subscribed. A slow listener misses the oldest."""
+
+    def __init__(self) -> None:
+        self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
+
+    def emit(self, event: str, text: str, **facts: Any) -> None:
+        """Tell what happened: ``event`` is a word for programs, ``text`` a line for people."""
+        LOG.info("%s", text)
+        told = {"event": event, "t": time.time(), "text": text, **facts}
+        for listener in self._listeners:
+            if listener.full():
+                listener.get_nowait()
+            listener.put_nowait(told)
+
+    @contextmanager
+    def subscribe(self) -> Iterator[asyncio.Queue[dict[str, Any]]]:
+        listener: asyncio.Queue[dict[str, Any]] = asyncio.Queue(BACKLOG)
+        self._listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners.discard(listener)

@@ -1,0 +1,100 @@
+"""Serene's frames as the controller meets them: requests that the switch hands up, answers it sends out."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.plans import Endpoint
+from serene.errors import SereneError
+from serene.wire import HEADER, MEMBERSHIP, SERENE_UDP_PORT, Op, control_payload, encapsulation
+
+_ETHERNET = struct.Struct("!6s6sH")
+_IPV4 = struct.Struct("!BBHHHBBH4s4s")
+_UDP = struct.Struct("!HHHH")
+_IPV4_AT = _ETHERNET.size
+_UDP_AT = _IPV4_AT + _IPV4.size
+_SERENE_AT = _UDP_AT + _UDP.size
+_TEXT_AT = _SERENE_AT + HEADER.itemsize
+
+
+class NotARequest(SereneError):
+    """A frame that is none of ours; the data plane hands up only whole ones."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A HELLO, REPORT or LEAVE, and where it came from."""
+
+    op: Op
+    job: int
+    worker: int
+    sender: Endpoint
+    payload: bytes  # after serene_t
+
+    @property
+    def vector_length(self) -> int:
+        """Of a HELLO: the number of values the worker has."""
+        return int(np.frombuffer(self.payload[: MEMBERSHIP.itemsize], MEMBERSHIP)[0]["vector_length"])
+
+    def facts(self) -> dict[str, object]:
+        """Of a REPORT or LEAVE: its JSON object. Raises NotARequest."""
+        try:
+            facts = json.loads(self.payload)
+        except ValueError as error:
+            raise NotARequest(f"{self.op.name} of worker {self.worker} of job {self.job}: {error}") from None
+        if not isinstance(facts, dict):
+            raise NotARequest(
+                f"{self.op.name} of worker {self.worker} of job {self.job}: expected a JSON object"
+            )
+        return facts
+
+
+def parse(port: int, frame: bytes) -> Request:
+    """A frame as it came in on ``port``. Raises NotARequest."""
+    if len(frame) < _TEXT_AT:
+        raise NotARequest(f"a frame of {len(frame)} bytes: expected at least {_TEXT_AT}")
+    _, source_mac, _ = _ETHERNET.unpack_from(frame)
+    source_ip = _IPV4.unpack_from(frame, _IPV4_AT)[8]
+    udp_port, _, udp_length, _ = _UDP.unpack_from(frame, _UDP_AT)
+    header = np.frombuffer(frame, HEADER, count=1, offset=_SERENE_AT)[0]
+    try:
+        op = Op(int(header["op"]))
+    except ValueError:
+        raise NotARequest(f"op {int(header['op']):#04x}") from None
+    payload = frame[_TEXT_AT : _UDP_AT + udp_length]  # a short Ethernet frame is padded
+    if op is Op.HELLO and len(payload) < MEMBERSHIP.itemsize:
+        raise NotARequest(f"a HELLO with {len(payload)} bytes: expected {MEMBERSHIP.itemsize}")
+    sender = Endpoint(
+        port,
+        ":".join(f"{octet:02x}" for octet in source_mac),
+        str(ipaddress.IPv4Address(source_ip)),
+        udp_port,
+    )
+    return Request(op, int(header["job"]), int(header["worker"]), sender, payload)
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """Builds what the controller says in the switch's name."""
+
+    switch_ip: str
+    switch_mac: str
+
+    def refused(self, request: Request, reason: str) -> bytes:
+        """A whole frame for the sender of ``request``."""
+        return self._frame(request, Op.REFUSED, reason.encode())
+
+    def bye(self, request: Request, *, job_over: bool) -> bytes:
+        """A whole frame for the sender of ``request``."""
+        return self._frame(request, Op.BYE, json.dumps({"job_over": job_over}).encode())
+
+    def _frame(self, request: Request, op: Op, text: bytes) -> bytes:
+        to = request.sender
+        payload = control_payload(op, text, job=request.job, worker=request.worker)
+        source = (self.switch_mac, self.switch_ip, SERENE_UDP_PORT)
+        return encapsulation(len(payload), source=source, destination=(to.mac, to.ip, to.udp_port)) + payload

@@ -1,0 +1,93 @@
+"""One job as the controller remembers it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from controller.plans import Endpoint, Policy
+from controller.slots import SlotRange
+from serene.strategy import Strategy
+
+
+class JobState(Enum):
+    WAITING = "waiting"  # for workers to join
+    RUNNING = "running"
+    FINISHED = "finished"  # every worker has left
+
+
+class WorkerState(Enum):
+    EXPECTED = "expected"
+    JOINED = "joined"  # waits for the others
+    RUNNING = "running"
+    LEFT = "left"
+
+
+@dataclass
+class Worker:
+    """One place in a job, and who holds it."""
+
+    id: int
+    state: WorkerState = WorkerState.EXPECTED
+    endpoint: Endpoint | None = None
+    contributions_sent: int | None = None  # packets, as the worker said when it left
+    report: dict[str, object] | None = None  # its latest
+
+
+@dataclass(frozen=True)
+class Change:
+    """An epoch's beginning; ``t`` in Unix seconds."""
+
+    t: float
+    epoch: int
+    strategy: Strategy
+    reason: str
+
+
+@dataclass
+class Job:
+    """One training run. ``slots`` is None while it holds none; session and epoch are 0 before it runs."""
+
+    id: int
+    workers_expected: int
+    strategy: Strategy
+    scale: int
+    state: JobState = JobState.WAITING
+    session: int = 0
+    epoch: int = 0
+    epochs_spent: int = 0
+    vector_length: int = 0
+    slots: SlotRange | None = None
+    slots_needed: int = 0
+    finished_at: float | None = None
+    workers: list[Worker] = field(default_factory=list)
+    history: list[Change] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.workers = [Worker(worker) for worker in range(self.workers_expected)]
+
+    @property
+    def over(self) -> bool:
+        """Finished, and no trace of it left in the switch."""
+        return self.state is JobState.FINISHED and self.slots is None
+
+    def members(self) -> list[int]:
+        """The workers that take part now: those a strategy is compiled for."""
+        return [worker.id for worker in self.workers if worker.state is WorkerState.RUNNING]
+
+    def adopt(self, policy: Policy, reason: str, now: float) -> Change:
+        """The switch has this policy now."""
+        self.session = policy.session
+        self.epoch = policy.epoch
+        self.strategy = policy.strategy
+        change = Change(now, policy.epoch, policy.strategy, reason)
+        self.history.append(change)
+        return change
+
+    def reset(self) -> None:
+        """Back to waiting for everybody; what happened so far stays in the history."""
+        self.state = JobState.WAITING
+        self.session = self.epoch = self.epochs_spent = 0
+        self.vector_length = self.slots_needed = 0
+        self.slots = None
+        self.workers = [Worker(worker.id) for worker in self.workers]

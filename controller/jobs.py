@@ -1,0 +1,304 @@
+"""Jobs: who takes part, which slots they have, which strategy is in force. No I/O, no clock, no switch.
+
+A change that the switch must hear of takes two steps: plan it (`hello`, `plan_swap`, `plan_leave`), and when
+the switch has taken it, commit it (`started`, `swapped`, ...). A failed write changes nothing, but
+its epoch is spent: nobody can know whether the write arrived, and an epoch has one policy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator, Sequence
+
+from controller.job import Change, Job, JobState, Worker, WorkerState
+from controller.plans import Endpoint, Leave, Policy, Readmission, Refusal, Start, Swap
+from controller.slots import SlotRange, first_fit, free_ranges
+from serene.errors import SereneError
+from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, LARGEST
+from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
+
+
+class NoSuchJob(SereneError):
+    """A job id that nobody uses."""
+
+
+class Conflict(SereneError):
+    """A request that is well formed, but not for the state the jobs are in."""
+
+
+class BadRequest(SereneError):
+    """A request that makes no sense whatever the state."""
+
+
+class Jobs:
+    """All jobs of one switch whose program has ``slots`` slots of ``lanes`` values."""
+
+    def __init__(self, *, slots: int, lanes: int, max_jobs: int, max_workers: int) -> None:
+        self.total_slots = slots
+        self.lanes = lanes
+        self.max_jobs = max_jobs
+        self.max_workers = max_workers
+        self._jobs: dict[int, Job] = {}
+        self._last_session = 0
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(sorted(self._jobs.values(), key=lambda job: job.id))
+
+    def get(self, job: int) -> Job | None:
+        return self._jobs.get(job)
+
+    def __getitem__(self, job: int) -> Job:
+        """Raises NoSuchJob, naming the jobs there are."""
+        if job not in self._jobs:
+            raise NoSuchJob(f"there is no job {job} ({self._there_are()})")
+        return self._jobs[job]
+
+    def _there_are(self) -> str:
+        if not self._jobs:
+            return "there are no jobs; 'serenectl jobs create --workers N' makes one"
+        return f"jobs: {', '.join(str(job) for job in sorted(self._jobs))}"
+
+    # Creating and deleting
+
+    def create(
+        self, workers: int, strategy: Strategy, *, job: int | None = None, scale: int = DEFAULT_SCALE
+    ) -> Job:
+        """A new job that waits for ``workers`` workers. Raises BadRequest or Conflict."""
+        if not 1 <= workers <= self.max_workers:
+            raise BadRequest(f"a job of {workers} workers: expected 1 to {self.max_workers}")
+        if not 1 <= scale <= _largest_scale(workers):
+            raise BadRequest(
+                f"scale {scale} cannot hold one round of {workers} workers: "
+                f"expected 1 to {_largest_scale(workers)}"
+            )
+        strategy.compile(range(workers))
+        created = Job(self._free_id(job), workers, strategy, scale)
+        self._jobs[created.id] = created
+        return created
+
+    def _free_id(self, wanted: int | None) -> int:
+        """Ids never used come first; the id of a job that has finished may be used again."""
+        if wanted is not None and not 0 <= wanted < self.max_jobs:
+            raise BadRequest(f"job {wanted}: expected 0 to {self.max_jobs - 1}")
+        candidates = range(self.max_jobs) if wanted is None else [wanted]
+        for job in candidates:
+            if job not in self._jobs:
+                return job
+        for job in candidates:
+            if self._jobs[job].over:
+                return job
+        if wanted is None:
+            raise Conflict(f"all {self.max_jobs} jobs of the switch are in use: delete one")
+        raise Conflict(
+            f"job {wanted} is {self._jobs[wanted].state.value}: delete it first, or choose another id"
+        )
+
+    def delete(self, job: int) -> None:
+        """Commits a deletion; its slots are free at once."""
+        del self._jobs[job]
+
+    # Joining
+
+    def hello(
+        self, job_id: int, worker_id: int, endpoint: Endpoint, vector_length: int, now: float
+    ) -> Refusal | Start | Readmission | None:
+        """A worker that is no member asks to join; ``now`` is in Unix seconds.
+
+        None means: noted, the others are not here yet (or the HELLO was sent before the job began).
+        """
+        job = self._jobs.get(job_id)
+        if job is None:
+            return Refusal(f"there is no job {job_id} ({self._there_are()})")
+        if not 0 <= worker_id < len(job.workers):
+            return Refusal(f"job {job_id} has no worker {worker_id}: expected 0 to {len(job.workers) - 1}")
+        if job.state is JobState.FINISHED:
+            return Refusal(f"job {job_id} has finished; 'serenectl jobs create' makes a new one")
+        worker = job.workers[worker_id]
+        if worker.endpoint is not None and worker.endpoint.host != endpoint.host:
+            return Refusal(f"worker {worker_id} of job {job_id} is at {worker.endpoint}, not at {endpoint}")
+        others = [w for w in job.workers if w is not worker and w.endpoint is not None]
+        if (job.state is JobState.RUNNING or others) and vector_length != job.vector_length:
+            return Refusal(
+                f"vector_length {vector_length}: expected {job.vector_length}, "
+                f"which the other workers of job {job_id} have"
+            )
+
+        if job.state is JobState.RUNNING:
+            if worker.endpoint == endpoint:
+                return None
+            return self._plan_readmission(job, worker, endpoint)
+        if job.slots is None or vector_length != job.vector_length:
+            refusal = self._reserve(job, vector_length)
+            if refusal is not None:
+                return refusal
+        worker.endpoint = endpoint
+        worker.state = WorkerState.JOINED
+        if all(w.state is WorkerState.JOINED for w in job.workers):
+            return self._plan_start(job, now)
+        return None
+
+    def _reserve(self, job: Job, vector_length: int) -> Refusal | None:
+        if vector_length < 1:
+            return Refusal(f"vector_length {vector_length}: expected at least 1")
+        count = math.ceil(vector_length / self.lanes)
+        taken = self._taken(except_job=job)
+        slots = first_fit(self.total_slots, taken, count)
+        if slots is None:
+            longest = max((gap.count for gap in free_ranges(self.total_slots, taken)), default=0)
+            return Refusal(
+                f"vector_length {vector_length} needs {count} slots of {self.lanes} values: at most "
+                f"{longest} of the switch's {self.total_slots} are free in a row"
+            )
+        job.slots = slots
+        job.slots_needed = count
+        job.vector_length = vector_length
+        return None
+
+    def _taken(self, except_job: Job) -> list[SlotRange]:
+        return [job.slots for job in self._jobs.values() if job is not except_job and job.slots is not None]
+
+    def _plan_start(self, job: Job, now: float) -> Start:
+        assert job.slots is not None
+        # Sessions come from the clock so that they grow across restarts of the controller, too.
+        session = max(self._last_session + 1, int(now))
+        self._last_session = session
+        members = {worker.id: worker.endpoint for worker in job.workers if worker.endpoint is not None}
+        policy = Policy(session, 1, job.strategy, job.strategy.compile(sorted(members)))
+        return Start(job.id, job.slots, job.vector_length, job.scale, members, policy)
+
+    def started(self, start: Start, now: float) -> None:
+        """Commits a start."""
+        job = self._jobs[start.job]
+        job.state = JobState.RUNNING
+        job.epochs_spent = start.policy.epoch
+        for worker in job.workers:
+            worker.state = WorkerState.RUNNING
+        job.adopt(start.policy, "started", now)
+
+    def _plan_readmission(self, job: Job, worker: Worker, endpoint: Endpoint) -> Readmission:
+        assert worker.endpoint is not None
+        members = sorted({*job.members(), worker.id})
+        swap = self._plan_policy(job, job.strategy, members, f"worker {worker.id} restarted")
+        return Readmission(job.id, worker.id, worker.endpoint, endpoint, swap)
+
+    def readmitted(self, readmission: Readmission, now: float) -> None:
+        """Commits a re-admission."""
+        job = self._jobs[readmission.job]
+        worker = job.workers[readmission.worker]
+        worker.endpoint = readmission.new
+        worker.state = WorkerState.RUNNING
+        self.swapped(readmission.swap, now)
+
+    # Strategies
+
+    def plan_swap(self, job_id: int, strategy: Strategy, reason: str = "requested") -> Swap | None:
+        """A new strategy for the members; None when the job does not run yet (`choose` is enough then).
+
+        Raises NoSuchJob, Conflict for a finished job, or the strategy's own error when it does not fit.
+        """
+        job = self[job_id]
+        if job.state is JobState.FINISHED:
+            raise Conflict(f"job {job_id} has finished: its strategy cannot change")
+        if job.state is JobState.WAITING:
+            strategy.compile(range(len(job.workers)))
+            return None
+        fields = strategy.compile(job.members())
+        return Swap(job_id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
+
+    def choose(self, job_id: int, strategy: Strategy) -> None:
+        """The strategy that a waiting job will start with."""
+        self[job_id].strategy = strategy
+
+    def swapped(self, swap: Swap, now: float) -> Change:
+        """Commits a swap."""
+        return self._jobs[swap.job].adopt(swap.policy, swap.reason, now)
+
+    def _plan_policy(self, job: Job, strategy: Strategy, members: list[int], reason: str) -> Swap:
+        fields = shrunk(strategy, members).compile(members)
+        return Swap(job.id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
+
+    @staticmethod
+    def _next_epoch(job: Job) -> int:
+        job.epochs_spent += 1
+        return job.epochs_spent
+
+    # Leaving
+
+    def plan_leave(self, job_id: int, worker_id: int, contributions_sent: int | None) -> Leave:
+        """A member says goodbye, for the first time or again. Raises NoSuchJob."""
+        job = self[job_id]
+        remaining = [member for member in job.members() if member != worker_id]
+        swap = None
+        if remaining and worker_id in job.members():
+            swap = self._plan_policy(job, job.strategy, remaining, f"worker {worker_id} left")
+        return Leave(job_id, worker_id, contributions_sent, swap, job_over=not remaining)
+
+    def left(self, leave: Leave, now: float) -> None:
+        """Commits a goodbye; the last one ends the job, whose entries stay until they are `due`."""
+        job = self._jobs[leave.job]
+        worker = job.workers[leave.worker]
+        worker.state = WorkerState.LEFT
+        if leave.contributions_sent is not None:
+            worker.contributions_sent = leave.contributions_sent
+        if leave.swap is not None:
+            self.swapped(leave.swap, now)
+        if leave.job_over and job.state is JobState.RUNNING:
+            job.state = JobState.FINISHED
+            job.finished_at = now
+
+    def due(self, now: float, grace_s: float) -> list[int]:
+        """Finished jobs whose entries have stayed ``grace_s`` seconds for the last PULLs."""
+        return [
+            job.id
+            for job in self
+            if job.finished_at is not None and job.slots is not None and now - job.finished_at >= grace_s
+        ]
+
+    def cleared(self, job_id: int) -> None:
+        """Commits that the switch has no entries of the job any more; it stays listed."""
+        self._jobs[job_id].slots = None
+
+    # Telemetry and trouble
+
+    def adopt(self, job: Job) -> None:
+        """A job that the switch runs already; what was known of the same session stays in its history."""
+        known = self._jobs.get(job.id)
+        if known is not None and known.session == job.session:
+            job.history[:0] = known.history
+        self._jobs[job.id] = job
+        self._last_session = max(self._last_session, job.session)
+
+    def report(self, job_id: int, worker_id: int, report: dict[str, object]) -> None:
+        """The latest REPORT of a member. Raises NoSuchJob."""
+        self[job_id].workers[worker_id].report = report
+
+    def switch_has_only(self, held: Container[int]) -> list[int]:
+        """Jobs that the switch lost wait for their workers again. Returns those that ran."""
+        ran = []
+        for job in self:
+            if job.id in held:
+                continue
+            if job.state is JobState.RUNNING:
+                job.reset()
+                ran.append(job.id)
+            elif job.state is JobState.FINISHED:
+                job.slots = None
+        return ran
+
+
+def shrunk(strategy: Strategy, members: Sequence[int]) -> Strategy:
+    """The same strategy among fewer workers: nobody may wait for one that has left."""
+    if isinstance(strategy, Quorum):
+        return Quorum(min(strategy.k, len(members)))
+    if isinstance(strategy, Mixed):
+        free = tuple(worker for worker in strategy.async_workers if worker in members)
+        return (
+            Mixed(free, strategy.staleness)
+            if 0 < len(free) < len(members)
+            else (ASP() if free else SSP(strategy.staleness) if strategy.staleness else BSP())
+        )
+    return strategy
+
+
+def _largest_scale(workers: int) -> int:
+    return int(LARGEST / (DEFAULT_LIMIT * workers))

@@ -1,0 +1,91 @@
+"""What the controller is about to tell the switch about a job.
+
+Plans are values: `jobs` makes them, `entries` turns them into table entries, and only when the switch has
+taken them does `jobs` remember that they happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.slots import SlotRange
+from serene.strategy import PolicyFields, Strategy
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a worker is: the switch's port it is behind, and its addresses as text."""
+
+    port: int
+    mac: str
+    ip: str
+    udp_port: int
+
+    @property
+    def host(self) -> tuple[int, str, str]:
+        """What stays the same when a worker's process starts anew."""
+        return (self.port, self.mac, self.ip)
+
+    def __str__(self) -> str:
+        return f"port {self.port} ({self.mac}, {self.ip}:{self.udp_port})"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One epoch of a job: the strategy in force and the fields it compiled to."""
+
+    session: int
+    epoch: int
+    strategy: Strategy
+    fields: PolicyFields
+
+
+@dataclass(frozen=True)
+class Start:
+    """Everybody has joined: the job's first session begins."""
+
+    job: int
+    slots: SlotRange
+    vector_length: int
+    scale: int
+    members: Mapping[int, Endpoint]
+    policy: Policy
+
+
+@dataclass(frozen=True)
+class Swap:
+    """A new epoch: one entry is replaced."""
+
+    job: int
+    policy: Policy
+    reason: str
+
+
+@dataclass(frozen=True)
+class Leave:
+    """A worker is going; whoever remains gets a policy without it. ``swap`` is None when nothing changes."""
+
+    job: int
+    worker: int
+    contributions_sent: int | None
+    swap: Swap | None
+    job_over: bool
+
+
+@dataclass(frozen=True)
+class Readmission:
+    """A worker's process was started anew on the same host: its entries move, and a new epoch begins."""
+
+    job: int
+    worker: int
+    old: Endpoint
+    new: Endpoint
+    swap: Swap
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a worker may not join."""
+
+    reason: str

@@ -1,0 +1,105 @@
+"""What a controller is started with."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from serene.errors import SereneError, choices
+from serene.program import VARIANTS
+
+DEFAULT_HTTP = "127.0.0.1:8559"
+DEFAULT_SWITCH = "127.0.0.1:9559"
+DEFAULT_PORTS = "1-32"
+
+
+class BadSettings(SereneError):
+    """A setting that makes no sense."""
+
+
+class Settings(BaseModel):
+    """Defaults are those of simple_switch_grpc and serene-switch."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    switch: str = DEFAULT_SWITCH  # HOST:PORT of its P4Runtime server
+    device_id: int = Field(default=0, ge=0, lt=2**64)
+    election_id: int = Field(default=1, ge=1, lt=2**128)
+    ports: str = DEFAULT_PORTS  # ordinary traffic is flooded to these
+    program: str = "serene"
+    http: str = DEFAULT_HTTP
+    deadline_s: float = Field(default=10.0, gt=0)  # for the switch to answer at start
+    grace_s: float = Field(default=5.0, ge=0)  # a finished job's entries stay so long
+
+    @field_validator("switch")
+    @classmethod
+    def _switch(cls, value: str) -> str:
+        host_and_port(value)
+        return value
+
+    @field_validator("http")
+    @classmethod
+    def _http(cls, value: str) -> str:
+        host, _ = host_and_port(value)
+        if host != "localhost" and not _is_loopback(host):
+            raise ValueError(
+                f"{value!r} is not a loopback address: whoever reaches the interface commands the "
+                f"switch; expected e.g. {DEFAULT_HTTP}"
+            )
+        return value
+
+    @field_validator("ports")
+    @classmethod
+    def _ports(cls, value: str) -> str:
+        port_numbers(value)
+        return value
+
+    @field_validator("program")
+    @classmethod
+    def _program(cls, value: str) -> str:
+        if value not in VARIANTS:
+            raise ValueError(f"{value!r}: expected {choices(VARIANTS)}")
+        return value
+
+
+def settings(**given: object) -> Settings:
+    """Checked settings. Raises BadSettings, which names the option."""
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        option = "--" + str(first["loc"][0]).replace("_", "-")
+        reason = first["msg"].removeprefix("Value error, ")
+        shown = "" if first["type"] == "value_error" else f"{first['input']!r}: "
+        raise BadSettings(f"{option} {shown}{reason}") from None
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """``HOST:PORT`` taken apart. Raises ValueError."""
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isdigit() and 0 < int(port) < 2**16):
+        raise ValueError(f"{text!r}: expected HOST:PORT, for example {DEFAULT_SWITCH}")
+    return host.strip("[]"), int(port)
+
+
+def port_numbers(text: str) -> list[int]:
+    """``1-4,7`` as [1, 2, 3, 4, 7]. Raises ValueError."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        try:
+            chosen = range(int(first), int(last or first) + 1)
+        except ValueError:
+            chosen = range(0)
+        if not chosen or chosen[0] < 1 or chosen[-1] > 254:
+            raise ValueError(f"{text!r}: expected port numbers from 1 to 254, for example 1-4 or 1,2,5")
+        numbers.extend(chosen)
+    return sorted(set(numbers))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

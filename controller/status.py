@@ -1,0 +1,76 @@
+"""Jobs and switch as JSON: what the HTTP interface says about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controller.job import Change, Job, Worker
+from controller.jobs import Jobs
+from controller.switch import Switch
+from controller.telemetry import Telemetry
+from serene.strategy import to_dict
+
+
+def status(switch: Switch, jobs: Jobs, telemetry: Telemetry) -> dict[str, Any]:
+    """Everything."""
+    return {
+        "switch": {
+            "address": switch.options.address,
+            "device_id": switch.options.device_id,
+            "election_id": switch.options.election_id,
+            "connected": switch.connected,
+            "trouble": switch.trouble,
+            "program": switch.program.name,
+            "lanes": switch.program.lanes,
+            "slots": switch.program.slots,
+            "drops": telemetry.drops,
+            "totals": telemetry.totals(),
+        },
+        "jobs": [job_status(job, telemetry) for job in jobs],
+    }
+
+
+def job_status(job: Job, telemetry: Telemetry) -> dict[str, Any]:
+    """One job. ``slots`` is what it needs, ``first_slot`` where they are while it holds them."""
+    return {
+        "job": job.id,
+        "state": job.state.value,
+        "session": job.session,
+        "epoch": job.epoch,
+        "strategy": to_dict(job.strategy),
+        "workers_expected": job.workers_expected,
+        "first_slot": job.slots.first if job.slots is not None else None,
+        "slots": job.slots_needed,
+        "vector_length": job.vector_length,
+        "scale": job.scale,
+        "workers": [worker_status(job, worker, telemetry) for worker in job.workers],
+        "history": [change_status(change) for change in job.history],
+    }
+
+
+def worker_status(job: Job, worker: Worker, telemetry: Telemetry) -> dict[str, Any]:
+    """One worker; an iteration is a contribution to every slot of the job."""
+    counts = telemetry.of(job.id, worker.id)
+    at = worker.endpoint
+    return {
+        "worker": worker.id,
+        "state": worker.state.value,
+        "port": at.port if at else None,
+        "ip": at.ip if at else None,
+        "mac": at.mac if at else None,
+        "udp_port": at.udp_port if at else None,
+        "iteration": counts["contributions"] // job.slots_needed if job.slots_needed else 0,
+        **counts,
+        "contributions_sent": worker.contributions_sent,
+        "report": worker.report,
+    }
+
+
+def change_status(change: Change) -> dict[str, Any]:
+    """One epoch's beginning; ``t`` in Unix seconds."""
+    return {
+        "t": change.t,
+        "epoch": change.epoch,
+        "strategy": to_dict(change.strategy),
+        "reason": change.reason,
+    }

@@ -1,0 +1,49 @@
+"""What the switch counted: packets by worker, and drops by reason."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from controller.job import JobState
+from controller.jobs import Jobs
+from controller.switch import WORKER_COUNTERS, Switch
+
+NOTHING: Mapping[str, int] = dict.fromkeys(WORKER_COUNTERS, 0)
+
+
+class Telemetry:
+    """The latest counters. Those of a job that has ended stay as they were."""
+
+    def __init__(self, switch: Switch, jobs: Jobs) -> None:
+        self._switch = switch
+        self._jobs = jobs
+        self._workers: dict[tuple[int, int], Mapping[str, int]] = {}
+        self._read_at = -1.0
+        self.drops: dict[str, int] = dict.fromkeys(switch.drop_reasons, 0)
+
+    async def refresh(self, older_than_s: float = 0.0) -> None:
+        """Read the counters, unless those at hand are no older than that. Raises SwitchError."""
+        if time.monotonic() - self._read_at < older_than_s:
+            return
+        held = {
+            job.id: [worker.id for worker in job.workers]
+            for job in self._jobs
+            if job.state is not JobState.WAITING and job.slots is not None
+        }
+        self._workers.update(await self._switch.read_worker_counters(held))
+        self.drops = await self._switch.read_drops()
+        self._read_at = time.monotonic()
+
+    def of(self, job: int, worker: int) -> Mapping[str, int]:
+        """Packets by counter name: contributions, repeats, blocked, answers, releases, nudges."""
+        return self._workers.get((job, worker), NOTHING)
+
+    def totals(self) -> dict[str, int]:
+        """The same, of all workers of all listed jobs together."""
+        listed = [self.of(job.id, worker.id) for job in self._jobs for worker in job.workers]
+        return {name: sum(counts[name] for counts in listed) for name in WORKER_COUNTERS}
+
+    def forget(self, job: int) -> None:
+        """The id is about to be used anew."""
+        self._workers = {who: counts for who, counts in self._workers.items() if who[0] != job}

@@ -1,0 +1,121 @@
+"""How the command line shows the controller's status: tables for a terminal, one plain block for a pipe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from serene.strategy import strategy_from_dict
+
+Json = dict[str, Any]
+
+NOT_YET = "-"
+
+
+def whole(status: Json) -> RenderableType:
+    """The switch, every job with a line per worker, and the drops."""
+    parts: list[RenderableType] = [Text(switch_line(status["switch"]))]
+    if not status["jobs"]:
+        parts.append(Text("no jobs; 'serenectl jobs create --workers N' makes one"))
+    for job in status["jobs"]:
+        parts += [Text(job_line(job), style="bold"), workers_table(job)]
+    parts.append(Text(drops_line(status["switch"])))
+    return Group(*parts)
+
+
+def switch_line(switch: Json) -> str:
+    state = "connected" if switch["connected"] else f"NOT connected: {switch['trouble']}"
+    return (
+        f"switch {switch['address']} (device {switch['device_id']}), program {switch['program']}: "
+        f"{switch['slots']} slots of {switch['lanes']} values; {state}"
+    )
+
+
+def job_line(job: Json) -> str:
+    line = f"job {job['job']}: {job['state']}, {strategy_text(job['strategy'])}"
+    if job["state"] == "waiting":
+        here = sum(worker["state"] != "expected" for worker in job["workers"])
+        return f"{line}, {here} of {job['workers_expected']} workers here"
+    return f"{line}, epoch {job['epoch']}, {job['vector_length']} values in {job['slots']} slots"
+
+
+def drops_line(switch: Json) -> str:
+    dropped = [
+        f"{reason.replace('_', ' ')} {packets}" for reason, packets in switch["drops"].items() if packets
+    ]
+    return "dropped packets: " + (", ".join(dropped) or "none")
+
+
+def workers_table(job: Json) -> Table:
+    """A line per worker: what it said last, and what the switch counted."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    for heading in (
+        "worker",
+        "state",
+        "iteration",
+        "round",
+        "loss",
+        "accuracy",
+        "waiting",
+        "blocked",
+        "repeats",
+    ):
+        table.add_column(heading, justify="left" if heading == "state" else "right")
+    for worker in job["workers"]:
+        report = worker["report"] or {}
+        table.add_row(
+            str(worker["worker"]),
+            report.get("state") if worker["state"] == "running" and report else worker["state"],
+            str(worker["iteration"]),
+            _shown(report.get("round")),
+            _shown(report.get("loss"), ".4f"),
+            _shown(report.get("accuracy"), ".3f"),
+            waiting_share(report),
+            str(worker["blocked"]),
+            str(worker["repeats"]),
+        )
+    return table
+
+
+def jobs_table(jobs: list[Json]) -> Table:
+    """A line per job."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    for heading in ("job", "state", "strategy", "epoch", "workers", "values", "slots"):
+        table.add_column(heading, justify="left" if heading in ("state", "strategy") else "right")
+    for job in jobs:
+        table.add_row(
+            str(job["job"]),
+            job["state"],
+            strategy_text(job["strategy"]),
+            str(job["epoch"] or NOT_YET),
+            str(job["workers_expected"]),
+            str(job["vector_length"] or NOT_YET),
+            str(job["slots"] or NOT_YET),
+        )
+    return table
+
+
+def swap_line(job: int, change: Json) -> str:
+    """``job 0: BSP -> SSP(3), epoch 4 (12 ms)``."""
+    line = f"job {job}: {strategy_text(change['before'])} -> {strategy_text(change['strategy'])}"
+    if change["epoch"] == 0:
+        return f"{line}, when it starts"
+    return f"{line}, epoch {change['epoch']} ({change['write_ms']:.0f} ms)"
+
+
+def strategy_text(strategy: Json) -> str:
+    return str(strategy_from_dict(strategy))
+
+
+def waiting_share(report: Json) -> str:
+    """Of the time a worker has reported, the part in which the barrier held it."""
+    waiting = report.get("waiting_s")
+    total = sum(report.get(part) or 0.0 for part in ("compute_s", "network_s", "waiting_s"))
+    return NOT_YET if waiting is None or total == 0 else f"{waiting / total:.0%}"
+
+
+def _shown(value: Any, form: str = "") -> str:
+    return NOT_YET if value is None else format(value, form)

@@ -1,0 +1,287 @@
+"""A worker's connection to its job: join, exchange gradients, report, leave.
+
+    with Client(UdpTransport(), job=0, worker=2, vector_length=79510) as client:
+        client.join()
+        update = client.exchange(gradient)      # blocks until the switch lets this worker go on
+        parameters -= lr / client.membership.workers * update.delta
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from serene.client.protocol import Counts, Membership, Protocol, Read, parse_welcome
+from serene.client.transport import Transport
+from serene.client.window import Window
+from serene.errors import SereneError
+from serene.fixedpoint import DEFAULT_LIMIT, FixedPoint
+from serene.wire import HEADER, MEMBERSHIP, Op, ReadMode, control_payload, headers_of, membership
+
+HELLO_EVERY_S = 0.1
+LEAVE_EVERY_S = 0.2
+
+
+class Refused(SereneError):
+    """The controller does not admit this worker; the message is its reason."""
+
+
+class NoAnswer(SereneError):
+    """Nothing was heard from the switch for too long."""
+
+
+class SessionLost(SereneError):
+    """The job's session has ended: the switch lost its state, or the job was started again."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an exchange brought.
+
+    delta: float32[vector_length], the sum of all contributions since the last read, in gradient units.
+    contributions: how many of them a slot holds at most. overflow_possible: more than a 32-bit difference holds for
+    certain. saturated: values of the own gradient that were clipped. Times in seconds, of this exchange.
+    """
+
+    delta: np.ndarray
+    contributions: int
+    epoch: int
+    round: int
+    sync_mask: int
+    staleness: int
+    quorum: int
+    read_mode: ReadMode
+    network_s: float
+    waiting_s: float
+    retransmissions: int
+    saturated: int
+    overflow_possible: bool
+
+
+class Client:
+    """One worker of one job. ``silence_s``: after this long without a packet the switch is asked whether it is there;
+    ``give_up_s``: after this long without its answer, NoAnswer is raised."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        job: int,
+        worker: int,
+        vector_length: int,
+        *,
+        window: int = 32,
+        limit: float = DEFAULT_LIMIT,
+        silence_s: float = 2.0,
+        give_up_s: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._transport = transport
+        self._job = job
+        self._worker = worker
+        self._vector_length = vector_length
+        self._window = window
+        self._limit = limit
+        self._silence_s = silence_s
+        self._give_up_s = give_up_s
+        self._clock = clock
+        self._protocol: Protocol | None = None
+        self._fixed = FixedPoint(limit=limit, scale=1)
+        self.contributions_sent = 0  # packets: slots times iterations
+        self.saturated_values = 0
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    @property
+    def membership(self) -> Membership:
+        return self._running.membership
+
+    @property
+    def counts(self) -> Counts:
+        return self._running.counts
+
+    @property
+    def _running(self) -> Protocol:
+        if self._protocol is None:
+            raise SereneError("the worker has not joined its job yet: call join() first")
+        return self._protocol
+
+    # -- membership ------------------------------------------------------------------------------------------
+
+    def join(self, timeout_s: float = 60.0) -> Membership:
+        """Says HELLO until the job is complete and the switch says WELCOME.
+
+        Raises Refused with the controller's reason, or NoAnswer after ``timeout_s``.
+        """
+        until = self._clock() + timeout_s
+        while self._clock() < until:
+            self._hello()
+            for payload in self._control(HELLO_EVERY_S):
+                welcome = self._welcome(payload)
+                if welcome is not None:
+                    self._protocol = Protocol(self._job, self._worker, welcome, Window(self._window))
+                    self._fixed = FixedPoint(welcome.scale, self._limit)
+                    return welcome
+        raise NoAnswer(
+            f"no WELCOME for worker {self._worker} of job {self._job} within {timeout_s:g} s: "
+            "is the controller up, the job created, and are all its workers there?"
+        )
+
+    def leave(self, timeout_s: float = 5.0) -> bool:
+        """Says LEAVE until the controller says BYE; whether the whole job is over.
+
+        With a long timeout it waits for the others to finish, so that a last ``pull`` reads everything.
+        """
+        return self._leave_until(timeout_s, lambda facts: True)
+
+    def leave_and_wait(self, timeout_s: float) -> bool:
+        """Says LEAVE, and waits until every worker has left or the time is up; whether the job is over."""
+        return self._leave_until(timeout_s, lambda facts: bool(facts.get("job_over")))
+
+    def _leave_until(self, timeout_s: float, enough: Callable[[Mapping[str, Any]], bool]) -> bool:
+        body = json.dumps({"contributions_sent": self.contributions_sent}).encode()
+        packet = self._control_packet(Op.LEAVE, body)
+        until, job_over = self._clock() + timeout_s, False
+        while self._clock() < until:
+            self._send(packet)
+            for payload in self._control(LEAVE_EVERY_S):
+                if payload[1] == Op.BYE:
+                    facts = json.loads(payload[HEADER.itemsize :])
+                    job_over = bool(facts.get("job_over"))
+                    if enough(facts):
+                        return job_over
+        return job_over
+
+    def report(self, facts: Mapping[str, Any]) -> None:
+        """Telemetry for the controller, as JSON; may be lost."""
+        self._send(self._control_packet(Op.REPORT, json.dumps(facts).encode()))
+
+    # -- gradients -------------------------------------------------------------------------------------------
+
+    def exchange(self, gradient: np.ndarray) -> Update:
+        """Contributes a gradient, float32[vector_length], and reads what everyone contributed since the last read.
+
+        Blocks until the strategy lets this worker go on. Raises BadGradient, SessionLost or NoAnswer.
+        """
+        if gradient.shape != (self._vector_length,):
+            raise SereneError(f"a gradient of shape {gradient.shape}; the job's vector has {self._vector_length} values")
+        protocol = self._running
+        values, clipped = self._fixed.quantise(gradient)
+        self.saturated_values += clipped
+        self.contributions_sent += protocol.membership.slots
+        shape = (protocol.membership.slots, protocol.membership.lanes)
+        whole = np.zeros(shape, np.int32)
+        whole.reshape(-1)[: self._vector_length] = values
+        began, before = self._clock(), protocol.counts.retransmissions
+        protocol.push(whole, began)
+        return self._finish(began, before, clipped)
+
+    def pull(self) -> Update:
+        """Reads without contributing."""
+        protocol = self._running
+        began, before = self._clock(), protocol.counts.retransmissions
+        protocol.pull(began)
+        return self._finish(began, before, 0)
+
+    def _finish(self, began: float, retransmissions: int, clipped: int) -> Update:
+        protocol = self._running
+        self._exchange_packets(protocol, began)
+        ended = self._clock()
+        read = protocol.finish()
+        waited = ended - read.sent_all_at if read.held else 0.0
+        most = int(read.contributions.max())
+        return Update(
+            delta=self._fixed.dequantise(read.difference.reshape(-1)[: self._vector_length]),
+            contributions=most,
+            epoch=read.epoch,
+            round=read.round,
+            sync_mask=read.sync_mask,
+            staleness=read.staleness,
+            quorum=read.quorum,
+            read_mode=read.read_mode,
+            network_s=ended - began - waited,
+            waiting_s=waited,
+            retransmissions=protocol.counts.retransmissions - retransmissions,
+            saturated=clipped,
+            overflow_possible=most > self._fixed.capacity,
+        )
+
+    def _exchange_packets(self, protocol: Protocol, began: float) -> None:
+        heard = asked = began
+        while not protocol.done:
+            now = self._clock()
+            self._transport.send(protocol.packets(now))
+            deadline = protocol.deadline()
+            payloads, lengths = self._transport.receive((deadline or now) - self._clock())
+            now = self._clock()
+            if len(payloads):
+                heard = now
+                self._hand_over(protocol, payloads, lengths, now)
+            elif now - max(heard, asked) > self._silence_s:
+                # Blocked workers hear nothing either: a WELCOME of the same session says that all is well.
+                asked = now
+                self._hello()
+            if now - heard > self._give_up_s:
+                raise NoAnswer(f"nothing from the switch for {self._give_up_s:g} s, and no answer to HELLO")
+
+    def _hand_over(self, protocol: Protocol, payloads: np.ndarray, lengths: np.ndarray, now: float) -> None:
+        width = HEADER.itemsize + 4 * protocol.membership.lanes
+        whole = lengths == width
+        if whole.any():
+            protocol.receive(payloads[whole][:, :width], now)
+        for row in np.flatnonzero(~whole & (lengths >= HEADER.itemsize)):
+            payload = payloads[row, : lengths[row]]
+            if payload[1] == Op.NUDGE:
+                protocol.receive(payload[None, :], now)
+            else:
+                welcome = self._welcome(payload.tobytes())
+                if welcome is not None and welcome.session != protocol.membership.session:
+                    raise SessionLost(
+                        f"the job's session is {welcome.session} now, this worker's was {protocol.membership.session}"
+                    )
+
+    # -- control packets -------------------------------------------------------------------------------------
+
+    def _control_packet(self, op: Op, body: bytes) -> bytes:
+        session = self._protocol.membership.session if self._protocol else 0
+        return control_payload(op, body, job=self._job, worker=self._worker, session=session)
+
+    def _hello(self) -> None:
+        self._send(self._control_packet(Op.HELLO, membership(vector_length=self._vector_length)))
+
+    def _send(self, payload: bytes) -> None:
+        self._transport.send(np.frombuffer(payload, np.uint8)[None, :])
+
+    def _control(self, timeout_s: float) -> list[bytes]:
+        """Whatever arrives within the time, up to the first packets."""
+        payloads, lengths = self._transport.receive(timeout_s)
+        if not len(payloads):
+            return []
+        headers = headers_of(payloads)
+        ours = (headers["job"] == self._job) & (headers["worker"] == self._worker) & (lengths >= HEADER.itemsize)
+        return [payloads[row, : lengths[row]].tobytes() for row in np.flatnonzero(ours)]
+
+    def _welcome(self, payload: bytes) -> Membership | None:
+        """The membership, if this is a WELCOME. Raises Refused if it is a refusal."""
+        if payload[1] == Op.REFUSED:
+            raise Refused(payload[HEADER.itemsize :].decode(errors="replace"))
+        if payload[1] != Op.WELCOME or len(payload) < HEADER.itemsize + MEMBERSHIP.itemsize:
+            return None
+        welcome = parse_welcome(payload)
+        if welcome.vector_length != self._vector_length:
+            raise Refused(f"job {self._job} has vectors of {welcome.vector_length} values, not {self._vector_length}")
+        return welcome
+
+
+__all__ = ["Client", "NoAnswer", "Read", "Refused", "SessionLost", "Update"]

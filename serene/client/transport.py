@@ -1,0 +1,141 @@
+"""How a worker's packets reach the switch: the kernel's UDP, or whole frames to the embedded switch's UDP ports."""
+
+from __future__ import annotations
+
+import select
+import socket
+from typing import Protocol
+
+import numpy as np
+
+from serene.errors import SereneError
+from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation
+
+LARGEST_PAYLOAD = 9216
+BATCH = 128
+SOCKET_BUFFER = 8 << 20
+
+
+class TransportError(SereneError):
+    """The socket could not be opened or used."""
+
+
+class Transport(Protocol):
+    """Sends and receives UDP payloads of Serene's packets."""
+
+    def send(self, payloads: np.ndarray) -> None:
+        """payloads: uint8[n, bytes]. What does not fit the socket's queue is lost, as on any network."""
+
+    def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
+        """What has arrived, after waiting for the first packet: uint8[n, LARGEST_PAYLOAD] and the lengths int[n].
+
+        The rows are valid until the next call.
+        """
+
+    def close(self) -> None: ...
+
+
+class _Socket:
+    """A connected, non-blocking UDP socket with a batch of receive buffers."""
+
+    def __init__(self, local: tuple[str, int], remote: tuple[str, int]) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+                self._socket.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
+            self._socket.bind(local)
+            self._socket.connect(remote)
+        except OSError as error:
+            self._socket.close()
+            raise TransportError(f"cannot send from {local} to {remote}: {error.strerror}") from error
+        self._socket.setblocking(False)
+        self._rows = np.zeros((BATCH, LARGEST_PAYLOAD + ENCAPSULATION_BYTES), np.uint8)
+        self._views = [memoryview(row) for row in self._rows]  # type: ignore[arg-type]
+
+    @property
+    def port(self) -> int:
+        return int(self._socket.getsockname()[1])
+
+    def send_rows(self, rows: np.ndarray) -> None:
+        for row in rows:
+            try:
+                self._socket.send(row)
+            except (BlockingIOError, ConnectionRefusedError):
+                continue  # the queue is full, or nobody listens yet: to the protocol, a loss
+            except OSError as error:
+                raise TransportError(f"cannot send to the switch: {error.strerror}") from error
+
+    def receive_rows(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
+        lengths: list[int] = []
+        if select.select([self._socket], [], [], max(timeout_s, 0))[0]:
+            for view in self._views:
+                try:
+                    lengths.append(self._socket.recv_into(view))
+                except BlockingIOError:
+                    break
+                except ConnectionRefusedError:
+                    continue
+        return self._rows[: len(lengths)], np.array(lengths, np.int64)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class UdpTransport:
+    """The host's own network stack: workers in Mininet, or on machines."""
+
+    def __init__(self, switch_ip: str = SWITCH_IP, *, bind_ip: str = "0.0.0.0", port: int = 0) -> None:
+        self._socket = _Socket((bind_ip, port), (switch_ip, SERENE_UDP_PORT))
+
+    def send(self, payloads: np.ndarray) -> None:
+        self._socket.send_rows(payloads)
+
+    def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
+        return self._socket.receive_rows(timeout_s)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class FrameTransport:
+    """Ethernet frames in UDP datagrams, for the embedded switch's ``udp:`` ports: no root, no interfaces.
+
+    ``worker`` makes up the addresses of a host that is not there: 10.0.0.(worker + 1).
+    """
+
+    def __init__(
+        self,
+        worker: int,
+        *,
+        local: tuple[str, int],
+        switch: tuple[str, int],
+        switch_ip: str = SWITCH_IP,
+        switch_mac: str = SWITCH_MAC,
+        udp_port: int = 40000,
+    ) -> None:
+        self._socket = _Socket(local, switch)
+        self._source = (f"02:00:00:00:00:{worker + 1:02x}", f"10.0.0.{worker + 1}", udp_port)
+        self._destination = (switch_mac, switch_ip, SERENE_UDP_PORT)
+        self._heads: dict[int, np.ndarray] = {}
+
+    def send(self, payloads: np.ndarray) -> None:
+        size = payloads.shape[1]
+        if size not in self._heads:
+            head = encapsulation(size, source=self._source, destination=self._destination)
+            self._heads[size] = np.frombuffer(head, np.uint8)
+        frames = np.empty((len(payloads), ENCAPSULATION_BYTES + size), np.uint8)
+        frames[:, :ENCAPSULATION_BYTES] = self._heads[size]
+        frames[:, ENCAPSULATION_BYTES:] = payloads
+        self._socket.send_rows(frames)
+
+    def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
+        frames, lengths = self._socket.receive_rows(timeout_s)
+        # A switch port also carries ordinary frames: keep IPv4, UDP, from Serene's port to ours.
+        expected = {12: b"\x08\x00", 23: b"\x11", 34: SERENE_UDP_PORT.to_bytes(2, "big"), 36: self._source[2].to_bytes(2, "big")}
+        ours = lengths >= ENCAPSULATION_BYTES
+        for at, value in expected.items():
+            ours &= (frames[:, at : at + len(value)] == np.frombuffer(value, np.uint8)).all(axis=1)
+        return frames[ours][:, ENCAPSULATION_BYTES:], lengths[ours] - ENCAPSULATION_BYTES
+
+    def close(self) -> None:
+        self._socket.close()

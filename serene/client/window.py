@@ -1,0 +1,62 @@
+"""How much a worker has in flight, and how long it waits before it sends again.
+
+The window grows by one for every window of slots that went through and halves when packets were lost, at most once a
+round trip (AIMD). The timeout follows RFC 6298; only slots sent once are measured (Karn), and only by answers that
+echo the push: a release says when the others were ready, not how far the switch is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+SMALLEST_WINDOW = 4
+LARGEST_WINDOW = 256
+FIRST_TIMEOUT_S = 0.1
+SHORTEST_TIMEOUT_S = 0.02
+LONGEST_TIMEOUT_S = 0.5  # also while blocked at the barrier: a swap is noticed within this time
+
+
+@dataclass
+class Window:
+    """Slots that may be in flight."""
+
+    size: float = 32.0
+    _next_cut: float = field(default=0.0, init=False)
+
+    def through(self, slots: int) -> None:
+        self.size = min(self.size + slots / self.size, LARGEST_WINDOW)
+
+    def lost(self, now: float, round_trip_s: float) -> None:
+        if now >= self._next_cut:
+            self.size = max(self.size / 2, SMALLEST_WINDOW)
+            self._next_cut = now + round_trip_s
+
+
+@dataclass
+class RoundTrip:
+    """Smoothed round-trip time and the retransmission timeout, in seconds."""
+
+    smoothed: float | None = field(default=None, init=False)
+    variation: float = field(default=0.0, init=False)
+    backoff: int = field(default=0, init=False)
+
+    def measured(self, sample: float) -> None:
+        if self.smoothed is None:
+            self.smoothed, self.variation = sample, sample / 2
+        else:
+            self.variation += (abs(sample - self.smoothed) - self.variation) / 4
+            self.smoothed += (sample - self.smoothed) / 8
+
+    @property
+    def timeout(self) -> float:
+        if self.smoothed is None:
+            base = FIRST_TIMEOUT_S
+        else:
+            base = max(self.smoothed + 4 * self.variation, SHORTEST_TIMEOUT_S)
+        return min(base * 2**self.backoff, LONGEST_TIMEOUT_S)
+
+    def timed_out(self) -> None:
+        self.backoff = min(self.backoff + 1, 16)
+
+    def progressed(self) -> None:
+        self.backoff = 0

@@ -1,0 +1,45 @@
+"""One switch for a test module, on each target; a controller for it, and hosts at its ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.controller.hosts import Host
+from tests.controller.processes import PORTS, ControllerProcess, SwitchProcess, missing, own_network
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
+def switch(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SwitchProcess]:
+    lacking = missing(request.param)
+    if lacking:
+        pytest.skip(f"target {request.param} needs {lacking}")
+    with ExitStack() as stack:
+        if request.param == "bmv2":
+            stack.enter_context(own_network())
+        process = SwitchProcess(request.param, tmp_path_factory.mktemp("switch") / "switch.log")
+        stack.callback(process.stop)
+        yield process
+
+
+@pytest.fixture(scope="module")
+def controller(
+    switch: SwitchProcess, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControllerProcess]:
+    process = ControllerProcess(switch, tmp_path_factory.mktemp("controller") / "controller.log")
+    yield process
+    assert process.stop() == 0
+    assert "Traceback" not in process.log.read_text()
+
+
+@pytest.fixture
+def hosts(switch: SwitchProcess) -> list[Host]:
+    """Hosts 0, 1, ... at ports 1, 2, ..."""
+    made = [Host(port, switch.links[port]) for port in range(1, PORTS + 1)]
+    for host in made:
+        host.forget()
+    return made

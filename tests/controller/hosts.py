@@ -1,0 +1,165 @@
+"""Hosts for controller tests: whole frames, at a switch's port, with nothing of the client library."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from serene.wire import (
+    HEADER,
+    SERENE_UDP_PORT,
+    SWITCH_IP,
+    SWITCH_MAC,
+    Op,
+    control_payload,
+    encapsulation,
+    membership,
+)
+
+PATIENCE_S = 10.0
+LANES = 320
+
+
+class Link(Protocol):
+    """The other end of a switch's port."""
+
+    def send(self, frame: bytes) -> None: ...
+    def receive(self, timeout_s: float) -> bytes | None: ...
+    def close(self) -> None: ...
+
+
+class UdpLink:
+    """A port of the embedded switch that carries frames in UDP datagrams."""
+
+    def __init__(self, switch_port: int) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.connect(("127.0.0.1", switch_port))
+
+    def send(self, frame: bytes) -> None:
+        self._socket.send(frame)
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        self._socket.settimeout(timeout_s)
+        try:
+            return self._socket.recv(65535)
+        except TimeoutError:
+            return None
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class PacketLink:
+    """One end of a veth pair whose other end the switch has."""
+
+    def __init__(self, interface: str) -> None:
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        self._socket.bind((interface, 0))
+
+    def send(self, frame: bytes) -> None:
+        self._socket.send(frame)
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        end = time.monotonic() + timeout_s
+        while (left := end - time.monotonic()) > 0:
+            self._socket.settimeout(left)
+            try:
+                frame, origin = self._socket.recvfrom(65535)
+            except TimeoutError:
+                return None
+            if origin[2] != socket.PACKET_OUTGOING:  # our own, seen again
+                return frame
+        return None
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a host got from the switch or the controller."""
+
+    header: np.void
+    body: bytes
+
+    @property
+    def op(self) -> Op:
+        return Op(int(self.header["op"]))
+
+    def __getitem__(self, field: str) -> int:
+        return int(self.header[field])
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+class Host:
+    """A host at a port of the switch; the worker's side of the packets, one at a time."""
+
+    def __init__(self, number: int, link: Link, *, ip: str | None = None, mac: str | None = None) -> None:
+        self.ip = ip or f"10.0.0.{number}"
+        self.mac = mac or f"02:00:00:00:00:{number:02x}"
+        self.udp_port = 40000 + number
+        self.link = link
+
+    def send(self, op: Op, job: int, worker: int, body: bytes = b"", **fields: int) -> None:
+        payload = control_payload(op, body, job=job, worker=worker, **fields)
+        source = (self.mac, self.ip, self.udp_port)
+        to = (SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT)
+        self.link.send(encapsulation(len(payload), source=source, destination=to) + payload)
+
+    def hello(self, job: int, worker: int, vector_length: int) -> None:
+        self.send(Op.HELLO, job, worker, membership(vector_length=vector_length))
+
+    def push(self, job: int, worker: int, values: list[int], **fields: int) -> None:
+        lanes = np.zeros(LANES, ">i4")
+        lanes[: len(values)] = values
+        self.send(Op.PUSH, job, worker, lanes.tobytes(), **fields)
+
+    def leave(self, job: int, worker: int, contributions_sent: int = 0) -> None:
+        self.send(Op.LEAVE, job, worker, json.dumps({"contributions_sent": contributions_sent}).encode())
+
+    def report(self, job: int, worker: int, **facts: object) -> None:
+        self.send(Op.REPORT, job, worker, json.dumps(facts).encode())
+
+    def hear(self, timeout_s: float) -> Answer | None:
+        """The next Serene packet for this host's UDP port; others are passed over."""
+        end = time.monotonic() + timeout_s
+        while (left := end - time.monotonic()) > 0:
+            got = self.link.receive(left)
+            if got is None:
+                return None
+            if (
+                got[12:14] == b"\x08\x00"
+                and got[23] == 17
+                and struct.unpack_from("!HH", got, 34) == (SERENE_UDP_PORT, self.udp_port)
+            ):
+                length = struct.unpack_from("!H", got, 38)[0]
+                return Answer(np.frombuffer(got, HEADER, 1, 42)[0], got[42 + HEADER.itemsize : 34 + length])
+        return None
+
+    def ask(self, request: Callable[[], None], *expected: Op) -> Answer:
+        """Repeat a request as a worker does until one of the expected answers comes."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            request()
+            answer = self.hear(0.2)
+            while answer is not None:
+                if answer.op in expected:
+                    return answer
+                answer = self.hear(0.05)
+        raise AssertionError(f"no {' or '.join(op.name for op in expected)} within {PATIENCE_S} s")
+
+    def forget(self) -> None:
+        """Throw away what has arrived."""
+        while self.link.receive(0.01) is not None:
+            pass

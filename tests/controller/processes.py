@@ -1,0 +1,214 @@
+"""Real switch and controller processes for tests, and their end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from controller.api import ControllerClient, NoController
+from tests.controller.hosts import Link, PacketLink, UdpLink
+
+PORTS = 3
+PATIENCE_S = 60.0
+ROOT = Path(__file__).parents[2]
+
+
+def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until(condition: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> object:
+    """Poll until ``condition`` is true; its value."""
+    end = time.monotonic() + patience_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {patience_s} s: {what}")
+        time.sleep(0.02)
+
+
+class Process:
+    """A child process with its output in a file."""
+
+    def __init__(self, command: list[str], log: Path) -> None:
+        self.log = log
+        with log.open("w") as out:
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, cwd=ROOT)
+
+    def stop(self) -> int:
+        self.process.terminate()
+        try:
+            return self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"{self.process.args} did not end: {self.log.read_text()}") from None
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class SwitchProcess:
+    """A switch without a program, and links to its ports 1 to PORTS."""
+
+    def __init__(self, target: str, log: Path) -> None:
+        self.target = target
+        self.log = log
+        self.grpc = f"127.0.0.1:{free_port()}"
+        self._udp_ports = {port: free_port(socket.SOCK_DGRAM) for port in range(1, PORTS + 1)}
+        self.links: dict[int, Link] = {}
+        self.start()
+        for port in range(1, PORTS + 1):
+            self.links[port] = (
+                UdpLink(self._udp_ports[port]) if target == "embedded" else PacketLink(f"h{port}")
+            )
+
+    def start(self) -> None:
+        grpc = ["--", "--grpc-server-addr", self.grpc, "--cpu-port", "255"]
+        if self.target == "embedded":
+            interfaces = [f"-i{port}@udp:{udp}" for port, udp in self._udp_ports.items()]
+            command = [
+                sys.executable,
+                "-m",
+                "serene.switch.cli",
+                "--no-p4",
+                *interfaces,
+                "--device-id",
+                "0",
+                *grpc,
+            ]
+        else:
+            interfaces = [f"-i{port}@s{port}" for port in self._udp_ports]
+            command = [
+                "simple_switch_grpc",
+                "--no-p4",
+                *interfaces,
+                "--device-id",
+                "0",
+                "--thrift-port",
+                str(free_port()),
+                *grpc,
+            ]
+        self._process = Process(command, self.log)
+        host, port = self.grpc.split(":")
+        until(
+            lambda: self._process.process.poll() is not None or _listens(host, int(port)),
+            "the switch listens",
+        )
+        if self._process.process.poll() is not None:
+            raise AssertionError(f"the switch ended: {self.log.read_text()}")
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+    def stop(self) -> None:
+        for link in self.links.values():
+            link.close()
+        self.kill()
+
+
+class ControllerProcess(Process):
+    """``serenectl up --foreground`` that answers."""
+
+    def __init__(self, switch: SwitchProcess, log: Path, *options: str) -> None:
+        http = f"127.0.0.1:{free_port()}"
+        self.url = f"http://{http}"
+        super().__init__(
+            [
+                sys.executable,
+                "-m",
+                "controller",
+                "up",
+                "--foreground",
+                "--switch",
+                switch.grpc,
+                "--http",
+                http,
+                "--ports",
+                f"1-{PORTS}",
+                *options,
+            ],
+            log,
+        )
+        self.client = ControllerClient(self.url)
+        until(self._answers, "the controller answers")
+
+    def _answers(self) -> bool:
+        if self.process.poll() is not None:
+            raise AssertionError(f"the controller ended: {self.log.read_text()}")
+        try:
+            return bool(self.client.status())
+        except NoController:
+            return False
+
+
+def serenectl(*arguments: str, controller: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command line; its output and exit status."""
+    environment = {name: value for name, value in os.environ.items() if name != "SERENE_CONTROLLER"}
+    if controller is not None:
+        environment["SERENE_CONTROLLER"] = controller
+    return subprocess.run(
+        [sys.executable, "-m", "controller", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=PATIENCE_S,
+        env=environment,
+    )
+
+
+def missing(target: str) -> str | None:
+    """What keeps this target from running here."""
+    if target == "embedded":
+        return None if shutil.which("cc") else "a C compiler"
+    if shutil.which("simple_switch_grpc") is None:
+        return "simple_switch_grpc"
+    return None if os.geteuid() == 0 else "root, for veth pairs"
+
+
+@contextlib.contextmanager
+def own_network() -> Iterator[None]:
+    """This thread and what it starts, in a network namespace of veth pairs s1-h1, s2-h2, ..."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    clone_newnet = 0x40000000
+    with open("/proc/thread-self/ns/net") as before:
+        if libc.unshare(clone_newnet):
+            raise OSError(ctypes.get_errno(), "unshare")
+        try:
+            _ip("link", "set", "lo", "up")
+            for port in range(1, PORTS + 1):
+                _ip("link", "add", f"s{port}", "type", "veth", "peer", "name", f"h{port}")
+                for interface in (f"s{port}", f"h{port}"):
+                    Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6").write_text("1")
+                    _ip("link", "set", interface, "up")
+            yield
+        finally:
+            if libc.setns(before.fileno(), clone_newnet):
+                raise OSError(ctypes.get_errno(), "setns")
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True)
+
+
+def _listens(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) == 0

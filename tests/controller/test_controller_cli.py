@@ -1,0 +1,209 @@
+"""What serenectl says: golden outputs, with and without a controller."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pytest
+
+from controller.cli import main
+from serene.strategy import BSP
+from tests.controller.hosts import Host
+from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, free_port, until
+from tests.controller.test_controller_end_to_end import join
+
+
+class Said(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Said]
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in this process: exit status, output, errors."""
+
+    def run_one(command: str, controller: str | None = None) -> Said:
+        if controller is None:
+            monkeypatch.delenv("SERENE_CONTROLLER", raising=False)
+        else:
+            monkeypatch.setenv("SERENE_CONTROLLER", controller)
+        with pytest.raises(SystemExit) as ended:
+            main(command.split())
+        said = capfd.readouterr()
+        return Said(int(ended.value.code or 0), said.out, said.err)
+
+    return run_one
+
+
+@pytest.fixture
+def controller(controller: ControllerProcess) -> Iterator[ControllerProcess]:
+    yield controller
+    for job in controller.client.jobs():
+        controller.client.delete_job(job["job"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "status",
+        "status --json",
+        "watch",
+        "jobs",
+        "down",
+        "sync bsp",
+        "sync ssp --staleness 3",
+        "jobs create --workers 2",
+        "jobs delete 0",
+    ],
+)
+def test_no_controller(run: Run, command: str) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    error = f"error: no controller at {url} (start one with 'serenectl up')\n"
+    assert run(command, controller=url) == (1, "", error)
+    assert run(f"{command} --controller {url}") == (1, "", error)
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("frobnicate", "serenectl frobnicate: expected up, down, status, watch, sync or jobs"),
+        ("sync", "serenectl sync: expected bsp, ssp, asp, quorum or mixed"),
+        ("sync fast", "serenectl sync fast: expected bsp, ssp, asp, quorum or mixed"),
+        ("sync ssp", "Missing option '--staleness'."),
+        ("jobs make", "serenectl jobs make: expected create or delete"),
+        ("sync mixed --async-workers all", "--async-workers 'all': expected worker ids, for example 3,5"),
+        (
+            "up --http 0.0.0.0:8559",
+            (
+                "--http '0.0.0.0:8559' is not a loopback address: whoever reaches the interface "
+                "commands the switch; expected e.g. 127.0.0.1:8559"
+            ),
+        ),
+        ("up --switch here", "--switch 'here': expected HOST:PORT, for example 127.0.0.1:9559"),
+        ("up --ports 0-3", "--ports '0-3': expected port numbers from 1 to 254, for example 1-4 or 1,2,5"),
+        ("up --program sirene", "--program 'sirene': expected serene or serene_jumbo"),
+        ("up --election-id 0", "--election-id 0: Input should be greater than or equal to 1"),
+    ],
+)
+def test_wrong_choices(run: Run, command: str, error: str) -> None:
+    assert run(command) == (2, "", f"error: {error}\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sync ssp --staleness 99",
+        "sync ssp --staleness many",
+        "sync quorum --k 0",
+        "jobs create --workers 2 --strategy fast",
+    ],
+)
+def test_wrong_strategies(run: Run, command: str) -> None:
+    said = run(command)
+    assert (said.status, said.out) == (2, "")
+    assert re.fullmatch(r"error: [^\n]+\n", said.err)
+
+
+def test_help_without_arguments() -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "controller"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    for command in ("up", "down", "status", "watch", "sync", "jobs"):
+        assert f"\n  {command} " in said.stdout
+
+
+def test_a_job_from_creation_to_deletion(
+    run: Run, switch: SwitchProcess, controller: ControllerProcess, hosts: list[Host]
+) -> None:
+    def said(command: str) -> str:
+        ran = run(command, controller=controller.url)
+        assert (ran.status, ran.err) == (0, ""), command
+        return ran.out
+
+    assert said("jobs") == "no jobs; 'serenectl jobs create --workers N' makes one\n"
+    assert said("jobs create --workers 2 --strategy ssp:2") == "job 0: waiting, SSP(2), 0 of 2 workers here\n"
+    assert said("sync bsp") == "job 0: SSP(2) -> BSP, when it starts\n"
+    session = join(hosts[:2], 0, 700)[0]["session"]
+    swap = said("sync ssp --staleness 3")
+    assert re.fullmatch(r"job 0: BSP -> SSP\(3\), epoch 2 \(\d+ ms\)\n", swap)
+    hosts[0].report(
+        0,
+        0,
+        iteration=1,
+        round=0,
+        loss=2.25,
+        accuracy=0.125,
+        compute_s=1.0,
+        network_s=1.0,
+        waiting_s=2.0,
+        state="computing",
+    )
+    hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
+    until(lambda: controller.client.job(0)["workers"][0]["report"], "the report arrives")
+    until(lambda: controller.client.job(0)["workers"][0]["contributions"], "the contribution is counted")
+    drops = controller.client.status()["switch"]["drops"]
+    dropped = (
+        ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in drops.items() if count) or "none"
+    )
+    assert [line.rstrip() for line in said("status").splitlines()] == [
+        f"switch {switch.grpc} (device 0), program serene: 8192 slots of 320 values; connected",
+        "job 0: running, SSP(3), epoch 2, 700 values in 3 slots",
+        "worker  state      iteration  round    loss  accuracy  waiting  blocked  repeats",
+        "     0  computing          0      0  2.2500     0.125      50%        0        0",
+        "     1  running            0      -       -         -        -        0        0",
+        f"dropped packets: {dropped}",
+    ]
+    assert json.loads(said("status --json"))["jobs"][0]["epoch"] == 2
+    assert [line.rstrip() for line in said("jobs").splitlines()] == [
+        "job  state    strategy  epoch  workers  values  slots",
+        "  0  running  SSP(3)        2        2     700      3",
+    ]
+    assert said("jobs delete 0") == "job 0 deleted\n"
+
+
+def test_which_job(run: Run, controller: ControllerProcess) -> None:
+    def error(command: str) -> tuple[int, str]:
+        ran = run(command, controller=controller.url)
+        return ran.status, ran.err
+
+    assert error("sync bsp") == (
+        1,
+        "error: there is no job to change; 'serenectl jobs create --workers N' makes one\n",
+    )
+    controller.client.create_job(2, BSP())
+    assert error("sync bsp --job 1") == (2, "error: there is no job 1 (jobs: 0)\n")
+    controller.client.create_job(2, BSP())
+    assert error("sync bsp") == (2, "error: --job is missing: expected 0 or 1\n")
+    assert error("sync bsp --job 1") == (0, "")
+
+
+def test_watch_into_a_pipe(controller: ControllerProcess) -> None:
+    """A block per change, and Ctrl-C ends it quietly."""
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "controller", "watch", "--controller", controller.url],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    try:
+        assert watching.stdout is not None
+        assert watching.stdout.readline().startswith("switch ")
+        controller.client.create_job(3, BSP())
+        assert any("job 0: waiting, BSP, 0 of 3 workers here" in watching.stdout.readline() for _ in range(5))
+        watching.send_signal(signal.SIGINT)
+        _, errors = watching.communicate(timeout=10)
+    finally:
+        watching.kill()
+        watching.wait()
+    assert (watching.returncode, errors) == (130, "")

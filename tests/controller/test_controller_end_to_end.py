@@ -1,0 +1,325 @@
+"""The controller on a real switch, with hosts that speak in whole frames.
+
+What these tests cannot see: the client library, and training.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from controller.api import ControllerClient, Rejected
+from serene.strategy import ASP, BSP, SSP, Quorum
+from serene.wire import Op, ReadMode
+from tests.controller.hosts import Host
+from tests.controller.processes import ControllerProcess, until
+
+
+@pytest.fixture
+def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
+    """The controller without jobs."""
+    yield controller.client
+    for job in controller.client.jobs():
+        controller.client.delete_job(job["job"])
+
+
+def join(hosts: list[Host], job: int, vector_length: int = 5) -> list[Any]:
+    """All hosts join as workers 0, 1, ...; their WELCOMEs."""
+
+    def hello(worker: int) -> Any:
+        return lambda: hosts[worker].hello(job, worker, vector_length)
+
+    for worker in range(len(hosts) - 1):
+        hello(worker)()
+    welcomes = [hosts[-1].ask(hello(len(hosts) - 1), Op.WELCOME)]
+    return [hosts[worker].ask(hello(worker), Op.WELCOME) for worker in range(len(hosts) - 1)] + welcomes
+
+
+def test_brings_the_switch_up(client: ControllerClient) -> None:
+    switch = client.status()["switch"]
+    assert switch["connected"]
+    assert switch["trouble"] is None
+    assert switch["program"] == "serene"
+    assert (switch["lanes"], switch["slots"]) == (320, 8192)
+
+
+def test_job_starts_when_all_have_joined(client: ControllerClient, hosts: list[Host]) -> None:
+    job = client.create_job(2, BSP())
+    assert (job["job"], job["state"], job["epoch"]) == (0, "waiting", 0)
+    hosts[0].hello(0, 0, 700)
+    until(lambda: client.job(0)["workers"][0]["state"] == "joined", "worker 0 joined")
+    assert client.job(0)["state"] == "waiting"
+    assert client.job(0)["workers"][0]["port"] == 1
+
+    welcomes = join(hosts[:2], 0, 700)
+    job = client.job(0)
+    assert job["state"] == "running"
+    assert job["slots"] == 3
+    for worker, welcome in enumerate(welcomes):
+        assert (welcome["worker"], welcome["epoch"], welcome["session"]) == (worker, 1, job["session"])
+        assert (welcome["sync_mask"], welcome["staleness"], welcome["quorum"]) == (0b11, 0, 2)
+        assert welcome["read_mode"] == ReadMode.SNAPSHOT
+    assert [change["reason"] for change in job["history"]] == ["started"]
+
+
+def test_sums_and_counts(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(2, BSP())
+    session = join(hosts[:2], 0)[0]["session"]
+    hosts[0].push(0, 0, [1, 2], session=session, epoch=1, seq=1)
+    until(lambda: client.job(0)["workers"][0]["contributions"] == 1, "the first contribution is counted")
+    answer = hosts[1].ask(lambda: hosts[1].push(0, 1, [10, 20], session=session, epoch=1, seq=1), Op.ANSWER)
+    assert (answer["total"], answer["seq"]) == (2, 1)
+    assert answer.body[:8] == (11).to_bytes(4, "big") + (22).to_bytes(4, "big")
+    hosts[1].ask(lambda: hosts[1].push(0, 1, [10, 20], session=session, epoch=1, seq=1), Op.ANSWER)
+    first, second = client.job(0)["workers"]
+    assert (first["contributions"], first["blocked"], first["releases"], first["iteration"]) == (1, 1, 1, 1)
+    assert (second["contributions"], second["answers"]) == (1, second["repeats"] + 1)
+    assert second["repeats"] >= 1
+    assert client.status()["switch"]["totals"]["contributions"] == 2
+
+
+def test_swap_is_visible_in_the_next_answers(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(2, BSP())
+    session = join(hosts[:2], 0)[0]["session"]
+    change = client.set_strategy(0, ASP())
+    assert (change["epoch"], change["strategy"], change["before"]) == (2, {"name": "asp"}, {"name": "bsp"})
+    answer = hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1), Op.ANSWER)
+    assert (answer["epoch"], answer["sync_mask"], answer["read_mode"]) == (2, 0, ReadMode.LATEST)
+    client.set_strategy(0, SSP(3))
+    answer = hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=2, seq=2), Op.ANSWER)
+    assert (answer["epoch"], answer["sync_mask"], answer["staleness"]) == (3, 0b11, 3)
+    history = client.job(0)["history"]
+    assert [(past["epoch"], past["strategy"]["name"]) for past in history] == [
+        (1, "bsp"),
+        (2, "asp"),
+        (3, "ssp"),
+    ]
+    assert sorted(past["t"] for past in history) == [past["t"] for past in history]
+
+
+@pytest.mark.parametrize(
+    ("job", "worker", "vector_length", "reason"),
+    [
+        (5, 0, 5, "there is no job 5 (jobs: 0)"),
+        (0, 2, 5, "job 0 has no worker 2: expected 0 to 1"),
+        (0, 1, 6, "vector_length 6: expected 5, which the other workers of job 0 have"),
+    ],
+)
+def test_refusals(
+    client: ControllerClient, hosts: list[Host], job: int, worker: int, vector_length: int, reason: str
+) -> None:
+    client.create_job(2, BSP())
+    hosts[0].hello(0, 0, 5)
+    until(lambda: client.job(0)["workers"][0]["state"] == "joined", "worker 0 joined")
+    refused = hosts[1].ask(lambda: hosts[1].hello(job, worker, vector_length), Op.REFUSED)
+    assert refused.text == reason
+    assert (refused["job"], refused["worker"]) == (job, worker)
+
+
+def test_vector_too_long(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(1, BSP())
+    refused = hosts[0].ask(lambda: hosts[0].hello(0, 0, 320 * 8192 + 1), Op.REFUSED)
+    assert refused.text == (
+        "vector_length 2621441 needs 8193 slots of 320 values: at most 8192 of the switch's 8192 "
+        "are free in a row"
+    )
+
+
+def test_nobody_takes_a_place_from_another_port(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(1, BSP())
+    join(hosts[:1], 0)
+    thief = hosts[2]
+    thief.ip, thief.mac, thief.udp_port = hosts[0].ip, hosts[0].mac, hosts[0].udp_port
+    refused = thief.ask(lambda: thief.hello(0, 0, 5), Op.REFUSED)
+    assert refused.text == (
+        "worker 0 of job 0 is at port 1 (02:00:00:00:00:01, 10.0.0.1:40001), "
+        "not at port 3 (02:00:00:00:00:01, 10.0.0.1:40001)"
+    )
+
+
+def test_refusals_are_rare(client: ControllerClient, hosts: list[Host]) -> None:
+    hosts[0].udp_port = 50000  # a source that has not been refused yet
+    for _ in range(20):
+        hosts[0].hello(7, 0, 5)
+    assert hosts[0].hear(5.0) is not None
+    assert hosts[0].hear(0.3) is None
+
+
+def test_restarted_worker_is_admitted_again(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(2, Quorum(1))
+    join(hosts[:2], 0)
+    hosts[1].udp_port += 1000
+    welcome = hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WELCOME)
+    assert (welcome["epoch"], welcome["sync_mask"], welcome["quorum"]) == (2, 0b11, 1)
+    job = client.job(0)
+    assert job["workers"][1]["udp_port"] == hosts[1].udp_port
+    assert [change["reason"] for change in job["history"]] == ["started", "worker 1 restarted"]
+
+
+def test_leaving(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(3, Quorum(3))
+    session = join(hosts, 0)[0]["session"]
+    bye = hosts[2].ask(lambda: hosts[2].leave(0, 2, contributions_sent=7), Op.BYE)
+    assert bye.text == '{"job_over": false}'
+    job = client.job(0)
+    assert (job["workers"][2]["state"], job["workers"][2]["contributions_sent"]) == ("left", 7)
+    answer = hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1), Op.ANSWER)
+    assert (answer["epoch"], answer["sync_mask"], answer["quorum"]) == (2, 0b011, 2)
+    hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE)
+    assert hosts[1].ask(lambda: hosts[1].leave(0, 1), Op.BYE).text == '{"job_over": true}'
+    assert client.job(0)["state"] == "finished"
+    answer = hosts[0].ask(
+        lambda: hosts[0].send(Op.PULL, 0, 0, bytes(1280), session=session, seq=1), Op.ANSWER
+    )
+    assert answer["total"] == 1, "a last PULL is still served"
+    assert hosts[2].ask(lambda: hosts[2].leave(0, 2), Op.BYE).text == '{"job_over": true}'
+
+
+def test_finished_job_gives_its_slots_back(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(1, BSP())
+    join(hosts[:1], 0, 320 * 8192)
+    client.create_job(1, BSP())
+    assert "needs 1 slots" in hosts[1].ask(lambda: hosts[1].hello(1, 0, 1), Op.REFUSED).text
+    hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE)
+    until(lambda: client.job(0)["first_slot"] is None, "the slots of job 0 are free")
+    assert hosts[1].ask(lambda: hosts[1].hello(1, 0, 1), Op.WELCOME)["job"] == 1
+    assert client.job(0)["state"] == "finished", "it stays listed"
+    assert client.create_job(1, BSP(), job=0)["state"] == "waiting", "and its id may be used again"
+
+
+def test_deleted_job_is_gone_from_the_switch(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(2, BSP())
+    session = join(hosts[:2], 0, 320 * 8192)[0]["session"]
+    strangers = client.status()["switch"]["drops"]["stranger"]
+    client.delete_job(0)
+    hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
+    until(lambda: client.status()["switch"]["drops"]["stranger"] > strangers, "the push is a stranger's")
+    client.create_job(2, BSP())
+    later = join(hosts[:2], 0, 320 * 8192)[0]
+    assert later["session"] > session
+
+
+def test_drops_by_reason(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(1, BSP())
+    session = join(hosts[:1], 0)[0]["session"]
+    before = client.status()["switch"]["drops"]
+    hosts[0].push(0, 0, [1], session=session + 1, epoch=1, seq=1)
+    hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1, slot=1)
+    hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1, round=1)
+    hosts[1].push(0, 0, [1], session=session, epoch=1, seq=1)
+    hosts[0].send(Op.PUSH, 0, 0, bytes(8))
+    expected = {
+        **before,
+        **{
+            reason: before[reason] + 1
+            for reason in ("wrong_session", "wrong_slot", "wrong_round", "stranger", "malformed")
+        },
+    }
+    until(lambda: client.status()["switch"]["drops"] == expected, f"drops become {expected}")
+
+
+def test_reports(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(1, BSP())
+    join(hosts[:1], 0)
+    hosts[0].report(0, 0, iteration=3, loss=0.5, state="computing")
+    report = until(lambda: client.job(0)["workers"][0]["report"], "the report arrives")
+    assert report == {"iteration": 3, "loss": 0.5, "state": "computing"}
+    hosts[0].send(Op.REPORT, 0, 0, b"{no json")
+    hosts[0].report(0, 0, iteration=4)
+    until(lambda: client.job(0)["workers"][0]["report"]["iteration"] == 4, "a bad report does no harm")
+
+
+def test_two_jobs_share_the_switch(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(1, BSP())
+    client.create_job(1, ASP())
+    first, second = join(hosts[:1], 0)[0], hosts[1].ask(lambda: hosts[1].hello(1, 0, 5), Op.WELCOME)
+    assert second["session"] > first["session"]
+    assert [job["first_slot"] for job in client.jobs()] == [0, 1]
+    hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=first["session"], epoch=1, seq=1), Op.ANSWER)
+    answer = hosts[1].ask(
+        lambda: hosts[1].push(1, 0, [5], session=second["session"], epoch=1, seq=1), Op.ANSWER
+    )
+    assert answer.body[:4] == (5).to_bytes(4, "big")
+
+
+def test_hosts_see_each_other(client: ControllerClient, hosts: list[Host]) -> None:
+    """A learning switch: flooded at first, then to one port only, and after a move to the new one."""
+
+    def ethernet(destination: str, source: str, text: bytes) -> bytes:
+        return bytes.fromhex((destination + source).replace(":", "")) + b"\x88\xb5" + text.ljust(50, b".")
+
+    def heard(host: Host, text: bytes, timeout_s: float) -> bool:
+        frame = host.link.receive(timeout_s)
+        while frame is not None and text not in frame:
+            frame = host.link.receive(timeout_s)
+        return frame is not None
+
+    first, second, third = hosts
+    first.link.send(ethernet(second.mac, first.mac, b"unknown"))
+    assert heard(second, b"unknown", 5.0)
+    assert heard(third, b"unknown", 5.0)
+    sent = 0
+
+    def learned(receiver: Host, others: Host) -> bool:
+        nonlocal sent
+        sent += 1
+        text = b"to the first, %d" % sent
+        second.link.send(ethernet(first.mac, second.mac, text))
+        return heard(receiver, text, 1.0) and not heard(others, text, 0.1)
+
+    until(lambda: learned(first, third), "frames for the first host reach its port only", 10)
+    third.link.send(ethernet(second.mac, first.mac, b"moved"))
+    assert heard(second, b"moved", 5.0)
+    until(lambda: learned(third, first), "frames for the first host reach its new port only", 10)
+    first.link.send(ethernet(second.mac, first.mac, b"and back"))
+    until(lambda: learned(first, third), "frames for the first host reach its port again", 10)
+
+
+@pytest.mark.parametrize(
+    ("call", "status", "error"),
+    [
+        (lambda client: client.job(3), 404, "there is no job 3 (jobs: 0)"),
+        (lambda client: client.set_strategy(0, Quorum(3)), 422, "2"),
+        (lambda client: client.create_job(33, BSP()), 422, "a job of 33 workers: expected 1 to 32"),
+        (lambda client: client.create_job(1, BSP(), job=8), 422, "job 8: expected 0 to 7"),
+        (
+            lambda client: client.create_job(1, BSP(), job=0),
+            409,
+            "job 0 is waiting: delete it first, or choose another id",
+        ),
+        (
+            lambda client: client.create_job(32, BSP(), scale=2**24),
+            422,
+            "scale 16777216 cannot hold one round of 32 workers: expected 1 to 8388607",
+        ),
+    ],
+)
+def test_bad_requests(client: ControllerClient, call: Any, status: int, error: str) -> None:
+    client.create_job(2, BSP())
+    with pytest.raises(Rejected) as rejected:
+        call(client)
+    assert rejected.value.status == status
+    assert error in str(rejected.value)
+
+
+def test_live_stream(client: ControllerClient) -> None:
+    told: list[dict[str, Any]] = []
+
+    def listen() -> None:
+        for event in ControllerClient(client.url).events():
+            told.append(event)
+            if event["event"] == "job_created":
+                return
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    until(lambda: told, "a first snapshot")
+    client.create_job(4, SSP(2))
+    listener.join(10)
+    assert not listener.is_alive()
+    assert told[0]["event"] == "status"
+    assert told[0]["status"]["jobs"] == []
+    assert told[-1]["job"] == 0

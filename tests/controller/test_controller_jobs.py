@@ -1,0 +1,383 @@
+"""The jobs' state machine without a switch: what it plans, what it refuses, what it remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.job import JobState, WorkerState
+from controller.jobs import BadRequest, Conflict, Jobs, NoSuchJob
+from controller.plans import Endpoint, Leave, Readmission, Refusal, Start, Swap
+from controller.slots import SlotRange, first_fit, free_ranges
+from serene.errors import SereneError
+from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum
+from serene.wire import UNBOUNDED, ReadMode
+
+NOW = 1_800_000_000.5
+
+
+def new_jobs(slots: int = 100) -> Jobs:
+    return Jobs(slots=slots, lanes=320, max_jobs=8, max_workers=32)
+
+
+def at(port: int, udp_port: int = 4000) -> Endpoint:
+    return Endpoint(port, f"02:00:00:00:00:{port:02x}", f"10.0.0.{port}", udp_port)
+
+
+def started(jobs: Jobs, job: int = 0, *, vector_length: int = 5) -> Start:
+    """Every worker joins; the committed start."""
+    for worker in jobs[job].workers:
+        plan = jobs.hello(job, worker.id, at(worker.id + 1), vector_length, NOW)
+    assert isinstance(plan, Start)
+    jobs.started(plan, NOW)
+    return plan
+
+
+def left(jobs: Jobs, worker: int, job: int = 0) -> Leave:
+    plan = jobs.plan_leave(job, worker, None)
+    jobs.left(plan, NOW)
+    return plan
+
+
+def reason(plan: object) -> str:
+    assert isinstance(plan, Refusal), plan
+    return plan.reason
+
+
+class TestStart:
+    def test_waits_for_everybody(self) -> None:
+        jobs = new_jobs()
+        jobs.create(3, BSP())
+        assert jobs.hello(0, 2, at(3), 700, NOW) is None
+        assert jobs.hello(0, 0, at(1), 700, NOW) is None
+        assert jobs.hello(0, 0, at(1), 700, NOW) is None, "a repeated HELLO is nothing new"
+        assert [worker.state.value for worker in jobs[0].workers] == ["joined", "expected", "joined"]
+        plan = jobs.hello(0, 1, at(2), 700, NOW)
+        assert isinstance(plan, Start)
+        assert plan.slots == SlotRange(0, 3)
+        assert plan.members == {0: at(1), 1: at(2), 2: at(3)}
+        assert (plan.policy.session, plan.policy.epoch) == (int(NOW), 1)
+        assert plan.policy.fields == BSP().compile(range(3))
+
+    def test_is_planned_again_when_the_switch_did_not_take_it(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP())
+        first = jobs.hello(0, 0, at(1), 5, NOW)
+        again = jobs.hello(0, 0, at(1), 5, NOW)
+        assert isinstance(first, Start)
+        assert isinstance(again, Start)
+        assert jobs[0].state is JobState.WAITING
+        assert again.policy.session > first.policy.session, "nobody knows whether the first one arrived"
+
+    def test_commit(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, SSP(3))
+        start = started(jobs)
+        assert jobs[0].state is JobState.RUNNING
+        assert jobs[0].members() == [0, 1]
+        assert (jobs[0].session, jobs[0].epoch) == (start.policy.session, 1)
+        assert jobs.hello(0, 1, at(2), 5, NOW) is None, "a HELLO that was on its way"
+
+    def test_sessions_grow_over_jobs_and_over_a_clock_that_goes_back(self) -> None:
+        jobs = new_jobs()
+        sessions = []
+        for job, now in enumerate([NOW, NOW, NOW - 1000, NOW + 1000]):
+            jobs.create(1, BSP())
+            plan = jobs.hello(job, 0, at(1), 5, now)
+            assert isinstance(plan, Start)
+            sessions.append(plan.policy.session)
+        assert sessions == [int(NOW), int(NOW) + 1, int(NOW) + 2, int(NOW) + 1000]
+
+
+class TestRefusals:
+    def test_no_such_job(self) -> None:
+        jobs = new_jobs()
+        assert reason(jobs.hello(3, 0, at(1), 5, NOW)) == (
+            "there is no job 3 (there are no jobs; 'serenectl jobs create --workers N' makes one)"
+        )
+        jobs.create(1, BSP())
+        jobs.create(1, BSP(), job=4)
+        assert reason(jobs.hello(3, 0, at(1), 5, NOW)) == "there is no job 3 (jobs: 0, 4)"
+
+    def test_no_such_worker(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        assert reason(jobs.hello(0, 2, at(3), 5, NOW)) == "job 0 has no worker 2: expected 0 to 1"
+
+    def test_vector_length(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        assert reason(jobs.hello(0, 0, at(1), 0, NOW)) == "vector_length 0: expected at least 1"
+        jobs.hello(0, 0, at(1), 5, NOW)
+        assert "vector_length 6: expected 5" in reason(jobs.hello(0, 1, at(2), 6, NOW))
+
+    def test_a_lone_worker_may_correct_its_vector_length(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        jobs.hello(0, 0, at(1), 5, NOW)
+        assert jobs.hello(0, 0, at(1), 700, NOW) is None
+        plan = jobs.hello(0, 1, at(2), 700, NOW)
+        assert isinstance(plan, Start)
+        assert plan.slots.count == 3
+
+    def test_place_taken(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        jobs.hello(0, 0, at(1), 5, NOW)
+        assert "worker 0 of job 0 is at port 1" in reason(jobs.hello(0, 0, at(2), 5, NOW))
+        started(jobs)
+        for thief in (at(3), Endpoint(1, at(3).mac, at(1).ip, 4000), Endpoint(1, at(1).mac, at(3).ip, 4000)):
+            assert "is at port 1" in reason(jobs.hello(0, 0, thief, 5, NOW))
+
+    def test_finished(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP())
+        started(jobs)
+        left(jobs, 0)
+        assert "has finished" in reason(jobs.hello(0, 0, at(1, 5000), 5, NOW))
+
+    def test_no_room(self) -> None:
+        jobs = new_jobs(slots=10)
+        jobs.create(1, BSP())
+        jobs.create(1, BSP())
+        started(jobs, 0, vector_length=320 * 6)
+        assert reason(jobs.hello(1, 0, at(2), 320 * 5, NOW)) == (
+            "vector_length 1600 needs 5 slots of 320 values: at most 4 of the switch's 10 are free in a row"
+        )
+        jobs.delete(0)
+        assert isinstance(jobs.hello(1, 0, at(2), 320 * 5, NOW), Start)
+
+
+class TestReadmission:
+    def test_a_restarted_process(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        started(jobs)
+        plan = jobs.hello(0, 1, at(2, 5000), 5, NOW)
+        assert isinstance(plan, Readmission)
+        assert (plan.old, plan.new) == (at(2), at(2, 5000))
+        assert (plan.swap.policy.epoch, plan.swap.policy.fields) == (2, BSP().compile([0, 1]))
+        jobs.readmitted(plan, NOW)
+        assert jobs[0].workers[1].endpoint == at(2, 5000)
+        assert jobs.hello(0, 1, at(2, 5000), 5, NOW) is None
+
+    def test_a_worker_that_had_left_counts_again(self) -> None:
+        jobs = new_jobs()
+        jobs.create(3, Quorum(3))
+        started(jobs)
+        assert left(jobs, 1).swap.policy.fields == Quorum(2).compile([0, 2])
+        plan = jobs.hello(0, 1, at(2, 5000), 5, NOW)
+        assert isinstance(plan, Readmission)
+        assert plan.swap.policy.fields == Quorum(3).compile([0, 1, 2]), "the quorum asked for comes back"
+
+    def test_before_the_start_it_just_moves(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        jobs.hello(0, 0, at(1), 5, NOW)
+        assert jobs.hello(0, 0, at(1, 5000), 5, NOW) is None
+        plan = jobs.hello(0, 1, at(2), 5, NOW)
+        assert isinstance(plan, Start)
+        assert plan.members[0] == at(1, 5000)
+
+
+class TestSwap:
+    def test_epochs_and_history(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        session = started(jobs).policy.session
+        for epoch, strategy in enumerate([SSP(3), ASP(), BSP()], start=2):
+            plan = jobs.plan_swap(0, strategy)
+            assert isinstance(plan, Swap)
+            assert (plan.policy.session, plan.policy.epoch) == (session, epoch)
+            jobs.swapped(plan, NOW + epoch)
+        assert [(past.t, past.epoch, str(past.strategy)) for past in jobs[0].history] == [
+            (NOW, 1, "BSP"),
+            (NOW + 2, 2, "SSP(3)"),
+            (NOW + 3, 3, "ASP"),
+            (NOW + 4, 4, "BSP"),
+        ]
+
+    def test_a_failed_write_spends_its_epoch(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        started(jobs)
+        jobs.plan_swap(0, ASP())
+        assert (jobs[0].epoch, jobs[0].strategy) == (1, BSP())
+        plan = jobs.plan_swap(0, SSP(2))
+        assert isinstance(plan, Swap)
+        assert plan.policy.epoch == 3
+
+    def test_waiting_job_only_chooses(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        assert jobs.plan_swap(0, Quorum(1)) is None
+        jobs.choose(0, Quorum(1))
+        assert started(jobs).policy.fields == Quorum(1).compile([0, 1])
+
+    @pytest.mark.parametrize("strategy", [Quorum(3), Mixed((2,))])
+    def test_strategy_that_does_not_fit(self, strategy: Quorum | Mixed) -> None:
+        jobs = new_jobs()
+        with pytest.raises(SereneError):
+            jobs.create(2, strategy)
+        jobs.create(2, BSP())
+        with pytest.raises(SereneError):
+            jobs.plan_swap(0, strategy)
+        started(jobs)
+        with pytest.raises(SereneError):
+            jobs.plan_swap(0, strategy)
+        assert jobs[0].epochs_spent == 1, "no epoch is spent on nonsense"
+
+    def test_finished_or_unknown(self) -> None:
+        jobs = new_jobs()
+        with pytest.raises(NoSuchJob):
+            jobs.plan_swap(0, BSP())
+        jobs.create(1, BSP())
+        started(jobs)
+        left(jobs, 0)
+        with pytest.raises(Conflict, match="job 0 has finished"):
+            jobs.plan_swap(0, ASP())
+
+
+class TestLeave:
+    def test_the_others_go_on_without(self) -> None:
+        jobs = new_jobs()
+        jobs.create(3, BSP())
+        started(jobs)
+        plan = jobs.plan_leave(0, 1, 17)
+        assert plan.swap is not None
+        assert (plan.swap.policy.epoch, plan.swap.policy.fields) == (2, BSP().compile([0, 2]))
+        assert not plan.job_over
+        jobs.left(plan, NOW)
+        assert jobs[0].workers[1].contributions_sent == 17
+        again = jobs.plan_leave(0, 1, 17)
+        assert (again.swap, again.job_over) == (None, False)
+
+    def test_the_last_one_ends_the_job(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        started(jobs)
+        left(jobs, 0)
+        last = left(jobs, 1)
+        assert (last.swap, last.job_over) == (None, True)
+        assert jobs[0].state is JobState.FINISHED
+        assert left(jobs, 0).job_over, "who left first hears it, too"
+        assert jobs.due(NOW + 4.9, 5) == []
+        assert jobs.due(NOW + 5, 5) == [0]
+        jobs.cleared(0)
+        assert jobs.due(NOW + 5, 5) == []
+        assert jobs[0].over
+
+    @pytest.mark.parametrize(
+        ("strategy", "gone", "fields"),
+        [
+            (Quorum(3), [0], PolicyFields(0b1110, 0, 3, ReadMode.SNAPSHOT)),
+            (Quorum(3), [0, 1], PolicyFields(0b1100, 0, 2, ReadMode.SNAPSHOT)),
+            (Mixed((3,)), [0], PolicyFields(0b0110, 0, 2, ReadMode.SNAPSHOT)),
+            (Mixed((3,)), [3], PolicyFields(0b0111, 0, 3, ReadMode.SNAPSHOT)),
+            (Mixed((2, 3), 4), [3], PolicyFields(0b0011, 4, 2, ReadMode.LATEST)),
+            (SSP(4), [1], PolicyFields(0b1101, 4, 3, ReadMode.LATEST)),
+        ],
+    )
+    def test_every_strategy_shrinks(
+        self, strategy: Quorum | Mixed | SSP, gone: list[int], fields: PolicyFields
+    ) -> None:
+        jobs = new_jobs()
+        jobs.create(4, strategy)
+        started(jobs)
+        for worker in gone:
+            plan = left(jobs, worker)
+        assert plan.swap is not None
+        assert plan.swap.policy.fields == fields
+        assert jobs[0].strategy == strategy, "it is still the strategy that was asked for"
+
+    def test_only_asynchronous_workers_remain(self) -> None:
+        jobs = new_jobs()
+        jobs.create(3, Mixed((1, 2)))
+        started(jobs)
+        swap = left(jobs, 0).swap
+        assert swap is not None
+        assert (swap.policy.fields.sync_mask, swap.policy.fields.staleness) == (0, UNBOUNDED)
+
+
+class TestCreate:
+    @pytest.mark.parametrize("workers", [0, 33, -1])
+    def test_workers(self, workers: int) -> None:
+        with pytest.raises(BadRequest, match="expected 1 to 32"):
+            new_jobs().create(workers, BSP())
+
+    def test_scale_must_hold_a_round(self) -> None:
+        jobs = new_jobs()
+        largest = (2**31 - 1) // (8 * 32)
+        jobs.create(32, BSP(), scale=largest)
+        with pytest.raises(BadRequest, match=f"expected 1 to {largest}"):
+            jobs.create(32, BSP(), scale=largest + 1)
+        with pytest.raises(BadRequest):
+            jobs.create(1, BSP(), scale=0)
+
+    def test_ids(self) -> None:
+        jobs = new_jobs()
+        assert [jobs.create(1, BSP()).id for _ in range(8)] == list(range(8))
+        with pytest.raises(Conflict, match="all 8 jobs"):
+            jobs.create(1, BSP())
+        started(jobs, 3)
+        left(jobs, 0, job=3)
+        with pytest.raises(Conflict, match="job 3 is finished"):
+            jobs.create(1, BSP(), job=3)
+        jobs.cleared(3)
+        assert jobs.create(1, BSP()).id == 3
+        assert jobs[3].state is JobState.WAITING
+
+    def test_scale_reaches_the_switch(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP(), scale=1024)
+        assert started(jobs).scale == 1024
+
+
+class TestSwitchLost:
+    def test_running_jobs_wait_again(self) -> None:
+        jobs = new_jobs()
+        for _ in range(3):
+            jobs.create(1, BSP())
+        first = started(jobs, 0)
+        started(jobs, 1)
+        left(jobs, 0, job=1)
+        assert jobs.switch_has_only([]) == [0]
+        assert jobs[0].state is JobState.WAITING
+        assert jobs[0].workers[0].state is WorkerState.EXPECTED
+        assert jobs[1].over
+        assert started(jobs, 0).policy.session > first.policy.session
+
+    def test_jobs_it_still_has_go_on(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP())
+        started(jobs)
+        assert jobs.switch_has_only([0]) == []
+        assert jobs[0].state is JobState.RUNNING
+
+
+class TestSlots:
+    @given(st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=30))
+    def test_never_overlap_and_never_waste(self, requests: Iterable[tuple[int, bool]]) -> None:
+        """Allocate and free at random: ranges stay disjoint; only a lack of long gaps fails a request."""
+        taken: list[SlotRange] = []
+        for count, free_one in requests:
+            if free_one and taken:
+                taken.pop(len(taken) // 2)
+            longest = max((gap.count for gap in free_ranges(100, taken)), default=0)
+            found = first_fit(100, taken, count)
+            assert (found is None) == (longest < count)
+            if found is not None:
+                taken.append(found)
+            used = [slot for a in taken for slot in range(a.first, a.end)]
+            assert len(used) == len(set(used))
+            assert all(0 <= slot < 100 for slot in used)
+            assert len(used) + sum(gap.count for gap in free_ranges(100, taken)) == 100
+
+    def test_first_fit(self) -> None:
+        taken = [SlotRange(0, 3), SlotRange(5, 2)]
+        assert first_fit(10, taken, 2) == SlotRange(3, 2)
+        assert first_fit(10, taken, 3) == SlotRange(7, 3)
+        assert first_fit(10, taken, 4) is None

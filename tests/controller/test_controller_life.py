@@ -1,0 +1,234 @@
+"""Controllers that start, meet each other, die and come back; switches that go away. All real."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.api import Rejected
+from serene.program import Program
+from serene.strategy import ASP, BSP, SSP, Mixed
+from serene.wire import Op
+from tests.controller.hosts import Host
+from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, free_port, serenectl, until
+from tests.controller.test_controller_end_to_end import join
+
+Start = Callable[..., ControllerProcess]
+
+
+@pytest.fixture
+def start(switch: SwitchProcess, tmp_path: Path) -> Iterator[Start]:
+    """Starts controllers; the switch is restarted first, so that it has no program."""
+    switch.restart()
+    started: list[ControllerProcess] = []
+
+    def start_one(*options: str) -> ControllerProcess:
+        started.append(ControllerProcess(switch, tmp_path / f"controller-{len(started)}.log", *options))
+        return started[-1]
+
+    yield start_one
+    for process in started:
+        if process.process.poll() is None:
+            process.kill()
+
+
+def up(switch: SwitchProcess, *options: str) -> subprocess.CompletedProcess[str]:
+    return serenectl(
+        "up", "--foreground", "--switch", switch.grpc, "--http", f"127.0.0.1:{free_port()}", *options
+    )
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_ends_cleanly_on_a_signal_even_with_a_listener(start: Start, stop: signal.Signals) -> None:
+    controller = start()
+    events = controller.client.events()
+    next(events)
+    controller.process.send_signal(stop)
+    assert controller.process.wait(10) == 0
+    for _ in events:  # the stream ends, and is not cut off
+        pass
+    assert "Traceback" not in controller.log.read_text()
+
+
+def test_second_controller_with_a_lower_election_id(switch: SwitchProcess, start: Start) -> None:
+    start("--election-id", "5")
+    refused = up(switch, "--election-id", "3")
+    assert (refused.returncode, refused.stderr.splitlines()[-1]) == (
+        1,
+        (
+            f"error: another controller, with election id 5, holds the switch at {switch.grpc}: start with "
+            "--election-id N > 5 to take it over"
+        ),
+    )
+
+
+def test_second_controller_with_the_same_election_id(switch: SwitchProcess, start: Start) -> None:
+    start("--election-id", "5")
+    refused = up(switch, "--election-id", "5")
+    assert refused.returncode == 1
+    assert "another controller, with election id 5, holds the switch" in refused.stderr.splitlines()[-1]
+
+
+def test_second_controller_with_a_higher_election_id(start: Start, hosts: list[Host]) -> None:
+    first = start("--election-id", "1")
+    first.client.create_job(2, BSP())
+    session = join(hosts[:2], 0)[0]["session"]
+    second = start("--election-id", "2")
+    trouble = until(lambda: first.client.status()["switch"]["trouble"], "the first one notices")
+    assert "another controller, with election id 2, holds the switch" in str(trouble)
+    with pytest.raises(Rejected, match="out of reach") as rejected:
+        first.client.set_strategy(0, ASP())
+    assert rejected.value.status == 503
+    assert second.client.set_strategy(0, SSP(2))["epoch"] == 2
+    answer = hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1), Op.ANSWER)
+    assert answer["epoch"] == 2
+    second.kill()
+    until(lambda: first.client.status()["switch"]["connected"], "the first one has the switch back")
+    assert first.client.set_strategy(0, ASP())["epoch"] == 3, "epochs grow, whoever gives them out"
+    assert [past["reason"] for past in first.client.job(0)["history"]] == [
+        "started",
+        "taken over",
+        "requested",
+    ]
+
+
+def test_a_killed_controller_leaves_its_jobs_to_the_next(start: Start, hosts: list[Host]) -> None:
+    first = start()
+    first.client.create_job(3, BSP())
+    session = join(hosts, 0)[0]["session"]
+    first.client.set_strategy(0, Mixed((2,)))
+    hosts[2].ask(lambda: hosts[2].push(0, 2, [4], session=session, epoch=2, seq=1), Op.ANSWER)
+    first.kill()
+
+    second = start()
+    assert "was running already" in second.log.read_text()
+    job = second.client.job(0)
+    assert (job["state"], job["session"], job["epoch"]) == ("running", session, 2)
+    assert job["strategy"] == {"name": "mixed", "async_workers": [2], "staleness": 0}
+    assert [worker["port"] for worker in job["workers"]] == [1, 2, 3]
+    assert job["workers"][2]["contributions"] == 1
+    answer = hosts[2].ask(
+        lambda: hosts[2].push(0, 2, [4], session=session, epoch=2, round=1, seq=2), Op.ANSWER
+    )
+    assert answer["total"] == 2, "the sums are as they were"
+    second.client.delete_job(0)
+    second.client.create_job(1, BSP())
+    assert join(hosts[:1], 0)[0]["session"] > session
+
+
+def test_switch_goes_away_and_comes_back_empty(
+    switch: SwitchProcess, start: Start, hosts: list[Host]
+) -> None:
+    controller = start()
+    controller.client.create_job(2, BSP())
+    session = join(hosts[:2], 0)[0]["session"]
+    switch.restart()
+    until(lambda: controller.client.job(0)["state"] == "waiting", "the job waits for its workers again")
+    assert controller.client.status()["switch"]["connected"]
+    assert join(hosts[:2], 0)[0]["session"] > session
+    assert controller.client.job(0)["state"] == "running"
+
+
+def test_status_says_that_the_switch_is_away(switch: SwitchProcess, start: Start) -> None:
+    controller = start()
+    controller.client.create_job(1, BSP())
+    switch.kill()
+    until(lambda: not controller.client.status()["switch"]["connected"], "the loss is noticed")
+    assert switch.grpc in controller.client.status()["switch"]["trouble"]
+    assert controller.client.create_job(1, BSP())["job"] == 1
+    switch.start()
+    until(lambda: controller.client.status()["switch"]["connected"], "the controller finds it again")
+
+
+def test_another_program_runs(switch: SwitchProcess, start: Start) -> None:
+    start("--program", "serene_jumbo").kill()
+    controller = start("--program", "serene")
+    assert "program serene pushed" in controller.log.read_text()
+    assert controller.client.status()["switch"]["lanes"] == Program.load("serene").lanes
+
+
+def test_port_in_use(switch: SwitchProcess, start: Start) -> None:
+    http = start().url.removeprefix("http://")
+    refused = serenectl("up", "--foreground", "--switch", switch.grpc, "--http", http, "--election-id", "9")
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        (
+            f"error: cannot listen on {http}: Address already in use; is a controller running already "
+            "('serenectl status')? --http HOST:PORT chooses another port\n"
+        ),
+    )
+
+
+def test_background(
+    switch: SwitchProcess, start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """``up`` says where everything is; a second ``up`` and the end are clear."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    port = free_port()
+    http = f"127.0.0.1:{port}"
+    url = f"http://{http}"
+    arguments = ["up", "--switch", switch.grpc, "--http", http, "--ports", "1-2"]
+    started = serenectl(*arguments)
+    try:
+        assert started.returncode == 0, started.stderr
+        pid = (tmp_path / "serene" / f"controller-{port}.pid").read_text().strip()
+        log = tmp_path / "serene" / f"controller-{port}.log"
+        assert started.stdout == (
+            f"switch {switch.grpc} (device 0), program serene: 8192 slots of 320 values; connected\n"
+            f"controller at {url}, pid {pid}, log {log}\n"
+        )
+        again = serenectl(*arguments)
+        assert (again.returncode, again.stderr) == (
+            1,
+            f"error: a controller runs at {url} already ('serenectl down' stops it)\n",
+        )
+    finally:
+        stopped = serenectl("down", controller=url)
+    assert stopped.stdout == f"controller at {url} stopped; the switch goes on\n"
+    assert serenectl("status", controller=url).returncode == 1
+
+
+def test_background_shows_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    nowhere = f"127.0.0.1:{free_port()}"
+    failed = serenectl("up", "--switch", nowhere, "--http", f"127.0.0.1:{free_port()}", "--wait", "1")
+    assert (failed.returncode, failed.stderr) == (
+        1,
+        (
+            f"error: no P4Runtime switch answered at {nowhere} within 1 s: is it running, and is --switch "
+            "HOST:PORT right?\n"
+        ),
+    )
+
+
+def test_silent_server(tmp_path: Path) -> None:
+    """Something accepts the connection and never says a word."""
+    listener = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            (
+                "import socket, time; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); "
+                "print(s.getsockname()[1], flush=True); time.sleep(60)"
+            ),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        assert listener.stdout is not None
+        address = f"127.0.0.1:{int(listener.stdout.readline())}"
+        failed = serenectl(
+            "up", "--foreground", "--switch", address, "--http", f"127.0.0.1:{free_port()}", "--wait", "1"
+        )
+    finally:
+        listener.kill()
+        listener.wait()
+    assert failed.returncode == 1
+    assert f"no P4Runtime switch answered at {address} within 1 s" in failed.stderr

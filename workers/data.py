@@ -1,0 +1,135 @@
+"""Images to learn from. ``digits`` comes with scikit-learn; the others are read from files that the user has."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from serene.errors import SereneError, choices
+
+ENVIRONMENT = "SERENE_DATA"
+DIGITS_FOR_TEST = 297  # of 1,797
+
+
+class DataError(SereneError):
+    """No such dataset, or files that are missing or not what they should be."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Images float32[n, channels, height, width] in 0..1, labels int64[n]; for training and for the test."""
+
+    name: str
+    train_images: torch.Tensor
+    train_labels: torch.Tensor
+    test_images: torch.Tensor
+    test_labels: torch.Tensor
+    classes: int = 10
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        channels, height, width = self.train_images.shape[1:]
+        return int(channels), int(height), int(width)
+
+    def shard(self, worker: int, workers: int) -> Dataset:
+        """A worker's own part of the training images: every N-th, so that all classes are in it."""
+        part = slice(worker, None, workers)
+        return Dataset(
+            self.name, self.train_images[part], self.train_labels[part], self.test_images, self.test_labels, self.classes
+        )
+
+    def batch(self, size: int, seed: int, worker: int, iteration: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The images of one iteration; the same for the same numbers, whatever happened before."""
+        chosen = np.random.default_rng((seed, worker, iteration)).integers(len(self.train_labels), size=size)
+        index = torch.from_numpy(chosen)
+        return self.train_images[index], self.train_labels[index]
+
+
+def data_directory() -> Path:
+    return Path(os.environ.get(ENVIRONMENT) or Path.home() / ".local/share/serene/data")
+
+
+def _digits(directory: Path) -> Dataset:
+    """The 1,797 scanned digits of the UCI repository as scikit-learn ships them, 8x8, scaled to 28x28."""
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    small = torch.from_numpy(images.reshape(-1, 1, 8, 8).astype(np.float32) / 16)
+    large = torch.nn.functional.interpolate(small, size=(28, 28), mode="bilinear", align_corners=False)
+    order = torch.from_numpy(np.random.default_rng(0).permutation(len(labels)))  # writers come in blocks
+    test, train = order[:DIGITS_FOR_TEST], order[DIGITS_FOR_TEST:]
+    targets = torch.from_numpy(labels.astype(np.int64))
+    return Dataset("digits", large[train], targets[train], large[test], targets[test])
+
+
+def _read(path: Path) -> bytes:
+    for candidate, opener in ((path, open), (path.with_name(path.name + ".gz"), gzip.open)):
+        if candidate.is_file():
+            try:
+                with opener(candidate, "rb") as file:
+                    return file.read()
+            except OSError as error:
+                raise DataError(f"cannot read {candidate}: {error}") from error
+    raise DataError(f"{path} is missing (or {path.name}.gz); set --data-dir or ${ENVIRONMENT} to where the files are")
+
+
+def _idx(path: Path, dimensions: int) -> np.ndarray:
+    """An array in MNIST's IDX format."""
+    data = _read(path)
+    head = 4 + 4 * dimensions
+    if len(data) < head or data[:4] != bytes([0, 0, 8, dimensions]):
+        raise DataError(f"{path} is not an IDX file of {dimensions} dimensions")
+    shape = struct.unpack(f">{dimensions}I", data[4:head])
+    if len(data) != head + int(np.prod(shape)):
+        raise DataError(f"{path} holds {len(data) - head} values; its header says {int(np.prod(shape))}")
+    return np.frombuffer(data, np.uint8, offset=head).reshape(shape)
+
+
+def _mnist(directory: Path) -> Dataset:
+    def part(name: str) -> tuple[torch.Tensor, torch.Tensor]:
+        images = _idx(directory / "mnist" / f"{name}-images-idx3-ubyte", 3)
+        labels = _idx(directory / "mnist" / f"{name}-labels-idx1-ubyte", 1)
+        return _tensors(images[:, None], labels, directory / "mnist")
+
+    return Dataset("mnist", *part("train"), *part("t10k"))
+
+
+def _cifar10(directory: Path) -> Dataset:
+    """CIFAR-10's binary version: records of a label and 3 x 32 x 32 bytes."""
+    folder = directory / "cifar-10-batches-bin"
+
+    def part(names: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        raw = b"".join(_read(folder / name) for name in names)
+        if len(raw) % 3073:
+            raise DataError(f"{folder}: {len(raw)} bytes are not records of 3,073; expected CIFAR-10's binary version")
+        records = np.frombuffer(raw, np.uint8).reshape(-1, 3073)
+        return _tensors(records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0], folder)
+
+    return Dataset("cifar10", *part([f"data_batch_{i}.bin" for i in range(1, 6)]), *part(["test_batch.bin"]))
+
+
+def _tensors(images: np.ndarray, labels: np.ndarray, where: Path) -> tuple[torch.Tensor, torch.Tensor]:
+    if len(images) != len(labels) or not len(labels) or labels.max() > 9:
+        raise DataError(f"{where}: {len(images)} images and {len(labels)} labels do not make a dataset of 10 classes")
+    return torch.from_numpy(images.astype(np.float32) / 255), torch.from_numpy(labels.astype(np.int64))
+
+
+DATASETS: Mapping[str, Callable[[Path], Dataset]] = {"digits": _digits, "mnist": _mnist, "cifar10": _cifar10}
+
+
+def check_dataset(name: str) -> None:
+    if name not in DATASETS:
+        raise DataError(f"no dataset {name!r}; there are {choices(DATASETS)}")
+
+
+def load(name: str, directory: Path | None = None) -> Dataset:
+    """A dataset by name. Raises DataError, naming the file that is missing and where it is looked for."""
+    check_dataset(name)
+    return DATASETS[name](directory or data_directory())

@@ -1,0 +1,22 @@
+"""Training in one process, by the same quantised gradients: what a BSP job must reproduce bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from serene.fixedpoint import FixedPoint
+from workers.training import Recipe, Trainer
+
+
+def train(recipe: Recipe, fixed: FixedPoint | None = None) -> np.ndarray:
+    """The parameters, float32[size], after all steps of a BSP job."""
+    fixed = fixed or FixedPoint()
+    trainers = [Trainer(recipe, worker) for worker in range(recipe.workers)]
+    for iteration in range(1, recipe.steps + 1):
+        total = np.zeros(trainers[0].size, np.int32)
+        for trainer in trainers:
+            gradient, _ = trainer.gradient(iteration)
+            total += fixed.quantise(gradient)[0]
+        for trainer in trainers:
+            trainer.apply(fixed.dequantise(total))
+    return trainers[0].parameters

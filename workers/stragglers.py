@@ -1,0 +1,129 @@
+"""Stragglers as data: who is slow, when and by how much.
+
+A profile is a pure function of (seed, worker, iteration), so a run can be repeated and a simulator can use the same
+delays. Written as ``slow_worker`` or ``slow_worker:probability=0.3,workers=0+2``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+
+from serene.errors import SereneError, choices
+
+
+class BadStraggler(SereneError):
+    """A profile that does not exist, or parameters that make no sense."""
+
+
+@dataclass(frozen=True)
+class Straggler(ABC):
+    name: ClassVar[str]
+
+    @abstractmethod
+    def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
+        """Seconds that an iteration (from 1) of a worker takes longer than its mean."""
+
+
+def _random(seed: int, worker: int, iteration: int) -> np.random.Generator:
+    return np.random.default_rng((seed, 0x57A6, worker, iteration))
+
+
+def _check_range(name: str, low: float, high: float) -> None:
+    if not 0 <= low <= high:
+        raise BadStraggler(f"{name}: low {low} and high {high}; expected 0 <= low <= high")
+
+
+@dataclass(frozen=True)
+class NoStraggler(Straggler):
+    """Everybody computes at the same pace."""
+
+    name: ClassVar[str] = "none"
+
+    def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class SlowWorker(Straggler):
+    """Now and then an iteration of these workers takes ``low`` to ``high`` times its mean longer."""
+
+    probability: float = 0.15
+    low: float = 0.5
+    high: float = 2.0
+    workers: tuple[int, ...] = ()  # none named: any worker may be slow
+    name: ClassVar[str] = "slow_worker"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.probability <= 1:
+            raise BadStraggler(f"slow_worker: probability {self.probability}; expected 0 to 1")
+        _check_range(self.name, self.low, self.high)
+
+    def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
+        if self.workers and worker not in self.workers:
+            return 0.0
+        random = _random(seed, worker, iteration)
+        return mean_s * random.uniform(self.low, self.high) if random.random() < self.probability else 0.0
+
+
+@dataclass(frozen=True)
+class Heterogeneous(Straggler):
+    """These workers are slower all the time, by a constant factor."""
+
+    factor: float = 2.0
+    workers: tuple[int, ...] = (0,)
+    name: ClassVar[str] = "heterogeneous"
+
+    def __post_init__(self) -> None:
+        if self.factor < 1:
+            raise BadStraggler(f"heterogeneous: factor {self.factor}; expected at least 1")
+
+    def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
+        return (self.factor - 1) * mean_s if worker in self.workers else 0.0
+
+
+@dataclass(frozen=True)
+class Failure(Straggler):
+    """A worker stops for a while, once, at an iteration."""
+
+    worker: int = 0
+    iteration: int = 50
+    pause_s: float = 5.0
+    name: ClassVar[str] = "failure"
+
+    def __post_init__(self) -> None:
+        if self.pause_s < 0 or self.iteration < 1:
+            raise BadStraggler(f"failure: pause_s {self.pause_s} at iteration {self.iteration}; expected >= 0 and >= 1")
+
+    def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
+        return self.pause_s if (worker, iteration) == (self.worker, self.iteration) else 0.0
+
+
+PROFILES: Mapping[str, type[Straggler]] = {cls.name: cls for cls in (NoStraggler, SlowWorker, Heterogeneous, Failure)}
+
+
+def parse(text: str) -> Straggler:
+    """A profile from its text. Raises BadStraggler, naming the valid choices."""
+    name, _, rest = text.strip().partition(":")
+    if name not in PROFILES:
+        raise BadStraggler(f"no straggler profile {name!r}; there are {choices(PROFILES)}")
+    cls = PROFILES[name]
+    known = {field.name: field.default for field in fields(cls) if field.default is not MISSING}
+    given: dict[str, object] = {}
+    for item in filter(None, rest.split(",")):
+        key, equals, value = item.partition("=")
+        if key not in known or not equals:
+            raise BadStraggler(f"{name}: {item!r} is not a parameter; it has {choices(known) or 'none'}, as key=value")
+        try:
+            default = known[key]
+            if isinstance(default, tuple):
+                given[key] = tuple(int(worker) for worker in value.split("+"))
+            else:
+                given[key] = type(default)(value)
+        except ValueError:
+            raise BadStraggler(f"{name}: {key}={value}; expected something like {known[key]}") from None
+    return cls(**given)  # type: ignore[arg-type]

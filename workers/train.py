@@ -1,0 +1,327 @@
+"""One worker of a training job: ``python -m workers.train --worker 2 --workers 4 ...``.
+
+It joins the job, pushes its gradients through the switch, reports to the controller, and leaves. With ``--out`` it
+writes worker-N.csv while it runs, and worker-N.json and parameters-N.npy at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any
+
+import numpy as np
+
+from serene.client import Client, FrameTransport, Transport, UdpTransport, Update
+from serene.errors import SereneError
+from serene.wire import SWITCH_IP, UNBOUNDED
+from workers import data, models, stragglers
+from workers.training import Recipe, Trainer
+
+REPORT_EVERY_S = 0.2
+COLUMNS = (
+    "worker",
+    "step",
+    "t_unix",
+    "epoch",
+    "round",
+    "policy",
+    "loss",
+    "accuracy",
+    "compute_s",
+    "network_s",
+    "waiting_s",
+    "retransmissions",
+    "contributions",
+)
+
+
+class Stopped(Exception):
+    """A signal asked the worker to end."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+@dataclass
+class Totals:
+    """Sums over the run, as the summary has them."""
+
+    compute_s: float = 0.0
+    network_s: float = 0.0
+    waiting_s: float = 0.0
+    step: int = 0
+    loss: float | None = None
+    accuracy: float | None = None
+    reads_at_risk: int = 0  # reads that may have held more than 32 bits
+    last_report: float = field(default=0.0, repr=False)
+
+
+def policy_text(update: Update) -> str:
+    """The policy that an answer carried, in the field's terms; the controller knows the strategy's own name."""
+    if update.staleness == UNBOUNDED:
+        return "asynchronous"
+    return f"{update.sync_mask.bit_count()} counted, quorum {update.quorum}, staleness {update.staleness}"
+
+
+class Worker:
+    """The training loop with its book-keeping."""
+
+    def __init__(self, options: argparse.Namespace, transport: Transport) -> None:
+        self._options = options
+        recipe = Recipe(
+            options.model, options.dataset, options.workers, options.steps, options.batch_size, options.lr,
+            options.seed, options.data_dir,
+        )  # fmt: skip
+        self._trainer = Trainer(recipe, options.worker)
+        self._straggler = stragglers.parse(options.straggler)
+        self._client = Client(transport, options.job, options.worker, self._trainer.size)
+        self._totals = Totals()
+        self._started_at: float | None = None
+        self._ended_at: float | None = None
+        self._initial_accuracy = self._totals.accuracy = self._trainer.accuracy()
+        self._digest_when_left: str | None = None
+
+    def run(self) -> None:
+        """Joins, trains, leaves; what was done is written in any case."""
+        stopped: Stopped | None = None
+        with self._client:
+            self._client.join(self._options.join_timeout)
+            try:
+                with _steps_file(self._options.out, self._options.worker) as rows:
+                    self._train(rows)
+            except Stopped as signal_:
+                stopped = signal_
+            self._ended_at = self._ended_at or time.time()
+            self._digest_when_left = self._trainer.digest()
+            self._finish(stopped is not None)
+        self._write_results()
+        if stopped is not None:
+            raise stopped
+
+    def _train(self, rows: csv.DictWriter[str] | None) -> None:
+        self._started_at = time.time()
+        for step in range(1, self._options.steps + 1):
+            row = self._step(step)
+            if rows is not None:
+                rows.writerow({name: row.get(name) for name in COLUMNS})
+        self._ended_at = time.time()
+
+    def _step(self, step: int) -> dict[str, Any]:
+        totals = self._totals
+        began = time.monotonic()
+        gradient, loss = self._trainer.gradient(step)
+        mean = self._options.compute_ms / 1000 or time.monotonic() - began
+        delay = self._straggler.delay(self._options.worker, step, mean, self._options.seed)
+        self._pause(began + mean + delay, delay)
+        computed = time.monotonic() - began
+        totals.step, totals.loss = step, loss
+        totals.compute_s += computed
+        self._report("exchanging")
+        update = self._client.exchange(gradient)
+        self._trainer.apply(update.delta)
+        totals.network_s += update.network_s
+        totals.waiting_s += update.waiting_s
+        totals.reads_at_risk += update.overflow_possible
+        evaluated = step % self._options.eval_every == 0 or step == self._options.steps
+        if evaluated:
+            totals.accuracy = self._trainer.accuracy()
+        self._report("computing", update)
+        return {
+            "worker": self._options.worker,
+            "step": step,
+            "t_unix": f"{time.time():.6f}",
+            "epoch": update.epoch,
+            "round": update.round,
+            "policy": policy_text(update),
+            "loss": f"{loss:.6f}",
+            "accuracy": f"{totals.accuracy:.4f}" if evaluated else "",
+            "compute_s": f"{computed:.6f}",
+            "network_s": f"{update.network_s:.6f}",
+            "waiting_s": f"{update.waiting_s:.6f}",
+            "retransmissions": update.retransmissions,
+            "contributions": update.contributions,
+        }
+
+    def _pause(self, until: float, delay: float) -> None:
+        """The rest of the emulated compute time; a long one is a failure that the controller should see."""
+        if delay > 1:
+            self._report("paused", force=True)
+        remaining = until - time.monotonic()
+        if remaining > 0:
+            time.sleep(remaining)  # emulated compute time, not a wait for something
+
+    def _report(self, state: str, update: Update | None = None, *, force: bool = False) -> None:
+        now = time.monotonic()
+        if not force and now - self._totals.last_report < REPORT_EVERY_S:
+            return
+        self._totals.last_report = now
+        self._round = (update.epoch, update.round) if update else getattr(self, "_round", (None, None))
+        self._client.report({"state": state, "epoch": self._round[0], "round": self._round[1], **self._facts()})
+
+    def _facts(self) -> dict[str, Any]:
+        totals, counts = self._totals, self._client.counts
+        return {
+            "iteration": totals.step,
+            "loss": totals.loss,
+            "accuracy": totals.accuracy,
+            "compute_s": totals.compute_s,
+            "network_s": totals.network_s,
+            "waiting_s": totals.waiting_s,
+            "retransmissions": counts.retransmissions,
+            "saturated_values": self._client.saturated_values,
+            "packets_sent": counts.sent,
+            "packets_received": counts.received,
+            "contributions_sent": self._client.contributions_sent,
+        }
+
+    def _finish(self, stopped: bool) -> None:
+        """Leaves; then, when all have left, reads once more: every replica holds every contribution."""
+        self._report("finished", force=True)
+        if stopped:
+            self._client.leave()
+        elif self._client.leave_and_wait(self._options.finish_timeout):
+            self._trainer.apply(self._client.pull().delta)
+            self._totals.accuracy = self._trainer.accuracy()
+
+    def _write_results(self) -> None:
+        out = self._options.out
+        if out is None:
+            return
+        worker = self._options.worker
+        results = {
+            "worker": worker,
+            "parameters": self._trainer.size,
+            "steps": self._totals.step,
+            "started_unix": self._started_at,
+            "ended_unix": self._ended_at,
+            "initial_accuracy": self._initial_accuracy,
+            "final_accuracy": self._totals.accuracy,
+            "parameters_sha256": self._trainer.digest(),
+            "parameters_sha256_when_left": self._digest_when_left,
+            "reads_at_risk": self._totals.reads_at_risk,
+            **self._facts(),
+        }
+        with _replacing(out / f"parameters-{worker}.npy") as file:
+            np.save(file, self._trainer.parameters)
+        with _replacing(out / f"worker-{worker}.json") as file:
+            file.write(json.dumps(results, indent=2).encode() + b"\n")
+
+
+@contextmanager
+def _steps_file(out: Path | None, worker: int) -> Iterator[csv.DictWriter[str] | None]:
+    if out is None:
+        yield None
+        return
+    with (out / f"worker-{worker}.csv").open("w", newline="", buffering=1) as file:
+        rows = csv.DictWriter(file, COLUMNS)
+        rows.writeheader()
+        yield rows
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that appears whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+# -- command line --------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        print(f"error: {message}", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def parser() -> argparse.ArgumentParser:
+    result = _Parser(prog="python -m workers.train", description="One worker of a training job.")
+    add = result.add_argument
+    add("--job", type=int, default=0)
+    add("--worker", type=int, required=True, help="this worker's id, from 0")
+    add("--workers", type=int, required=True, help="of the whole job")
+    add("--switch-ip", default=SWITCH_IP, help=f"where the switch answers (default {SWITCH_IP})")
+    add("--frame-udp", metavar="LOCAL:SWITCH", help="frames in UDP on loopback, to a udp: port of serene-switch")
+    add("--model", default="mlp", help="mlp or cnn")
+    add("--dataset", default="digits", help="digits, mnist or cifar10")
+    add("--data-dir", type=Path, default=None)
+    add("--steps", type=int, default=200)
+    add("--batch-size", type=int, default=32)
+    add("--lr", type=float, default=None, help="learning rate (default: the model's own)")
+    add("--seed", type=int, default=1)
+    add("--straggler", default="none", help="a profile, as slow_worker:probability=0.3")
+    add("--compute-ms", type=float, default=50, help="mean compute time of an iteration; 0: as fast as it goes")
+    add("--eval-every", type=int, default=5, metavar="STEPS")
+    add("--join-timeout", type=float, default=120, metavar="SECONDS")
+    add("--finish-timeout", type=float, default=600, metavar="SECONDS", help="to wait for the others at the end")
+    add("--out", type=Path, default=None, help="a directory for this worker's results")
+    return result
+
+
+def _check(options: argparse.Namespace) -> None:
+    models.check_model(options.model)
+    data.check_dataset(options.dataset)
+    stragglers.parse(options.straggler)
+    for name in ("workers", "steps", "batch_size", "eval_every"):
+        if getattr(options, name) < 1:
+            raise SereneError(f"--{name.replace('_', '-')} {getattr(options, name)}: expected at least 1")
+    if not 0 <= options.worker < options.workers:
+        raise SereneError(f"--worker {options.worker}: expected 0 to {options.workers - 1}")
+    if options.compute_ms < 0:
+        raise SereneError(f"--compute-ms {options.compute_ms}: expected 0 or more")
+
+
+def _transport(options: argparse.Namespace) -> Transport:
+    if options.frame_udp is None:
+        return UdpTransport(options.switch_ip)
+    try:
+        local, switch = (int(port) for port in options.frame_udp.split(":"))
+    except ValueError:
+        raise SereneError(f"--frame-udp {options.frame_udp}: expected LOCAL:SWITCH, two UDP ports") from None
+    return FrameTransport(
+        options.worker, local=("127.0.0.1", local), switch=("127.0.0.1", switch), switch_ip=options.switch_ip
+    )
+
+
+def main() -> None:
+    options = parser().parse_args()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    try:
+        _check(options)
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    try:
+        if options.out is not None:
+            options.out.mkdir(parents=True, exist_ok=True)
+        Worker(options, _transport(options)).run()
+    except Stopped as stopped:
+        raise SystemExit(128 + stopped.number) from None
+    except (SereneError, OSError) as error:
+        print(f"error: worker {options.worker}: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The arithmetic of a training step, shared by the distributed worker and the single-process reference.
+
+Every contribution weighs lr / N (docs/decisions/constant-weight.md): parameters = start - lr / N * (sum of what was
+read), in this order, in float32, so that runs that read the same sums have the same bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from workers import data
+from workers.models import LEARNING_RATES, Model
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What all workers of a job agree on."""
+
+    model: str = "mlp"
+    dataset: str = "digits"
+    workers: int = 4
+    steps: int = 200
+    batch_size: int = 32
+    learning_rate: float | None = None  # None: the model's own
+    seed: int = 1
+    data_directory: Path | None = None
+
+
+class Trainer:
+    """One worker's model and shard of the data."""
+
+    def __init__(self, recipe: Recipe, worker: int) -> None:
+        torch.set_num_threads(1)
+        torch.use_deterministic_algorithms(True)
+        whole = data.load(recipe.dataset, recipe.data_directory)
+        self._recipe = recipe
+        self._worker = worker
+        self._shard = whole.shard(worker, recipe.workers)
+        self._model = Model(recipe.model, whole.shape, whole.classes, recipe.seed)
+        self._rate = np.float32((recipe.learning_rate or LEARNING_RATES[recipe.model]) / recipe.workers)
+        self.parameters = self._model.parameters()
+
+    @property
+    def size(self) -> int:
+        return self._model.size
+
+    def gradient(self, iteration: int) -> tuple[np.ndarray, float]:
+        """float32[size] and the loss, of the iteration's own batch (iterations count from 1)."""
+        images, labels = self._shard.batch(self._recipe.batch_size, self._recipe.seed, self._worker, iteration)
+        return self._model.gradient(images, labels)
+
+    def apply(self, delta: np.ndarray) -> None:
+        """Takes a step along a sum of gradients. delta: float32[size]."""
+        self.parameters = self.parameters - self._rate * delta
+        self._model.load(self.parameters)
+
+    def accuracy(self) -> float:
+        """On the test images."""
+        return self._model.accuracy(self._shard.test_images, self._shard.test_labels)
+
+    def digest(self) -> str:
+        """SHA-256 of the parameters' bytes."""
+        return hashlib.sha256(self.parameters.tobytes()).hexdigest()
