@@ -197,7 +197,7 @@ class Connection:
         highest = U128.decode(update.election_id)
         self.is_primary = update.status.code == fy.GRPCStatusCode.OK.value
         if update.status.code == fy.GRPCStatusCode.NOT_FOUND.value and highest > self.election_id:
-            # The primary has gone, and a switch by the book accepts no election id below the highest it has seen.
+            # The primary has gone, and a switch by the book accepts no id below the highest it has seen.
             self.election_id = highest
             await self._ask_to_be_primary()
         elif not self.is_primary:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import math
 import struct
 from dataclasses import dataclass
 
@@ -42,9 +43,10 @@ class Request:
         return int(np.frombuffer(self.payload[: MEMBERSHIP.itemsize], MEMBERSHIP)[0]["vector_length"])
 
     def facts(self) -> dict[str, object]:
-        """Of a REPORT or LEAVE: its JSON object. Raises NotARequest."""
+        """Of a REPORT or LEAVE: its JSON object, without NaN and infinities, which no reader of ours could
+        take as JSON again. Raises NotARequest."""
         try:
-            facts = json.loads(self.payload)
+            facts = json.loads(self.payload, parse_constant=lambda _: None, parse_float=_finite)
         except ValueError as error:
             raise NotARequest(f"{self.op.name} of worker {self.worker} of job {self.job}: {error}") from None
         if not isinstance(facts, dict):
@@ -76,6 +78,11 @@ def parse(port: int, frame: bytes) -> Request:
         udp_port,
     )
     return Request(op, int(header["job"]), int(header["worker"]), sender, payload)
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
 
 
 @dataclass(frozen=True)

@@ -115,3 +115,7 @@ def _answer_errors(app: FastAPI) -> None:
         return JSONResponse(
             {"error": f"{request.method} {request.url.path}: {error.detail}"}, error.status_code
         )
+
+    @app.exception_handler(Exception)
+    async def our_mistake(_: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"error": f"the controller failed: {type(error).__name__}: {error}"}, 500)

@@ -6,8 +6,8 @@ import ipaddress
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from serene.errors import SereneError, choices
-from serene.program import VARIANTS
+from serene.errors import SereneError
+from serene.program import Program
 
 DEFAULT_HTTP = "127.0.0.1:8559"
 DEFAULT_SWITCH = "127.0.0.1:9559"
@@ -27,7 +27,7 @@ class Settings(BaseModel):
     device_id: int = Field(default=0, ge=0, lt=2**64)
     election_id: int = Field(default=1, ge=1, lt=2**128)
     ports: str = DEFAULT_PORTS  # ordinary traffic is flooded to these
-    program: str = "serene"
+    program: str = "serene"  # a variant, or the path of a build's JSON
     http: str = DEFAULT_HTTP
     deadline_s: float = Field(default=10.0, gt=0)  # for the switch to answer at start
     grace_s: float = Field(default=5.0, ge=0)  # a finished job's entries stay so long
@@ -58,8 +58,10 @@ class Settings(BaseModel):
     @field_validator("program")
     @classmethod
     def _program(cls, value: str) -> str:
-        if value not in VARIANTS:
-            raise ValueError(f"{value!r}: expected {choices(VARIANTS)}")
+        try:
+            Program.load(value)
+        except SereneError as error:
+            raise ValueError(str(error)) from None
         return value
 
 
@@ -70,9 +72,9 @@ def settings(**given: object) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         option = "--" + str(first["loc"][0]).replace("_", "-")
-        reason = first["msg"].removeprefix("Value error, ")
-        shown = "" if first["type"] == "value_error" else f"{first['input']!r}: "
-        raise BadSettings(f"{option} {shown}{reason}") from None
+        if first["type"] == "value_error":
+            raise BadSettings(f"{option}: {first['ctx']['error']}") from None
+        raise BadSettings(f"{option}: {first['input']!r}: {first['msg']}") from None
 
 
 def host_and_port(text: str) -> tuple[str, int]:

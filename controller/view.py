@@ -112,10 +112,13 @@ def strategy_text(strategy: Json) -> str:
 
 def waiting_share(report: Json) -> str:
     """Of the time a worker has reported, the part in which the barrier held it."""
-    waiting = report.get("waiting_s")
-    total = sum(report.get(part) or 0.0 for part in ("compute_s", "network_s", "waiting_s"))
-    return NOT_YET if waiting is None or total == 0 else f"{waiting / total:.0%}"
+    parts = [report.get(part) for part in ("waiting_s", "compute_s", "network_s")]
+    seconds = [part for part in parts if isinstance(part, int | float)]
+    return f"{seconds[0] / sum(seconds):.0%}" if len(seconds) == len(parts) and sum(seconds) else NOT_YET
 
 
 def _shown(value: Any, form: str = "") -> str:
-    return NOT_YET if value is None else format(value, form)
+    """What a worker said is shown whatever it is."""
+    if value is None:
+        return NOT_YET
+    return format(value, form) if isinstance(value, int | float) else str(value)

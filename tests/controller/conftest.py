@@ -39,7 +39,7 @@ def controller(
 @pytest.fixture
 def hosts(switch: SwitchProcess) -> list[Host]:
     """Hosts 0, 1, ... at ports 1, 2, ..."""
-    made = [Host(port, switch.links[port]) for port in range(1, PORTS + 1)]
+    made = [Host(port, switch.link(port)) for port in range(1, PORTS + 1)]
     for host in made:
         host.forget()
     return made

@@ -38,10 +38,10 @@ class Link(Protocol):
 class UdpLink:
     """A port of the embedded switch that carries frames in UDP datagrams."""
 
-    def __init__(self, switch_port: int) -> None:
+    def __init__(self, local: int, switch: int) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind(("127.0.0.1", 0))
-        self._socket.connect(("127.0.0.1", switch_port))
+        self._socket.bind(("127.0.0.1", local))
+        self._socket.connect(("127.0.0.1", switch))
 
     def send(self, frame: bytes) -> None:
         self._socket.send(frame)

@@ -62,47 +62,28 @@ class Process:
 
 
 class SwitchProcess:
-    """A switch without a program, and links to its ports 1 to PORTS."""
+    """A switch without a program; ports 1 to PORTS lead to UDP ports here, or to veth pairs."""
 
     def __init__(self, target: str, log: Path) -> None:
         self.target = target
         self.log = log
         self.grpc = f"127.0.0.1:{free_port()}"
-        self._udp_ports = {port: free_port(socket.SOCK_DGRAM) for port in range(1, PORTS + 1)}
-        self.links: dict[int, Link] = {}
+        self.udp_ports = {port: free_port(socket.SOCK_DGRAM) for port in range(1, PORTS + 1)}
+        self.peer_udp_ports = {port: free_port(socket.SOCK_DGRAM) for port in range(1, PORTS + 1)}
+        self._links: dict[int, Link] = {}
         self.start()
-        for port in range(1, PORTS + 1):
-            self.links[port] = (
-                UdpLink(self._udp_ports[port]) if target == "embedded" else PacketLink(f"h{port}")
-            )
 
     def start(self) -> None:
         grpc = ["--", "--grpc-server-addr", self.grpc, "--cpu-port", "255"]
+        common = ["--no-p4", "--device-id", "0"]
         if self.target == "embedded":
-            interfaces = [f"-i{port}@udp:{udp}" for port, udp in self._udp_ports.items()]
-            command = [
-                sys.executable,
-                "-m",
-                "serene.switch.cli",
-                "--no-p4",
-                *interfaces,
-                "--device-id",
-                "0",
-                *grpc,
-            ]
+            command = [sys.executable, "-m", "serene.switch.cli", *common]
+            for port, local in self.udp_ports.items():
+                command.append(f"-i{port}@udp:{local}:{self.peer_udp_ports[port]}")
         else:
-            interfaces = [f"-i{port}@s{port}" for port in self._udp_ports]
-            command = [
-                "simple_switch_grpc",
-                "--no-p4",
-                *interfaces,
-                "--device-id",
-                "0",
-                "--thrift-port",
-                str(free_port()),
-                *grpc,
-            ]
-        self._process = Process(command, self.log)
+            command = ["simple_switch_grpc", *common, "--thrift-port", str(free_port())]
+            command += [f"-i{port}@s{port}" for port in self.udp_ports]
+        self._process = Process([*command, *grpc], self.log)
         host, port = self.grpc.split(":")
         until(
             lambda: self._process.process.poll() is not None or _listens(host, int(port)),
@@ -110,6 +91,15 @@ class SwitchProcess:
         )
         if self._process.process.poll() is not None:
             raise AssertionError(f"the switch ended: {self.log.read_text()}")
+
+    def link(self, port: int) -> Link:
+        """The other end of a port, opened when it is first asked for."""
+        if port not in self._links:
+            if self.target == "embedded":
+                self._links[port] = UdpLink(self.peer_udp_ports[port], self.udp_ports[port])
+            else:
+                self._links[port] = PacketLink(f"h{port}")
+        return self._links[port]
 
     def kill(self) -> None:
         self._process.kill()
@@ -119,7 +109,7 @@ class SwitchProcess:
         self.start()
 
     def stop(self) -> None:
-        for link in self.links.values():
+        for link in self._links.values():
             link.close()
         self.kill()
 

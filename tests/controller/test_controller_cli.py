@@ -85,14 +85,14 @@ def test_no_controller(run: Run, command: str) -> None:
         (
             "up --http 0.0.0.0:8559",
             (
-                "--http '0.0.0.0:8559' is not a loopback address: whoever reaches the interface "
+                "--http: '0.0.0.0:8559' is not a loopback address: whoever reaches the interface "
                 "commands the switch; expected e.g. 127.0.0.1:8559"
             ),
         ),
-        ("up --switch here", "--switch 'here': expected HOST:PORT, for example 127.0.0.1:9559"),
-        ("up --ports 0-3", "--ports '0-3': expected port numbers from 1 to 254, for example 1-4 or 1,2,5"),
+        ("up --switch here", "--switch: 'here': expected HOST:PORT, for example 127.0.0.1:9559"),
+        ("up --ports 0-3", "--ports: '0-3': expected port numbers from 1 to 254, for example 1-4 or 1,2,5"),
         ("up --program sirene", "--program 'sirene': expected serene or serene_jumbo"),
-        ("up --election-id 0", "--election-id 0: Input should be greater than or equal to 1"),
+        ("up --election-id 0", "--election-id: 0: Input should be greater than or equal to 1"),
     ],
 )
 def test_wrong_choices(run: Run, command: str, error: str) -> None:

@@ -228,8 +228,9 @@ def test_reports(client: ControllerClient, hosts: list[Host]) -> None:
     report = until(lambda: client.job(0)["workers"][0]["report"], "the report arrives")
     assert report == {"iteration": 3, "loss": 0.5, "state": "computing"}
     hosts[0].send(Op.REPORT, 0, 0, b"{no json")
-    hosts[0].report(0, 0, iteration=4)
+    hosts[0].send(Op.REPORT, 0, 0, b'{"iteration": 4, "loss": NaN, "accuracy": 1e999}')
     until(lambda: client.job(0)["workers"][0]["report"]["iteration"] == 4, "a bad report does no harm")
+    assert client.job(0)["workers"][0]["report"] == {"iteration": 4, "loss": None, "accuracy": None}
 
 
 def test_two_jobs_share_the_switch(client: ControllerClient, hosts: list[Host]) -> None:

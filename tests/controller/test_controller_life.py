@@ -152,6 +152,20 @@ def test_another_program_runs(switch: SwitchProcess, start: Start) -> None:
     assert controller.client.status()["switch"]["lanes"] == Program.load("serene").lanes
 
 
+def test_p4info_of_another_program(switch: SwitchProcess, start: Start, tmp_path: Path) -> None:
+    """The switch's own message is shown, and nothing is left behind that keeps the right program out."""
+    right = Program.load("serene")
+    (tmp_path / "odd.json").write_bytes(right.json_path.read_bytes())
+    text = right.p4info_path.read_text().replace(
+        "SereneIngress.admission.policy", "SereneIngress.admission.police"
+    )
+    (tmp_path / "odd.p4info.txtpb").write_text(text)
+    refused = up(switch, "--program", str(tmp_path / "odd.json"))
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1].startswith(f"error: the switch at {switch.grpc} refused: ")
+    assert start().client.status()["switch"]["connected"]
+
+
 def test_port_in_use(switch: SwitchProcess, start: Start) -> None:
     http = start().url.removeprefix("http://")
     refused = serenectl("up", "--foreground", "--switch", switch.grpc, "--http", http, "--election-id", "9")

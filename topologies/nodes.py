@@ -1,0 +1,123 @@
+"""Mininet nodes: the embedded switch, BMv2's simple_switch_grpc, and Serene's controller.
+
+Both switches take the same place: P4Runtime on loopback, interfaces as ports, a program pushed by the controller.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from mininet.node import Controller, Node, Switch
+
+from topologies.processes import Background, NotReady, free_port, listens, program
+
+DEVICE_ID = 0
+CPU_PORT = 255
+P4RUNTIME_PORT = 9559
+THRIFT_PORT = 9090
+HTTP_PORT = 8559
+START_TIMEOUT_S = 60.0
+
+
+class P4Switch(Switch):  # type: ignore[misc]
+    """A switch that a P4Runtime controller commands. ``p4runtime_port`` is where it listens."""
+
+    target = ""
+
+    def __init__(self, name: str, log: Path | None = None, p4runtime_port: int | None = None, **params: Any) -> None:
+        super().__init__(name, **params)
+        self.p4runtime_port = p4runtime_port or free_port(P4RUNTIME_PORT)
+        self.process: Background | None = None
+        self._log = log
+
+    def command(self) -> list[str]:
+        """The program and the flags before the ports."""
+        raise NotImplementedError
+
+    def start(self, controllers: list[Node]) -> None:
+        ports = [
+            argument
+            for port, interface in sorted(self.intfs.items())
+            if interface.name != "lo"
+            for argument in ("-i", f"{port}@{interface.name}")
+        ]
+        further = ["--", "--grpc-server-addr", f"127.0.0.1:{self.p4runtime_port}", "--cpu-port", str(CPU_PORT)]
+        self.process = Background(f"{self.target}-{self.name}", [*self.command(), *ports, *further], self._log)
+        self.process.wait_until(lambda: listens(self.p4runtime_port), START_TIMEOUT_S)
+        for controller in controllers:
+            if isinstance(controller, SereneController):
+                controller.bring_up(self)
+
+    def stop(self, deleteIntfs: bool = True) -> None:
+        if self.process is not None:
+            self.process.stop()
+            self.process = None
+        super().stop(deleteIntfs)
+
+    def defaultIntf(self) -> Any:
+        return None  # the switch's own addresses are the data plane's
+
+
+class EmbeddedSwitch(P4Switch):
+    """Serene's own switch: the same BMv2 JSON, compiled."""
+
+    target = "embedded"
+
+    def command(self) -> list[str]:
+        return [program("serene-switch"), "--no-p4", "--device-id", str(DEVICE_ID)]
+
+
+class Bmv2Switch(P4Switch):
+    """simple_switch_grpc, where it is installed."""
+
+    target = "bmv2"
+
+    def command(self) -> list[str]:
+        path = shutil.which("simple_switch_grpc")
+        if path is None:
+            raise NotReady("simple_switch_grpc is not installed (p4lang's behavioral model); use the embedded switch")
+        # It listens for Thrift on every address and cannot be told not to.
+        thrift = str(free_port(THRIFT_PORT))
+        return [path, "--no-p4", "--device-id", str(DEVICE_ID), "--thrift-port", thrift, "--log-level", "warn"]
+
+
+class SereneController(Controller):  # type: ignore[misc]
+    """``serenectl up`` for the first P4 switch that starts."""
+
+    def __init__(
+        self, name: str, log: Path | None = None, http_port: int | None = None, p4_program: str = "serene", **params: Any
+    ) -> None:
+        Node.__init__(self, name, inNamespace=False, **params)
+        self.port, self.protocol, self.ip = None, "p4runtime", "127.0.0.1"
+        self.http_port = http_port or free_port(HTTP_PORT)
+        self.process: Background | None = None
+        self._log = log
+        self._program = p4_program
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.http_port}"
+
+    def start(self) -> None:
+        """Nothing yet: a switch that starts asks for it."""
+
+    def bring_up(self, switch: P4Switch) -> None:
+        if self.process is not None:
+            raise NotReady("the controller commands one switch, and the topology has two")
+        ports = ",".join(str(port) for port, interface in sorted(switch.intfs.items()) if interface.name != "lo")
+        command = [
+            program("serenectl"), "up", "--foreground",
+            "--switch", f"127.0.0.1:{switch.p4runtime_port}", "--device-id", str(DEVICE_ID),
+            "--ports", ports, "--http", f"127.0.0.1:{self.http_port}",
+            "--program", self._program, "--wait", str(START_TIMEOUT_S),
+        ]  # fmt: skip
+        self.process = Background(f"controller-{self.name}", command, self._log)
+        self.process.wait_until(lambda: listens(self.http_port), START_TIMEOUT_S + 30)
+
+    def stop(self, *args: Any, **kwargs: Any) -> None:
+        if self.process is not None:
+            self.process.stop()
+            self.process = None
+        Node.stop(self, *args, **kwargs)

@@ -1,0 +1,97 @@
+"""Our own programs as processes: where they are, which ports are free, and when they are ready."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BINARIES = ROOT / ".venv" / "bin"
+
+
+class NotReady(Exception):
+    """A program ended or kept silent before it was ready; the message has the end of its log."""
+
+
+def program(name: str) -> str:
+    """One of our commands: from the checkout's environment, else from the path."""
+    ours = BINARIES / name
+    path = str(ours) if ours.exists() else shutil.which(name)
+    if path is None:
+        raise NotReady(f"{name} is not installed: run 'make setup' in {ROOT}")
+    return path
+
+
+def free_port(preferred: int) -> int:
+    """A TCP port of loopback that nobody listens on: the preferred one if it is free."""
+    for port in (preferred, 0):
+        with socket.socket() as probe:
+            # A port that was just released is free; one that is listened on is not.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return int(probe.getsockname()[1])
+    raise NotReady("no TCP port is free on loopback")
+
+
+class Background:
+    """A program in the background, with its output in a log file."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path | None = None) -> None:
+        self.name = name
+        self.log = log or Path(tempfile.gettempdir(), f"serene-{name}-{os.getpid()}.log")
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+        self._keep_log = log is not None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        """The exit status, or None while it runs."""
+        return self._process.poll()
+
+    def tail(self, lines: int = 15) -> str:
+        with contextlib.suppress(OSError):
+            return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+        return ""
+
+    def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
+        """Polls until it is ready. Raises NotReady when the program ends first, or the time is up."""
+        until = time.monotonic() + timeout_s
+        while not ready():
+            if self.poll() is not None:
+                raise NotReady(f"{self.name} ended with status {self.poll()}:\n{self.tail()}")
+            if time.monotonic() > until:
+                raise NotReady(f"{self.name} was not ready within {timeout_s:g} s:\n{self.tail()}")
+            time.sleep(0.05)
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """SIGTERM, and SIGKILL if that is not enough."""
+        if self.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if not self._keep_log:
+            self.log.unlink(missing_ok=True)
+
+
+def listens(port: int) -> bool:
+    """Whether somebody accepts connections on a TCP port of loopback."""
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,73 @@
+"""N workers around one switch. Also for Mininet's own command:
+
+    sudo mn --custom topologies/star.py --topo star,4 --switch embedded --controller serene --test pingall
+
+Worker w is host h(w + 1) at port w + 1, with address 10.0.0.(w + 1).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+# `mn` runs this file with exec, without a name or a place: its own argument tells where we are.
+if "__file__" not in globals():
+    _named = next(
+        (
+            argument.partition("=")[2] or sys.argv[at + 1]
+            for at, argument in enumerate(sys.argv)
+            if argument == "--custom" or argument.startswith("--custom=")
+        ),
+        "topologies/star.py",
+    )
+    _ours = next((path for path in _named.split(",") if path.endswith("star.py")), _named)
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(_ours))))
+
+from mininet.link import TCIntf
+from mininet.topo import Topo
+
+from topologies.nodes import Bmv2Switch, EmbeddedSwitch, SereneController
+
+
+class HostInterface(TCIntf):  # type: ignore[misc]
+    """A host's end of a link: checksums made in software, for a switch hands on bytes and knows of no offload."""
+
+    def config(self, mtu: int | None = None, **params: Any) -> Any:
+        result = super().config(txo=False, rxo=False, **params)
+        self.cmd("ethtool -K", self, "tso off gso off gro off sg off")
+        if mtu is not None:
+            self.cmd("ip link set dev", self, "mtu", str(mtu))
+        return result
+
+
+class SwitchInterface(TCIntf):  # type: ignore[misc]
+    """The switch's end: no address, and no IPv6 chatter of its own."""
+
+    def config(self, mtu: int | None = None, **params: Any) -> Any:
+        result = super().config(**params)
+        self.cmd("sysctl -qw", f"net.ipv6.conf.{self.name}.disable_ipv6=1")
+        if mtu is not None:
+            self.cmd("ip link set dev", self, "mtu", str(mtu))
+        return result
+
+
+class Star(Topo):  # type: ignore[misc]
+    """``workers`` hosts, one switch. ``link_mbit`` limits each link, both ways; ``mtu`` is 9000 for jumbo frames."""
+
+    def build(
+        self, workers: int = 4, link_mbit: float | None = None, mtu: int | None = None, switch: str = "s1", **_: Any
+    ) -> None:
+        self.addSwitch(switch)
+        shaped = {"bw": link_mbit} if link_mbit else {}
+        for worker in range(1, int(workers) + 1):
+            host = self.addHost(f"h{worker}", ip=f"10.0.0.{worker}/24", mac=f"02:00:00:00:00:{worker:02x}")
+            self.addLink(
+                host, switch, port2=worker, cls1=HostInterface, cls2=SwitchInterface,
+                params1={"mtu": mtu, **shaped}, params2={"mtu": mtu, **shaped},
+            )  # fmt: skip
+
+
+topos = {"star": Star}
+switches = {"embedded": EmbeddedSwitch, "bmv2": Bmv2Switch}
+controllers = {"serene": SereneController}
