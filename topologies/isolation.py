@@ -11,6 +11,8 @@ import contextlib
 import ctypes
 import os
 import signal
+import sys
+import traceback
 from collections.abc import Callable
 
 CLONE_NEWNS, CLONE_NEWPID = 0x00020000, 0x20000000
@@ -46,10 +48,10 @@ def run_isolated(main: Callable[[], int]) -> int:
             status = exit_.code if isinstance(exit_.code, int) else 1
         except KeyboardInterrupt:
             status = 130
+        except Exception:
+            traceback.print_exc()
         finally:
-            with contextlib.suppress(Exception):
-                import sys
-
+            with contextlib.suppress(OSError):
                 sys.stdout.flush()
                 sys.stderr.flush()
             os._exit(status)

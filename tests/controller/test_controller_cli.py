@@ -91,7 +91,10 @@ def test_no_controller(run: Run, command: str) -> None:
         ),
         ("up --switch here", "--switch: 'here': expected HOST:PORT, for example 127.0.0.1:9559"),
         ("up --ports 0-3", "--ports: '0-3': expected port numbers from 1 to 254, for example 1-4 or 1,2,5"),
-        ("up --program sirene", "--program 'sirene': expected serene or serene_jumbo"),
+        (
+            "up --program sirene",
+            "--program: no program 'sirene'; expected serene or serene_jumbo, or a path to a .json",
+        ),
         ("up --election-id 0", "--election-id: 0: Input should be greater than or equal to 1"),
     ],
 )

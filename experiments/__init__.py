@@ -1,0 +1,1 @@
+"""Runs that end in numbers and pictures."""

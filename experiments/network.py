@@ -1,0 +1,235 @@
+"""The network of a run: a Mininet star, or UDP ports on loopback where there is no root."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from typing_extensions import Self
+
+from experiments.settings import Settings
+from serene.errors import SereneError
+from topologies.processes import Background, NotReady, free_port, listens, program
+
+
+class NetworkError(SereneError):
+    """The network could not be set up, or a part of it died."""
+
+
+class WorkerProcess:
+    """One worker's training program, with its log."""
+
+    def __init__(self, worker: int, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.worker = worker
+        self.log = log
+        self._process = process
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def stop(self, timeout_s: float = 8.0) -> None:
+        """Asks it to leave the job; kills it when it does not end."""
+        if self.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def error(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-15:])
+
+
+class Network(ABC):
+    """Switch and controller up, and a place to start each worker."""
+
+    def __init__(self, settings: Settings, work: Path) -> None:
+        self.settings = settings
+        self.work = work
+        self._workers: list[WorkerProcess] = []
+
+    @abstractmethod
+    def start(self) -> None:
+        """Raises NetworkError."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Everything that ``start`` made is gone afterwards, also when it failed half-way."""
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """Of the controller."""
+
+    @abstractmethod
+    def dead(self) -> str | None:
+        """Which part of the network has died, with the end of its log."""
+
+    @abstractmethod
+    def _popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]: ...
+
+    @abstractmethod
+    def _worker_address(self, worker: int) -> list[str]: ...
+
+    def start_worker(self, worker: int, arguments: Sequence[str]) -> WorkerProcess:
+        log = self.work / f"worker-{worker}.log"
+        command = [sys.executable, "-m", "workers.train", *arguments, *self._worker_address(worker)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        with log.open("wb") as output:
+            process = self._popen(worker, command, stdout=output, stderr=output, env=environment)
+        self._workers.append(WorkerProcess(worker, process, log))
+        return self._workers[-1]
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except NotReady as error:
+            self.stop()
+            raise NetworkError(str(error)) from None
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for process in self._workers:
+            process.stop()
+        self.stop()
+
+
+class MininetNetwork(Network):
+    """Hosts with kernels' network stacks of their own around one switch."""
+
+    def __init__(self, settings: Settings, work: Path) -> None:
+        super().__init__(settings, work)
+        self._net: Any = None
+        self._switch: Any = None
+        self._controller: Any = None
+
+    def start(self) -> None:
+        try:
+            from mininet.log import setLogLevel
+            from mininet.net import Mininet
+        except ImportError:
+            raise NetworkError("Mininet is not installed: run 'make setup', or 'make run-local' without it") from None
+        from topologies.nodes import SereneController
+        from topologies.star import Star, switches
+
+        setLogLevel("error")
+        name = _free_switch_name()
+        topology = Star(self.settings.workers, link_mbit=self.settings.link_mbit, mtu=self.settings.mtu, switch=name)
+        kind = switches[self.settings.target]
+        self._net = Mininet(
+            topo=topology,
+            controller=None,
+            build=False,
+            switch=lambda switch, **params: kind(switch, log=self.work / "switch.log", **params),
+        )
+        self._controller = SereneController("c0", log=self.work / "controller.log", p4_program=self.settings.program.name)
+        self._net.build()
+        self._switch = self._net[name]
+        self._switch.start([self._controller])
+
+    def stop(self) -> None:
+        for part in (self._controller, self._net):
+            if part is not None:
+                part.stop()
+        self._net = self._controller = None
+
+    @property
+    def url(self) -> str:
+        return str(self._controller.url)
+
+    def dead(self) -> str | None:
+        return _dead({"switch": self._switch.process, "controller": self._controller.process})
+
+    def _popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
+
+    def _worker_address(self, worker: int) -> list[str]:
+        return []
+
+
+class LocalNetwork(Network):
+    """The embedded switch with a UDP port on loopback for each worker: no root, no Mininet."""
+
+    def __init__(self, settings: Settings, work: Path) -> None:
+        super().__init__(settings, work)
+        self._switch: Background | None = None
+        self._controller: Background | None = None
+        self._http = 0
+        self._pairs: list[tuple[int, int]] = []
+
+    def start(self) -> None:
+        p4runtime, self._http = free_port(9559), free_port(8559)
+        numbers = _free_udp_ports(2 * self.settings.workers)
+        self._pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
+        ports = [f"-i={worker + 1}@udp:{switch}:{own}" for worker, (switch, own) in enumerate(self._pairs)]
+        further = ["--", "--grpc-server-addr", f"127.0.0.1:{p4runtime}", "--cpu-port", "255"]
+        command = [program("serene-switch"), "--no-p4", *ports, *further]
+        self._switch = Background("switch", command, self.work / "switch.log")
+        self._switch.wait_until(lambda: listens(p4runtime), 30)
+        command = [
+            program("serenectl"), "up", "--foreground", "--switch", f"127.0.0.1:{p4runtime}",
+            "--ports", f"1-{self.settings.workers}", "--http", f"127.0.0.1:{self._http}",
+            "--program", self.settings.program.name, "--wait", "60",
+        ]  # fmt: skip
+        self._controller = Background("controller", command, self.work / "controller.log")
+        self._controller.wait_until(lambda: listens(self._http), 90)
+
+    def stop(self) -> None:
+        for part in (self._controller, self._switch):
+            if part is not None:
+                part.stop()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._http}"
+
+    def dead(self) -> str | None:
+        return _dead({"switch": self._switch, "controller": self._controller})
+
+    def _popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, **options)
+
+    def _worker_address(self, worker: int) -> list[str]:
+        switch, own = self._pairs[worker]
+        return ["--frame-udp", f"{own}:{switch}"]
+
+
+def _dead(parts: dict[str, Background | None]) -> str | None:
+    for name, process in parts.items():
+        if process is not None and process.poll() is not None:
+            return f"the {name} ended with status {process.poll()}:\n{process.tail()}"
+    return None
+
+
+def _free_switch_name() -> str:
+    """s1, or the next one whose interfaces do not exist: another run may be under way."""
+    taken = {name.partition("-")[0] for _, name in socket.if_nameindex()}
+    return next(f"s{number}" for number in range(1, 1000) if f"s{number}" not in taken)
+
+
+def _free_udp_ports(count: int) -> list[int]:
+    sockets = []
+    try:
+        for _ in range(count):
+            sockets.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            sockets[-1].bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in sockets]
+    finally:
+        for probe in sockets:
+            probe.close()

@@ -1,0 +1,128 @@
+"""What a run leaves: metrics.csv, summary.json and accuracy.png, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from experiments.settings import Settings
+from serene.errors import SereneError
+from serene.strategy import strategy_from_dict
+
+Json = dict[str, Any]
+
+
+class Incomplete(SereneError):
+    """A run whose workers did not all finish."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The summary, the workers' own results, and every step as a row (t in seconds from the start of training)."""
+
+    summary: Json
+    workers: list[Json]
+    rows: list[Json]
+
+
+def collect(settings: Settings, work: Path, job: Json) -> Results:
+    """From the workers' files and the controller's view of the job."""
+    workers = []
+    for worker in range(settings.workers):
+        path = work / f"worker-{worker}.json"
+        if not path.exists():
+            raise Incomplete(f"worker {worker} left no results")
+        workers.append(json.loads(path.read_text()))
+    start = min(worker["started_unix"] for worker in workers)
+    end = max(worker["ended_unix"] for worker in workers)
+    rows = sorted(_rows(work, settings.workers, start), key=lambda row: row["t"])
+    summary = {
+        "target": settings.target,
+        "workers": settings.workers,
+        "model": settings.model,
+        "dataset": settings.dataset,
+        "straggler": settings.straggler,
+        "steps": settings.steps,
+        "wall_s": round(end - start, 3),
+        "initial_accuracy": workers[0]["initial_accuracy"],
+        "final_accuracy": workers[0]["final_accuracy"],
+        "waiting_s": [round(worker["waiting_s"], 3) for worker in workers],
+        "strategy": [
+            {
+                "t": round(max(change["t"] - start, 0.0), 3),
+                "epoch": change["epoch"],
+                "strategy": str(strategy_from_dict(change["strategy"])),
+            }
+            for change in job["history"]
+        ],
+        "contributions_sent": sum(worker["contributions_sent"] for worker in workers),
+        "contributions_applied": sum(worker["contributions"] for worker in job["workers"]),
+        "retransmissions": sum(worker["retransmissions"] for worker in workers),
+        "saturated_values": sum(worker["saturated_values"] for worker in workers),
+        "packets": sum(worker["packets_sent"] + worker["packets_received"] for worker in workers),
+    }
+    return Results(summary, workers, rows)
+
+
+def _rows(work: Path, workers: int, start: float) -> Iterable[Json]:
+    for worker in range(workers):
+        with (work / f"worker-{worker}.csv").open(newline="") as file:
+            for row in csv.DictReader(file):
+                yield {"t": round(float(row["t_unix"]) - start, 6), **row}
+
+
+def write(results: Results, work: Path, out: Path) -> None:
+    """Moves everything into ``out`` in one step. Under sudo the files belong to who called it."""
+    from experiments.plot import draw
+
+    part = work / "results"
+    part.mkdir()
+    with (part / "metrics.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(results.rows[0]) if results.rows else ["t"])
+        writer.writeheader()
+        writer.writerows(results.rows)
+    (part / "summary.json").write_text(json.dumps(results.summary, indent=2) + "\n")
+    draw(results, part / "accuracy.png")
+    for worker in range(results.summary["workers"]):
+        for name in (f"worker-{worker}.json", f"parameters-{worker}.npy"):
+            shutil.move(work / name, part / name)
+    give_to_caller(part)
+    if out.exists():
+        out.rmdir()  # empty: it was checked
+    part.replace(out)
+
+
+def give_to_caller(path: Path) -> None:
+    """Hands a path, and what is below it, to the user behind sudo."""
+    user, group = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
+    if os.geteuid() != 0 or user is None or group is None:
+        return
+    for item in (path, *path.rglob("*")):
+        os.chown(item, int(user), int(group), follow_symlinks=False)
+
+
+def table(results: Results) -> Table:
+    """One line per worker, and the sums."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 2))
+    for heading in ("worker", "steps", "accuracy", "computing", "network", "waiting", "packets", "retransmissions"):
+        shown.add_column(heading, justify="right")
+    for worker in results.workers:
+        shown.add_row(
+            str(worker["worker"]),
+            str(worker["steps"]),
+            f"{worker['final_accuracy']:.3f}",
+            f"{worker['compute_s']:.1f} s",
+            f"{worker['network_s']:.1f} s",
+            f"{worker['waiting_s']:.1f} s",
+            f"{worker['packets_sent'] + worker['packets_received']:,}",
+            f"{worker['retransmissions']:,}",
+        )
+    return shown

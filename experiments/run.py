@@ -1,0 +1,196 @@
+"""The main job: train a network through the switch. ``make run-mininet`` calls this.
+
+It sets the network up, starts switch, controller and workers, shows how training goes, and leaves a table, a picture
+and the numbers. Without root: ``--no-mininet`` (``make run-local``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+
+from controller.api import ControllerClient
+from experiments import results
+from experiments.live import View
+from experiments.network import LocalNetwork, MininetNetwork, Network, NetworkError, WorkerProcess
+from experiments.settings import Settings, check
+from serene.errors import SereneError
+
+POLL_S = 0.2
+PATIENCE_S = 60.0  # from the first worker's end to the last one's sign of life
+
+Json = dict[str, Any]
+
+
+class Failed(SereneError):
+    """A part of the run died; the message has the end of its log."""
+
+
+def train(settings: Settings, work: Path, console: Console) -> results.Results:
+    """One run, from nothing to results; everything it started is gone when it returns or raises."""
+    kind = MininetNetwork if settings.mininet else LocalNetwork
+    with kind(settings, work) as network, ControllerClient(network.url) as controller:
+        job = controller.create_job(settings.workers, settings.strategy)["job"]
+        workers = [network.start_worker(worker, _arguments(settings, worker, job, work)) for worker in range(settings.workers)]
+        prefix = "" if network.url.endswith(":8559") else f"SERENE_CONTROLLER={network.url} "
+        hint = f"in another terminal: {prefix}.venv/bin/serenectl sync ssp --staleness 3   (or bsp, asp, quorum --k 3)"
+        with View(settings, console, hint) as view:
+            if not console.is_terminal:
+                console.print(hint)
+            while any(worker.poll() is None for worker in workers):
+                _check_alive(network, workers)
+                view.show(controller.job(job))
+                time.sleep(POLL_S)  # the pace of the display
+            _check_alive(network, workers)
+            status = controller.job(job)
+            view.show(status)
+    return results.collect(settings, work, status)
+
+
+def _arguments(settings: Settings, worker: int, job: int, work: Path) -> list[str]:
+    arguments = {
+        "--job": job,
+        "--worker": worker,
+        "--workers": settings.workers,
+        "--model": settings.model,
+        "--dataset": settings.dataset,
+        "--steps": settings.steps,
+        "--seed": settings.seed,
+        "--straggler": settings.straggler,
+        "--compute-ms": settings.compute_ms,
+        "--out": work,
+    }
+    if settings.data_dir is not None:
+        arguments["--data-dir"] = settings.data_dir
+    return [str(part) for pair in arguments.items() for part in pair]
+
+
+def _check_alive(network: Network, workers: list[WorkerProcess]) -> None:
+    dead = network.dead()
+    if dead:
+        raise Failed(dead)
+    for worker in workers:
+        if worker.poll():
+            raise Failed(f"worker {worker.worker} ended with status {worker.poll()}:\n{worker.error()}")
+
+
+# -- command line --------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        print(f"error: {message}", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def parser() -> argparse.ArgumentParser:
+    result = _Parser(prog="python -m experiments.run", description="Trains a network through the switch.")
+    add = result.add_argument
+    add("--workers", default="4")
+    add("--strategy", default="bsp", help="bsp, ssp:S, asp, quorum:K or mixed:W,W")
+    add("--straggler", default="none", help="none, slow_worker, heterogeneous or failure; parameters as :key=value,...")
+    add("--steps", default="200")
+    add("--target", default="auto", help="auto, embedded or bmv2")
+    add("--model", default="mlp", help="mlp or cnn")
+    add("--dataset", default="digits", help="digits, mnist or cifar10")
+    add("--data-dir", type=Path, default=None, help="where mnist and cifar10 are")
+    add("--link-mbit", default="", help="rate of each link in Mbit/s; none: as fast as it goes")
+    add("--seed", default="1")
+    add("--compute-ms", default="50", help="mean compute time of an iteration; 0: as fast as it goes")
+    add("--program", default="serene", help="serene (MTU 1500) or serene_jumbo")
+    add("--out", default="", help="directory for the results (default runs/DATE-STRATEGY)")
+    add("--no-mininet", action="store_true", help="UDP on loopback instead: no root needed")
+    return result
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    given = vars(options).copy()
+    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{options.strategy.replace(':', '-').replace(',', '-')}"
+    given["out"] = Path(given["out"] or Path("runs", name))
+    given["mininet"] = not given.pop("no_mininet")
+    return check(**given)
+
+
+def main() -> int:
+    console = Console()
+    try:
+        settings = _settings(parser().parse_args())
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if not settings.mininet:
+        return _run(settings, console)
+    if os.geteuid() != 0:
+        return _with_sudo(console)
+    from topologies.isolation import run_isolated
+
+    try:
+        return run_isolated(lambda: _run(settings, console))
+    except OSError as error:
+        print(f"error: {error}; 'make run-local' works without Mininet", file=sys.stderr)
+        return 1
+
+
+def _with_sudo(console: Console) -> int:
+    sudo = shutil.which("sudo")
+    if sudo is None:
+        print("error: Mininet needs root, and there is no sudo; 'make run-local' works without both", file=sys.stderr)
+        return 1
+    console.print("Mininet needs root: asking sudo")
+    command = [sudo, sys.executable, "-m", "experiments.run", *sys.argv[1:]]
+    os.execv(sudo, command)
+
+
+def _run(settings: Settings, console: Console) -> int:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    console.print(
+        f"{settings.workers} workers train {settings.model} on {settings.dataset} through the {settings.target} switch, "
+        f"{settings.strategy}, straggler {settings.straggler}, {settings.steps} steps",
+        highlight=False,
+    )
+    settings.out.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=".run-", dir=settings.out.parent))
+    try:
+        found = train(settings, work, console)
+        results.write(found, work, settings.out)
+    except (SereneError, NetworkError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped; nothing is kept", file=sys.stderr)
+        return 130
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        results.give_to_caller(settings.out.parent)
+    _conclude(found, settings, console)
+    return 0
+
+
+def _conclude(found: results.Results, settings: Settings, console: Console) -> None:
+    summary = found.summary
+    console.print(results.table(found))
+    balance = "every one counted once" if summary["contributions_sent"] == summary["contributions_applied"] else "NOT EQUAL"
+    console.print(
+        f"accuracy {summary['initial_accuracy']:.3f} -> {summary['final_accuracy']:.3f} in {summary['wall_s']:.1f} s; "
+        f"contributions sent {summary['contributions_sent']:,}, applied {summary['contributions_applied']:,}: {balance}",
+        highlight=False,
+    )
+    console.print(f"{settings.out}/  summary.json  metrics.csv  accuracy.png", highlight=False)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

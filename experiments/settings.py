@@ -1,0 +1,124 @@
+"""What a run is asked for, checked before anything starts."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from serene.errors import SereneError, choices
+from serene.program import Program
+from serene.strategy import Strategy, parse
+from workers import data, models, stragglers
+
+TARGETS = ("auto", "embedded", "bmv2")
+BMV2 = "simple_switch_grpc"
+
+
+class BadSetting(SereneError):
+    """A setting that makes no sense; the message names the valid choices."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One training run. ``compute_ms`` is the mean compute time of an iteration, slept where it is not used."""
+
+    target: str
+    workers: int
+    strategy: Strategy
+    straggler: str
+    steps: int
+    model: str
+    dataset: str
+    data_dir: Path | None
+    link_mbit: float | None
+    seed: int
+    compute_ms: float
+    program: Program
+    mininet: bool
+    out: Path
+
+    @property
+    def mtu(self) -> int | None:
+        return 9000 if self.program.name == "serene_jumbo" else None
+
+
+def resolve_target(target: str, mininet: bool) -> str:
+    """``auto`` is BMv2 where it is installed and can be used, else the embedded switch."""
+    if target not in TARGETS:
+        raise BadSetting(f"TARGET={target}: expected {choices(TARGETS)}")
+    installed = shutil.which(BMV2) is not None
+    if target == "bmv2":
+        if not mininet:
+            raise BadSetting("TARGET=bmv2 needs Mininet: without it only the embedded switch can be used")
+        if not installed:
+            raise BadSetting(f"TARGET=bmv2: {BMV2} is not installed; use TARGET=embedded, or see the README for BMv2")
+    if target == "auto":
+        return "bmv2" if installed and mininet else "embedded"
+    return target
+
+
+def _number(name: str, text: str, low: float, high: float, whole: bool = True) -> float:
+    try:
+        value = int(text) if whole else float(text)
+    except ValueError:
+        value = None  # type: ignore[assignment]
+    if value is None or not low <= value <= high:
+        raise BadSetting(f"{name}={text}: expected {'a whole number' if whole else 'a number'} from {low:g} to {high:g}")
+    return value
+
+
+def check(
+    *,
+    target: str,
+    workers: str,
+    strategy: str,
+    straggler: str,
+    steps: str,
+    model: str,
+    dataset: str,
+    data_dir: Path | None,
+    link_mbit: str,
+    seed: str,
+    compute_ms: str,
+    program: str,
+    mininet: bool,
+    out: Path,
+) -> Settings:
+    """Raises BadSetting or another SereneError that names the valid choices."""
+    chosen = Program.load(program)
+    count = int(_number("WORKERS", workers, 1, chosen.max_workers))
+    meant = parse(strategy)
+    meant.compile(range(count))
+    models.check_model(model)
+    data.check_dataset(dataset)
+    profile = stragglers.parse(straggler)
+    named = {*getattr(profile, "workers", ()), getattr(profile, "worker", 0)}
+    if max(named) >= count:
+        raise BadSetting(f"STRAGGLER={straggler} names worker {max(named)}; there are workers 0 to {count - 1}")
+    whole = data.load(dataset, data_dir)  # files that are missing show now
+    parameters = models.Model(model, whole.shape, whole.classes, 0).size
+    if -(-parameters // chosen.lanes) > chosen.slots:
+        raise BadSetting(
+            f"{model} on {dataset} has {parameters} parameters; {chosen.name} holds {chosen.slots * chosen.lanes}"
+        )
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BadSetting(f"OUT={out} exists already: choose another directory, or remove it")
+    if link_mbit and not mininet:
+        raise BadSetting("LINK_MBIT needs Mininet: there are no links without it")
+    return Settings(
+        target=resolve_target(target, mininet),
+        workers=count,
+        strategy=meant,
+        straggler=straggler,
+        steps=int(_number("STEPS", steps, 1, 10**6)),
+        model=model,
+        dataset=dataset,
+        data_dir=data_dir,
+        link_mbit=_number("LINK_MBIT", link_mbit, 0.1, 1000, whole=False) if link_mbit else None,
+        seed=int(_number("SEED", seed, 0, 2**31 - 1)),
+        compute_ms=_number("COMPUTE_MS", compute_ms, 0, 60000, whole=False),
+        program=chosen,
+        mininet=mininet,
+        out=out,
+    )
