@@ -39,8 +39,8 @@ def _cnn(shape: Shape, classes: int) -> nn.Module:
 
 MODELS: Mapping[str, Callable[[Shape, int], nn.Module]] = {"mlp": _mlp, "cnn": _cnn}
 
-# Learning rates at which a job of 4 workers with batches of 32 passes 0.9 on the digits well within 200 steps.
-LEARNING_RATES: Mapping[str, float] = {"mlp": 0.2, "cnn": 0.2}
+# Learning rates at which a job of 4 workers with batches of 32 is above 0.9 on the digits after 200 steps.
+LEARNING_RATES: Mapping[str, float] = {"mlp": 0.1, "cnn": 0.1}
 
 
 def check_model(name: str) -> None:

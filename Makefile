@@ -1,0 +1,68 @@
+# Serene: training through a P4 switch. `make help` lists what there is.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run-mininet run-local test p4 shell lint clean
+
+PYTHON := .venv/bin/python
+
+# A run's settings; each can be given on the command line: make run-mininet WORKERS=8 STRATEGY=ssp:3
+WORKERS := 4
+STRATEGY := bsp
+STRAGGLER := none
+STEPS := 200
+TARGET := auto
+MODEL := mlp
+DATASET := digits
+DATA_DIR :=
+LINK_MBIT :=
+SEED := 1
+COMPUTE_MS := 50
+PROGRAM := serene
+OUT :=
+
+RUN = $(PYTHON) -m experiments.run --workers '$(WORKERS)' --strategy '$(STRATEGY)' --straggler '$(STRAGGLER)' \
+	--steps '$(STEPS)' --target '$(TARGET)' --model '$(MODEL)' --dataset '$(DATASET)' --link-mbit '$(LINK_MBIT)' \
+	--seed '$(SEED)' --compute-ms '$(COMPUTE_MS)' --program '$(PROGRAM)' --out '$(OUT)' \
+	$(if $(DATA_DIR),--data-dir '$(DATA_DIR)')
+
+help:
+	@echo "make run-mininet   train through an emulated switch, live view, results in runs/ (sets up what it needs)"
+	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
+	@echo "make test          all tests that this machine can run (sets up what it needs)"
+	@echo "make setup         only the set-up: Debian packages, and .venv"
+	@echo "make p4            compile p4src with p4c-bm2-ss, where it is installed"
+	@echo "make shell         p4runtime-shell on the running switch (in an environment of its own)"
+	@echo "make lint          ruff and mypy"
+	@echo "make clean         remove build output, caches and environments"
+	@echo
+	@echo "A run's settings and their defaults:"
+	@echo "  WORKERS=$(WORKERS) STRATEGY=$(STRATEGY) (bsp, ssp:S, asp, quorum:K, mixed:W,W) STEPS=$(STEPS) SEED=$(SEED)"
+	@echo "  STRAGGLER=$(STRAGGLER) (none, slow_worker, heterogeneous, failure; as slow_worker:probability=0.3)"
+	@echo "  TARGET=$(TARGET) (auto, embedded, bmv2)  MODEL=$(MODEL) (mlp, cnn)  DATASET=$(DATASET) (digits, mnist, cifar10)"
+	@echo "  COMPUTE_MS=$(COMPUTE_MS) LINK_MBIT= DATA_DIR= PROGRAM=$(PROGRAM) (serene, serene_jumbo) OUT=runs/..."
+
+setup:
+	@scripts/setup
+
+run-mininet: setup
+	@$(RUN)
+
+run-local: setup
+	@$(RUN) --no-mininet
+
+test: setup
+	@$(PYTHON) -m pytest
+
+p4:
+	@python3 scripts/compile_p4.py
+
+shell:
+	@scripts/shell
+
+lint: setup
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy serene controller workers experiments
+
+clean:
+	rm -rf build .venv .venv-shell *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
