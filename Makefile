@@ -16,7 +16,7 @@ DATASET := digits
 DATA_DIR :=
 LINK_MBIT :=
 SEED := 1
-COMPUTE_MS := 50
+COMPUTE_MS := 250
 PROGRAM := serene
 OUT :=
 

@@ -48,22 +48,29 @@ def start(arguments: list[str], url: str, files: Files) -> int:
             stderr=log,
             start_new_session=True,
         )
+    try:
+        _wait(process, url, files.log)
+    except BaseException:
+        process.terminate()  # also when the user lost patience
+        raise
+    files.pid.write_text(f"{process.pid}\n")
+    return process.pid
+
+
+def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     end = time.monotonic() + START_TIMEOUT_S
     with ControllerClient(url, timeout_s=5.0) as client:
         while process.poll() is None:
             try:
                 client.status()
+                return
             except NoController:
                 if time.monotonic() > end:
-                    process.terminate()
                     raise NotStarted(
-                        f"the controller did not answer within {START_TIMEOUT_S:g} s; its log: {files.log}"
+                        f"the controller did not answer within {START_TIMEOUT_S:g} s; its log: {log}"
                     ) from None
                 time.sleep(0.05)
-            else:
-                files.pid.write_text(f"{process.pid}\n")
-                return process.pid
-    raise NotStarted(_last_error(files.log))
+    raise NotStarted(_last_error(log))
 
 
 def _last_error(log: Path) -> str:

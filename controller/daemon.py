@@ -67,14 +67,17 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     await coordinator.bring_up()
     for number in (signal.SIGINT, signal.SIGTERM):  # from here on they are the server's
         loop.remove_signal_handler(number)
-    work = asyncio.create_task(coordinator.run())
     server = _Server(coordinator, loop)
+    work = asyncio.create_task(coordinator.run())
+    work.add_done_callback(lambda _: server.stop())
     LOG.info("listening on http://%s", settings.http)
     try:
         await server.serve(sockets=[listener])
     finally:
         work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        await asyncio.wait([work])
+    if not work.cancelled():
+        work.result()  # raises what ended it
     LOG.info("stopped; the switch goes on")
 
 

@@ -47,7 +47,7 @@ class Request:
         take as JSON again. Raises NotARequest."""
         try:
             facts = json.loads(self.payload, parse_constant=lambda _: None, parse_float=_finite)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise NotARequest(f"{self.op.name} of worker {self.worker} of job {self.job}: {error}") from None
         if not isinstance(facts, dict):
             raise NotARequest(

@@ -225,8 +225,8 @@ class Jobs:
     # Leaving
 
     def plan_leave(self, job_id: int, worker_id: int, contributions_sent: int | None) -> Leave:
-        """A member says goodbye, for the first time or again. Raises NoSuchJob."""
-        job = self[job_id]
+        """A member says goodbye, for the first time or again. Raises NoSuchJob or Conflict."""
+        job = self._begun(job_id, worker_id)
         remaining = [member for member in job.members() if member != worker_id]
         swap = None
         if remaining and worker_id in job.members():
@@ -269,8 +269,15 @@ class Jobs:
         self._last_session = max(self._last_session, job.session)
 
     def report(self, job_id: int, worker_id: int, report: dict[str, object]) -> None:
-        """The latest REPORT of a member. Raises NoSuchJob."""
-        self[job_id].workers[worker_id].report = report
+        """The latest REPORT of a member. Raises NoSuchJob or Conflict."""
+        self._begun(job_id, worker_id).workers[worker_id].report = report
+
+    def _begun(self, job_id: int, worker_id: int) -> Job:
+        """The job, unless what a worker says must be meant for an earlier one of the same id."""
+        job = self[job_id]
+        if job.state is JobState.WAITING or worker_id >= len(job.workers):
+            raise Conflict(f"worker {worker_id} is no member of job {job_id}")
+        return job
 
     def switch_has_only(self, held: Container[int]) -> list[int]:
         """Jobs that the switch lost wait for their workers again. Returns those that ran."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -65,7 +66,7 @@ class Settings(BaseModel):
         return value
 
 
-def settings(**given: object) -> Settings:
+def settings(**given: Any) -> Settings:
     """Checked settings. Raises BadSettings, which names the option."""
     try:
         return Settings(**given)

@@ -113,7 +113,7 @@ def strategy_text(strategy: Json) -> str:
 def waiting_share(report: Json) -> str:
     """Of the time a worker has reported, the part in which the barrier held it."""
     parts = [report.get(part) for part in ("waiting_s", "compute_s", "network_s")]
-    seconds = [part for part in parts if isinstance(part, int | float)]
+    seconds: list[float] = [part for part in parts if isinstance(part, int | float)]
     return f"{seconds[0] / sum(seconds):.0%}" if len(seconds) == len(parts) and sum(seconds) else NOT_YET
 
 

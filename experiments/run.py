@@ -106,7 +106,7 @@ def parser() -> argparse.ArgumentParser:
     add("--data-dir", type=Path, default=None, help="where mnist and cifar10 are")
     add("--link-mbit", default="", help="rate of each link in Mbit/s; none: as fast as it goes")
     add("--seed", default="1")
-    add("--compute-ms", default="50", help="mean compute time of an iteration; 0: as fast as it goes")
+    add("--compute-ms", default="250", help="mean compute time of an iteration; 0: as fast as it goes")
     add("--program", default="serene", help="serene (MTU 1500) or serene_jumbo")
     add("--out", default="", help="directory for the results (default runs/DATE-STRATEGY)")
     add("--no-mininet", action="store_true", help="UDP on loopback instead: no root needed")

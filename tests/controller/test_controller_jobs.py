@@ -302,6 +302,19 @@ class TestLeave:
         assert (swap.policy.fields.sync_mask, swap.policy.fields.staleness) == (0, UNBOUNDED)
 
 
+class TestStragglers:
+    """Packets of an earlier job that arrive when its id is in use again."""
+
+    def test_goodbyes_and_reports_are_not_the_new_jobs(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP())
+        with pytest.raises(Conflict, match="worker 0 is no member of job 0"):
+            jobs.plan_leave(0, 0, None)
+        started(jobs)
+        with pytest.raises(Conflict, match="worker 1 is no member of job 0"):
+            jobs.report(0, 1, {})
+
+
 class TestCreate:
     @pytest.mark.parametrize("workers", [0, 33, -1])
     def test_workers(self, workers: int) -> None:
