@@ -1,0 +1,260 @@
+"""One data plane for the tests of a module, on each target: the embedded switch in process, and BMv2 behind gRPC."""
+
+from __future__ import annotations
+
+import queue
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+import pytest
+from finsy.proto import p4r
+
+from serene.program import Program
+from serene.strategy import PolicyFields, Strategy
+from serene.switch import Exact, Switch
+from serene.wire import SWITCH_IP, SWITCH_MAC, mac_bytes
+from tests.controller.processes import SwitchProcess, missing, own_network, until
+from tests.frames import UDP_PORT, Said, ip, ip_number, mac, mac_number, said
+
+WORKERS = 3
+FLOOD_GROUP, JOB_GROUPS = 1, 16
+CPU_PORT = 255
+MARKER = bytes.fromhex("ffffffffffff0200000000ee88b5") + b"marker" * 8
+
+
+def arp(operation: int, sender: tuple[str, str], target: tuple[str, str], to: str) -> bytes:
+    """An ARP frame; ends are (mac, ip)."""
+    head = mac_bytes(to) + mac_bytes(sender[0]) + bytes.fromhex("08060001080006040000")[:9] + bytes([operation])
+    ends = [mac_bytes(end[0]) + ip_number(end[1]).to_bytes(4, "big") for end in (sender, target)]
+    return head + ends[0] + ends[1]
+
+
+ASKER, SWITCH = ("02:00:00:00:00:ee", "10.0.0.99"), (SWITCH_MAC, SWITCH_IP)
+QUESTION = arp(1, ASKER, ("00:00:00:00:00:00", SWITCH_IP), "ff:ff:ff:ff:ff:ff")
+REPLY = arp(2, SWITCH, ASKER, ASKER[0])
+
+
+class DataPlane(ABC):
+    """What a test does to a switch, whatever it is. Ports 1 to WORKERS; worker w is at port w + 1."""
+
+    program = Program.load("serene")
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Back to the program's beginning."""
+
+    @abstractmethod
+    def insert(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None: ...
+
+    @abstractmethod
+    def modify(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None: ...
+
+    @abstractmethod
+    def delete(self, table: str, match: Sequence[int]) -> None: ...
+
+    @abstractmethod
+    def group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None: ...
+
+    @abstractmethod
+    def counter(self, name: str, index: int = 0) -> int: ...
+
+    @abstractmethod
+    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        """Everything on the ports that a frame causes, by port."""
+
+    @abstractmethod
+    def punted(self) -> tuple[int, bytes] | None:
+        """The next packet for the controller: its ingress port, and the frame."""
+
+    @abstractmethod
+    def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]: ...
+
+    def ask(self, port: int, frame: bytes) -> list[Said]:
+        """As ``send``, for Serene's packets."""
+        return [said(number, data) for number, data in self.send(port, frame)]
+
+    def admit(self, worker: int, job: int = 0) -> None:
+        place = [mac_number(mac(worker)), ip_number(ip(worker)), UDP_PORT]
+        self.insert("member", [worker + 1, *place, job, worker], "admit")
+        switch = [mac_number(SWITCH_MAC), ip_number(SWITCH_IP)]
+        self.insert("address", [job, worker], "to_member", [*place, *switch])
+
+    def start_job(
+        self, strategy: Strategy, *, job: int = 0, slots: int = 4, first_slot: int = 0, session: int = 7, workers: int = WORKERS
+    ) -> None:
+        """A job with its members, under the strategy's epoch 1."""
+        for worker in range(workers):
+            self.admit(worker, job)
+        self.group(JOB_GROUPS + job, [(worker + 1, worker + 1) for worker in range(workers)])
+        self.insert("job", [job], "set_job", [first_slot, slots, 320 * slots, 2**20, workers])
+        self.insert("policy", [job], "set_policy", self.policy(session, 1, strategy.compile(range(workers))))
+
+    def swap(self, strategy: Strategy, epoch: int, *, job: int = 0, session: int = 7, workers: int = WORKERS) -> None:
+        self.modify("policy", [job], "set_policy", self.policy(session, epoch, strategy.compile(range(workers))))
+
+    @staticmethod
+    def policy(session: int, epoch: int, fields: PolicyFields) -> list[int]:
+        return [session, epoch, fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode)]
+
+    def drops(self) -> dict[str, int]:
+        """Reasons for which packets were dropped, with their numbers."""
+        names = ("malformed", "bad_checksum", "stranger", "no_policy", "wrong_session", "wrong_slot", "wrong_round")
+        counts = {name: self.counter(f"dropped_{name}") for name in names}
+        return {name: count for name, count in counts.items() if count}
+
+
+class EmbeddedDataPlane(DataPlane):
+    def __init__(self) -> None:
+        self._switch: Switch | None = None
+        self.clear()
+
+    def clear(self) -> None:
+        if self._switch is not None:
+            self._switch.close()
+        self._switch = Switch.load(self.program.json_path)
+        self._handles: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._punted: list[tuple[int, bytes]] = []
+        self._names = {name.rpartition(".")[2]: name for name in (*self._switch.program.tables, *self._switch.program.counters)}
+        self.group(FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
+        self.insert("switch_address", [ip_number(SWITCH_IP)], "answer_arp", [mac_number(SWITCH_MAC)])
+
+    @property
+    def switch(self) -> Switch:
+        assert self._switch is not None
+        return self._switch
+
+    def _action(self, table: str, action: str) -> str:
+        actions = self.switch.program.tables[table].actions
+        return next(name for name in actions if name.rpartition(".")[2] == action)
+
+    def insert(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None:
+        name = self._names[table]
+        handle = self.switch.table_add(name, [Exact(value) for value in match], self._action(name, action), params)
+        self._handles[table, tuple(match)] = handle
+
+    def modify(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None:
+        name = self._names[table]
+        self.switch.table_modify(name, self._handles[table, tuple(match)], self._action(name, action), params)
+
+    def delete(self, table: str, match: Sequence[int]) -> None:
+        self.switch.table_delete(self._names[table], self._handles.pop((table, tuple(match))))
+
+    def group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
+        self.switch.multicast_set(group, replicas)
+
+    def counter(self, name: str, index: int = 0) -> int:
+        return self.switch.counter_read(self._names[name], index).packets
+
+    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        outputs = self.switch.process(port, frame)
+        # A packet-in begins with its header: nine bits of port, seven of padding.
+        self._punted += [(int.from_bytes(data[:2], "big") >> 7, data[2:]) for out, data in outputs if out == CPU_PORT]
+        return sorted((out, data) for out, data in outputs if out != CPU_PORT)
+
+    def punted(self) -> tuple[int, bytes] | None:
+        return self._punted.pop(0) if self._punted else None
+
+    def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        return self.send(CPU_PORT, (port << 7).to_bytes(2, "big") + frame)
+
+
+class Bmv2DataPlane(DataPlane):
+    """simple_switch_grpc. A marker follows each frame to every port: queues are in order, so what comes before it on
+    a port is all there is."""
+
+    def __init__(self, process: SwitchProcess) -> None:
+        from tests.p4rt import Controller
+
+        self._process = process
+        self._groups: list[int] = []
+        for port in range(1, WORKERS + 1):
+            process.link(port)  # opened before the first frame, or it would miss some
+        self._controller = Controller(process.grpc, self.program.json_path, self.program.p4info_path)
+        self.clear()
+
+    def close(self) -> None:
+        self._controller.close()
+
+    def clear(self) -> None:
+        # BMv2 keeps the replication engine's nodes when a program is pushed, and would then send everything twice.
+        for group in self._groups:
+            self._controller.delete_group(group)
+        self._groups.clear()
+        self._controller.push()
+        while not self._controller.messages.empty():
+            self._controller.messages.get()
+        self.group(FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
+        self.insert("switch_address", [ip_number(SWITCH_IP)], "answer_arp", [mac_number(SWITCH_MAC)])
+
+    def _write(self, kind: int, table: str, match: Sequence[int], action: str | None, params: Sequence[int] = ()) -> None:
+        self._controller.write(kind, {"table_entry": self._controller.entry(table, match, action, params)})
+
+    def insert(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None:
+        self._write(p4r.Update.INSERT, table, match, action, params)
+
+    def modify(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None:
+        self._write(p4r.Update.MODIFY, table, match, action, params)
+
+    def delete(self, table: str, match: Sequence[int]) -> None:
+        self._write(p4r.Update.DELETE, table, match, None)
+
+    def group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
+        self._controller.group(group, replicas)
+        self._groups.append(group)
+
+    def counter(self, name: str, index: int = 0) -> int:
+        return self._controller.counter(name, index)
+
+    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        self._process.link(port).send(frame)
+        return self._collect(port)
+
+    def _collect(self, sender: int) -> list[tuple[int, bytes]]:
+        # Behind the frame, by the same port: a broadcast for the other ports, a question for the sender's own.
+        self._process.link(sender).send(MARKER)
+        self._process.link(sender).send(QUESTION)
+        received = []
+        for port in range(1, WORKERS + 1):
+            last = REPLY if port == sender else MARKER
+            while (data := self._process.link(port).receive(10)) != last:
+                assert data is not None, f"no marker on port {port}"
+                received.append((port, data))
+        return sorted(received)
+
+    def punted(self) -> tuple[int, bytes] | None:
+        try:
+            return self._controller.packet_in(0.3)
+        except queue.Empty:
+            return None
+
+    def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        self._controller.packet_out(port, frame)
+        # It comes by another way than the marker: wait for it.
+        received: list[tuple[int, bytes]] = []
+        until(lambda: received.extend(self._collect(1)) or received, "the packet-out arrives")
+        return received
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
+def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPlane]:
+    lacking = missing(request.param)
+    if lacking:
+        pytest.skip(f"target {request.param} needs {lacking}")
+    if request.param == "embedded":
+        yield EmbeddedDataPlane()
+        return
+    with ExitStack() as stack:
+        stack.enter_context(own_network())
+        process = SwitchProcess("bmv2", tmp_path_factory.mktemp("switch") / "switch.log")
+        stack.callback(process.stop)
+        plane = Bmv2DataPlane(process)
+        stack.callback(plane.close)
+        yield plane
+
+
+@pytest.fixture
+def plane(target: DataPlane) -> DataPlane:
+    """The data plane as its program begins."""
+    target.clear()
+    return target

@@ -1,0 +1,207 @@
+"""Each rule of docs/protocol.md, on its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from serene.strategy import ASP, BSP, SSP, Mixed, Quorum
+from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, Op
+from tests.dataplane.conftest import DataPlane
+from tests.frames import Said, frame, request
+
+LANES = 320
+
+
+def vector(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-(2**31), 2**31, LANES).astype(np.int32)
+
+
+def push(plane: DataPlane, worker: int, values: np.ndarray | int, **fields: int) -> list[Said]:
+    lanes = np.full(LANES, values, np.int32) if isinstance(values, int) else values
+    return plane.ask(worker + 1, frame(request(Op.PUSH, worker, values=lanes, **fields), worker))
+
+
+def summary(said: list[Said]) -> list[tuple[int, Op, int, int]]:
+    """(worker, op, seq, first value) of each packet."""
+    return [(item.worker, item.op, item.seq, item.values[0] if item.values else 0) for item in said]
+
+
+def test_bsp_answers_everyone_when_the_last_has_come(plane: DataPlane) -> None:
+    plane.start_job(BSP())
+    vectors = [vector(worker) for worker in range(3)]
+    assert push(plane, 0, vectors[0]) == []
+    assert push(plane, 2, vectors[2]) == []
+    said = push(plane, 1, vectors[1])
+    expected = (vectors[0].view(np.uint32) + vectors[1].view(np.uint32) + vectors[2].view(np.uint32)).view(np.int32)
+    assert [item.port for item in said] == [1, 2, 3]
+    for item in said:
+        assert item.values == tuple(expected.tolist())
+        assert (item.op, item.session, item.epoch, item.base, item.total) == (Op.ANSWER, 7, 1, 1, 3)
+    # The sender's answer echoes its seq, the others' are releases.
+    assert [item.seq for item in said] == [0, 1, 0]
+
+
+def test_a_repeat_is_answered_again_and_counted_once(plane: DataPlane) -> None:
+    plane.start_job(BSP())
+    for worker in (0, 1, 1, 0):
+        assert push(plane, worker, 5) == []
+    assert len(push(plane, 2, 5)) == 3
+    again = push(plane, 0, 5)
+    assert summary(again) == [(0, Op.ANSWER, 1, 15)]
+    assert [plane.counter("contributions", worker) for worker in range(3)] == [1, 1, 1]
+    assert [plane.counter("repeats", worker) for worker in range(3)] == [2, 1, 0]
+    assert plane.counter("blocked", 0) == 2
+
+
+def test_bsp_reads_the_snapshot_while_the_next_round_is_under_way(plane: DataPlane) -> None:
+    plane.start_job(BSP())
+    for worker in range(3):
+        push(plane, worker, 1)
+    assert push(plane, 0, 100, seq=2, round=1) == []
+    late = push(plane, 1, 1)  # its answer was lost
+    assert summary(late) == [(1, Op.ANSWER, 1, 3)]
+    assert late[0].total == 3
+
+
+def test_ssp_reads_the_latest_and_waits_at_the_bound(plane: DataPlane) -> None:
+    plane.start_job(SSP(2))
+    assert summary(push(plane, 0, 1, seq=1, round=0)) == [(0, Op.ANSWER, 1, 1)]
+    assert summary(push(plane, 0, 1, seq=2, round=1)) == [(0, Op.ANSWER, 2, 2)]
+    assert push(plane, 0, 1, seq=3, round=2) == []
+    assert summary(push(plane, 1, 10, seq=1, round=0)) == [(1, Op.ANSWER, 1, 13)]
+    assert summary(push(plane, 2, 100, seq=1, round=0)) == [(0, Op.ANSWER, 0, 113), (2, Op.ANSWER, 1, 113)]
+
+
+def test_asp_answers_at_once(plane: DataPlane) -> None:
+    plane.start_job(ASP())
+    for seq in range(1, 40):
+        assert summary(push(plane, 1, 1, seq=seq, round=seq - 1)) == [(1, Op.ANSWER, seq, seq)]
+
+
+def test_a_quorum_completes_the_round(plane: DataPlane) -> None:
+    plane.start_job(Quorum(2))
+    assert push(plane, 0, 1) == []
+    assert summary(push(plane, 2, 10)) == [(0, Op.ANSWER, 0, 11), (2, Op.ANSWER, 1, 11)]
+    # The third is late: its gradient counts, it reads the last snapshot and goes on.
+    assert summary(push(plane, 1, 100)) == [(1, Op.ANSWER, 1, 11)]
+    push(plane, 0, 1, seq=2, round=1)
+    assert push(plane, 2, 1, seq=2, round=1)[0].values[0] == 113
+
+
+def test_mixed_waits_for_the_synchronous_workers_only(plane: DataPlane) -> None:
+    plane.start_job(Mixed((1,)))
+    assert push(plane, 0, 1) == []
+    for seq in (1, 2, 3):
+        assert summary(push(plane, 1, 10, seq=seq, round=seq - 1)) == [(1, Op.ANSWER, seq, 1 + 10 * seq)]
+    assert summary(push(plane, 2, 100)) == [(0, Op.ANSWER, 0, 131), (2, Op.ANSWER, 1, 131)]
+
+
+def test_slots_are_independent(plane: DataPlane) -> None:
+    plane.start_job(BSP(), slots=3)
+    for slot in range(3):
+        push(plane, 0, slot + 1, slot=slot)
+        push(plane, 1, slot + 1, slot=slot)
+    assert [item.values[0] for slot in (2, 0, 1) for item in push(plane, 2, 0, slot=slot)] == [6] * 3 + [2] * 3 + [4] * 3
+
+
+def test_a_pull_reads_and_changes_nothing(plane: DataPlane) -> None:
+    plane.start_job(BSP())
+    push(plane, 0, 4)
+    for _ in range(2):
+        said = plane.ask(2, frame(request(Op.PULL, 1, values=vector(9), seq=99), 1))
+        assert summary(said) == [(1, Op.ANSWER, 99, 4)]
+    push(plane, 1, 1)
+    assert push(plane, 2, 1)[0].values[0] == 6
+
+
+def test_a_pull_tells_the_highest_seq_accepted(plane: DataPlane) -> None:
+    plane.start_job(ASP())
+    for seq in (3, 8, 5):
+        push(plane, 1, 1, seq=seq)
+    reply = plane.send(2, frame(request(Op.PULL, 1, seq=99), 1))[0][1]
+    assert int(np.frombuffer(reply, HEADER, 1, ENCAPSULATION_BYTES)[0]["seen"]) == 8
+
+
+def test_a_swap_nudges_those_who_wait_and_lets_old_packets_go(plane: DataPlane) -> None:
+    plane.start_job(BSP())
+    push(plane, 0, 1)
+    push(plane, 1, 10)
+    plane.swap(ASP(), 2)
+    # The straggler still speaks of the old epoch: it may go on at once, and its gradient counts.
+    assert summary(push(plane, 2, 100)) == [(2, Op.ANSWER, 1, 111)]
+    # The first packet of the new epoch starts it at this slot.
+    said = push(plane, 2, 1000, seq=2, epoch=2, round=0)
+    assert summary(said) == [(0, Op.NUDGE, 0, 0), (1, Op.NUDGE, 0, 0), (2, Op.ANSWER, 2, 1111)]
+    assert {item.epoch for item in said} == {2}
+    # A nudge proves nothing; sent again, the blocked push is recognised and answered.
+    assert summary(push(plane, 0, 1)) == [(0, Op.ANSWER, 1, 1111)]
+    assert plane.counter("contributions", 0) == 1
+    assert plane.counter("nudges", 0) == plane.counter("nudges", 1) == 1
+
+
+def test_a_new_epoch_starts_its_rounds_from_zero(plane: DataPlane) -> None:
+    plane.start_job(BSP())
+    for round_ in range(3):
+        for worker in range(3):
+            said = push(plane, worker, 1, seq=round_ + 1, round=round_)
+        assert said[0].base == round_ + 1
+    plane.swap(SSP(1), 2)
+    said = push(plane, 0, 1, seq=4, epoch=2, round=0)
+    assert [(item.base, item.total) for item in said] == [(0, 10)]
+    assert push(plane, 0, 1, seq=5, epoch=2, round=1) == []
+
+
+def test_a_new_session_starts_from_zero(plane: DataPlane) -> None:
+    plane.start_job(BSP())
+    for worker in range(3):
+        push(plane, worker, 7)
+    plane.swap(BSP(), 1, session=8)
+    assert push(plane, 0, 7, seq=2, round=1) == []
+    assert plane.drops() == {"wrong_session": 1}
+    for worker in range(2):
+        assert push(plane, worker, 1, session=8) == []
+    assert [(item.values[0], item.total) for item in push(plane, 2, 1, session=8)] == [(3, 3)] * 3
+
+
+def test_a_pull_in_a_new_session_clears_the_slot(plane: DataPlane) -> None:
+    plane.start_job(ASP())
+    push(plane, 0, 7)
+    plane.swap(ASP(), 1, session=8)
+    assert plane.ask(1, frame(request(Op.PULL, 0, session=8, seq=5), 0))[0].values == (0,) * LANES
+    assert summary(push(plane, 0, 2, session=8)) == [(0, Op.ANSWER, 1, 2)]
+
+
+def test_jobs_do_not_touch_each_other(plane: DataPlane) -> None:
+    plane.start_job(ASP(), job=0, slots=2)
+    plane.start_job(ASP(), job=5, slots=2, first_slot=2)
+    push(plane, 0, 1, slot=0)
+    said = plane.ask(1, frame(request(Op.PUSH, 0, values=np.full(LANES, 5), job=5), 0))
+    assert [item.values[0] for item in said] == [5]
+    assert [plane.counter("contributions", 32 * job) for job in (0, 5)] == [1, 1]
+
+
+def test_hello_is_answered_with_the_membership(plane: DataPlane) -> None:
+    plane.start_job(SSP(3), slots=4)
+    reply = plane.send(2, frame(request(Op.HELLO, 1, session=0), 1))
+    assert [port for port, _ in reply] == [2]
+    header = np.frombuffer(reply[0][1], HEADER, 1, ENCAPSULATION_BYTES)[0]
+    body = np.frombuffer(reply[0][1], MEMBERSHIP, 1, ENCAPSULATION_BYTES + HEADER.itemsize)[0]
+    assert [int(header[name]) for name in ("op", "worker", "session", "epoch", "staleness", "quorum", "sync_mask")] == [
+        Op.WELCOME, 1, 7, 1, 3, 3, 0b111,
+    ]  # fmt: skip
+    assert [int(body[name]) for name in ("vector_length", "slots", "scale", "lanes", "workers")] == [1280, 4, 2**20, 320, 3]
+
+
+@pytest.mark.parametrize("staleness", [1, 15])
+def test_the_ring_holds_every_staleness(plane: DataPlane, staleness: int) -> None:
+    """A worker at the bound, then the others one round at a time: each round is complete exactly once."""
+    plane.start_job(SSP(staleness), slots=1)
+    for round_ in range(staleness):
+        assert len(push(plane, 0, 1, seq=round_ + 1, round=round_)) == 1
+    assert push(plane, 0, 1, seq=staleness + 1, round=staleness) == []
+    for round_ in range(staleness + 1):
+        assert len(push(plane, 1, 1, seq=round_ + 1, round=round_)) == int(round_ < staleness + round_)
+        said = push(plane, 2, 1, seq=round_ + 1, round=round_)
+        assert {item.base for item in said} == {round_ + 1}
+        assert 0 in {item.worker for item in said} or round_ > 0

@@ -1,0 +1,97 @@
+"""Serene's frames for tests: built from fields, taken apart into fields, wrong ones included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from serene.wire import (
+    ENCAPSULATION_BYTES,
+    HEADER,
+    SERENE_UDP_PORT,
+    SWITCH_IP,
+    SWITCH_MAC,
+    Op,
+    control_payload,
+    encapsulation,
+    membership,
+)
+
+UDP_PORT = 40000
+
+
+def mac(worker: int) -> str:
+    return f"02:00:00:00:00:{worker + 1:02x}"
+
+
+def ip(worker: int) -> str:
+    return f"10.0.0.{worker + 1}"
+
+
+def mac_number(text: str) -> int:
+    return int(text.replace(":", ""), 16)
+
+
+def ip_number(text: str) -> int:
+    return int.from_bytes(bytes(int(part) for part in text.split(".")), "big")
+
+
+def frame(payload: bytes, sender: int, *, source_mac: str = "", source_ip: str = "", udp_port: int = UDP_PORT) -> bytes:
+    """A worker's UDP payload as it comes to its switch port."""
+    head = encapsulation(
+        len(payload),
+        source=(source_mac or mac(sender), source_ip or ip(sender), udp_port),
+        destination=(SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT),
+    )
+    return head + payload
+
+
+def request(
+    op: Op,
+    worker: int,
+    *,
+    values: np.ndarray | None = None,
+    lanes: int = 320,
+    job: int = 0,
+    session: int = 7,
+    epoch: int = 1,
+    round: int = 0,
+    seq: int = 1,
+    slot: int = 0,
+) -> bytes:
+    """The UDP payload of a HELLO, PUSH, PULL, REPORT or LEAVE."""
+    body = b""
+    if op in (Op.PUSH, Op.PULL):
+        body = (np.zeros(lanes) if values is None else values).astype(">i4").tobytes()
+    elif op is Op.HELLO:
+        body = membership(vector_length=lanes * 4)
+    return control_payload(op, body, job=job, worker=worker, session=session, epoch=epoch, round=round, seq=seq, slot=slot)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the switch said to one port, without the addresses. values: int32 lanes as a tuple, () for none."""
+
+    port: int
+    op: Op
+    worker: int
+    session: int
+    epoch: int
+    base: int
+    seq: int
+    slot: int
+    total: int
+    values: tuple[int, ...]
+
+
+def said(port: int, data: bytes) -> Said:
+    payload = data[ENCAPSULATION_BYTES:]
+    header = np.frombuffer(payload, HEADER, 1)[0]
+    op = Op(int(header["op"]))
+    values = np.frombuffer(payload[HEADER.itemsize :], ">i4") if op is Op.ANSWER else np.zeros(0)
+    number = {name: int(header[name]) for name in ("worker", "session", "epoch", "round", "seq", "slot", "total")}
+    return Said(
+        port, op, number["worker"], number["session"], number["epoch"], number["round"], number["seq"], number["slot"],
+        number["total"], tuple(int(value) for value in values),
+    )  # fmt: skip
