@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from controller.connection import SwitchError
 from controller.events import Events
 from controller.frames import Answerer, NotARequest, Request, parse
+from controller.job import WorkerState
 from controller.jobs import Jobs
 from controller.plans import Endpoint, Readmission, Refusal, Start
 from controller.switch import Switch
@@ -105,13 +106,13 @@ class Admission:
             sent = said if isinstance(said, int) else None
         except NotARequest as error:
             LOG.warning("%s", error)
-        before = self._jobs[request.job].workers[request.worker].state
         plan = self._jobs.plan_leave(request.job, request.worker, sent)
+        news = self._jobs[plan.job].workers[plan.worker].state is not WorkerState.LEFT
         if plan.swap is not None:
             await self._switch.swap(plan.swap)
         self._jobs.left(plan, time.time())
         await self._switch.send(request.sender.port, self._answerer.bye(request, job_over=plan.job_over))
-        if self._jobs[request.job].workers[request.worker].state is not before:
+        if news:
             self._events.emit(
                 "worker_left", f"job {plan.job}: worker {plan.worker} left", job=plan.job, worker=plan.worker
             )

@@ -22,13 +22,14 @@ class NotStarted(SereneError):
 
 @dataclass(frozen=True)
 class Files:
-    """Where a daemon leaves its traces, by the port of its HTTP interface."""
+    """Where a daemon leaves its traces, by the URL of its HTTP interface."""
 
     log: Path
     pid: Path
 
     @classmethod
-    def of(cls, http_port: int) -> Files:
+    def of(cls, url: str) -> Files:
+        http_port = url.rpartition(":")[2]
         runtime = os.environ.get("XDG_RUNTIME_DIR")
         folder = Path(runtime) / "serene" if runtime else Path.home() / ".local" / "state" / "serene"
         folder.mkdir(parents=True, exist_ok=True)

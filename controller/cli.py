@@ -21,7 +21,6 @@ from controller.settings import (
     DEFAULT_PORTS,
     DEFAULT_SWITCH,
     BadSettings,
-    host_and_port,
     settings,
 )
 from serene.errors import SereneError, choices
@@ -110,7 +109,7 @@ def up(
         program=program,
         election_id=election_id,
         http=http,
-        deadline_s=wait,
+        wait=wait,
     )
     if foreground:
         from controller import daemon  # here, because gRPC and FastAPI would double every command's start
@@ -125,19 +124,14 @@ def up(
             pass
         else:
             raise SereneError(f"a controller runs at {url} already ('serenectl down' stops it)")
-        files = background.Files.of(host_and_port(http)[1])
+        files = background.Files.of(url)
         pid = background.start(["up", "--foreground", *_options(chosen.model_dump())], url, files)
         print(view.switch_line(client.status()["switch"]))
     print(f"controller at {url}, pid {pid}, log {files.log}")
 
 
 def _options(chosen: dict[str, Any]) -> list[str]:
-    named = {"deadline_s": "wait"}
-    return [
-        f"--{named.get(name, name).replace('_', '-')}={value}"
-        for name, value in chosen.items()
-        if name != "grace_s"
-    ]
+    return [f"--{name.replace('_', '-')}={value}" for name, value in chosen.items() if name != "grace_s"]
 
 
 @app.command()
@@ -150,6 +144,7 @@ def down(controller: Url = None) -> None:
             try:
                 client.status()
             except NoController:
+                background.Files.of(client.url).pid.unlink(missing_ok=True)
                 print(f"controller at {client.url} stopped; the switch goes on")
                 return
             time.sleep(0.05)

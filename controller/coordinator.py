@@ -37,7 +37,7 @@ class Coordinator:
     def __init__(self, settings: Settings) -> None:
         program = Program.load(settings.program)
         self._grace_s = settings.grace_s
-        self._deadline_s = settings.deadline_s
+        self._wait_s = settings.wait
         self._lock = asyncio.Lock()
         self.events = Events()
         self.jobs = Jobs(
@@ -68,7 +68,7 @@ class Coordinator:
 
     async def bring_up(self) -> None:
         """Get hold of the switch. Raises SwitchError when that fails."""
-        await self.switch.bring_up(self._deadline_s)
+        await self.switch.bring_up(self._wait_s)
 
     async def run(self) -> None:
         """Serve workers and look after jobs until cancelled; then let go of the switch, which goes on."""

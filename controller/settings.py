@@ -30,8 +30,8 @@ class Settings(BaseModel):
     ports: str = DEFAULT_PORTS  # ordinary traffic is flooded to these
     program: str = "serene"  # a variant, or the path of a build's JSON
     http: str = DEFAULT_HTTP
-    deadline_s: float = Field(default=10.0, gt=0)  # for the switch to answer at start
-    grace_s: float = Field(default=5.0, ge=0)  # a finished job's entries stay so long
+    wait: float = Field(default=10.0, gt=0)  # seconds for the switch to answer at start
+    grace_s: float = Field(default=5.0, ge=0)  # how long a finished job's entries stay
 
     @field_validator("switch")
     @classmethod

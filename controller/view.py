@@ -113,8 +113,9 @@ def strategy_text(strategy: Json) -> str:
 def waiting_share(report: Json) -> str:
     """Of the time a worker has reported, the part in which the barrier held it."""
     parts = [report.get(part) for part in ("waiting_s", "compute_s", "network_s")]
-    seconds: list[float] = [part for part in parts if isinstance(part, int | float)]
-    return f"{seconds[0] / sum(seconds):.0%}" if len(seconds) == len(parts) and sum(seconds) else NOT_YET
+    seconds = [float(part) for part in parts if isinstance(part, int | float)]
+    total = sum(seconds)
+    return f"{seconds[0] / total:.0%}" if len(seconds) == len(parts) and total else NOT_YET
 
 
 def _shown(value: Any, form: str = "") -> str:

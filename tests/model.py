@@ -127,10 +127,10 @@ class Model:
         go = not current or not counted or fields.staleness == UNBOUNDED or round_ < slot.base + fields.staleness
         if astray:
             self.dropped_wrong_round += 1
-        elif go:
-            slot.waiting.discard(worker)
-        else:
+        elif not go:
             slot.waiting.add(worker)
+        elif push:
+            slot.waiting.discard(worker)
 
         from_snapshot = current and counted and fields.read_mode is ReadMode.SNAPSHOT
         read = slot.snapshot if from_snapshot else slot.sum

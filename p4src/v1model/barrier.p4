@@ -91,9 +91,9 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
 
         bool go = !current || !counted || unbounded
                   || hdr.serene.round < base + (round_t)meta.policy.staleness;
-        if (go) {
+        if (push && go) {
             waiting = waiting & ~sender;
-        } else if (!astray) {
+        } else if (!go && !astray) {
             waiting = waiting | sender;
         }
 

@@ -54,7 +54,7 @@ class Process:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise AssertionError(f"{self.process.args} did not end: {self.log.read_text()}") from None
+            raise AssertionError(f"{self.process.args!r} did not end: {self.log.read_text()}") from None
 
     def kill(self) -> None:
         self.process.kill()
@@ -84,9 +84,8 @@ class SwitchProcess:
             command = ["simple_switch_grpc", *common, "--thrift-port", str(free_port())]
             command += [f"-i{port}@s{port}" for port in self.udp_ports]
         self._process = Process([*command, *grpc], self.log)
-        host, port = self.grpc.split(":")
         until(
-            lambda: self._process.process.poll() is not None or _listens(host, int(port)),
+            lambda: self._process.process.poll() is not None or _listens(self.grpc),
             "the switch listens",
         )
         if self._process.process.poll() is not None:
@@ -199,6 +198,7 @@ def _ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True)
 
 
-def _listens(host: str, port: int) -> bool:
+def _listens(address: str) -> bool:
+    host, port = address.split(":")
     with socket.socket() as probe:
-        return probe.connect_ex((host, port)) == 0
+        return probe.connect_ex((host, int(port))) == 0

@@ -95,6 +95,7 @@ def test_no_controller(run: Run, command: str) -> None:
             "up --program sirene",
             "--program: no program 'sirene'; expected serene or serene_jumbo, or a path to a .json",
         ),
+        ("up --wait 0", "--wait: 0.0: Input should be greater than 0"),
         ("up --election-id 0", "--election-id: 0: Input should be greater than or equal to 1"),
     ],
 )

@@ -168,7 +168,9 @@ class TestReadmission:
         jobs = new_jobs()
         jobs.create(3, Quorum(3))
         started(jobs)
-        assert left(jobs, 1).swap.policy.fields == Quorum(2).compile([0, 2])
+        swap = left(jobs, 1).swap
+        assert swap is not None
+        assert swap.policy.fields == Quorum(2).compile([0, 2])
         plan = jobs.hello(0, 1, at(2, 5000), 5, NOW)
         assert isinstance(plan, Readmission)
         assert plan.swap.policy.fields == Quorum(3).compile([0, 1, 2]), "the quorum asked for comes back"

@@ -190,7 +190,8 @@ def test_background(
     started = serenectl(*arguments)
     try:
         assert started.returncode == 0, started.stderr
-        pid = (tmp_path / "serene" / f"controller-{port}.pid").read_text().strip()
+        pid_file = tmp_path / "serene" / f"controller-{port}.pid"
+        pid = pid_file.read_text().strip()
         log = tmp_path / "serene" / f"controller-{port}.log"
         assert started.stdout == (
             f"switch {switch.grpc} (device 0), program serene: 8192 slots of 320 values; connected\n"
@@ -204,6 +205,7 @@ def test_background(
     finally:
         stopped = serenectl("down", controller=url)
     assert stopped.stdout == f"controller at {url} stopped; the switch goes on\n"
+    assert not pid_file.exists()
     assert serenectl("status", controller=url).returncode == 1
 
 

@@ -46,7 +46,7 @@ class Arbitration:
             raise unimplemented("roles are not supported: leave the role out")
         election_id = (request.election_id.high, request.election_id.low)
         if any(other is not session and other.election_id == election_id for other in self._sessions):
-            raise invalid(f"election id {_text(election_id)} belongs to another controller; choose another one")
+            raise invalid(f"election id {_text(election_id)} is already used by another controller; choose another one")
         if session.election_id is None:
             self._sessions.append(session)
         session.election_id = election_id

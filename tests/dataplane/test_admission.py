@@ -1,0 +1,186 @@
+"""Who may speak: every packet that may not is dropped, counted under its reason, and changes no value."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+from serene.layers import Serene, Values
+from serene.strategy import ASP, BSP
+from serene.wire import ENCAPSULATION_BYTES, HEADER, SWITCH_IP, SWITCH_MAC, Op
+from tests.dataplane.conftest import DataPlane
+from tests.frames import frame, mac, request
+
+LANES = 320
+ONES = np.ones(LANES, np.int32)
+
+
+def push(**fields: int) -> bytes:
+    return request(Op.PUSH, fields.pop("worker", 0), values=ONES, **fields)
+
+
+def sum_in_slot(plane: DataPlane, worker: int = 0) -> int:
+    """What a PULL reads."""
+    said = plane.ask(worker + 1, frame(request(Op.PULL, worker, seq=99), worker))
+    assert len(said) == 1
+    return said[0].values[0]
+
+
+@pytest.fixture
+def running(plane: DataPlane) -> DataPlane:
+    """A job with one contribution in slot 0."""
+    plane.start_job(ASP())
+    assert len(plane.send(1, frame(push(), 0))) == 1
+    return plane
+
+
+def refused(plane: DataPlane, port: int, data: bytes, reason: str) -> None:
+    before = plane.drops().get(reason, 0)
+    assert plane.send(port, data) == []
+    assert plane.drops().get(reason, 0) == before + 1
+    assert sum_in_slot(plane) == 1
+
+
+def altered(data: bytes, at: int, value: bytes) -> bytes:
+    return data[:at] + value + data[at + len(value) :]
+
+
+def with_ip_checksum(data: bytes) -> bytes:
+    """The frame with its IPv4 checksum made right again."""
+    header = altered(data[14:34], 10, b"\0\0")
+    total = sum(struct.unpack("!10H", header))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return altered(data, 24, struct.pack("!H", ~total & 0xFFFF))
+
+
+def test_from_another_port(running: DataPlane) -> None:
+    refused(running, 2, frame(push(seq=2), 0), "stranger")
+
+
+def test_from_another_mac(running: DataPlane) -> None:
+    refused(running, 1, frame(push(seq=2), 0, source_mac=mac(1)), "stranger")
+
+
+def test_from_another_ip(running: DataPlane) -> None:
+    refused(running, 1, frame(push(seq=2), 0, source_ip="10.0.0.77"), "stranger")
+
+
+def test_from_another_udp_port(running: DataPlane) -> None:
+    refused(running, 1, frame(push(seq=2), 0, udp_port=40001), "stranger")
+
+
+def test_in_another_workers_name(running: DataPlane) -> None:
+    refused(running, 1, frame(push(seq=2, worker=1), 0), "stranger")
+
+
+def test_of_another_job(running: DataPlane) -> None:
+    refused(running, 1, frame(push(seq=2, job=3), 0), "stranger")
+
+
+def test_of_another_session(running: DataPlane) -> None:
+    for session in (6, 8, 0):
+        refused(running, 1, frame(push(seq=2, session=session), 0), "wrong_session")
+
+
+def test_beyond_the_jobs_slots(running: DataPlane) -> None:
+    for slot in (4, 8191, 2**32 - 1):
+        refused(running, 1, frame(push(seq=2, slot=slot), 0), "wrong_slot")
+
+
+def test_a_job_without_policy(plane: DataPlane) -> None:
+    plane.admit(0)
+    assert plane.send(1, frame(push(), 0)) == []
+    assert plane.drops() == {"no_policy": 1}
+
+
+@pytest.mark.parametrize("length", [0, 1, 39, 40, 41, 80, 1319])
+def test_truncated(running: DataPlane, length: int) -> None:
+    refused(running, 1, frame(push(seq=2)[:length], 0), "malformed")
+
+
+def test_cut_off_on_the_way(running: DataPlane) -> None:
+    """The headers promise more than there is."""
+    whole = frame(push(seq=2), 0)
+    for length in (len(whole) - 1, ENCAPSULATION_BYTES + 40, ENCAPSULATION_BYTES + 8, ENCAPSULATION_BYTES):
+        refused(running, 1, whole[:length], "malformed")
+
+
+def test_longer_than_it_says(running: DataPlane) -> None:
+    refused(running, 1, frame(push(seq=2) + b"\0", 0), "malformed")
+
+
+def test_lengths_that_contradict_each_other(running: DataPlane) -> None:
+    whole = frame(push(seq=2), 0)
+    refused(running, 1, altered(whole, 38, struct.pack("!H", 500)), "malformed")
+    refused(running, 1, with_ip_checksum(altered(whole, 16, struct.pack("!H", 500))), "malformed")
+
+
+@pytest.mark.parametrize("op", [0x00, 0x06, 0x7F, Op.WELCOME, Op.ANSWER, Op.NUDGE, Op.REFUSED, Op.BYE, 0xFF])
+def test_no_request(running: DataPlane, op: int) -> None:
+    refused(running, 1, frame(altered(push(seq=2), 1, bytes([op])), 0), "malformed")
+
+
+@pytest.mark.parametrize("version", [0, 2, 255])
+def test_another_version(running: DataPlane, version: int) -> None:
+    refused(running, 1, frame(altered(push(seq=2), 0, bytes([version])), 0), "malformed")
+
+
+@pytest.mark.parametrize(("job", "worker"), [(8, 0), (255, 0), (0, 32), (0, 255)])
+def test_ids_out_of_range(running: DataPlane, job: int, worker: int) -> None:
+    refused(running, 1, frame(altered(push(seq=2), 2, bytes([job, worker])), 0), "malformed")
+
+
+def test_a_damaged_ip_header(running: DataPlane) -> None:
+    whole = frame(push(seq=2), 0)
+    refused(running, 1, altered(whole, 22, bytes([whole[22] ^ 1])), "bad_checksum")
+
+
+def test_a_round_from_nowhere(plane: DataPlane) -> None:
+    plane.start_job(BSP())
+    assert plane.send(1, frame(push(), 0)) == []
+    for round_ in (1, 16, 2**32 - 1):
+        refused(plane, 2, frame(push(worker=1, round=round_), 1), "wrong_round")
+    # The honest go on as if nothing had been.
+    assert plane.send(2, frame(push(worker=1), 1)) == []
+    assert [item.values[0] for item in plane.ask(3, frame(push(worker=2), 2))] == [3, 3, 3]
+
+
+def test_a_fragment_is_ordinary_traffic(running: DataPlane) -> None:
+    """It is forwarded like any other packet, never aggregated."""
+    fragment = with_ip_checksum(altered(frame(push(seq=2), 0), 20, b"\x20\x00"))
+    assert [port for port, _ in running.send(1, fragment)] == [2, 3]
+    assert running.drops() == {}
+    assert sum_in_slot(running) == 1
+
+
+def test_a_strangers_hello_goes_to_the_controller(plane: DataPlane) -> None:
+    hello = frame(request(Op.HELLO, 1, session=0), 1)
+    assert plane.send(2, hello) == []
+    assert plane.punted() == (2, hello)
+    assert plane.drops() == {}
+
+
+def test_reports_of_members_go_to_the_controller(running: DataPlane) -> None:
+    for op in (Op.REPORT, Op.LEAVE):
+        data = frame(request(op, 2) + b'{"iteration": 3}', 2)
+        assert running.send(3, data) == []
+        assert running.punted() == (3, data)
+    refused(running, 3, frame(request(Op.REPORT, 1) + b"{}", 2), "stranger")
+    assert running.punted() is None
+
+
+def test_packets_that_scapy_builds_are_admitted(running: DataPlane) -> None:
+    packet = Serene(op="PUSH", worker=0, session=7, epoch=1, round=1, seq=2, slot=0) / Values(values=[-3] * LANES)
+    assert [item.values[0] for item in running.ask(1, frame(bytes(packet), 0))] == [-2]
+
+
+def test_answers_carry_the_addresses_of_both_ends(running: DataPlane) -> None:
+    ((port, reply),) = running.send(3, frame(push(worker=2), 2))
+    assert port == 3
+    assert reply[:12] == bytes.fromhex((mac(2) + SWITCH_MAC).replace(":", ""))
+    assert reply[26:34] == bytes(int(part) for part in (SWITCH_IP + ".10.0.0.3").split("."))
+    assert with_ip_checksum(reply) == reply
+    assert struct.unpack("!HHHH", reply[34:42]) == (24142, 40000, 8 + HEADER.itemsize + 4 * LANES, 0)
