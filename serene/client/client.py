@@ -199,7 +199,6 @@ class Client:
         self._exchange_packets(protocol, began)
         ended = self._clock()
         read = protocol.finish()
-        waited = ended - read.sent_all_at if read.held else 0.0
         most = int(read.contributions.max())
         return Update(
             delta=self._fixed.dequantise(read.difference.reshape(-1)[: self._vector_length]),
@@ -210,8 +209,8 @@ class Client:
             staleness=read.staleness,
             quorum=read.quorum,
             read_mode=read.read_mode,
-            network_s=ended - began - waited,
-            waiting_s=waited,
+            network_s=ended - began - read.waited_s,
+            waiting_s=read.waited_s,
             retransmissions=protocol.counts.retransmissions - retransmissions,
             saturated=clipped,
             overflow_possible=most > self._fixed.capacity,

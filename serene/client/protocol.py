@@ -45,7 +45,7 @@ class Read:
 
     difference: int32[slots, lanes], the sum of all contributions since the last read. contributions: int64[slots],
     how many it holds. epoch, round: of the push. seen: highest seq that the switch has accepted from this worker.
-    held: whether the barrier kept any slot waiting.
+    waited_s: time in which there was nothing to do but to wait for the other workers.
     """
 
     difference: np.ndarray
@@ -57,8 +57,7 @@ class Read:
     staleness: int
     quorum: int
     read_mode: ReadMode
-    held: bool
-    sent_all_at: float
+    waited_s: float
 
 
 @dataclass
@@ -129,9 +128,9 @@ class Protocol:
         self._announced = 0  # newest epoch seen beyond our own
         self._policy: np.void | None = None
         self._seen = 0
-        self._held = False
         self._heard_at = now
-        self._all_sent, self._sent_all_at = False, now
+        self._busy_at = now  # when something last went out for the first time, or was answered
+        self._waited_s = 0.0
 
     @property
     def done(self) -> bool:
@@ -139,7 +138,10 @@ class Protocol:
 
     def packets(self, now: float) -> np.ndarray:
         """What to send now: uint8[n, payload bytes]; n may be 0."""
-        rows = np.concatenate([self._again(now), self._fresh()])
+        fresh = self._fresh()
+        rows = np.concatenate([self._again(now), fresh])
+        if fresh.size:
+            self._busy_at = now
         if rows.size:
             self._transmissions += rows.size
             self._order[rows] = np.arange(self._transmissions - rows.size, self._transmissions)
@@ -148,8 +150,6 @@ class Protocol:
             self._state[rows] = IN_FLIGHT
             self._due[rows] = False
             self.counts.sent += rows.size
-            if not self._all_sent and not (self._state == UNSENT).any():
-                self._all_sent, self._sent_all_at = True, now
         return self._payloads[rows]
 
     def _again(self, now: float) -> np.ndarray:
@@ -230,7 +230,10 @@ class Protocol:
         if once.any():
             self.round_trip.measured(float(now - self._sent_at[slots[once]].max()))
         self.counts.releases += int(np.count_nonzero(~echo[accepted]))
-        self._held |= bool((~echo[accepted]).any() or (self._attempts[slots] > 1).any())
+        if not once.any():
+            # Nothing but releases, or answers to packets sent again: the barrier, not the network, took the time.
+            self._waited_s += max(now - self._busy_at - (self.round_trip.smoothed or 0.0), 0.0)
+        self._busy_at = now
 
         # Reads go forward only: a permission may be older than a value read before.
         totals = headers["total"][accepted].astype(np.uint32)
@@ -262,8 +265,7 @@ class Protocol:
             staleness=int(policy["staleness"]),
             quorum=int(policy["quorum"]),
             read_mode=ReadMode(int(policy["read_mode"])),
-            held=self._held,
-            sent_all_at=self._sent_all_at,
+            waited_s=self._waited_s,
         )
         self.held_values, self.held_totals = self._new_values, self._new_totals
         if self._pulling:
