@@ -1,7 +1,7 @@
 # Serene: training through a P4 switch. `make help` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run-mininet run-local test p4 shell lint clean
+.PHONY: help setup run-mininet run-local test bench p4 shell lint clean
 
 PYTHON := .venv/bin/python
 
@@ -29,6 +29,7 @@ help:
 	@echo "make run-mininet   train through an emulated switch, live view, results in runs/ (sets up what it needs)"
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
+	@echo "make bench         packets and values per second, on both switches in one run (needs root)"
 	@echo "make setup         only the set-up: Debian packages, and .venv"
 	@echo "make p4            compile p4src with p4c-bm2-ss, where it is installed"
 	@echo "make shell         p4runtime-shell on the running switch (in an environment of its own)"
@@ -52,6 +53,9 @@ run-local: setup
 
 test: setup
 	@$(PYTHON) -m pytest
+
+bench: setup
+	@$(PYTHON) -m experiments.bench
 
 p4:
 	@python3 scripts/compile_p4.py

@@ -41,7 +41,8 @@ def run_isolated(main: Callable[[], int]) -> int:
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() not in (0, parent):  # 0: the parent, seen from inside
                 os._exit(1)
-            _check(libc.mount(b"none", b"/", None, MS_PRIVATE_RECURSIVE, None), "cannot make mounts private")
+            # Ours is mounted on top of it, and must not appear outside. (In a chroot, / is no mount to ask this of.)
+            _check(libc.mount(b"none", b"/proc", None, MS_PRIVATE_RECURSIVE, None), "cannot make /proc private")
             _check(libc.mount(b"proc", b"/proc", b"proc", 0, None), "cannot mount /proc")
             status = main()
         except SystemExit as exit_:
