@@ -37,7 +37,9 @@ class View:
             self._live.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._live is not None:
             self._live.__exit__(kind, error, trace)
 
@@ -54,10 +56,12 @@ class View:
         steps = " ".join(str(worker["iteration"]) for worker in job["workers"])
         reports = [worker["report"] or {} for worker in job["workers"]]
         accuracy = max((report.get("accuracy") or 0.0 for report in reports), default=0.0)
-        return f"{_strategy(job)}, epoch {job['epoch']}: steps {steps} of {self._settings.steps}, accuracy {accuracy:.3f}"
+        return (
+            f"{_strategy(job)}, epoch {job['epoch']}: steps {steps} of {self._settings.steps}, accuracy {accuracy:.3f}"
+        )
 
     def _table(self, job: Json) -> RenderableType:
-        table = Table(box=None, pad_edge=False, padding=(0, 2))
+        table = Table(box=None, pad_edge=False)
         for heading in ("worker", "", "step", "round", "loss", "accuracy", "waiting", "state"):
             table.add_column(heading, justify="left" if heading in ("", "state") else "right")
         sent = again = 0
@@ -68,7 +72,7 @@ class View:
             state = report.get("state", worker["state"]) if worker["state"] == "running" else worker["state"]
             table.add_row(
                 str(worker["worker"]),
-                ProgressBar(total=self._settings.steps, completed=worker["iteration"], width=24),
+                ProgressBar(total=self._settings.steps, completed=worker["iteration"], width=20),
                 str(worker["iteration"]),
                 _number(report.get("round"), "d"),
                 _number(report.get("loss"), ".3f"),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -18,7 +16,7 @@ from typing_extensions import Self
 
 from experiments.settings import Settings
 from serene.errors import SereneError
-from topologies.processes import Background, NotReady, free_port, listens, program
+from topologies.processes import Background, NotReady, free_port, listens, mortal, program, set_up_turn
 
 
 class NetworkError(SereneError):
@@ -36,17 +34,10 @@ class WorkerProcess:
     def poll(self) -> int | None:
         return self._process.poll()
 
-    def stop(self, timeout_s: float = 8.0) -> None:
-        """Asks it to leave the job; kills it when it does not end."""
-        if self.poll() is not None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+    def kill(self) -> None:
+        """It need not leave its job, for the whole network goes with it."""
+        self._process.kill()
+        self._process.wait()
 
     def error(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()
@@ -79,7 +70,8 @@ class Network(ABC):
         """Which part of the network has died, with the end of its log."""
 
     @abstractmethod
-    def _popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]: ...
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        """A command in a worker's place in the network; options as subprocess.Popen's."""
 
     @abstractmethod
     def _worker_address(self, worker: int) -> list[str]: ...
@@ -89,13 +81,14 @@ class Network(ABC):
         command = [sys.executable, "-m", "workers.train", *arguments, *self._worker_address(worker)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         with log.open("wb") as output:
-            process = self._popen(worker, command, stdout=output, stderr=output, env=environment)
+            process = self.popen(worker, command, stdout=output, stderr=output, env=environment)
         self._workers.append(WorkerProcess(worker, process, log))
         return self._workers[-1]
 
     def __enter__(self) -> Self:
         try:
-            self.start()
+            with set_up_turn():
+                self.start()
         except NotReady as error:
             self.stop()
             raise NetworkError(str(error)) from None
@@ -104,9 +97,11 @@ class Network(ABC):
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for process in self._workers:
-            process.stop()
+            process.kill()
         self.stop()
 
 
@@ -138,7 +133,9 @@ class MininetNetwork(Network):
             build=False,
             switch=lambda switch, **params: kind(switch, log=self.work / "switch.log", **params),
         )
-        self._controller = SereneController("c0", log=self.work / "controller.log", p4_program=self.settings.program.name)
+        self._controller = SereneController(
+            "c0", log=self.work / "controller.log", p4_program=self.settings.program.name
+        )
         self._net.build()
         self._switch = self._net[name]
         self._switch.start([self._controller])
@@ -156,7 +153,7 @@ class MininetNetwork(Network):
     def dead(self) -> str | None:
         return _dead({"switch": self._switch.process, "controller": self._controller.process})
 
-    def _popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
 
     def _worker_address(self, worker: int) -> list[str]:
@@ -202,8 +199,8 @@ class LocalNetwork(Network):
     def dead(self) -> str | None:
         return _dead({"switch": self._switch, "controller": self._controller})
 
-    def _popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, **options)
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(mortal(command), stdin=subprocess.DEVNULL, start_new_session=True, **options)
 
     def _worker_address(self, worker: int) -> list[str]:
         switch, own = self._pairs[worker]

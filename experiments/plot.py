@@ -46,8 +46,8 @@ def draw(results: Results, path: Path) -> None:
         for axes in (above, below):
             axes.axvline(change["t"], color="#888888", linewidth=0.8, linestyle="--" if number else "-")
         above.annotate(
-            change["strategy"], (change["t"], 1.0), xycoords=("data", "axes fraction"), xytext=(4, -4 - 11 * (number % 2)),
-            textcoords="offset points", va="top", fontsize=8, color="#444444",
+            change["strategy"], (change["t"], 1.0), xycoords=("data", "axes fraction"),
+            xytext=(4, -4 - 11 * (number % 2)), textcoords="offset points", va="top", fontsize=8, color="#444444",
         )  # fmt: skip
     above.set_ylabel("test accuracy")
     above.set_ylim(0, 1.05)

@@ -55,14 +55,7 @@ def collect(settings: Settings, work: Path, job: Json) -> Results:
         "initial_accuracy": workers[0]["initial_accuracy"],
         "final_accuracy": workers[0]["final_accuracy"],
         "waiting_s": [round(worker["waiting_s"], 3) for worker in workers],
-        "strategy": [
-            {
-                "t": round(max(change["t"] - start, 0.0), 3),
-                "epoch": change["epoch"],
-                "strategy": str(strategy_from_dict(change["strategy"])),
-            }
-            for change in job["history"]
-        ],
+        "strategy": list(_strategies(job["history"], start)),
         "contributions_sent": sum(worker["contributions_sent"] for worker in workers),
         "contributions_applied": sum(worker["contributions"] for worker in job["workers"]),
         "retransmissions": sum(worker["retransmissions"] for worker in workers),
@@ -70,6 +63,16 @@ def collect(settings: Settings, work: Path, job: Json) -> Results:
         "packets": sum(worker["packets_sent"] + worker["packets_received"] for worker in workers),
     }
     return Results(summary, workers, rows)
+
+
+def _strategies(history: list[Json], start: float) -> Iterable[Json]:
+    """Changes of strategy; an epoch that only the set of workers began is none."""
+    last = None
+    for change in history:
+        name = str(strategy_from_dict(change["strategy"]))
+        if name != last:
+            yield {"t": round(max(change["t"] - start, 0.0), 3), "epoch": change["epoch"], "strategy": name}
+        last = name
 
 
 def _rows(work: Path, workers: int, start: float) -> Iterable[Json]:
@@ -111,7 +114,7 @@ def give_to_caller(path: Path) -> None:
 
 def table(results: Results) -> Table:
     """One line per worker, and the sums."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 2))
+    shown = Table(box=None, pad_edge=False)
     for heading in ("worker", "steps", "accuracy", "computing", "network", "waiting", "packets", "retransmissions"):
         shown.add_column(heading, justify="right")
     for worker in results.workers:

@@ -7,6 +7,7 @@ and the numbers. Without root: ``--no-mininet`` (``make run-local``).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import signal
@@ -19,7 +20,7 @@ from typing import Any
 
 from rich.console import Console
 
-from controller.api import ControllerClient
+from controller.api import ControllerClient, NoController
 from experiments import results
 from experiments.live import View
 from experiments.network import LocalNetwork, MininetNetwork, Network, NetworkError, WorkerProcess
@@ -27,7 +28,6 @@ from experiments.settings import Settings, check
 from serene.errors import SereneError
 
 POLL_S = 0.2
-PATIENCE_S = 60.0  # from the first worker's end to the last one's sign of life
 
 Json = dict[str, Any]
 
@@ -41,7 +41,9 @@ def train(settings: Settings, work: Path, console: Console) -> results.Results:
     kind = MininetNetwork if settings.mininet else LocalNetwork
     with kind(settings, work) as network, ControllerClient(network.url) as controller:
         job = controller.create_job(settings.workers, settings.strategy)["job"]
-        workers = [network.start_worker(worker, _arguments(settings, worker, job, work)) for worker in range(settings.workers)]
+        workers = [
+            network.start_worker(worker, _arguments(settings, worker, job, work)) for worker in range(settings.workers)
+        ]
         prefix = "" if network.url.endswith(":8559") else f"SERENE_CONTROLLER={network.url} "
         hint = f"in another terminal: {prefix}.venv/bin/serenectl sync ssp --staleness 3   (or bsp, asp, quorum --k 3)"
         with View(settings, console, hint) as view:
@@ -49,7 +51,8 @@ def train(settings: Settings, work: Path, console: Console) -> results.Results:
                 console.print(hint)
             while any(worker.poll() is None for worker in workers):
                 _check_alive(network, workers)
-                view.show(controller.job(job))
+                with contextlib.suppress(NoController):  # busy; if it has died, the next look says so
+                    view.show(controller.job(job))
                 time.sleep(POLL_S)  # the pace of the display
             _check_alive(network, workers)
             status = controller.job(job)
@@ -122,7 +125,8 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def main() -> int:
-    console = Console()
+    # A pipe has no width of its own; lines are not to be folded there.
+    console = Console() if sys.stdout.isatty() else Console(width=160)
     try:
         settings = _settings(parser().parse_args())
     except SereneError as error:
@@ -158,10 +162,11 @@ def _run(settings: Settings, console: Console) -> int:
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     console.print(
-        f"{settings.workers} workers train {settings.model} on {settings.dataset} through the {settings.target} switch, "
-        f"{settings.strategy}, straggler {settings.straggler}, {settings.steps} steps",
+        f"{settings.workers} workers train {settings.model} on {settings.dataset} through the {settings.target} "
+        f"switch, {settings.strategy}, straggler {settings.straggler}, {settings.steps} steps",
         highlight=False,
     )
+    above = [directory for directory in settings.out.parents if not directory.exists()]
     settings.out.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=".run-", dir=settings.out.parent))
     try:
@@ -175,7 +180,8 @@ def _run(settings: Settings, console: Console) -> int:
         return 130
     finally:
         shutil.rmtree(work, ignore_errors=True)
-        results.give_to_caller(settings.out.parent)
+        for directory in above[-1:]:
+            results.give_to_caller(directory)
     _conclude(found, settings, console)
     return 0
 
@@ -183,10 +189,11 @@ def _run(settings: Settings, console: Console) -> int:
 def _conclude(found: results.Results, settings: Settings, console: Console) -> None:
     summary = found.summary
     console.print(results.table(found))
-    balance = "every one counted once" if summary["contributions_sent"] == summary["contributions_applied"] else "NOT EQUAL"
+    sent, applied = summary["contributions_sent"], summary["contributions_applied"]
+    balance = "every one counted once" if sent == applied else "NOT EQUAL"
     console.print(
         f"accuracy {summary['initial_accuracy']:.3f} -> {summary['final_accuracy']:.3f} in {summary['wall_s']:.1f} s; "
-        f"contributions sent {summary['contributions_sent']:,}, applied {summary['contributions_applied']:,}: {balance}",
+        f"contributions sent {sent:,}, applied {applied:,}: {balance}",
         highlight=False,
     )
     console.print(f"{settings.out}/  summary.json  metrics.csv  accuracy.png", highlight=False)

@@ -64,7 +64,9 @@ def _number(name: str, text: str, low: float, high: float, whole: bool = True) -
     except ValueError:
         value = None  # type: ignore[assignment]
     if value is None or not low <= value <= high:
-        raise BadSetting(f"{name}={text}: expected {'a whole number' if whole else 'a number'} from {low:g} to {high:g}")
+        raise BadSetting(
+            f"{name}={text}: expected {'a whole number' if whole else 'a number'} from {low:g} to {high:g}"
+        )
     return value
 
 

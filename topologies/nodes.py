@@ -87,7 +87,12 @@ class SereneController(Controller):  # type: ignore[misc]
     """``serenectl up`` for the first P4 switch that starts."""
 
     def __init__(
-        self, name: str, log: Path | None = None, http_port: int | None = None, p4_program: str = "serene", **params: Any
+        self,
+        name: str,
+        log: Path | None = None,
+        http_port: int | None = None,
+        p4_program: str = "serene",
+        **params: Any,
     ) -> None:
         Node.__init__(self, name, inNamespace=False, **params)
         self.port, self.protocol, self.ip = None, "p4runtime", "127.0.0.1"

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,15 +42,38 @@ def free_port(preferred: int) -> int:
     raise NotReady("no TCP port is free on loopback")
 
 
+@contextlib.contextmanager
+def set_up_turn(timeout_s: float = 120.0) -> Iterator[None]:
+    """One network is set up at a time: ports and names that were free stay so until they are used.
+
+    The kernel takes the turn back from a process that dies. Raises NotReady when the others take too long.
+    """
+    until = time.monotonic() + timeout_s
+    with socket.socket(socket.AF_UNIX) as turn:
+        while True:
+            with contextlib.suppress(OSError):
+                turn.bind("\0serene-set-up")
+                break
+            if time.monotonic() > until:
+                raise NotReady(f"another run has been setting up its network for {timeout_s:g} s")
+            time.sleep(0.05)
+        yield
+
+
+def mortal(command: Sequence[str]) -> list[str]:
+    """The command, to be killed by the kernel when the process that starts it ends."""
+    return ["setpriv", "--pdeathsig", "KILL", "--", *command]
+
+
 class Background:
-    """A program in the background, with its output in a log file."""
+    """A program in the background, with its output in a log file. It ends with the process that started it."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path | None = None) -> None:
         self.name = name
         self.log = log or Path(tempfile.gettempdir(), f"serene-{name}-{os.getpid()}.log")
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                mortal(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
         self._keep_log = log is not None
 

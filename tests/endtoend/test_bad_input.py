@@ -1,0 +1,85 @@
+"""What makes no sense is refused before anything starts, with the valid choices, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments import run, settings
+
+BAD = [
+    (["--workers", "0"], "WORKERS=0: expected a whole number from 1 to 32"),
+    (["--workers", "33"], "WORKERS=33: expected a whole number from 1 to 32"),
+    (["--workers", "four"], "WORKERS=four: expected a whole number"),
+    (["--steps", "0"], "STEPS=0: expected a whole number from 1"),
+    (["--seed", "-1"], "SEED=-1: expected a whole number from 0"),
+    (["--compute-ms", "nan"], "COMPUTE_MS=nan: expected a number from 0"),
+    (["--strategy", "magic"], "expected bsp, ssp:S, asp, quorum:K or mixed:W"),
+    (["--strategy", "ssp:16"], "15"),
+    (["--strategy", "quorum:5"], "5"),
+    (["--strategy", "mixed:4"], "4"),
+    (["--straggler", "lazy"], "none, slow_worker, heterogeneous or failure"),
+    (["--straggler", "slow_worker:speed=3"], "probability, low, high or workers"),
+    (["--straggler", "failure:worker=4"], "there are workers 0 to 3"),
+    (["--model", "gpt"], "mlp or cnn"),
+    (["--dataset", "imagenet"], "digits, mnist or cifar10"),
+    (["--dataset", "mnist", "--data-dir", "/no/such/directory"], "/no/such/directory"),
+    (["--target", "tofino"], "auto, embedded or bmv2"),
+    (["--program", "serene_huge"], "serene or serene_jumbo"),
+    (["--link-mbit", "fast"], "LINK_MBIT=fast: expected a number"),
+    (["--link-mbit", "0"], "LINK_MBIT=0: expected a number"),
+    (["--no-mininet", "--link-mbit", "10"], "LINK_MBIT needs Mininet"),
+    (["--no-mininet", "--target", "bmv2"], "TARGET=bmv2 needs Mininet"),
+    (["--colour", "blue"], "unrecognized arguments: --colour blue"),
+]
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["run", *arguments])
+    try:
+        return run.main()
+    except SystemExit as exit_:
+        return int(exit_.code or 0)
+
+
+@pytest.mark.parametrize(("arguments", "said"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+def test_it_is_refused_with_the_choices(
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "runs" / "here"
+    assert refused(monkeypatch, *arguments, "--out", str(out)) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("error: ") and message.count("\n") == 1
+    assert said in message
+    assert not out.parent.exists()
+
+
+def test_results_are_never_overwritten(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "summary.json").write_text("{}")
+    assert refused(monkeypatch, "--out", str(tmp_path)) == 2
+    assert f"OUT={tmp_path} exists already" in capsys.readouterr().err
+    assert (tmp_path / "summary.json").read_text() == "{}"
+
+
+def test_bmv2_that_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert refused(monkeypatch, "--target", "bmv2", "--out", str(tmp_path / "out")) == 2
+    assert "simple_switch_grpc is not installed; use TARGET=embedded" in capsys.readouterr().err
+    assert settings.resolve_target("auto", mininet=True) == "embedded"
+
+
+def test_without_root_and_sudo_the_way_out_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert refused(monkeypatch, "--out", str(tmp_path / "out")) == 1
+    assert "make run-local" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

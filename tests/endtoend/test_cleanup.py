@@ -1,0 +1,103 @@
+"""Everything a run made is gone when it ends, whatever ended it; and a part that dies is named."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controller.processes import until
+from tests.runs import Run, interfaces
+
+pytestmark = [pytest.mark.mininet, pytest.mark.usefixtures("network")]
+
+ENDLESS = ("--target", "embedded", "--workers", 2, "--steps", 100_000, "--compute-ms", 20)
+
+StartRun = Callable[..., Run]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[StartRun]:
+    started: list[Run] = []
+
+    def begin(name: str, *options: object) -> Run:
+        started.append(Run(tmp_path / "runs" / name, tmp_path / f"{name}.log", *options))
+        return started[-1]
+
+    yield begin
+    for run in started:
+        run.end()
+
+
+def nothing_is_left(run: Run) -> None:
+    until(lambda: not run.alive(), f"every process has ended; left: {run.alive()}", 20)
+    until(lambda: not interfaces(), f"every interface is gone; left: {interfaces()}", 20)
+    assert not run.out.exists()
+
+
+def test_ctrl_c(start: StartRun) -> None:
+    run = start("interrupted", *ENDLESS)
+    run.until_training()
+    os.killpg(run.process.pid, signal.SIGINT)  # as a terminal does: to every process of the foreground group
+    assert run.wait(30) == 130
+    nothing_is_left(run)
+    assert list(run.out.parent.iterdir()) == []
+    assert "Traceback" not in run.output
+
+
+def test_sigterm(start: StartRun) -> None:
+    run = start("terminated", *ENDLESS)
+    run.until_training()
+    run.process.terminate()
+    assert run.wait(30) == 130
+    nothing_is_left(run)
+    assert list(run.out.parent.iterdir()) == []
+
+
+def test_sigterm_while_it_starts(start: StartRun) -> None:
+    run = start("early", *ENDLESS)
+    until(lambda: interfaces() or run.process.poll() is not None, "the first interface")
+    run.process.terminate()
+    run.wait(30)
+    nothing_is_left(run)
+    assert list(run.out.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("victim", ["caller", "first process"])
+def test_sigkill(start: StartRun, victim: str) -> None:
+    run = start("killed", *ENDLESS)
+    run.until_training()
+    caller = run.process.pid
+    (first,) = map(int, Path(f"/proc/{caller}/task/{caller}/children").read_text().split())
+    os.kill(caller if victim == "caller" else first, signal.SIGKILL)
+    assert run.wait(30) != 0
+    nothing_is_left(run)
+
+
+@pytest.mark.parametrize(
+    ("victim", "said"),
+    [
+        (("workers.train", "--worker 1 "), "worker 1 ended"),
+        (("--no-p4",), "the switch ended"),
+        (("up --foreground",), "the controller ended"),
+    ],
+)
+def test_a_part_that_dies_ends_the_run_and_is_named(start: StartRun, victim: tuple[str, ...], said: str) -> None:
+    run = start("broken", *ENDLESS)
+    run.until_training()
+    os.kill(run.find(*victim), signal.SIGKILL)
+    assert run.wait(60) == 1
+    assert f"error: {said}" in run.output
+    nothing_is_left(run)
+    assert list(run.out.parent.iterdir()) == []
+
+
+def test_two_runs_at_once(start: StartRun) -> None:
+    runs = [start(name, "--target", "embedded", "--workers", 1, "--steps", 5, "--compute-ms", 0) for name in ("a", "b")]
+    assert [run.wait() for run in runs] == [0, 0], "\n\n".join(run.output for run in runs)
+    for run in runs:
+        assert run.summary()["contributions_applied"] == 5 * 249
+    assert interfaces() == set()

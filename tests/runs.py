@@ -1,0 +1,165 @@
+"""Whole runs as processes of their own: what they need, what they do, and what is left of them afterwards.
+
+Mininet runs get a network namespace of the test's own, so that they meet neither the machine's interfaces and ports
+nor another test's. Every process of a run carries a mark in its environment: that is how a test finds what is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import ctypes
+import importlib.util
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from controller.api import ControllerClient, NoController
+from tests.controller.processes import until
+
+ROOT = Path(__file__).resolve().parents[1]
+MARK = "SERENE_TEST_RUN"
+CLONE_NEWNET = 0x40000000
+
+Json = dict[str, Any]
+
+
+def missing(target: str | None = "embedded", *, mininet: bool = True) -> str | None:
+    """What keeps a run from running here; target None asks for no switch at all."""
+    if target == "embedded" and not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
+        return "a C compiler"
+    if target == "bmv2" and shutil.which("simple_switch_grpc") is None:
+        return "simple_switch_grpc"
+    if not mininet:
+        return None
+    if os.geteuid() != 0:
+        return "root"
+    lacking = [name for name in ("mnexec", "ip", "ethtool") if shutil.which(name) is None]
+    if lacking or importlib.util.find_spec("mininet") is None:
+        return f"Mininet ({', '.join(lacking) or 'its Python module'})"
+    return None
+
+
+@contextlib.contextmanager
+def private_network() -> Iterator[None]:
+    """This thread, and what it starts, in an empty network namespace with loopback up. Needs root."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/thread-self/ns/net") as before:
+        if libc.unshare(CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "unshare")
+        try:
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+            yield
+        finally:
+            if libc.setns(before.fileno(), CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), "setns")
+
+
+def interfaces() -> set[str]:
+    """Of this thread's network namespace, without loopback."""
+    return {name for _, name in socket.if_nameindex()} - {"lo"}
+
+
+class Marked:
+    """A process whose descendants can be found, whatever they do."""
+
+    def __init__(self, command: list[str], log: Path, **environment: str) -> None:
+        self.log = log
+        self._mark = f"{MARK}={uuid.uuid4()}"
+        name, _, value = self._mark.partition("=")
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                cwd=ROOT,
+                start_new_session=True,
+                env={**os.environ, "COLUMNS": "200", name: value, **environment},
+            )
+
+    @property
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def alive(self) -> dict[int, str]:
+        """The command line of each of its processes that still runs, by process id."""
+        found = {}
+        for directory in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if self._mark.encode() in (directory / "environ").read_bytes().split(b"\0"):
+                    command = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    found[int(directory.name)] = command.strip()
+        return found
+
+    def find(self, *words: str) -> int:
+        """The process whose command line has all these words."""
+        alive = self.alive()
+        (pid,) = [pid for pid, command in alive.items() if all(word in f"{command} " for word in words)] or [None]
+        assert pid is not None, f"no process {words} among {alive}"
+        return pid
+
+    def wait(self, patience_s: float = 120.0) -> int:
+        """Its exit status."""
+        until(lambda: self.process.poll() is not None, f"it ends; it says:\n{self.output}", patience_s)
+        return self.process.returncode
+
+    def end(self) -> None:
+        """For a test that failed half-way: nothing of it goes on."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for pid in self.alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, 9)
+
+
+class Run(Marked):
+    """``python -m experiments.run``, which writes to ``out``."""
+
+    def __init__(self, out: Path, log: Path, *options: object, environment: dict[str, str] | None = None) -> None:
+        self.out = out
+        command = [sys.executable, "-m", "experiments.run", "--out", str(out), *map(str, options)]
+        super().__init__(command, log, **(environment or {}))
+
+    def until_training(self, step: int = 2) -> str:
+        """Waits until every worker has done so many steps; the controller's URL."""
+        announced = "in another terminal"
+        until(lambda: announced in self.output or self.process.poll() is not None, "the run starts")
+        assert self.process.poll() is None, self.output
+        given = re.search(r"SERENE_CONTROLLER=(\S+)", self.output)
+        url = given[1] if given else "http://127.0.0.1:8559"
+        with ControllerClient(url) as client:
+            until(lambda: self._least_step(client) >= step, f"all workers do step {step}")
+        return url
+
+    def _least_step(self, client: ControllerClient) -> int:
+        assert self.process.poll() is None, self.output
+        with contextlib.suppress(NoController):
+            for job in client.jobs():
+                return min(int(worker["iteration"]) for worker in job["workers"])
+        return 0
+
+    def summary(self) -> Json:
+        return json.loads((self.out / "summary.json").read_text())  # type: ignore[no-any-return]
+
+    def rows(self, worker: int) -> list[dict[str, str]]:
+        """Its steps, in order."""
+        with (self.out / "metrics.csv").open(newline="") as file:
+            return [row for row in csv.DictReader(file) if int(row["worker"]) == worker]
+
+    def parameters(self, worker: int) -> np.ndarray:
+        """float32[size], as the worker ended."""
+        return np.load(self.out / f"parameters-{worker}.npy")  # type: ignore[no-any-return]

@@ -1,0 +1,89 @@
+"""Programs in the background: found, watched, and stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from topologies.processes import Background, NotReady, free_port, listens, program
+
+
+@pytest.fixture
+def listener() -> Iterator[int]:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        yield server.getsockname()[1]
+
+
+def background(code: str, log: Path) -> Background:
+    return Background("snippet", [sys.executable, "-c", code], log)
+
+
+def test_a_port_in_use_is_not_chosen(listener: int) -> None:
+    chosen = free_port(listener)
+    assert chosen != listener
+    assert not listens(chosen)
+
+
+def test_the_preferred_port_is_chosen_when_it_is_free(listener: int) -> None:
+    free = free_port(listener)
+    assert free_port(free) == free
+
+
+def test_whether_somebody_listens(listener: int) -> None:
+    assert listens(listener)
+    assert not listens(free_port(listener))
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    with pytest.raises(NotReady, match=r"no-such-program is not installed.*make setup"):
+        program("no-such-program")
+
+
+def test_a_program_that_ends_early_shows_the_end_of_its_log(tmp_path: Path) -> None:
+    process = background("print('first'); print('port 5 is taken'); raise SystemExit(3)", tmp_path / "log")
+    with pytest.raises(NotReady, match=r"snippet ended with status 3:\n(.*\n)*port 5 is taken"):
+        process.wait_until(lambda: False, 30)
+    process.stop()
+
+
+def test_a_program_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
+    process = background("import signal; signal.pause()", tmp_path / "log")
+    with pytest.raises(NotReady, match=r"not ready within 0\.2 s"):
+        process.wait_until(lambda: False, 0.2)
+    process.stop()
+    assert process.poll() == -signal.SIGTERM
+
+
+def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    process = background(
+        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); signal.pause()", log
+    )
+    process.wait_until(lambda: "up" in process.tail(), 30)
+    process.stop(timeout_s=0.2)
+    assert process.poll() == -signal.SIGKILL
+
+
+def test_only_a_log_that_was_asked_for_is_kept(tmp_path: Path) -> None:
+    kept = background("pass", tmp_path / "log")
+    scratch = Background("snippet", [sys.executable, "-c", "pass"])
+    for process in (kept, scratch):
+        process.wait_until(lambda: process.poll() == 0, 30)  # noqa: B023
+        process.stop()
+    assert kept.log.exists()
+    assert not scratch.log.exists()
+
+
+def test_a_stopped_program_is_gone(tmp_path: Path) -> None:
+    process = background("import signal; signal.pause()", tmp_path / "log")
+    process.stop()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process.pid, 0)

@@ -1,0 +1,169 @@
+"""The star as Mininet builds it: ports, addresses, interfaces, link rates, and traffic through either switch."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.controller.processes import until
+from tests.runs import ROOT, Marked, interfaces, missing, private_network
+from topologies.processes import NotReady
+
+STAR = str(ROOT / "topologies" / "star.py")
+
+pytestmark = pytest.mark.mininet
+
+
+@contextmanager
+def star(target: str, logs: Path, **options: Any) -> Iterator[Any]:
+    """A started network, in a network namespace of its own; it is empty again afterwards."""
+    from mininet.log import setLogLevel
+    from mininet.net import Mininet
+
+    from topologies.nodes import SereneController
+    from topologies.star import Star, switches
+
+    setLogLevel("error")
+    program = "serene_jumbo" if options.get("mtu") else "serene"
+    with private_network():
+        net = Mininet(
+            topo=Star(**options),
+            build=False,
+            switch=lambda name, **params: switches[target](name, log=logs / "switch.log", **params),
+            controller=lambda name, **params: SereneController(
+                name, log=logs / "controller.log", p4_program=program, **params
+            ),
+        )
+        try:
+            net.start()
+            yield net
+        finally:
+            net.stop()
+        assert interfaces() == set()
+
+
+def ip_link(node: Any, interface: Any) -> dict[str, Any]:
+    (link,) = json.loads(node.cmd("ip -d -j link show", interface))
+    return dict(link)
+
+
+def test_worker_w_is_host_w_plus_1_at_port_w_plus_1() -> None:
+    lacking = missing(None)
+    if lacking and lacking.startswith("Mininet"):
+        pytest.skip(f"needs {lacking}")
+    from topologies.star import Star
+
+    topology = Star(workers=3)
+    assert sorted(topology.hosts()) == ["h1", "h2", "h3"]
+    assert topology.switches() == ["s1"]
+    for number in (1, 2, 3):
+        assert topology.port(f"h{number}", "s1") == (0, number)
+        assert topology.nodeInfo(f"h{number}")["ip"] == f"10.0.0.{number}/24"
+
+
+def test_hosts_reach_each_other(target: str, tmp_path: Path) -> None:
+    with star(target, tmp_path, workers=3) as net:
+        assert net.pingAll() == 0.0
+
+
+def test_switch_ports_have_no_address_and_hosts_no_offload(target: str, tmp_path: Path) -> None:
+    with star(target, tmp_path, workers=2) as net:
+        for number in (1, 2):
+            host, switch = net[f"h{number}"], net["s1"]
+            offered = host.cmd("ethtool -k", host.defaultIntf())
+            for feature in ("tx-checksumming", "rx-checksumming", "tcp-segmentation-offload", "scatter-gather"):
+                assert re.search(rf"^{feature}: off", offered, re.MULTILINE), feature
+            assert not re.search(r"inet6? ", switch.cmd("ip address show dev", f"s1-eth{number}"))
+
+
+def test_tcp_passes(target: str, tmp_path: Path) -> None:
+    with star(target, tmp_path, workers=2) as net:
+        h1, h2 = net["h1"], net["h2"]
+        server = h2.popen(["socat", "-u", "TCP-LISTEN:5001", f"CREATE:{tmp_path / 'received'}"])
+        sent = bytes(range(256)) * 1000
+        (tmp_path / "sent").write_bytes(sent)
+        h1.cmd(f"socat -u FILE:{tmp_path / 'sent'} TCP:{h2.IP()}:5001,retry=50,interval=0.1")
+        assert server.wait(30) == 0
+    assert (tmp_path / "received").read_bytes() == sent
+
+
+def test_jumbo_frames_pass(tmp_path: Path, target: str) -> None:
+    with star(target, tmp_path, workers=2, mtu=9000) as net:
+        h1, h2 = net["h1"], net["h2"]
+        assert ip_link(h1, h1.defaultIntf())["mtu"] == 9000
+        assert ip_link(net["s1"], "s1-eth1")["mtu"] == 9000
+        # 896 lanes of 4 bytes, and Serene's header.
+        answer = h1.cmd(f"ping -c 3 -i 0.2 -W 5 -M do -s {896 * 4 + 40} {h2.IP()}")
+        assert " 0% packet loss" in answer, answer
+
+
+def test_a_link_has_the_rate_that_was_asked_for(target: str, tmp_path: Path) -> None:
+    with star(target, tmp_path, workers=2, link_mbit=100) as net:
+        for node, interface in ((net["h1"], "h1-eth0"), (net["s1"], "s1-eth1")):
+            assert "rate 100Mbit" in node.cmd("tc class show dev", interface)
+        h1, h2 = net["h1"], net["h2"]
+        server = h2.popen(["socat", "-u", "TCP-LISTEN:5001", "OPEN:/dev/null"])
+        began = time.monotonic()
+        h1.cmd(f"head -c 25000000 /dev/zero | socat -u - TCP:{h2.IP()}:5001,retry=50,interval=0.1")
+        assert server.wait(30) == 0
+        took = time.monotonic() - began
+    assert 1.8 < took < 10, f"200 Mbit at 100 Mbit/s took {took:.1f} s, not 2 s and a little"
+
+
+def test_a_rate_that_cannot_be_had_is_an_error(tmp_path: Path) -> None:
+    lacking = missing()
+    if lacking:
+        pytest.skip(f"Mininet runs need {lacking}")
+    # To tc, 1e30 is too much: the same answer as from a kernel without the queueing discipline.
+    with pytest.raises(NotReady, match=r"cannot limit the rate of h1-eth0"), star("embedded", tmp_path, link_mbit=1e30):
+        pass
+
+
+def test_a_taken_p4runtime_port_does_no_harm(tmp_path: Path) -> None:
+    lacking = missing()
+    if lacking:
+        pytest.skip(f"Mininet runs need {lacking}")
+    with private_network(), socket.create_server(("127.0.0.1", 9559)):
+        from topologies.nodes import EmbeddedSwitch
+
+        switch = EmbeddedSwitch("s9", inNamespace=False, log=tmp_path / "log")
+        assert switch.p4runtime_port != 9559
+        switch.start([])
+        switch.stop()
+        switch.terminate()
+
+
+# -- Mininet's own command -----------------------------------------------------------------------------------
+
+
+def mn(target: str, *options: str) -> list[str]:
+    return ["mn", "--custom", STAR, "--topo", "star,2", "--switch", target, "--controller", "serene", *options]
+
+
+def test_mininets_own_command_pings(target: str, network: None) -> None:
+    run = subprocess.run(mn(target, "--test", "pingall"), capture_output=True, text=True, timeout=120, cwd="/")
+    assert "0% dropped (2/2 received)" in run.stderr + run.stdout, run.stderr
+    assert interfaces() == set()
+
+
+def test_mininets_own_command_leaves_nothing_when_it_is_killed(network: None, tmp_path: Path) -> None:
+    process = Marked(mn("embedded"), tmp_path / "log")
+    try:
+        until(lambda: "Starting CLI" in process.output or process.process.poll() is not None, "the prompt")
+        assert process.process.poll() is None, process.output
+        process.find("--no-p4")
+        process.process.kill()
+        process.wait()
+        until(lambda: not process.alive(), "every process has ended", 20)
+        until(lambda: not interfaces(), "every interface is gone", 20)
+    finally:
+        process.end()

@@ -1,0 +1,82 @@
+"""The committed compiler output belongs to the P4 sources, and names no path of the machine that made it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+VARIANTS = ("serene", "serene_jumbo")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """The sources, their output and the script, in a place of their own."""
+    shutil.copytree(ROOT / "p4src", tmp_path / "p4src")
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "compile_p4.py", tmp_path / "scripts")
+    return tmp_path
+
+
+def compile_p4(checkout: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "scripts/compile_p4.py", *options]
+    return subprocess.run(
+        command, cwd=checkout, capture_output=True, text=True, timeout=200, env=environment or None, check=False
+    )
+
+
+def test_the_output_is_of_the_sources_as_they_are() -> None:
+    checked = compile_p4(ROOT, "--check")
+    assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize("source", ["include/sizes.p4", "v1model/barrier.p4"])
+def test_a_source_that_changed_is_noticed(checkout: Path, source: str) -> None:
+    with (checkout / "p4src" / source).open("a") as file:
+        file.write("// one more line\n")
+    checked = compile_p4(checkout, "--check")
+    assert checked.returncode == 1
+    assert "serene, serene_jumbo" in checked.stderr and "make p4" in checked.stderr
+
+
+def test_a_new_source_is_noticed(checkout: Path) -> None:
+    (checkout / "p4src" / "v1model" / "extra.p4").touch()
+    assert compile_p4(checkout, "--check").returncode == 1
+
+
+def test_a_missing_compiler_is_named_and_leaves_the_output_alone(checkout: Path) -> None:
+    before = (checkout / "p4src" / "build" / "serene.json").read_bytes()
+    compiled = compile_p4(checkout, PATH="/nowhere")
+    assert compiled.returncode == 1
+    assert compiled.stderr.startswith("error: p4c-bm2-ss is not installed")
+    assert (checkout / "p4src" / "build" / "serene.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_output_names_no_path_of_a_machine(variant: str) -> None:
+    text = (ROOT / "p4src" / "build" / f"{variant}.json").read_text()
+    assert not Path(json.loads(text)["program"]).is_absolute()
+    assert '"/' not in text
+    assert str(Path.home()) not in text and str(ROOT) not in text
+
+
+def test_compiling_again_makes_the_same_output(checkout: Path) -> None:
+    if shutil.which("p4c-bm2-ss") is None:
+        pytest.skip("needs p4c-bm2-ss")
+    compiled = subprocess.run(
+        [sys.executable, "scripts/compile_p4.py"],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert compiled.returncode == 0, compiled.stderr
+    for variant in VARIANTS:
+        for name in (f"{variant}.json", f"{variant}.p4info.txtpb", f"{variant}.sha256"):
+            assert (checkout / "p4src/build" / name).read_text() == (ROOT / "p4src/build" / name).read_text(), name
