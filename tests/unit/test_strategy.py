@@ -1,0 +1,78 @@
+"""Strategies: what they compile to, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from serene.program import NoSuchProgram, Program
+from serene.strategy import ASP, BSP, SSP, BadStrategy, Mixed, PolicyFields, Quorum, Strategy, parse, strategy_from_dict, to_dict
+from serene.wire import UNBOUNDED, ReadMode
+
+LATEST, SNAPSHOT = ReadMode.LATEST, ReadMode.SNAPSHOT
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy", "fields", "shown"),
+    [
+        ("bsp", BSP(), PolicyFields(0b1111, 0, 4, SNAPSHOT), "BSP"),
+        ("ssp:3", SSP(3), PolicyFields(0b1111, 3, 4, LATEST), "SSP(3)"),
+        ("asp", ASP(), PolicyFields(0, UNBOUNDED, 0, LATEST), "ASP"),
+        ("quorum:3", Quorum(3), PolicyFields(0b1111, 0, 3, SNAPSHOT), "Quorum(3)"),
+        ("mixed:3,1", Mixed((1, 3)), PolicyFields(0b0101, 0, 2, SNAPSHOT), "Mixed(asynchronous 1, 3)"),
+        ("mixed:0:2", Mixed((0,), 2), PolicyFields(0b1110, 2, 3, LATEST), "Mixed(asynchronous 0, staleness 2)"),
+    ],
+)
+def test_each_strategy(text: str, strategy: Strategy, fields: PolicyFields, shown: str) -> None:
+    assert parse(text) == parse(text.upper()) == strategy
+    assert strategy.compile([0, 1, 2, 3]) == fields
+    assert strategy_from_dict(to_dict(strategy)) == strategy
+    assert str(strategy) == shown
+
+
+def test_members_need_not_be_consecutive() -> None:
+    assert BSP().compile([1, 4]) == PolicyFields(0b10010, 0, 2, SNAPSHOT)
+
+
+@pytest.mark.parametrize("text", ["", "BSQ", "ssp", "ssp:x", "ssp:16", "ssp:-1", "bsp:1", "quorum", "quorum:0", "mixed", "mixed:"])
+def test_texts_that_mean_nothing(text: str) -> None:
+    with pytest.raises(BadStrategy, match=r"expected|needs"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({}, "there are bsp, ssp, asp, quorum or mixed"),
+        ({"name": "x"}, "no strategy 'x'"),
+        ("bsp", "no strategy 'bsp'"),
+        ({"name": "ssp"}, "ssp needs staleness"),
+        ({"name": "ssp", "staleness": "3"}, "staleness is a whole number"),
+        ({"name": "ssp", "staleness": True}, "staleness is a whole number"),
+        ({"name": "ssp", "staleness": 16}, "expected 0 to 15"),
+        ({"name": "asp", "k": 1}, "asp has no parameter k"),
+        ({"name": "mixed"}, "mixed needs async_workers"),
+        ({"name": "mixed", "async_workers": 3}, "async_workers is a list of worker ids"),
+    ],
+)
+def test_dictionaries_that_mean_nothing(data: Any, said: str) -> None:
+    with pytest.raises(BadStrategy, match=said):
+        strategy_from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [(Quorum(5), "expected 1 to 4"), (Mixed((7,)), "worker 7 is not in the job"), (Mixed((0, 1, 2, 3)), "use asp")],
+)
+def test_strategies_that_do_not_fit_the_job(strategy: Strategy, said: str) -> None:
+    with pytest.raises(BadStrategy, match=said):
+        strategy.compile([0, 1, 2, 3])
+
+
+def test_programs() -> None:
+    assert [(Program.load(name).lanes, Program.load(name).slots) for name in ("serene", "serene_jumbo")] == [(320, 8192), (896, 8192)]
+    with pytest.raises(NoSuchProgram, match="expected serene or serene_jumbo"):
+        Program.load("tofino")
+    with pytest.raises(NoSuchProgram, match="No such file"):
+        Program.load("nowhere.json")

@@ -1,0 +1,89 @@
+"""Packets: the NumPy path, scapy's layers and the P4 headers say the same."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+from serene import wire
+from serene.layers import Membership, Serene, Values
+from serene.program import VARIANTS, Program
+
+u8, u32 = st.integers(0, 2**8 - 1), st.integers(0, 2**32 - 1)
+int32 = st.integers(-(2**31), 2**31 - 1)
+headers = st.fixed_dictionaries(
+    {"job": u8, "worker": u8, "session": u32, "epoch": u32, "round": u32, "seq": u32, "total": u32, "seen": u32,
+     "sync_mask": u32, "staleness": u8, "quorum": u8, "read_mode": st.sampled_from([0, 1])}
+)  # fmt: skip
+
+
+@given(headers, st.integers(1, 5), st.integers(1, 40), st.randoms(use_true_random=False))
+def test_batches_have_the_bytes_that_scapy_builds(header: dict[str, int], slots: int, lanes: int, random) -> None:  # type: ignore[no-untyped-def]
+    values = np.array([[random.randint(-(2**31), 2**31 - 1) for _ in range(lanes)] for _ in range(slots)], np.int32)
+    for op in (wire.Op.PUSH, wire.Op.PULL):
+        rows = wire.push_payloads(values, op=op, **header)
+        for slot, row in enumerate(rows):
+            assert row.tobytes() == bytes(Serene(op=op.name, slot=slot, **header) / Values(values=values[slot].tolist()))
+
+
+@given(headers, st.lists(int32, min_size=3, max_size=3))
+def test_what_was_encoded_is_decoded(header: dict[str, int], lanes: list[int]) -> None:
+    rows = wire.push_payloads(np.array([lanes], np.int32), **header)
+    decoded = wire.headers_of(rows)[0]
+    assert {name: int(decoded[name]) for name in header} == header
+    assert wire.values_of(rows, 3)[0].tolist() == lanes
+
+
+@given(u32, u32, u32, st.integers(0, 2**16 - 1), u8)
+def test_membership_has_the_bytes_that_scapy_builds(length: int, slots: int, scale: int, lanes: int, workers: int) -> None:
+    fields = {"vector_length": length, "slots": slots, "scale": scale, "lanes": lanes, "workers": workers}
+    built = wire.control_payload(wire.Op.WELCOME, wire.membership(**fields), job=1)
+    assert built == bytes(Serene(op="WELCOME", job=1) / Membership(**fields))
+
+
+def test_frames_are_those_of_scapy() -> None:
+    payload = wire.control_payload(wire.Op.LEAVE, b"{}", worker=3)
+    ours = wire.encapsulation(
+        len(payload), source=("02:00:00:00:00:01", "10.0.0.1", 5000), destination=("02:00:00:00:fe:fe", "10.0.0.254", 24142)
+    )
+    theirs = (
+        Ether(src="02:00:00:00:00:01", dst="02:00:00:00:fe:fe")
+        / IP(src="10.0.0.1", dst="10.0.0.254", id=0)
+        / UDP(sport=5000, dport=24142, chksum=0)
+        / payload
+    )
+    assert ours + payload == bytes(theirs)
+
+
+def test_scapy_dissects_both_directions() -> None:
+    for ports in ({"sport": 24142, "dport": 5000}, {"sport": 5000, "dport": 24142}):
+        packet = Ether(bytes(Ether() / IP() / UDP(**ports) / Serene(op="ANSWER", slot=9) / Values(values=[1, -2])))
+        assert packet[Serene].slot == 9
+        assert packet[Values].values == [1, -2]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_headers_are_those_of_the_p4_program(variant: str) -> None:
+    types = {item["name"]: item["fields"] for item in json.loads(Program.load(variant).json_path.read_text())["header_types"]}
+    for name, fields in (("serene_t", wire.SERENE_FIELDS), ("membership_t", wire.MEMBERSHIP_FIELDS)):
+        assert [(field, bits) for field, bits, _ in types[name]] == [(field, 8 * size) for field, size in fields]
+
+
+def test_numbers_are_those_of_the_p4_sources() -> None:
+    sources = Program.load().json_path.parent.parent
+    sizes, types = ((sources / "include" / name).read_text() for name in ("sizes.p4", "types.p4"))
+    constants = {name: int(value) for name, value in re.findall(r"const bit<\d+> (\w+) = (\d+);", sizes)}
+    assert constants["SERENE_UDP_PORT"] == wire.SERENE_UDP_PORT
+    assert constants["PROTOCOL_VERSION"] == wire.PROTOCOL_VERSION
+    assert constants["UNBOUNDED"] == wire.UNBOUNDED
+    assert {name: int(value, 16) for name, value in re.findall(r"(\w+) = (0x\w\w)", types)} == {op.name: op.value for op in wire.Op}
+    assert {mode.name: mode.value for mode in wire.ReadMode} == {
+        name: int(value) for name, value in re.findall(r"(LATEST|SNAPSHOT) = (\d)", types)
+    }
