@@ -62,9 +62,7 @@ class Admission:
             LOG.warning("ignored from port %d: %s", port, error)
 
     async def _hello(self, request: Request) -> None:
-        plan = self._jobs.hello(
-            request.job, request.worker, request.sender, request.vector_length, time.time()
-        )
+        plan = self._jobs.hello(request.job, request.worker, request.sender, request.vector_length, time.time())
         if isinstance(plan, Refusal):
             await self._refuse(request, plan.reason)
         elif isinstance(plan, Start):
@@ -82,17 +80,14 @@ class Admission:
             self._jobs.readmitted(plan, time.time())
             self._events.emit(
                 "worker_readmitted",
-                f"job {plan.job}: worker {plan.worker} restarted at {plan.new}, "
-                f"epoch {plan.swap.policy.epoch}",
+                f"job {plan.job}: worker {plan.worker} restarted at {plan.new}, epoch {plan.swap.policy.epoch}",
                 job=plan.job,
                 worker=plan.worker,
             )
 
     async def _refuse(self, request: Request, reason: str) -> None:
         now = time.monotonic()
-        self._refused_at = {
-            sender: at for sender, at in self._refused_at.items() if now - at < REFUSAL_INTERVAL_S
-        }
+        self._refused_at = {sender: at for sender, at in self._refused_at.items() if now - at < REFUSAL_INTERVAL_S}
         if request.sender in self._refused_at:
             return
         self._refused_at[request.sender] = now

@@ -59,9 +59,7 @@ class ControllerClient:
     def job(self, job: int) -> Json:
         return self._ask("GET", f"/v1/jobs/{job}")
 
-    def create_job(
-        self, workers: int, strategy: Strategy, *, job: int | None = None, scale: int | None = None
-    ) -> Json:
+    def create_job(self, workers: int, strategy: Strategy, *, job: int | None = None, scale: int | None = None) -> Json:
         """The new job; the controller chooses its id unless ``job`` is given."""
         body: Json = {"workers": workers, "strategy": to_dict(strategy)}
         if job is not None:

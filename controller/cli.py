@@ -75,9 +75,7 @@ Url = Annotated[
         help=f"Where the controller is (or ${ENVIRONMENT}).",
     ),
 ]
-JobOption = Annotated[
-    int | None, typer.Option("--job", metavar="ID", help="Which job; default the only one.")
-]
+JobOption = Annotated[int | None, typer.Option("--job", metavar="ID", help="Which job; default the only one.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The controller's JSON as it is.")]
 Staleness = Annotated[int, typer.Option("--staleness", metavar="N", help="Rounds a worker may be ahead.")]
 
@@ -89,17 +87,11 @@ def up(
     ports: Annotated[
         str, typer.Option(metavar="1-4", help="Ports that ordinary traffic is flooded to.")
     ] = DEFAULT_PORTS,
-    program: Annotated[
-        str, typer.Option(metavar="NAME", help=f"The P4 program: {choices(VARIANTS)}.")
-    ] = "serene",
+    program: Annotated[str, typer.Option(metavar="NAME", help=f"The P4 program: {choices(VARIANTS)}.")] = "serene",
     election_id: Annotated[int, typer.Option(metavar="N", help="The highest one commands the switch.")] = 1,
-    http: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where to listen, on loopback.")
-    ] = DEFAULT_HTTP,
+    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where to listen, on loopback.")] = DEFAULT_HTTP,
     wait: Annotated[float, typer.Option(metavar="SECONDS", help="For the switch to answer.")] = 10.0,
-    foreground: Annotated[
-        bool, typer.Option("--foreground", help="Stay in the foreground, log to stderr.")
-    ] = False,
+    foreground: Annotated[bool, typer.Option("--foreground", help="Stay in the foreground, log to stderr.")] = False,
 ) -> None:
     """Start the controller and bring the switch up."""
     chosen = settings(
@@ -267,9 +259,7 @@ def list_jobs(ctx: typer.Context, as_json: AsJson = False, controller: Url = Non
 @jobs.command("create")
 def create_job(
     workers: Annotated[int, typer.Option(metavar="N", help="Workers that will join.")],
-    strategy: Annotated[
-        str, typer.Option(metavar="NAME", help="bsp, ssp:3, asp, quorum:3 or mixed:3,5.")
-    ] = "bsp",
+    strategy: Annotated[str, typer.Option(metavar="NAME", help="bsp, ssp:3, asp, quorum:3 or mixed:3,5.")] = "bsp",
     job: Annotated[int | None, typer.Option(metavar="ID", help="Default: a free one.")] = None,
     scale: Annotated[int | None, typer.Option(metavar="UNITS", help="Fixed-point units in 1.0.")] = None,
     controller: Url = None,

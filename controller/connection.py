@@ -121,9 +121,7 @@ class Connection:
                 )
             )
         except fy.P4ClientError as error:
-            if all(
-                detail.canonical_code != fy.GRPCStatusCode.ALREADY_EXISTS for detail in error.details.values()
-            ):
+            if all(detail.canonical_code != fy.GRPCStatusCode.ALREADY_EXISTS for detail in error.details.values()):
                 raise self._explained(error) from None
             await self.write(p4r.Update(type=p4r.Update.MODIFY, entity=one) for one in encoded)
 
@@ -217,9 +215,7 @@ class Connection:
         if error.code in (fy.GRPCStatusCode.UNAVAILABLE, fy.GRPCStatusCode.CANCELLED):
             return Unreachable(f"no connection to a switch at {self.address}")
         if error.code == fy.GRPCStatusCode.PERMISSION_DENIED:
-            return NotPrimary(
-                f"the switch at {self.address} says that another controller is primary: {error.message}"
-            )
+            return NotPrimary(f"the switch at {self.address} says that another controller is primary: {error.message}")
         reasons = [detail.message for detail in error.details.values() if detail.message] or [error.message]
         return SwitchError(
             f"the switch at {self.address} refused: {'; '.join(dict.fromkeys(reasons))} ({error.code.name})"

@@ -89,9 +89,7 @@ class _Server(uvicorn.Server):
         self._stopping = asyncio.Event()
         app = application(coordinator, self.stop, self._stopping)
         super().__init__(
-            uvicorn.Config(
-                app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2
-            )
+            uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2)
         )
 
     def stop(self) -> None:

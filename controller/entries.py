@@ -43,15 +43,11 @@ def flood_group(ports: Iterable[int]) -> fy.P4MulticastGroupEntry:
 
 
 def learning_digest() -> fy.P4DigestEntry:
-    return fy.P4DigestEntry(
-        LEARNED, max_list_size=16, max_timeout_ns=10_000_000, ack_timeout_ns=1_000_000_000
-    )
+    return fy.P4DigestEntry(LEARNED, max_list_size=16, max_timeout_ns=10_000_000, ack_timeout_ns=1_000_000_000)
 
 
 def known_source(mac: str, port: int) -> fy.P4TableEntry:
-    return fy.P4TableEntry(
-        "known_source", match=fy.Match(source=mac, port=port), action=fy.Action("NoAction")
-    )
+    return fy.P4TableEntry("known_source", match=fy.Match(source=mac, port=port), action=fy.Action("NoAction"))
 
 
 def forward(mac: str, port: int) -> fy.P4TableEntry:

@@ -50,9 +50,7 @@ class Request:
         except (ValueError, RecursionError) as error:
             raise NotARequest(f"{self.op.name} of worker {self.worker} of job {self.job}: {error}") from None
         if not isinstance(facts, dict):
-            raise NotARequest(
-                f"{self.op.name} of worker {self.worker} of job {self.job}: expected a JSON object"
-            )
+            raise NotARequest(f"{self.op.name} of worker {self.worker} of job {self.job}: expected a JSON object")
         return facts
 
 

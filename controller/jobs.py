@@ -60,16 +60,13 @@ class Jobs:
 
     # Creating and deleting
 
-    def create(
-        self, workers: int, strategy: Strategy, *, job: int | None = None, scale: int = DEFAULT_SCALE
-    ) -> Job:
+    def create(self, workers: int, strategy: Strategy, *, job: int | None = None, scale: int = DEFAULT_SCALE) -> Job:
         """A new job that waits for ``workers`` workers. Raises BadRequest or Conflict."""
         if not 1 <= workers <= self.max_workers:
             raise BadRequest(f"a job of {workers} workers: expected 1 to {self.max_workers}")
         if not 1 <= scale <= _largest_scale(workers):
             raise BadRequest(
-                f"scale {scale} cannot hold one round of {workers} workers: "
-                f"expected 1 to {_largest_scale(workers)}"
+                f"scale {scale} cannot hold one round of {workers} workers: expected 1 to {_largest_scale(workers)}"
             )
         strategy.compile(range(workers))
         created = Job(self._free_id(job), workers, strategy, scale)
@@ -89,9 +86,7 @@ class Jobs:
                 return job
         if wanted is None:
             raise Conflict(f"all {self.max_jobs} jobs of the switch are in use: delete one")
-        raise Conflict(
-            f"job {wanted} is {self._jobs[wanted].state.value}: delete it first, or choose another id"
-        )
+        raise Conflict(f"job {wanted} is {self._jobs[wanted].state.value}: delete it first, or choose another id")
 
     def delete(self, job: int) -> None:
         """Commits a deletion; its slots are free at once."""

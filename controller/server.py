@@ -97,9 +97,7 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(SereneError)
     async def serene_error(_: Request, error: SereneError) -> JSONResponse:
-        status = {NoSuchJob: 404, Conflict: 409}.get(
-            type(error), 503 if isinstance(error, SwitchError) else 422
-        )
+        status = {NoSuchJob: 404, Conflict: 409}.get(type(error), 503 if isinstance(error, SwitchError) else 422)
         return JSONResponse({"error": str(error)}, status)
 
     @app.exception_handler(RequestValidationError)
@@ -112,9 +110,7 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def no_such_path(request: Request, error: HTTPException) -> JSONResponse:
-        return JSONResponse(
-            {"error": f"{request.method} {request.url.path}: {error.detail}"}, error.status_code
-        )
+        return JSONResponse({"error": f"{request.method} {request.url.path}: {error.detail}"}, error.status_code)
 
     @app.exception_handler(Exception)
     async def our_mistake(_: Request, error: Exception) -> JSONResponse:

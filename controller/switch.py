@@ -207,26 +207,16 @@ class Switch:
 
     # Counters
 
-    async def read_worker_counters(
-        self, members: Mapping[int, Sequence[int]]
-    ) -> dict[tuple[int, int], dict[str, int]]:
+    async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], dict[str, int]]:
         """Packets by counter name for each (job, worker) of ``members`` (workers by job)."""
-        index_of = {
-            (job, worker): self._index(job, worker) for job, workers in members.items() for worker in workers
-        }
-        wanted = [
-            fy.P4CounterEntry(name, index=index) for index in index_of.values() for name in WORKER_COUNTERS
-        ]
+        index_of = {(job, worker): self._index(job, worker) for job, workers in members.items() for worker in workers}
+        wanted = [fy.P4CounterEntry(name, index=index) for index in index_of.values() for name in WORKER_COUNTERS]
         packets = {(entry.counter_id, entry.index): entry.packet_count for entry in await self._read(wanted)}
-        return {
-            who: {name: packets[name, index] for name in WORKER_COUNTERS} for who, index in index_of.items()
-        }
+        return {who: {name: packets[name, index] for name in WORKER_COUNTERS} for who, index in index_of.items()}
 
     async def read_drops(self) -> dict[str, int]:
         """Packets dropped since the program was pushed, by reason."""
-        read = await self._read(
-            [fy.P4CounterEntry(DROPPED + reason, index=0) for reason in self.drop_reasons]
-        )
+        read = await self._read([fy.P4CounterEntry(DROPPED + reason, index=0) for reason in self.drop_reasons])
         return {entry.counter_id.removeprefix(DROPPED): entry.packet_count for entry in read}
 
     async def _zero_counters(self, job: int, workers: Sequence[int]) -> None:

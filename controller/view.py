@@ -43,9 +43,7 @@ def job_line(job: Json) -> str:
 
 
 def drops_line(switch: Json) -> str:
-    dropped = [
-        f"{reason.replace('_', ' ')} {packets}" for reason, packets in switch["drops"].items() if packets
-    ]
+    dropped = [f"{reason.replace('_', ' ')} {packets}" for reason, packets in switch["drops"].items() if packets]
     return "dropped packets: " + (", ".join(dropped) or "none")
 
 

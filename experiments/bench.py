@@ -1,4 +1,4 @@
-"""How fast is it? One table: our program on the embedded switch and on BMv2, in the same run. ``make bench`` calls this.
+"""How fast is it? One table: our program on the embedded switch and on BMv2, in one run. `make bench` calls this.
 
 Absolute numbers belong to the machine and the hour; the ratios are what counts. Every row is measured several times
 and shows the median and the spread. What is not installed is a row that says so.
@@ -32,7 +32,7 @@ REPEATS = 5
 IN_PROCESS_PACKETS = 20_000
 SECONDS = 3.0  # of one repeat over the network
 OUTPUT = Path("build/bench.json")
-WORK = "PUSH, each answered"
+WORK = "answered PUSHes"
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def table(rows: Sequence[Row]) -> Table:
 def main() -> int:
     from topologies.isolation import run_isolated
 
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=140)  # a pipe has no width to fold to
 
     def run() -> int:
         try:

@@ -1,7 +1,7 @@
 """Compiles the data plane: both variants, with p4c's output and a digest of their sources in p4src/build.
 
-    python scripts/compile_p4.py          # needs p4c-bm2-ss
-    python scripts/compile_p4.py --check  # needs nothing: does the output belong to the sources?
+python scripts/compile_p4.py          # needs p4c-bm2-ss
+python scripts/compile_p4.py --check  # needs nothing: does the output belong to the sources?
 """
 
 from __future__ import annotations

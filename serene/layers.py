@@ -1,12 +1,13 @@
 """Serene's packets for scapy: to build odd ones in tests, and to read captures.
 
-    >>> from serene.layers import Serene
-    >>> Ether() / IP() / UDP(dport=24142) / Serene(op="PUSH", worker=2) / Values(values=[1] * 320)
+>>> from serene.layers import Serene
+>>> Ether() / IP() / UDP(dport=24142) / Serene(op="PUSH", worker=2) / Values(values=[1] * 320)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from scapy.fields import ByteEnumField, ByteField, Field, FieldListField, IntField, ShortField, SignedIntField
 from scapy.layers.inet import UDP
@@ -44,7 +45,7 @@ class Values(Packet):
     """Follows PUSH, PULL and ANSWER: as many values as the packet holds."""
 
     name = "Serene values"
-    fields_desc = [FieldListField("values", [], SignedIntField("", 0))]
+    fields_desc: ClassVar[list[Field]] = [FieldListField("values", [], SignedIntField("", 0))]
 
 
 bind_layers(UDP, Serene, dport=SERENE_UDP_PORT)

@@ -1,7 +1,7 @@
 """Synchronisation strategies as values: what a user means, compiled to what the switch's policy entry says.
 
-    SSP(3).compile([0, 1, 2, 3])    # PolicyFields(sync_mask=0b1111, staleness=3, quorum=4, read_mode=LATEST)
-    parse("mixed:3,5")              # Mixed(async_workers=(3, 5))
+SSP(3).compile([0, 1, 2, 3])    # PolicyFields(sync_mask=0b1111, staleness=3, quorum=4, read_mode=LATEST)
+parse("mixed:3,5")              # Mixed(async_workers=(3, 5))
 """
 
 from __future__ import annotations

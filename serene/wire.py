@@ -136,9 +136,7 @@ def mac_bytes(mac: str) -> bytes:
     return bytes.fromhex(mac.replace(":", ""))
 
 
-def encapsulation(
-    payload_bytes: int, *, source: tuple[str, str, int], destination: tuple[str, str, int]
-) -> bytes:
+def encapsulation(payload_bytes: int, *, source: tuple[str, str, int], destination: tuple[str, str, int]) -> bytes:
     """Ethernet, IPv4 and UDP headers for a payload of that size; an end is (mac, ip, UDP port)."""
     udp = struct.pack("!HHHH", source[2], destination[2], 8 + payload_bytes, 0)
     addresses = ipaddress.IPv4Address(source[1]).packed + ipaddress.IPv4Address(destination[1]).packed

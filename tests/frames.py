@@ -66,7 +66,9 @@ def request(
         body = (np.zeros(lanes) if values is None else values).astype(">i4").tobytes()
     elif op is Op.HELLO:
         body = membership(vector_length=lanes * 4)
-    return control_payload(op, body, job=job, worker=worker, session=session, epoch=epoch, round=round, seq=seq, slot=slot)
+    return control_payload(
+        op, body, job=job, worker=worker, session=session, epoch=epoch, round=round, seq=seq, slot=slot
+    )
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """A worker's connection to its job: join, exchange gradients, report, leave.
 
-    with Client(UdpTransport(), job=0, worker=2, vector_length=79510) as client:
-        client.join()
-        update = client.exchange(gradient)      # blocks until the switch lets this worker go on
-        parameters -= lr / client.membership.workers * update.delta
+with Client(UdpTransport(), job=0, worker=2, vector_length=79510) as client:
+    client.join()
+    update = client.exchange(gradient)      # blocks until the switch lets this worker go on
+    parameters -= lr / client.membership.workers * update.delta
 """
 
 from __future__ import annotations
@@ -175,7 +175,9 @@ class Client:
         Blocks until the strategy lets this worker go on. Raises BadGradient, SessionLost or NoAnswer.
         """
         if gradient.shape != (self._vector_length,):
-            raise SereneError(f"a gradient of shape {gradient.shape}; the job's vector has {self._vector_length} values")
+            raise SereneError(
+                f"a gradient of shape {gradient.shape}; the job's vector has {self._vector_length} values"
+            )
         protocol = self._running
         values, clipped = self._fixed.quantise(gradient)
         self.saturated_values += clipped

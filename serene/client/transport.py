@@ -131,7 +131,12 @@ class FrameTransport:
     def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
         frames, lengths = self._socket.receive_rows(timeout_s)
         # A switch port also carries ordinary frames: keep IPv4, UDP, from Serene's port to ours.
-        expected = {12: b"\x08\x00", 23: b"\x11", 34: SERENE_UDP_PORT.to_bytes(2, "big"), 36: self._source[2].to_bytes(2, "big")}
+        expected = {
+            12: b"\x08\x00",
+            23: b"\x11",
+            34: SERENE_UDP_PORT.to_bytes(2, "big"),
+            36: self._source[2].to_bytes(2, "big"),
+        }
         ours = lengths >= ENCAPSULATION_BYTES
         for at, value in expected.items():
             ours &= (frames[:, at : at + len(value)] == np.frombuffer(value, np.uint8)).all(axis=1)

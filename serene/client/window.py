@@ -49,9 +49,8 @@ class RoundTrip:
 
     @property
     def timeout(self) -> float:
-        if self.smoothed is None:
-            base = FIRST_TIMEOUT_S
-        else:
+        base = FIRST_TIMEOUT_S
+        if self.smoothed is not None:
             base = max(self.smoothed + 4 * self.variation, SHORTEST_TIMEOUT_S)
         return min(base * 2**self.backoff, LONGEST_TIMEOUT_S)
 

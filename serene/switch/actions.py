@@ -32,9 +32,7 @@ class ActionWriter:
 
     def source(self) -> str:
         primitives = self._action.primitives
-        targets = {
-            int(p["parameters"][-1]["value"], 16) for p in primitives if p["op"] in ("_jump", "_jump_if_zero")
-        }
+        targets = {int(p["parameters"][-1]["value"], 16) for p in primitives if p["op"] in ("_jump", "_jump_if_zero")}
         lines = [
             f"static void {self._generator.action(self._action.id)}(struct packet *packet, const uint64_t *d) {{",
             "    struct phv *const h = &packet->h;",

@@ -19,7 +19,17 @@ from pathlib import Path
 from serene.errors import SereneError
 
 RUNTIME = Path(__file__).with_name("runtime")
-FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O3", "-march=native", "-fno-strict-aliasing", "-fPIC", "-shared", "-pthread", "-w")
+FLAGS = (
+    "-std=gnu11",
+    "-D_GNU_SOURCE",
+    "-O3",
+    "-march=native",
+    "-fno-strict-aliasing",
+    "-fPIC",
+    "-shared",
+    "-pthread",
+    "-w",
+)
 
 
 class CompilerMissing(SereneError):

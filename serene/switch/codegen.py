@@ -253,8 +253,10 @@ class Generator:
         ]
         for name, array in program.registers.items():
             c_type = self._c_field("x", array.width).split()[0]
-            limbs = f"(*{self._registers[name]})[{limbs_of(array.width)}]" if array.width > 64 else (
-                f"*{self._registers[name]}"
+            limbs = (
+                f"(*{self._registers[name]})[{limbs_of(array.width)}]"
+                if array.width > 64
+                else (f"*{self._registers[name]}")
             )
             lines.append(f"    {c_type} {limbs};")
         for name, bits in program.value_sets.items():
@@ -272,7 +274,8 @@ class Generator:
             target = f"state->{self._registers[name]}"
             lines += [
                 f"    if (!({target} = calloc({array.size}, sizeof *{target}))) return 0;",
-                f"    state->registers[{array.id}] = (struct register_array){{{array.size}, sizeof *{target}, {target}}};",
+                f"    state->registers[{array.id}] =",
+                f"        (struct register_array){{{array.size}, sizeof *{target}, {target}}};",
             ]
         for name, bits in program.value_sets.items():
             lines.append(
@@ -281,7 +284,11 @@ class Generator:
             )
         lines += ["    return 1;", "}", "", "static void state_free(struct state *state) {"]
         lines.append(f"    for (int i = 0; i < {len(tables)}; i++) table_free(&state->tables[i]);")
-        for kind, count in (("counters", program.counters), ("meters", program.meters), ("registers", program.registers)):
+        for kind, count in (
+            ("counters", program.counters),
+            ("meters", program.meters),
+            ("registers", program.registers),
+        ):
             lines.append(f"    for (int i = 0; i < {len(count)}; i++) free(state->{kind}[i].items);")
         lines += [f"    table_free(&state->{self.value_set(name)});" for name in program.value_sets]
         lines.append("}")
@@ -407,9 +414,7 @@ class Generator:
 
     def _direct_meter(self, table: Table) -> list[str]:
         meter = self.program.meters[table.direct_meter or ""]
-        target = next(
-            item["result_target"] for item in self.program.json["meter_arrays"] if item["name"] == meter.name
-        )
+        target = next(item["result_target"] for item in self.program.json["meter_arrays"] if item["name"] == meter.name)
         place = self.place(*target)
         index = f"entry - state->tables[{table.id}].entries"
         return [
@@ -463,7 +468,11 @@ class Generator:
         return f"checksum_{algorithm}(bytes, {length})", length
 
     def _checksums(self, function: str, which: str) -> str:
-        lines = [f"static void {function}(struct packet *packet) {{", "    struct phv *const h = &packet->h;", "    (void)h;"]
+        lines = [
+            f"static void {function}(struct packet *packet) {{",
+            "    struct phv *const h = &packet->h;",
+            "    (void)h;",
+        ]
         for item in self.program.json.get("checksums") or ():
             if not item.get(which, which == "update"):
                 continue
@@ -518,8 +527,10 @@ class Generator:
             for element in item["elements"]:
                 if element["type"] == "field":
                     to, source = (self.place(*element["value"], of=of) for of in ("to", "from"))
-                    copy = f"{to.code} = {source.code};" if to.width <= 64 else (
-                        f"wide_copy({to.code}, {to.limbs}, {source.code}, {to.limbs});"
+                    copy = (
+                        f"{to.code} = {source.code};"
+                        if to.width <= 64
+                        else (f"wide_copy({to.code}, {to.limbs}, {source.code}, {to.limbs});")
                     )
                     lines.append(f"        {copy}")
                 elif element["type"] == "header":
@@ -549,7 +560,11 @@ class Generator:
                 else:
                     lines.append(f"        wide_copy(values + {at}, {place.limbs}, {place.code}, {place.limbs});")
                 at += place.limbs
-            lines += [f"        ring_push(digests, &list, sizeof list, values, {8 * total});", "        break;", "    }"]
+            lines += [
+                f"        ring_push(digests, &list, sizeof list, values, {8 * total});",
+                "        break;",
+                "    }",
+            ]
         return "\n".join([*lines, "    default: (void)digests; break;", "    }", "}"])
 
 

@@ -63,7 +63,7 @@ class ParserWriter:
                 continue
             c_type, names = self._generator.type(name), self._generator.field_names[name]
             lines.append(
-                f"static inline __attribute__((unused)) void extract_{c_type}(struct {c_type} *to, const uint8_t *data) {{"
+                f"INLINE void extract_{c_type}(struct {c_type} *to, const uint8_t *data) {{"
             )
             at = 0
             for field in header_type.fields:
@@ -137,7 +137,11 @@ class ParserWriter:
         kind, name = operand["type"], operand["value"]
         generator = self._generator
         if kind == "regular":
-            header_type, target, valid = generator.program.headers[name].type, generator.header(name), generator.valid(name)
+            header_type, target, valid = (
+                generator.program.headers[name].type,
+                generator.header(name),
+                generator.valid(name),
+            )
         elif kind == "stack":
             stack, elements = generator.stack(name), generator.program.stacks[name]
             header_type = elements[0].type

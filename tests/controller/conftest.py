@@ -12,9 +12,7 @@ from tests.controller.processes import PORTS, ControllerProcess, SwitchProcess, 
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
-def switch(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SwitchProcess]:
+def switch(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
     lacking = missing(request.param)
     if lacking:
         pytest.skip(f"target {request.param} needs {lacking}")
@@ -27,9 +25,7 @@ def switch(
 
 
 @pytest.fixture(scope="module")
-def controller(
-    switch: SwitchProcess, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControllerProcess]:
+def controller(switch: SwitchProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerProcess]:
     process = ControllerProcess(switch, tmp_path_factory.mktemp("controller") / "controller.log")
     yield process
     assert process.stop() == 0

@@ -119,9 +119,7 @@ def test_wrong_strategies(run: Run, command: str) -> None:
 
 
 def test_help_without_arguments() -> None:
-    said = subprocess.run(
-        [sys.executable, "-m", "controller"], capture_output=True, text=True, cwd=ROOT, check=True
-    )
+    said = subprocess.run([sys.executable, "-m", "controller"], capture_output=True, text=True, cwd=ROOT, check=True)
     for command in ("up", "down", "status", "watch", "sync", "jobs"):
         assert f"\n  {command} " in said.stdout
 
@@ -156,9 +154,7 @@ def test_a_job_from_creation_to_deletion(
     until(lambda: controller.client.job(0)["workers"][0]["report"], "the report arrives")
     until(lambda: controller.client.job(0)["workers"][0]["contributions"], "the contribution is counted")
     drops = controller.client.status()["switch"]["drops"]
-    dropped = (
-        ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in drops.items() if count) or "none"
-    )
+    dropped = ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in drops.items() if count) or "none"
     assert [line.rstrip() for line in said("status").splitlines()] == [
         f"switch {switch.grpc} (device 0), program serene: 8192 slots of 320 values; connected",
         "job 0: running, SSP(3), epoch 2, 700 values in 3 slots",

@@ -123,8 +123,7 @@ def test_vector_too_long(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(1, BSP())
     refused = hosts[0].ask(lambda: hosts[0].hello(0, 0, 320 * 8192 + 1), Op.REFUSED)
     assert refused.text == (
-        "vector_length 2621441 needs 8193 slots of 320 values: at most 8192 of the switch's 8192 "
-        "are free in a row"
+        "vector_length 2621441 needs 8193 slots of 320 values: at most 8192 of the switch's 8192 are free in a row"
     )
 
 
@@ -171,9 +170,7 @@ def test_leaving(client: ControllerClient, hosts: list[Host]) -> None:
     hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE)
     assert hosts[1].ask(lambda: hosts[1].leave(0, 1), Op.BYE).text == '{"job_over": true}'
     assert client.job(0)["state"] == "finished"
-    answer = hosts[0].ask(
-        lambda: hosts[0].send(Op.PULL, 0, 0, bytes(1280), session=session, seq=1), Op.ANSWER
-    )
+    answer = hosts[0].ask(lambda: hosts[0].send(Op.PULL, 0, 0, bytes(1280), session=session, seq=1), Op.ANSWER)
     assert answer["total"] == 1, "a last PULL is still served"
     assert hosts[2].ask(lambda: hosts[2].leave(0, 2), Op.BYE).text == '{"job_over": true}'
 
@@ -240,9 +237,7 @@ def test_two_jobs_share_the_switch(client: ControllerClient, hosts: list[Host]) 
     assert second["session"] > first["session"]
     assert [job["first_slot"] for job in client.jobs()] == [0, 1]
     hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=first["session"], epoch=1, seq=1), Op.ANSWER)
-    answer = hosts[1].ask(
-        lambda: hosts[1].push(1, 0, [5], session=second["session"], epoch=1, seq=1), Op.ANSWER
-    )
+    answer = hosts[1].ask(lambda: hosts[1].push(1, 0, [5], session=second["session"], epoch=1, seq=1), Op.ANSWER)
     assert answer.body[:4] == (5).to_bytes(4, "big")
 
 

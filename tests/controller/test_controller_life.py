@@ -38,9 +38,7 @@ def start(switch: SwitchProcess, tmp_path: Path) -> Iterator[Start]:
 
 
 def up(switch: SwitchProcess, *options: str) -> subprocess.CompletedProcess[str]:
-    return serenectl(
-        "up", "--foreground", "--switch", switch.grpc, "--http", f"127.0.0.1:{free_port()}", *options
-    )
+    return serenectl("up", "--foreground", "--switch", switch.grpc, "--http", f"127.0.0.1:{free_port()}", *options)
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
@@ -112,18 +110,14 @@ def test_a_killed_controller_leaves_its_jobs_to_the_next(start: Start, hosts: li
     assert job["strategy"] == {"name": "mixed", "async_workers": [2], "staleness": 0}
     assert [worker["port"] for worker in job["workers"]] == [1, 2, 3]
     assert job["workers"][2]["contributions"] == 1
-    answer = hosts[2].ask(
-        lambda: hosts[2].push(0, 2, [4], session=session, epoch=2, round=1, seq=2), Op.ANSWER
-    )
+    answer = hosts[2].ask(lambda: hosts[2].push(0, 2, [4], session=session, epoch=2, round=1, seq=2), Op.ANSWER)
     assert answer["total"] == 2, "the sums are as they were"
     second.client.delete_job(0)
     second.client.create_job(1, BSP())
     assert join(hosts[:1], 0)[0]["session"] > session
 
 
-def test_switch_goes_away_and_comes_back_empty(
-    switch: SwitchProcess, start: Start, hosts: list[Host]
-) -> None:
+def test_switch_goes_away_and_comes_back_empty(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:
     controller = start()
     controller.client.create_job(2, BSP())
     session = join(hosts[:2], 0)[0]["session"]
@@ -156,9 +150,7 @@ def test_p4info_of_another_program(switch: SwitchProcess, start: Start, tmp_path
     """The switch's own message is shown, and nothing is left behind that keeps the right program out."""
     right = Program.load("serene")
     (tmp_path / "odd.json").write_bytes(right.json_path.read_bytes())
-    text = right.p4info_path.read_text().replace(
-        "SereneIngress.admission.policy", "SereneIngress.admission.police"
-    )
+    text = right.p4info_path.read_text().replace("SereneIngress.admission.policy", "SereneIngress.admission.police")
     (tmp_path / "odd.p4info.txtpb").write_text(text)
     refused = up(switch, "--program", str(tmp_path / "odd.json"))
     assert refused.returncode == 1
@@ -178,9 +170,7 @@ def test_port_in_use(switch: SwitchProcess, start: Start) -> None:
     )
 
 
-def test_background(
-    switch: SwitchProcess, start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_background(switch: SwitchProcess, start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """``up`` says where everything is; a second ``up`` and the end are clear."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     port = free_port()

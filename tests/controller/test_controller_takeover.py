@@ -55,9 +55,7 @@ def test_what_is_written_is_read_back(strategy: Strategy) -> None:
     jobs.started(start, NOW)
 
     updates = encode_updates(entries.start(start, SwitchAddress(SWITCH_IP, SWITCH_MAC)), schema)
-    written = [
-        decode_entity(update.entity, schema) for update in updates if update.entity.HasField("table_entry")
-    ]
+    written = [decode_entity(update.entity, schema) for update in updates if update.entity.HasField("table_entry")]
     found = entries.installed(written).jobs[5]
     assert found.complete
     job = job_from(5, found, NOW)

@@ -33,9 +33,7 @@ def client(switch: SwitchProcess, controller: ControllerProcess) -> Iterator[Con
 def worker(switch: SwitchProcess, number: int) -> Client:
     here = ("127.0.0.1", switch.peer_udp_ports[number + 1])
     there = ("127.0.0.1", switch.udp_ports[number + 1])
-    return Client(
-        FrameTransport(number, local=here, switch=there), job=0, worker=number, vector_length=VALUES
-    )
+    return Client(FrameTransport(number, local=here, switch=there), job=0, worker=number, vector_length=VALUES)
 
 
 def test_swaps_under_way_lose_nothing(switch: SwitchProcess, client: ControllerClient) -> None:

@@ -81,7 +81,14 @@ class DataPlane(ABC):
         self.insert("address", [job, worker], "to_member", [*place, *switch])
 
     def start_job(
-        self, strategy: Strategy, *, job: int = 0, slots: int = 4, first_slot: int = 0, session: int = 7, workers: int = WORKERS
+        self,
+        strategy: Strategy,
+        *,
+        job: int = 0,
+        slots: int = 4,
+        first_slot: int = 0,
+        session: int = 7,
+        workers: int = WORKERS,
     ) -> None:
         """A job with its members, under the strategy's epoch 1."""
         for worker in range(workers):
@@ -115,7 +122,9 @@ class EmbeddedDataPlane(DataPlane):
         self._switch = Switch.load(self.program.json_path)
         self._handles: dict[tuple[str, tuple[int, ...]], int] = {}
         self._punted: list[tuple[int, bytes]] = []
-        self._names = {name.rpartition(".")[2]: name for name in (*self._switch.program.tables, *self._switch.program.counters)}
+        self._names = {
+            name.rpartition(".")[2]: name for name in (*self._switch.program.tables, *self._switch.program.counters)
+        }
         self.group(FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
         self.insert("switch_address", [ip_number(SWITCH_IP)], "answer_arp", [mac_number(SWITCH_MAC)])
 
@@ -187,7 +196,9 @@ class Bmv2DataPlane(DataPlane):
         self.group(FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
         self.insert("switch_address", [ip_number(SWITCH_IP)], "answer_arp", [mac_number(SWITCH_MAC)])
 
-    def _write(self, kind: int, table: str, match: Sequence[int], action: str | None, params: Sequence[int] = ()) -> None:
+    def _write(
+        self, kind: int, table: str, match: Sequence[int], action: str | None, params: Sequence[int] = ()
+    ) -> None:
         self._controller.write(kind, {"table_entry": self._controller.entry(table, match, action, params)})
 
     def insert(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None:

@@ -41,7 +41,11 @@ def test_arp_for_others_is_flooded(plane: DataPlane) -> None:
 
 
 def test_short_and_strange_frames_pass(plane: DataPlane) -> None:
-    for data in (bytes(14), ordinary(mac(0), mac(1), b""), bytes.fromhex("ffffffffffff0200000000010800") + b"\x45" + bytes(50)):
+    for data in (
+        bytes(14),
+        ordinary(mac(0), mac(1), b""),
+        bytes.fromhex("ffffffffffff0200000000010800") + b"\x45" + bytes(50),
+    ):
         assert [port for port, _ in plane.send(1, data)] == [2, 3]
 
 

@@ -102,7 +102,9 @@ def test_slots_are_independent(plane: DataPlane) -> None:
     for slot in range(3):
         push(plane, 0, slot + 1, slot=slot)
         push(plane, 1, slot + 1, slot=slot)
-    assert [item.values[0] for slot in (2, 0, 1) for item in push(plane, 2, 0, slot=slot)] == [6] * 3 + [2] * 3 + [4] * 3
+    assert [item.values[0] for slot in (2, 0, 1) for item in push(plane, 2, 0, slot=slot)] == [6] * 3 + [2] * 3 + [
+        4
+    ] * 3
 
 
 def test_a_pull_reads_and_changes_nothing(plane: DataPlane) -> None:
@@ -190,7 +192,13 @@ def test_hello_is_answered_with_the_membership(plane: DataPlane) -> None:
     assert [int(header[name]) for name in ("op", "worker", "session", "epoch", "staleness", "quorum", "sync_mask")] == [
         Op.WELCOME, 1, 7, 1, 3, 3, 0b111,
     ]  # fmt: skip
-    assert [int(body[name]) for name in ("vector_length", "slots", "scale", "lanes", "workers")] == [1280, 4, 2**20, 320, 3]
+    assert [int(body[name]) for name in ("vector_length", "slots", "scale", "lanes", "workers")] == [
+        1280,
+        4,
+        2**20,
+        320,
+        3,
+    ]
 
 
 @pytest.mark.parametrize("staleness", [1, 15])

@@ -44,18 +44,43 @@ class Maker:
         rng = self.rng
         if depth == 0 or rng.random() < 0.1:
             if rng.random() < 0.3:
-                value = rng.choice([0, 1, 0xFF, 0x7FFFFFFF, 0x80000000, rng.getrandbits(rng.choice([3, 16, 32, 64, 100, 600]))])
+                value = rng.choice(
+                    [0, 1, 0xFF, 0x7FFFFFFF, 0x80000000, rng.getrandbits(rng.choice([3, 16, 32, 64, 100, 600]))]
+                )
                 return constant(value), max(value.bit_length(), 1)
             name = rng.choice(list(FIELDS))
             return {"type": "field", "value": ["given", name]}, FIELDS[name][0] + 1
-        op = rng.choice(["+", "-", "*", "&", "|", "^", "~", "<<", ">>", "?", "b2d", "two_comp_mod", "usat_cast", "sat_cast", "&", "+"])
+        op = rng.choice(
+            [
+                "+",
+                "-",
+                "*",
+                "&",
+                "|",
+                "^",
+                "~",
+                "<<",
+                ">>",
+                "?",
+                "b2d",
+                "two_comp_mod",
+                "usat_cast",
+                "sat_cast",
+                "&",
+                "+",
+            ]
+        )
         if op == "b2d":
             return operation(op, None, self.truth(depth - 1)), 1
         left, m = self.number(depth - 1)
         if op in ("<<", ">>"):
             by = rng.choice([0, 1, 5, 31, 32, 63, 64, 65, 200])
             if rng.random() < 0.3:
-                return (operation(op, left, {"type": "field", "value": ["given", "b"]}), m + 128) if m < 1000 else (left, m)
+                return (
+                    (operation(op, left, {"type": "field", "value": ["given", "b"]}), m + 128)
+                    if m < 1000
+                    else (left, m)
+                )
             return (operation(op, left, constant(by)), m + by) if m + by < LARGEST else (left, m)
         if op == "~":
             return operation(op, None, left), m + 1
@@ -146,6 +171,7 @@ def program(expressions: list[Node], widths: list[int]) -> bytes:
         "next_tables": {"run": None},
         "default_entry": {"action_id": 0, "action_const": True, "action_data": [], "action_entry_const": True},
     }  # fmt: skip
+    nothing: Node = {"tables": [], "conditionals": [], "action_profiles": []}
     return json.dumps({
         "header_types": [
             header_type("standard_metadata", 0, standard),
@@ -166,8 +192,8 @@ def program(expressions: list[Node], widths: list[int]) -> bytes:
         "deparsers": [{"name": "deparser", "id": 0, "order": ["given", "result"]}],
         "actions": [{"name": "run", "id": 0, "runtime_data": [], "primitives": steps}],
         "pipelines": [
-            {"name": "ingress", "id": 0, "init_table": "t", "tables": [table], "conditionals": [], "action_profiles": []},
-            {"name": "egress", "id": 1, "init_table": None, "tables": [], "conditionals": [], "action_profiles": []},
+            {**nothing, "name": "ingress", "id": 0, "init_table": "t", "tables": [table]},
+            {**nothing, "name": "egress", "id": 1, "init_table": None},
         ],
     }).encode()  # fmt: skip
 
@@ -190,7 +216,9 @@ def test_expressions_are_what_python_says(seed: int) -> None:
         for _ in range(25):
             given = {}
             for name, (bits, signed) in FIELDS.items():
-                raw = rng.choice([rng.getrandbits(bits), 0, (1 << bits) - 1, 1 << (bits - 1), rng.getrandbits(min(bits, 4))])
+                raw = rng.choice(
+                    [rng.getrandbits(bits), 0, (1 << bits) - 1, 1 << (bits - 1), rng.getrandbits(min(bits, 4))]
+                )
                 given[name] = raw - (1 << bits) if signed and raw >> (bits - 1) else raw
             packet = pack([(given[name], bits) for name, (bits, _) in FIELDS.items()])
             ((port, out),) = switch.process(3, packet + b"payload")

@@ -31,15 +31,16 @@ try:
     entry.modify()
     read = []
     sh.TableEntry("SereneIngress.admission.policy").read(lambda e: read.append(e))
-    said["entries"] = [[int.from_bytes(e.match["job"].exact.value, "big"), int.from_bytes(e.action["epoch"].value, "big")]
-                       for e in read]
+    number = lambda data: int.from_bytes(data, "big")
+    said["entries"] = [[number(e.match["job"].exact.value), number(e.action["epoch"].value)] for e in read]
     try:
         entry.insert()
     except P4RuntimeWriteException as error:
         said["twice"] = str(error)
     group = sh.MulticastGroupEntry(group_id=16)
     group.add(1, 1).add(2, 2).insert()
-    said["replicas"] = [(r.port, r.instance) for found in sh.MulticastGroupEntry(group_id=16).read() for r in found.replicas]
+    found = next(iter(sh.MulticastGroupEntry(group_id=16).read()))
+    said["replicas"] = [(r.port, r.instance) for r in found.replicas]
     counter = sh.CounterEntry("SereneIngress.barrier.contributions")
     counter.index = 5
     counter.read(lambda c: said.update(packets=c.data.packet_count))
@@ -53,7 +54,9 @@ print(json.dumps(said))
 @pytest.fixture(scope="module")
 def shell() -> Path:
     """The environment, made by the script behind `make shell`."""
-    made = subprocess.run([ROOT / "scripts" / "shell", "--help"], capture_output=True, text=True, check=False, timeout=240)
+    made = subprocess.run(
+        [ROOT / "scripts" / "shell", "--help"], capture_output=True, text=True, check=False, timeout=240
+    )
     if made.returncode:
         pytest.skip(f"p4runtime-shell cannot be installed here: {made.stderr.strip().splitlines()[-1:]}")
     return PYTHON

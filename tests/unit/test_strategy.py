@@ -7,7 +7,19 @@ from typing import Any
 import pytest
 
 from serene.program import NoSuchProgram, Program
-from serene.strategy import ASP, BSP, SSP, BadStrategy, Mixed, PolicyFields, Quorum, Strategy, parse, strategy_from_dict, to_dict
+from serene.strategy import (
+    ASP,
+    BSP,
+    SSP,
+    BadStrategy,
+    Mixed,
+    PolicyFields,
+    Quorum,
+    Strategy,
+    parse,
+    strategy_from_dict,
+    to_dict,
+)
 from serene.wire import UNBOUNDED, ReadMode
 
 LATEST, SNAPSHOT = ReadMode.LATEST, ReadMode.SNAPSHOT
@@ -35,7 +47,9 @@ def test_members_need_not_be_consecutive() -> None:
     assert BSP().compile([1, 4]) == PolicyFields(0b10010, 0, 2, SNAPSHOT)
 
 
-@pytest.mark.parametrize("text", ["", "BSQ", "ssp", "ssp:x", "ssp:16", "ssp:-1", "bsp:1", "quorum", "quorum:0", "mixed", "mixed:"])
+@pytest.mark.parametrize(
+    "text", ["", "BSQ", "ssp", "ssp:x", "ssp:16", "ssp:-1", "bsp:1", "quorum", "quorum:0", "mixed", "mixed:"]
+)
 def test_texts_that_mean_nothing(text: str) -> None:
     with pytest.raises(BadStrategy, match=r"expected|needs"):
         parse(text)
@@ -71,7 +85,10 @@ def test_strategies_that_do_not_fit_the_job(strategy: Strategy, said: str) -> No
 
 
 def test_programs() -> None:
-    assert [(Program.load(name).lanes, Program.load(name).slots) for name in ("serene", "serene_jumbo")] == [(320, 8192), (896, 8192)]
+    assert [(Program.load(name).lanes, Program.load(name).slots) for name in ("serene", "serene_jumbo")] == [
+        (320, 8192),
+        (896, 8192),
+    ]
     with pytest.raises(NoSuchProgram, match="expected serene or serene_jumbo"):
         Program.load("tofino")
     with pytest.raises(NoSuchProgram, match="No such file"):

@@ -30,7 +30,9 @@ def test_batches_have_the_bytes_that_scapy_builds(header: dict[str, int], slots:
     for op in (wire.Op.PUSH, wire.Op.PULL):
         rows = wire.push_payloads(values, op=op, **header)
         for slot, row in enumerate(rows):
-            assert row.tobytes() == bytes(Serene(op=op.name, slot=slot, **header) / Values(values=values[slot].tolist()))
+            assert row.tobytes() == bytes(
+                Serene(op=op.name, slot=slot, **header) / Values(values=values[slot].tolist())
+            )
 
 
 @given(headers, st.lists(int32, min_size=3, max_size=3))
@@ -42,7 +44,9 @@ def test_what_was_encoded_is_decoded(header: dict[str, int], lanes: list[int]) -
 
 
 @given(u32, u32, u32, st.integers(0, 2**16 - 1), u8)
-def test_membership_has_the_bytes_that_scapy_builds(length: int, slots: int, scale: int, lanes: int, workers: int) -> None:
+def test_membership_has_the_bytes_that_scapy_builds(
+    length: int, slots: int, scale: int, lanes: int, workers: int
+) -> None:
     fields = {"vector_length": length, "slots": slots, "scale": scale, "lanes": lanes, "workers": workers}
     built = wire.control_payload(wire.Op.WELCOME, wire.membership(**fields), job=1)
     assert built == bytes(Serene(op="WELCOME", job=1) / Membership(**fields))
@@ -51,7 +55,9 @@ def test_membership_has_the_bytes_that_scapy_builds(length: int, slots: int, sca
 def test_frames_are_those_of_scapy() -> None:
     payload = wire.control_payload(wire.Op.LEAVE, b"{}", worker=3)
     ours = wire.encapsulation(
-        len(payload), source=("02:00:00:00:00:01", "10.0.0.1", 5000), destination=("02:00:00:00:fe:fe", "10.0.0.254", 24142)
+        len(payload),
+        source=("02:00:00:00:00:01", "10.0.0.1", 5000),
+        destination=("02:00:00:00:fe:fe", "10.0.0.254", 24142),
     )
     theirs = (
         Ether(src="02:00:00:00:00:01", dst="02:00:00:00:fe:fe")
@@ -71,7 +77,9 @@ def test_scapy_dissects_both_directions() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_headers_are_those_of_the_p4_program(variant: str) -> None:
-    types = {item["name"]: item["fields"] for item in json.loads(Program.load(variant).json_path.read_text())["header_types"]}
+    types = {
+        item["name"]: item["fields"] for item in json.loads(Program.load(variant).json_path.read_text())["header_types"]
+    }
     for name, fields in (("serene_t", wire.SERENE_FIELDS), ("membership_t", wire.MEMBERSHIP_FIELDS)):
         assert [(field, bits) for field, bits, _ in types[name]] == [(field, 8 * size) for field, size in fields]
 
@@ -83,7 +91,9 @@ def test_numbers_are_those_of_the_p4_sources() -> None:
     assert constants["SERENE_UDP_PORT"] == wire.SERENE_UDP_PORT
     assert constants["PROTOCOL_VERSION"] == wire.PROTOCOL_VERSION
     assert constants["UNBOUNDED"] == wire.UNBOUNDED
-    assert {name: int(value, 16) for name, value in re.findall(r"(\w+) = (0x\w\w)", types)} == {op.name: op.value for op in wire.Op}
+    assert {name: int(value, 16) for name, value in re.findall(r"(\w+) = (0x\w\w)", types)} == {
+        op.name: op.value for op in wire.Op
+    }
     assert {mode.name: mode.value for mode in wire.ReadMode} == {
         name: int(value) for name, value in re.findall(r"(LATEST|SNAPSHOT) = (\d)", types)
     }

@@ -47,7 +47,7 @@ def test_digits_are_split_and_sharded() -> None:
     digits = data.load("digits")
     assert digits.train_images.shape == (1500, 1, 28, 28)
     assert len(digits.test_labels) == 297
-    assert 0 <= float(digits.train_images.min()) and float(digits.train_images.max()) <= 1
+    assert float(digits.train_images.min()) >= 0 and float(digits.train_images.max()) <= 1
     shards = [digits.shard(worker, 4) for worker in range(4)]
     assert sum(len(shard.train_labels) for shard in shards) == 1500
     assert all(set(shard.train_labels.tolist()) == set(range(10)) for shard in shards)
@@ -97,7 +97,7 @@ def test_slow_workers_are_slow_as_often_and_as_long_as_said() -> None:
     delays = np.array([profile.delay(1, iteration, 0.1, seed=3) for iteration in range(1, 4001)])
     late = delays[delays > 0]
     assert abs(len(late) / 4000 - 0.15) < 0.02
-    assert 0.05 <= late.min() and late.max() <= 0.2
+    assert late.min() >= 0.05 and late.max() <= 0.2
     assert abs(late.mean() - 0.125) < 0.01
     assert profile.delay(1, 7, 0.1, seed=3) == profile.delay(1, 7, 0.1, seed=3)
     assert any(profile.delay(1, i, 0.1, 3) != profile.delay(2, i, 0.1, 3) for i in range(1, 50))
