@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from serene.errors import SereneError, choices
 from serene.switch.engine import MAX_PORTS, Switch
-from serene.switch.p4runtime.device import InterfacePort, Port, UdpPort
+from serene.switch.p4runtime.ports import InterfacePort, Port, UdpPort
 from serene.switch.p4runtime.service import P4RuntimeServer
 
 LOG_LEVELS = {
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="serene-switch",
         description="A P4 switch that runs what p4c wrote for BMv2 (v1model), behind P4Runtime.",
-        epilog="After a lone --, as simple_switch_grpc has it: --grpc-server-addr HOST:PORT, --cpu-port N, --drop-port N.",
+        epilog="After a lone --, as in simple_switch_grpc: --grpc-server-addr HOST:PORT, --cpu-port N, --drop-port N.",
     )
     parser.add_argument("json", nargs="?", help="a program to run at once; else a controller pushes one")
     parser.add_argument(
@@ -87,20 +87,10 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 def run(arguments: Sequence[str]) -> None:
     own, further = _split(arguments)
     options, target = _parser().parse_args(own), _target_parser().parse_args(further)
+    _check(options, target)
     logging.basicConfig(
         level=LOG_LEVELS[options.log_level], format="%(asctime)s %(name)s %(levelname)s %(message)s", stream=sys.stderr
     )
-    if options.json and options.no_p4:
-        raise _Usage("give a program or --no-p4, not both")
-    if not options.json and not options.no_p4:
-        raise _Usage("give a program (BMv2's JSON), or --no-p4 to wait for a controller to push one")
-    numbers = [port.number for port in options.interface]
-    twice = sorted({number for number in numbers if numbers.count(number) > 1})
-    if twice:
-        raise _Usage(f"port {choices(twice)} is given twice")
-    for what, number in (("--cpu-port", target.cpu_port), ("--drop-port", target.drop_port)):
-        if number is not None and not 0 < number < MAX_PORTS:
-            raise _Usage(f"{what} {number}: expected 1 to {MAX_PORTS - 1}")
     if options.thrift_port is not None:
         log.info("there is no Thrift server here: --thrift-port is ignored")
 
@@ -131,6 +121,32 @@ def run(arguments: Sequence[str]) -> None:
         stop.wait()
 
 
+def _check(options: argparse.Namespace, target: argparse.Namespace) -> None:
+    if options.json and options.no_p4:
+        raise _Usage("give a program or --no-p4, not both")
+    if not options.json and not options.no_p4:
+        raise _Usage("give a program (BMv2's JSON), or --no-p4 to wait for a controller to push one")
+    if not 0 <= options.device_id < 1 << 64:
+        raise _Usage(f"--device-id {options.device_id}: expected 0 to {(1 << 64) - 1}")
+    host, _, grpc_port = target.grpc_server_addr.rpartition(":")
+    if not host or not grpc_port.isdecimal() or int(grpc_port) > 65535:
+        raise _Usage(f"--grpc-server-addr {target.grpc_server_addr!r}: expected HOST:PORT, PORT 0 (any) to 65535")
+    for what, number in (("--cpu-port", target.cpu_port), ("--drop-port", target.drop_port)):
+        if number is not None and not 0 < number < MAX_PORTS:
+            raise _Usage(f"{what} {number}: expected 1 to {MAX_PORTS - 1}")
+    if target.cpu_port == target.drop_port:
+        raise _Usage(f"--cpu-port and --drop-port are both {target.cpu_port}; choose two ports")
+    numbers = [port.number for port in options.interface]
+    sockets = [port.local for port in options.interface if isinstance(port, UdpPort)]
+    for what, values in (("port", numbers), ("UDP port", sockets)):
+        twice = sorted({value for value in values if values.count(value) > 1})
+        if twice:
+            raise _Usage(f"{what} {choices(twice)} is given twice")
+    for what, number in (("CPU port", target.cpu_port), ("drop port", target.drop_port)):
+        if number in numbers:
+            raise _Usage(f"port {number} is the {what}: it leads to no interface")
+
+
 class _Usage(SereneError):
     pass
 
@@ -144,6 +160,8 @@ def main() -> None:
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None
+    except KeyboardInterrupt:  # before the switch was ready
+        raise SystemExit(130) from None
 
 
 if __name__ == "__main__":

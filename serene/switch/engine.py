@@ -87,6 +87,17 @@ Match = Exact | Lpm | Ternary | Range | Optional
 
 
 @dataclass(frozen=True)
+class InitialEntry:
+    """An entry that the program itself puts into a table."""
+
+    handle: int
+    match: tuple[Match, ...]
+    action: str
+    params: tuple[int, ...]
+    priority: int  # 0 where the table has none
+
+
+@dataclass(frozen=True)
 class CounterValue:
     packets: int = 0
     bytes: int = 0
@@ -140,6 +151,7 @@ class Switch:
     def __init__(self, program: Program, library: Path, *, cpu_port: int | None, drop_port: int, seed: int) -> None:
         self.program = program
         self.cpu_port = cpu_port
+        self.drop_port = drop_port
         self._tables = program.tables
         self._lib = ctypes.CDLL(str(library))
         self._lib.switch_create.restype = ctypes.c_void_p
@@ -152,8 +164,7 @@ class Switch:
             raise ControlError("not enough memory for the program's tables and registers")
         self._state = ctypes.c_void_p(state)
         self._event_buffers = [ctypes.create_string_buffer(RING_BYTES) for _ in range(2)]
-        for table in self._tables.values():
-            self._install_initial(table)
+        self.initial_entries = {table.name: self._install_initial(table) for table in self._tables.values()}
 
     @classmethod
     def load(
@@ -202,9 +213,7 @@ class Switch:
         until, items, payload = self.process_batch(ports, lengths, data)
         results, start = [], 0
         for end in until.tolist():
-            results.append(
-                [(int(p), payload[o : o + n].tobytes()) for p, n, o in items[start:end].tolist()]
-            )
+            results.append([(int(p), payload[o : o + n].tobytes()) for p, n, o in items[start:end].tolist()])
             start = end
         return results
 
@@ -321,7 +330,9 @@ class Switch:
         limbs: list[int] = []
         for parameter, value in zip(action.parameters, params, strict=True):
             if value < 0 or value > mask(parameter.width):
-                raise ControlError(f"action {action.name!r}: {value} does not fit {parameter.name}, {parameter.width} bits")
+                raise ControlError(
+                    f"action {action.name!r}: {value} does not fit {parameter.name}, {parameter.width} bits"
+                )
             limbs += _limbs(value, parameter.width)
         most = max(sum(limbs_of(p.width) for p in other.parameters) for other in table.actions.values())
         return _array(limbs + [0] * (most - len(limbs)))
@@ -341,17 +352,21 @@ class Switch:
             prefix += length
         return values, masks, prefix
 
-    def _install_initial(self, table: Table) -> None:
+    def _install_initial(self, table: Table) -> tuple[InitialEntry, ...]:
         if table.default_action is not None:
             self._set_default(table, *table.default_action)
-        count = len(table.entries)
+        # BMv2's JSON: the smaller number wins. Counted from below, as p4c does for P4Runtime.
+        order = sorted(range(len(table.entries)), key=lambda place: table.entries[place].get("priority", place))
+        priorities = {place: len(order) - rank for rank, place in enumerate(order)}
+        installed = []
         for place, entry in enumerate(table.entries):
-            match = [_match_from_json(key, item) for key, item in zip(table.keys, entry["match_key"], strict=True)]
+            match = tuple(_match_from_json(key, item) for key, item in zip(table.keys, entry["match_key"], strict=True))
             action = next(a for a in table.actions.values() if a.id == entry["action_entry"]["action_id"])
-            params = [int(value, 16) for value in entry["action_entry"]["action_data"]]
-            # BMv2: the smaller number wins.
-            priority = -entry["priority"] if "priority" in entry else count - place
-            self.table_add(table.name, match, action.name, params, priority)
+            params = tuple(int(value, 16) for value in entry["action_entry"]["action_data"])
+            priority = priorities[place] if table.kind == "ternary" else 0
+            handle = self.table_add(table.name, match, action.name, params, priority)
+            installed.append(InitialEntry(handle, match, action.name, params, priority))
+        return tuple(installed)
 
     # -- counters, meters, registers -------------------------------------------------------------------------
 
@@ -455,8 +470,11 @@ class Switch:
             raise PortError(f"cannot open UDP port {local[0]}:{local[1]}: {os.strerror(-error)}")
 
     def _check_port(self, port: int) -> None:
-        if not 0 <= port < MAX_PORTS - 1 or port == self.cpu_port:
-            raise PortError(f"ports are 0 to {MAX_PORTS - 2}, without the CPU port {self.cpu_port}; not {port}")
+        if not 0 <= port < MAX_PORTS:
+            raise PortError(f"ports are 0 to {MAX_PORTS - 1}, not {port}")
+        if port in (self.cpu_port, self.drop_port):
+            what = "CPU" if port == self.cpu_port else "drop"
+            raise PortError(f"port {port} is the {what} port: it leads to no interface")
 
     def remove_port(self, port: int) -> None:
         self._lib.switch_port_remove(self._state, port)
@@ -471,6 +489,8 @@ class Switch:
 
     def packet_out(self, packet: bytes) -> None:
         """Hands the running switch a packet on its CPU port."""
+        if len(packet) > MAX_FRAME:
+            raise ControlError(f"a packet of {len(packet)} bytes; the largest is {MAX_FRAME}")
         self._lib.switch_inject(self._state, packet, len(packet))
 
     def wait_events(self, timeout_s: float) -> Events:
@@ -559,7 +579,7 @@ def _encode_field(table: Table, key: Key, field: Match) -> tuple[int, int, int]:
         numbers = (field.value & keep, keep, field.prefix_len)
     elif isinstance(field, Ternary) and key.match_type in ("ternary", "optional"):
         numbers = (field.value & field.mask, field.mask, 0)
-    elif isinstance(field, Optional) and key.match_type == "optional":
+    elif isinstance(field, Optional) and key.match_type in ("optional", "ternary"):  # p4c writes ternary for both
         numbers = (0, 0, 0) if field.value is None else (field.value, full, 0)
     elif isinstance(field, Range) and key.match_type == "range":
         numbers = (field.low, field.high, 0)

@@ -62,9 +62,7 @@ class ParserWriter:
             if not any(h.type.name == name and not h.metadata for h in self._generator.program.headers.values()):
                 continue
             c_type, names = self._generator.type(name), self._generator.field_names[name]
-            lines.append(
-                f"INLINE void extract_{c_type}(struct {c_type} *to, const uint8_t *data) {{"
-            )
+            lines.append(f"INLINE void extract_{c_type}(struct {c_type} *to, const uint8_t *data) {{")
             at = 0
             for field in header_type.fields:
                 if field.width <= 64:

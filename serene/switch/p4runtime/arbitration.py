@@ -2,31 +2,58 @@
 
 from __future__ import annotations
 
-import queue
-from dataclasses import dataclass, field
+import threading
+from collections import deque
+from collections.abc import Iterator
 
 from finsy.proto import p4r, rpc_status
 
-from serene.switch.p4runtime.status import Code, invalid, not_found, number, unimplemented
+from serene.switch.p4runtime.status import Code, Failure, invalid, not_found, number, unimplemented
 
 ElectionId = tuple[int, int]  # high, low 64 bits
 
-STREAM_QUEUE = 4096  # messages waiting for one controller; a slower one loses packet-ins
+WAITING_MESSAGES = 4096  # for one controller; a slower one loses packet-ins and digests
 
 
-@dataclass(eq=False)
 class Session:
-    """One controller's stream. ``None`` in the queue ends it."""
+    """One controller's stream: who it says it is, and the messages that wait for it."""
 
-    outbox: queue.Queue[p4r.StreamMessageResponse | None] = field(default_factory=lambda: queue.Queue(STREAM_QUEUE))
-    election_id: ElectionId | None = None  # None until it has introduced itself
-    lost: int = 0
+    def __init__(self) -> None:
+        self.introduced = False
+        self.election_id: ElectionId | None = None  # None: it never wants to be primary
+        self.lost = 0  # messages that found too many others waiting
+        self._waiting: deque[p4r.StreamMessageResponse] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
 
     def send(self, message: p4r.StreamMessageResponse) -> None:
-        try:
-            self.outbox.put_nowait(message)
-        except queue.Full:
-            self.lost += 1
+        with self._changed:
+            self._waiting.append(message)
+            self._changed.notify()
+
+    def offer(self, message: p4r.StreamMessageResponse) -> None:
+        """Sends a message that may get lost: a packet-in, a digest list, an error."""
+        with self._changed:
+            if len(self._waiting) >= WAITING_MESSAGES:
+                self.lost += 1
+                return
+            self._waiting.append(message)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Ends the stream when what waits has been sent. Never blocks: gRPC calls it from its own thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def messages(self) -> Iterator[p4r.StreamMessageResponse]:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._closed)
+                if not self._waiting:
+                    return
+                message = self._waiting.popleft()
+            yield message
 
 
 class Arbitration:
@@ -40,27 +67,40 @@ class Arbitration:
 
     def update(self, session: Session, request: p4r.MasterArbitrationUpdate) -> None:
         """A controller introduces itself, or changes its election id. Raises Failure: the stream then ends."""
-        if request.device_id != self.device_id:
-            raise not_found(f"there is no device {request.device_id}; this switch is device {self.device_id}")
-        if request.role.name or request.role.id or request.role.HasField("config"):
-            raise unimplemented("roles are not supported: leave the role out")
-        election_id = (request.election_id.high, request.election_id.low)
-        if any(other is not session and other.election_id == election_id for other in self._sessions):
+        self._check_identity(session, request)
+        election_id = _election_id(request)
+        if election_id and any(other is not session and other.election_id == election_id for other in self._sessions):
             raise invalid(f"election id {_text(election_id)} is already used by another controller; choose another one")
-        if session.election_id is None:
+        if not session.introduced:
+            session.introduced = True
             self._sessions.append(session)
         session.election_id = election_id
 
-        was_primary = self.primary is session
-        if election_id != (0, 0) and (self._highest is None or election_id >= self._highest):
+        if election_id and (self._highest is None or election_id >= self._highest):
             self._highest = election_id
             self.primary = session
             self._notify_all()
-        elif was_primary:
+        elif self.primary is session:
             self.primary = None
             self._notify_all()
         else:
             self._notify(session)
+
+    def _check_identity(self, session: Session, request: p4r.MasterArbitrationUpdate) -> None:
+        role = request.role
+        if session.introduced and request.device_id != self.device_id:
+            raise Failure(
+                Code.FAILED_PRECONDITION,
+                f"this stream is about device {self.device_id}: open another one for device {request.device_id}",
+            )
+        if request.device_id != self.device_id:
+            raise not_found(f"there is no device {request.device_id}; this switch is device {self.device_id}")
+        if session.introduced and (role.name or role.id):
+            raise Failure(Code.FAILED_PRECONDITION, "a stream keeps its role: open another one to change it")
+        if role.name or role.id:
+            raise unimplemented("roles are not supported: leave the role out")
+        if role.HasField("config"):
+            raise invalid("the default role has no config: leave the role out")
 
     def leave(self, session: Session) -> None:
         if session in self._sessions:
@@ -69,20 +109,18 @@ class Arbitration:
             self.primary = None
             self._notify_all()
 
-    def check_writer(self, device_id: int, role: str, election_id: p4r.Uint128) -> str | None:
-        """Why this controller may not write, or None."""
-        if role:
-            return "roles are not supported: leave the role out"
-        given = (election_id.high, election_id.low)
+    def why_not_primary(self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest) -> str | None:
+        """None if a request comes from the primary, else why not."""
         if self.primary is None:
             return "there is no primary controller: open a stream and send a MasterArbitrationUpdate first"
+        given = _election_id(request)
         if self.primary.election_id != given:
             held = _text(self.primary.election_id)
             return f"election id {_text(given)} is not the primary's ({held}): only the primary may write"
         return None
 
     def _notify_all(self) -> None:
-        for session in self._sessions:
+        for session in sorted(self._sessions, key=lambda one: one is self.primary):  # the primary last
             self._notify(session)
 
     def _notify(self, session: Session) -> None:
@@ -103,6 +141,14 @@ class Arbitration:
         session.send(answer)
 
 
+def _election_id(
+    request: p4r.MasterArbitrationUpdate | p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest,
+) -> ElectionId | None:
+    return (request.election_id.high, request.election_id.low) if request.HasField("election_id") else None
+
+
 def _text(election_id: ElectionId | None) -> str:
-    high, low = election_id or (0, 0)
+    if election_id is None:
+        return "(none)"
+    high, low = election_id
     return str(high << 64 | low)

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from finsy.proto import p4i
 
 from serene.errors import choices
-from serene.switch.p4runtime.status import Failure, invalid, not_found
-from serene.switch.program import Program, Table
+from serene.switch.p4runtime.datatypes import leaf_widths
+from serene.switch.p4runtime.status import Failure, invalid
+from serene.switch.program import Array, Program, Table
 
 T = TypeVar("T")
 
@@ -28,14 +29,14 @@ class Schema:
     def __init__(self, p4info: p4i.P4Info, program: Program) -> None:
         self.p4info = p4info
         self.program = program
-        self.tables = {item.preamble.id: item for item in p4info.tables}
-        self.actions = {item.preamble.id: item for item in p4info.actions}
-        self.counters = {item.preamble.id: item for item in p4info.counters}
+        self.tables = _by_id(p4info.tables, "table")
+        self.actions = _by_id(p4info.actions, "action")
+        self.counters = _by_id(p4info.counters, "counter")
         self.direct_counters = {item.direct_table_id: item for item in p4info.direct_counters}
-        self.meters = {item.preamble.id: item for item in p4info.meters}
+        self.meters = _by_id(p4info.meters, "meter")
         self.direct_meters = {item.direct_table_id: item for item in p4info.direct_meters}
-        self.digests = {item.preamble.id: item for item in p4info.digests}
-        self.digests_by_name = {item.preamble.name: item for item in p4info.digests}
+        self.registers = _by_id(p4info.registers, "register")
+        self.digests = _by_id(p4info.digests, "digest")
         self.packet_in = self._controller_header("packet_in")
         self.packet_out = self._controller_header("packet_out")
         self._check()
@@ -50,69 +51,124 @@ class Schema:
         return self.program.tables[table.preamble.name]
 
     def action_name(self, action_id: int) -> str:
-        return self.actions[action_id].preamble.name
+        return str(self.actions[action_id].preamble.name)
 
     def table(self, id_: int) -> p4i.Table:
-        return self._known(self.tables, id_, "table")
+        return _known(self.tables, id_, "table")
 
     def counter(self, id_: int) -> p4i.Counter:
-        return self._known(self.counters, id_, "counter")
+        return _known(self.counters, id_, "counter")
 
     def meter(self, id_: int) -> p4i.Meter:
-        return self._known(self.meters, id_, "meter")
+        return _known(self.meters, id_, "meter")
+
+    def register(self, id_: int) -> p4i.Register:
+        return _known(self.registers, id_, "register")
 
     def digest(self, id_: int) -> p4i.Digest:
-        return self._known(self.digests, id_, "digest")
-
-    @staticmethod
-    def _known(items: Mapping[int, T], id_: int, what: str) -> T:
-        if id_ not in items:
-            names = (f"{key} ({item.preamble.name})" for key, item in items.items())  # type: ignore[attr-defined]
-            raise not_found(f"there is no {what} {id_}; there are {choices(names) or 'none'}")
-        return items[id_]
+        return _known(self.digests, id_, "digest")
 
     # -- does it fit? ----------------------------------------------------------------------------------------
 
     def _check(self) -> None:
+        program = self.program
         for table in self.p4info.tables:
             self._check_table(table)
-        program = self.program
-        for what, items, known in (
-            ("counter", self.p4info.counters, program.counters),
-            ("direct counter", self.p4info.direct_counters, program.counters),
-            ("meter", self.p4info.meters, program.meters),
-            ("direct meter", self.p4info.direct_meters, program.meters),
-            ("register", self.p4info.registers, program.registers),
-            ("digest", self.p4info.digests, {name for name, _ in program.digests.values()}),
-        ):
-            self._check_names(what, items, known)
         for profile in self.p4info.action_profiles:
             raise _misfit(f"action profile {profile.preamble.name!r} is not in the program")
-
-    @staticmethod
-    def _check_names(what: str, items: Iterable[Any], known: Iterable[str]) -> None:
-        names = set(known)
-        for item in items:
-            if item.preamble.name not in names:
-                raise _misfit(f"{what} {item.preamble.name!r} is not in the program; it has {choices(sorted(names))}")
+        _check_arrays("counter", self.p4info.counters, program.counters)
+        _check_arrays("meter", self.p4info.meters, program.meters)
+        _check_arrays("register", self.p4info.registers, program.registers)
+        self._check_direct("direct counter", self.p4info.direct_counters, program.counters)
+        self._check_direct("direct meter", self.p4info.direct_meters, program.meters)
+        for digest in self.p4info.digests:
+            self._check_digest(digest)
 
     def _check_table(self, table: p4i.Table) -> None:
         name = table.preamble.name
-        program = self.program.tables.get(name)
-        if program is None:
-            raise _misfit(f"table {name!r} is not in the program; it has {choices(sorted(self.program.tables))}")
-        given = [(field.name, field.bitwidth, MATCH_KINDS.get(field.match_type, "other")) for field in table.match_fields]
-        held = [(key.name, key.width, "exact" if key.match_type == "valid" else key.match_type) for key in program.keys]
-        if [item[1:] for item in given] != [item[1:] for item in held]:
-            raise _misfit(f"table {name!r} matches on {given} in the P4Info and on {held} in the program")
+        _check_name("table", name, self.program.tables)
+        program = self.program.tables[name]
+        given = [(field.bitwidth, MATCH_KINDS.get(field.match_type, "other")) for field in table.match_fields]
+        held = [(key.width, "exact" if key.match_type == "valid" else key.match_type) for key in program.keys]
+        if _as_in_json(given) != _as_in_json(held):
+            raise _misfit(f"table {name!r} matches on {_keys(given)} in the P4Info and on {_keys(held)} in the program")
         for reference in table.action_refs:
             action = self.actions.get(reference.id)
             label = action.preamble.name if action else str(reference.id)
             if action is None or label not in program.actions:
-                raise _misfit(f"table {name!r}: action {label!r} is not the program's; it has {choices(program.actions)}")
+                names = choices(program.actions)
+                raise _misfit(f"table {name!r}: action {label!r} is not one of the program's, which are {names}")
             widths = [parameter.bitwidth for parameter in action.params]
-            if widths != [parameter.width for parameter in program.actions[label].parameters]:
-                raise _misfit(f"action {label!r}: its parameters differ between P4Info and program")
+            expected = [parameter.width for parameter in program.actions[label].parameters]
+            if widths != expected:
+                raise _misfit(
+                    f"action {label!r} takes parameters of {_bits(widths)} in the P4Info "
+                    f"and of {_bits(expected)} in the program"
+                )
+
+    def _check_direct(self, what: str, items: Iterable[Any], arrays: Mapping[str, Array]) -> None:
+        for item in items:
+            name = item.preamble.name
+            _check_name(what, name, arrays)
+            table = self.tables.get(item.direct_table_id)
+            if table is None or table.preamble.name != arrays[name].direct_table:
+                label = table.preamble.name if table else item.direct_table_id
+                raise _misfit(f"{what} {name!r} belongs to table {arrays[name].direct_table!r}, not {label!r}")
+
+    def _check_digest(self, digest: p4i.Digest) -> None:
+        name = digest.preamble.name
+        held = {name: fields for name, fields in self.program.digests.values()}
+        _check_name("digest", name, held)
+        widths = leaf_widths(digest.type_spec, self.p4info.type_info.structs)
+        if widths is None:
+            raise _misfit(f"digest {name!r}: only bit<W> and bool, in structs and tuples, are supported")
+        expected = [self.program.field(*field).width for field in held[name]]
+        if widths != expected:
+            raise _misfit(f"digest {name!r} has {_bits(widths)} in the P4Info and {_bits(expected)} in the program")
+
+
+def _by_id(items: Iterable[T], what: str) -> dict[int, T]:
+    result: dict[int, T] = {}
+    for item in items:
+        preamble = item.preamble  # type: ignore[attr-defined]
+        if preamble.id in result or not preamble.id:
+            raise invalid(f"the P4Info gives {what} {preamble.name!r} the id {preamble.id}, which is another's or 0")
+        result[preamble.id] = item
+    return result
+
+
+def _known(items: Mapping[int, T], id_: int, what: str) -> T:
+    if id_ not in items:
+        names = choices(f"{key} ({item.preamble.name})" for key, item in items.items())  # type: ignore[attr-defined]
+        raise invalid(f"there is no {what} {id_}; the program has {names or 'none'}")
+    return items[id_]
+
+
+def _check_name(what: str, name: str, known: Iterable[str]) -> None:
+    names = sorted(known)
+    if name not in names:
+        raise _misfit(f"{what} {name!r} is not in the program, which has {choices(names) or 'none'}")
+
+
+def _check_arrays(what: str, items: Iterable[Any], arrays: Mapping[str, Array]) -> None:
+    for item in items:
+        name = item.preamble.name
+        _check_name(what, name, arrays)
+        if item.size != arrays[name].size:
+            raise _misfit(f"{what} {name!r} has {item.size} cells in the P4Info and {arrays[name].size} in the program")
+
+
+def _as_in_json(keys: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    """p4c writes optional keys as ternary ones."""
+    return [(width, "ternary" if kind == "optional" else kind) for width, kind in keys]
+
+
+def _keys(keys: Iterable[tuple[int, str]]) -> str:
+    return ", ".join(f"{kind} {width} bits" for width, kind in keys) or "nothing"
+
+
+def _bits(widths: Iterable[int]) -> str:
+    return f"({', '.join(str(width) for width in widths)}) bits"
 
 
 def _misfit(message: str) -> Failure:

@@ -11,16 +11,27 @@ from typing import TypeVar
 import grpc
 from finsy.proto import p4r, p4r_grpc
 
-from serene.errors import SereneError
+from serene.errors import SereneError, choices
 from serene.switch.engine import Switch
 from serene.switch.p4runtime.arbitration import Arbitration, Session
-from serene.switch.p4runtime.device import Device, Port
-from serene.switch.p4runtime.status import Code, Failure, batch_details, invalid, not_found, number, unimplemented
+from serene.switch.p4runtime.device import Device
+from serene.switch.p4runtime.ports import Port
+from serene.switch.p4runtime.status import (
+    Code,
+    Failure,
+    batch_status,
+    denied,
+    invalid,
+    not_found,
+    number,
+    unimplemented,
+)
 
 API_VERSION = "1.4.1"
 ENTITIES_PER_ANSWER = 1000
 MAX_MESSAGE_BYTES = 64 << 20  # a pipeline configuration is one message
 MAX_CALLS = 64  # at once; a stream takes one for its life
+MAX_STREAMS = 32
 
 T = TypeVar("T")
 log = logging.getLogger("serene.switch")
@@ -36,21 +47,28 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         self._arbitration = arbitration
         self._device = device
         self._lock = lock
-        self._saved: p4r.ForwardingPipelineConfig | None = None
+        self._streams = threading.BoundedSemaphore(MAX_STREAMS)
 
     # -- unary calls -----------------------------------------------------------------------------------------
 
     def Capabilities(self, request: p4r.CapabilitiesRequest, context: grpc.ServicerContext) -> p4r.CapabilitiesResponse:
+        if request.device_id:
+            self._guarded(context, lambda: self._check_device(request.device_id))
         return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
 
     def Write(self, request: p4r.WriteRequest, context: grpc.ServicerContext) -> p4r.WriteResponse:
-        return self._guarded(context, lambda: self._write(request, context))
+        results = self._guarded(context, lambda: self._write(request))
+        if any(results):
+            message, details = batch_status(results)
+            context.set_trailing_metadata((("grpc-status-details-bin", details),))
+            context.abort(Code.UNKNOWN, message)
+        return p4r.WriteResponse()
 
-    def _write(self, request: p4r.WriteRequest, context: grpc.ServicerContext) -> p4r.WriteResponse:
-        self._check_writer(request.device_id, request.role, request.election_id)
+    def _write(self, request: p4r.WriteRequest) -> list[Failure | None]:
+        self._check_writer(request)
+        entities = self._device.entities
         if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
             raise unimplemented("only the atomicity CONTINUE_ON_ERROR is supported")
-        _, _, entities = self._device.require()
         results: list[Failure | None] = []
         for update in request.updates:
             try:
@@ -58,19 +76,17 @@ class _Service(p4r_grpc.P4RuntimeServicer):
                 results.append(None)
             except Failure as failure:
                 results.append(failure)
-        if any(results):
-            context.set_trailing_metadata((("grpc-status-details-bin", batch_details(results)),))
-            context.abort(Code.UNKNOWN, "; ".join(failure.message for failure in results if failure))
-        return p4r.WriteResponse()
+        return results
 
     def Read(self, request: p4r.ReadRequest, context: grpc.ServicerContext) -> Iterator[p4r.ReadResponse]:
-        entities = self._guarded(context, lambda: self._read(request))
-        for start in range(0, len(entities), ENTITIES_PER_ANSWER):
-            yield p4r.ReadResponse(entities=entities[start : start + ENTITIES_PER_ANSWER])
+        found = self._guarded(context, lambda: self._read(request))
+        for start in range(0, len(found), ENTITIES_PER_ANSWER):
+            yield p4r.ReadResponse(entities=found[start : start + ENTITIES_PER_ANSWER])
 
     def _read(self, request: p4r.ReadRequest) -> list[p4r.Entity]:
         self._check_device(request.device_id)
-        _, _, entities = self._device.require()
+        _check_role(request.role)
+        entities = self._device.entities
         return [found for wanted in request.entities for found in entities.read(wanted)]
 
     def SetForwardingPipelineConfig(
@@ -80,20 +96,17 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         return p4r.SetForwardingPipelineConfigResponse()
 
     def _set_pipeline(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
-        self._check_writer(request.device_id, request.role, request.election_id)
+        self._check_writer(request)
         if request.action == Config.VERIFY:
-            self._device.verify(request.config)[0].close()
+            self._device.verify(request.config)
         elif request.action == Config.VERIFY_AND_SAVE:
-            self._device.verify(request.config)[0].close()
-            self._saved = request.config
+            self._device.save(request.config)
         elif request.action == Config.VERIFY_AND_COMMIT:
             self._device.commit(request.config)
-            self._saved = None
         elif request.action == Config.COMMIT:
-            if self._saved is None:
-                raise Failure(Code.FAILED_PRECONDITION, "no configuration is saved: VERIFY_AND_SAVE one first")
-            self._device.commit(self._saved)
-            self._saved = None
+            if request.HasField("config"):
+                raise invalid("COMMIT takes no configuration: it commits the saved one")
+            self._device.commit_saved()
         elif request.action == Config.RECONCILE_AND_COMMIT:
             raise unimplemented("RECONCILE_AND_COMMIT is not supported: use VERIFY_AND_COMMIT")
         else:
@@ -106,10 +119,11 @@ class _Service(p4r_grpc.P4RuntimeServicer):
 
     def _get_pipeline(self, request: p4r.GetForwardingPipelineConfigRequest) -> p4r.GetForwardingPipelineConfigResponse:
         self._check_device(request.device_id)
-        self._device.require()
         kinds = p4r.GetForwardingPipelineConfigRequest
+        if request.response_type not in kinds.ResponseType.values():
+            raise invalid(f"response type {request.response_type}: expected {choices(kinds.ResponseType.keys())}")
         config, answer = self._device.config, p4r.GetForwardingPipelineConfigResponse()
-        assert config is not None
+        answer.config.SetInParent()
         if config.HasField("cookie"):
             answer.config.cookie.CopyFrom(config.cookie)
         if request.response_type in (kinds.ALL, kinds.P4INFO_AND_COOKIE):
@@ -131,28 +145,30 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         if device_id != held:
             raise not_found(f"there is no device {device_id}; this switch is device {held}")
 
-    def _check_writer(self, device_id: int, role: str, election_id: p4r.Uint128) -> None:
-        self._check_device(device_id)
-        reason = self._arbitration.check_writer(device_id, role, election_id)
+    def _check_writer(self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest) -> None:
+        self._check_device(request.device_id)
+        _check_role(request.role or str(request.role_id or ""))
+        reason = self._arbitration.why_not_primary(request)
         if reason:
-            raise Failure(Code.PERMISSION_DENIED, reason)
+            raise denied(reason)
 
     # -- the stream ------------------------------------------------------------------------------------------
 
     def StreamChannel(
         self, requests: Iterator[p4r.StreamMessageRequest], context: grpc.ServicerContext
     ) -> Iterator[p4r.StreamMessageResponse]:
+        if not self._streams.acquire(blocking=False):
+            context.abort(Code.RESOURCE_EXHAUSTED, f"{MAX_STREAMS} controllers are connected: no room for another one")
         session = Session()
         failures: list[Failure] = []
-        reader = threading.Thread(target=self._serve, args=(session, requests, failures), daemon=True)
-        context.add_callback(lambda: session.outbox.put(None))
-        reader.start()
         try:
-            while (message := session.outbox.get()) is not None:
-                yield message
+            context.add_callback(session.close)
+            threading.Thread(target=self._serve, args=(session, requests, failures), daemon=True).start()
+            yield from session.messages()
         finally:
             with self._lock:
                 self._arbitration.leave(session)
+            self._streams.release()
         if failures:
             context.abort(failures[0].code, failures[0].message)
 
@@ -165,26 +181,32 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             failures.append(failure)
         except grpc.RpcError:
             log.debug("a controller's stream ended")
-        session.outbox.put(None)
+        finally:
+            session.close()
 
     def _request(self, session: Session, request: p4r.StreamMessageRequest) -> None:
         kind = request.WhichOneof("update")
         if kind == "arbitration":
             self._arbitration.update(session, request.arbitration)
             return
-        if session.election_id is None:
+        if not session.introduced:
             raise Failure(Code.FAILED_PRECONDITION, "the first message of a stream is a MasterArbitrationUpdate")
         try:
             if session is not self._arbitration.primary:
-                raise Failure(Code.PERMISSION_DENIED, "only the primary controller may send this")
+                raise denied("only the primary controller may send this")
             if kind == "packet":
                 self._device.packet_out(request.packet)
             elif kind == "digest_ack":
                 self._device.acknowledge(request.digest_ack)
             else:
-                raise unimplemented(f"stream messages of type {kind!r} are not supported")
+                raise unimplemented(f"stream messages of type {kind} are not supported")
         except Failure as failure:
-            session.send(_stream_error(request, kind, failure))
+            session.offer(_stream_error(request, kind, failure))
+
+
+def _check_role(role: str) -> None:
+    if role:
+        raise not_found(f"there is no role {role!r}: leave the role out")
 
 
 def _stream_error(request: p4r.StreamMessageRequest, kind: str | None, failure: Failure) -> p4r.StreamMessageResponse:
@@ -194,6 +216,8 @@ def _stream_error(request: p4r.StreamMessageRequest, kind: str | None, failure: 
         answer.error.packet_out.packet_out.CopyFrom(request.packet)
     elif kind == "digest_ack":
         answer.error.digest_list_ack.digest_list_ack.CopyFrom(request.digest_ack)
+    else:
+        answer.error.other.SetInParent()
     return answer
 
 
@@ -218,8 +242,9 @@ class P4RuntimeServer:
         self._lock = threading.RLock()
         self._arbitration = Arbitration(device_id)
         self._device = Device(ports, cpu_port=cpu_port, drop_port=drop_port, deliver=self._deliver)
+        self._calls = futures.ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="p4runtime")
         self._server = grpc.server(
-            futures.ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="p4runtime"),
+            self._calls,
             options=[
                 ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -237,10 +262,12 @@ class P4RuntimeServer:
         if program is not None:
             self._device.run(program)
 
-    def _deliver(self, message: p4r.StreamMessageResponse) -> None:
+    def _deliver(self, message: p4r.StreamMessageResponse) -> bool:
         primary = self._arbitration.primary
-        if primary is not None:
-            primary.send(message)
+        if primary is None:
+            return False
+        primary.offer(message)
+        return True
 
     def start(self) -> None:
         self._server.start()
@@ -248,6 +275,7 @@ class P4RuntimeServer:
     def stop(self) -> None:
         """Ends all streams, closes the ports."""
         self._server.stop(grace=0.5).wait()
+        self._calls.shutdown(wait=False)
         with self._lock:
             self._device.stop()
 

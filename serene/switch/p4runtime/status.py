@@ -12,6 +12,8 @@ from serene.errors import SereneError
 
 Code = grpc.StatusCode
 
+DETAILS_BYTES = 6000  # gRPC clients take 8 KiB of metadata unless told otherwise, and lose the whole status above it
+
 
 class Failure(SereneError):
     """What a P4Runtime call answers instead of success."""
@@ -35,18 +37,31 @@ def not_found(message: str) -> Failure:
     return Failure(Code.NOT_FOUND, message)
 
 
+def denied(message: str) -> Failure:
+    return Failure(Code.PERMISSION_DENIED, message)
+
+
 def unimplemented(message: str) -> Failure:
     return Failure(Code.UNIMPLEMENTED, message)
 
 
-def batch_details(results: Sequence[Failure | None]) -> bytes:
-    """The Status of a Write in which some updates failed: one Error for each update, in order."""
-    status = rpc_status.Status(code=number(Code.UNKNOWN), message="Write failure.")
-    for result in results:
-        error = p4r.Error(canonical_code=number(Code.OK))
-        if result is not None:
-            error = p4r.Error(canonical_code=number(result.code), message=result.message)
-        packed = Any()
-        packed.Pack(error)
-        status.details.append(packed)
-    return bytes(status.SerializeToString())
+def batch_status(results: Sequence[Failure | None]) -> tuple[str, bytes]:
+    """Message and serialised google.rpc.Status of a Write in which updates failed: one Error for each, in order."""
+    failures = [failure for failure in results if failure]
+    message = failures[0].message
+    if len(failures) > 1:
+        message = f"{len(failures)} of {len(results)} updates failed; the first: {message}"
+    data = b""
+    for longest in (None, 120, 30, 0):  # the codes matter most
+        status = rpc_status.Status(code=number(Code.UNKNOWN), message=message)
+        for result in results:
+            error = p4r.Error(canonical_code=number(Code.OK))
+            if result is not None:
+                error = p4r.Error(canonical_code=number(result.code), message=result.message[:longest])
+            packed = Any()
+            packed.Pack(error)
+            status.details.append(packed)
+        data = bytes(status.SerializeToString())
+        if len(data) <= DETAILS_BYTES:
+            break
+    return message, data

@@ -23,14 +23,13 @@ def encode(value: int) -> bytes:
     return value.to_bytes(max((value.bit_length() + 7) // 8, 1), "big")
 
 
-def pack_metadata(
-    fields: Sequence[tuple[int, str, int]], metadata: Sequence[p4r.PacketMetadata]
-) -> bytes:
+def pack_metadata(fields: Sequence[tuple[int, str, int]], metadata: Sequence[p4r.PacketMetadata]) -> bytes:
     """Packet-out metadata as the bytes of its header; fields are (id, name, bits), in the header's order."""
     given = {item.metadata_id: item.value for item in metadata}
     names = ", ".join(f"{id_} ({name})" for id_, name, _ in fields) or "none"
     if set(given) != {id_ for id_, _, _ in fields} or len(given) != len(metadata):
-        raise invalid(f"packet-out metadata {sorted(given)}; expected each of {names} once")
+        ids = [item.metadata_id for item in metadata]
+        raise invalid(f"packet-out metadata {ids}; expected each of {names} once")
     total, bits = 0, 0
     for id_, name, width in fields:
         total = total << width | decode(given[id_], width, f"packet-out metadata {name!r}")

@@ -1,0 +1,142 @@
+"""Digest lists: which digests a controller wants, how they are gathered, and what waits for its acknowledgement."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from finsy.proto import p4d, p4i, p4r
+
+from serene.switch.p4runtime.datatypes import structured
+from serene.switch.p4runtime.status import Code, Failure, invalid, not_found
+
+Values = tuple[int, ...]
+Deliver = Callable[[p4r.StreamMessageResponse], bool]  # whether a controller was there to take it
+
+
+@dataclass
+class _Stream:
+    """One digest that a controller asked for."""
+
+    entry: p4r.DigestEntry
+    waiting: dict[Values, None] = field(default_factory=dict)  # a set that keeps its order
+    first_at: float = 0.0
+    unacknowledged: dict[int, tuple[float, frozenset[Values]]] = field(default_factory=dict)  # by list id
+
+
+class DigestLists:
+    """The digests of one program. Controllers configure it while the switch's own thread feeds it."""
+
+    def __init__(self, p4info: p4i.P4Info, deliver: Deliver) -> None:
+        self._infos = {item.preamble.id: item for item in p4info.digests}
+        self._ids = {item.preamble.name: id_ for id_, item in self._infos.items()}
+        self._structs: Mapping = p4info.type_info.structs
+        self._deliver = deliver
+        self._streams: dict[int, _Stream] = {}
+        self._next_list_id = 1
+        self._lock = threading.Lock()
+
+    # -- for controllers -------------------------------------------------------------------------------------
+
+    def insert(self, entry: p4r.DigestEntry) -> None:
+        with self._lock:
+            if entry.digest_id in self._streams:
+                raise Failure(Code.ALREADY_EXISTS, f"digest {self._name(entry.digest_id)!r} is on already")
+            self._streams[entry.digest_id] = _Stream(_checked(entry, self._name(entry.digest_id)))
+
+    def modify(self, entry: p4r.DigestEntry) -> None:
+        with self._lock:
+            self._stream(entry.digest_id).entry = _checked(entry, self._name(entry.digest_id))
+
+    def delete(self, digest_id: int) -> None:
+        with self._lock:
+            self._stream(digest_id)
+            del self._streams[digest_id]
+
+    def entries(self) -> list[p4r.DigestEntry]:
+        with self._lock:
+            return [stream.entry for stream in self._streams.values()]
+
+    def acknowledge(self, ack: p4r.DigestListAck) -> None:
+        if ack.digest_id not in self._infos:
+            raise invalid(f"there is no digest {ack.digest_id} to acknowledge")
+        with self._lock:
+            if ack.digest_id in self._streams:
+                self._streams[ack.digest_id].unacknowledged.pop(ack.list_id, None)
+
+    def _name(self, digest_id: int) -> str:
+        return str(self._infos[digest_id].preamble.name)
+
+    def _stream(self, digest_id: int) -> _Stream:
+        if digest_id not in self._streams:
+            raise not_found(f"digest {self._name(digest_id)!r} is not on: insert its digest entry first")
+        return self._streams[digest_id]
+
+    # -- for the switch --------------------------------------------------------------------------------------
+
+    def add(self, name: str, values: Values) -> None:
+        """A digest from the data plane; nobody's if no controller asked for it."""
+        digest_id = self._ids.get(name, 0)
+        with self._lock:
+            stream = self._streams.get(digest_id)
+            if stream is None:
+                return
+            now = time.monotonic()
+            _forget_overdue(stream, now)
+            if values in stream.waiting or any(values in known for _, known in stream.unacknowledged.values()):
+                return
+            if not stream.waiting:
+                stream.first_at = now
+            stream.waiting[values] = None
+            config = stream.entry.config
+            if not config.max_timeout_ns or 0 < config.max_list_size <= len(stream.waiting):
+                self._send(digest_id, stream)
+
+    def send_due(self) -> float | None:
+        """Sends the lists whose time is up; seconds until the next one is, None if none waits."""
+        with self._lock:
+            now = time.monotonic()
+            left = None
+            for digest_id, stream in self._streams.items():
+                if not stream.waiting:
+                    continue
+                until = stream.first_at + stream.entry.config.max_timeout_ns / 1e9 - now
+                if until <= 0:
+                    self._send(digest_id, stream)
+                elif left is None or until < left:
+                    left = until
+            return left
+
+    def _send(self, digest_id: int, stream: _Stream) -> None:
+        spec = self._infos[digest_id].type_spec
+        message = p4r.StreamMessageResponse()
+        message.digest.digest_id = digest_id
+        message.digest.list_id = self._next_list_id
+        message.digest.timestamp = time.time_ns()
+        message.digest.data.extend(self._value(spec, values) for values in stream.waiting)
+        timeout_s = stream.entry.config.ack_timeout_ns / 1e9
+        if self._deliver(message) and timeout_s:
+            known = (time.monotonic() + timeout_s, frozenset(stream.waiting))
+            stream.unacknowledged[self._next_list_id] = known
+        self._next_list_id += 1
+        stream.waiting.clear()
+
+    def _value(self, spec, values: Values) -> p4d.P4Data:  # type: ignore[no-untyped-def]
+        return structured(spec, self._structs, iter(values))
+
+
+def _forget_overdue(stream: _Stream, now: float) -> None:
+    for list_id, (until, _) in list(stream.unacknowledged.items()):
+        if until <= now:
+            del stream.unacknowledged[list_id]
+
+
+def _checked(entry: p4r.DigestEntry, name: str) -> p4r.DigestEntry:
+    config = entry.config
+    if min(config.max_timeout_ns, config.max_list_size, config.ack_timeout_ns) < 0:
+        raise invalid(f"digest {name!r}: its timeouts and list size are at least 0")
+    result = p4r.DigestEntry()
+    result.CopyFrom(entry)
+    return result

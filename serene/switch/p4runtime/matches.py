@@ -1,0 +1,144 @@
+"""Matches and actions between P4Runtime's messages and the engine's values: every rule on their form is here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from finsy.proto import p4i, p4r
+
+from serene.errors import choices
+from serene.switch import engine
+from serene.switch.expressions import mask
+from serene.switch.p4runtime.pipeline import MATCH_KINDS, Schema
+from serene.switch.p4runtime.status import denied, invalid
+from serene.switch.p4runtime.values import decode, encode
+
+Match = tuple[engine.Match, ...]  # in the order of the table's keys, one for each
+
+
+def match_of(table: p4i.Table, given: Sequence[p4r.FieldMatch]) -> Match:
+    """An entry's match; INVALID_ARGUMENT where it is not one of the table's."""
+    name = table.preamble.name
+    by_id = {field.field_id: field for field in given}
+    known = {field.id: field for field in table.match_fields}
+    if len(by_id) != len(given) or not set(by_id) <= set(known):
+        names = ", ".join(f"{id_} ({field.name})" for id_, field in known.items()) or "none"
+        raise invalid(f"table {name!r}: match fields {[field.field_id for field in given]}; each once of {names}")
+    return tuple(_field(name, field, by_id.get(id_)) for id_, field in known.items())
+
+
+def needs_priority(table: p4i.Table) -> bool:
+    return any(MATCH_KINDS[field.match_type] in ("ternary", "range", "optional") for field in table.match_fields)
+
+
+def check_priority(table: p4i.Table, priority: int) -> None:
+    if needs_priority(table) and priority <= 0:
+        raise invalid(f"table {table.preamble.name!r}: an entry needs a priority above 0, not {priority}")
+    if not needs_priority(table) and priority:
+        raise invalid(f"table {table.preamble.name!r}: its entries have no priority, not {priority}")
+
+
+def _field(table: str, field: p4i.MatchField, given: p4r.FieldMatch | None) -> engine.Match:
+    kind, width = MATCH_KINDS[field.match_type], field.bitwidth
+    what = f"table {table!r}, {field.name}"
+    if given is None:
+        if kind == "exact":
+            raise invalid(f"{what}: an exact field cannot be left out")
+        everything: dict[str, engine.Match] = {
+            "lpm": engine.Lpm(0, 0),
+            "ternary": engine.Ternary(0, 0),
+            "range": engine.Range(0, mask(width)),
+            "optional": engine.Optional(None),
+        }
+        return everything[kind]
+    if given.WhichOneof("field_match_type") != kind:
+        raise invalid(f"{what} is matched as {kind}, not as {given.WhichOneof('field_match_type')}")
+    if kind == "exact":
+        return engine.Exact(decode(given.exact.value, width, what))
+    if kind == "optional":
+        return engine.Optional(decode(given.optional.value, width, what))
+    if kind == "lpm":
+        value, length = decode(given.lpm.value, width, what), given.lpm.prefix_len
+        if not 0 < length <= width:
+            raise invalid(f"{what}: a prefix of 1 to {width} bits, not {length} (leave the field out to match all)")
+        if value & mask(width - length):
+            raise invalid(f"{what}: {value:#x} has bits beyond its prefix of {length}")
+        return engine.Lpm(value, length)
+    if kind == "ternary":
+        value, keep = decode(given.ternary.value, width, what), decode(given.ternary.mask, width, what)
+        if not keep:
+            raise invalid(f"{what}: a mask of 0; leave the field out to match all")
+        if value & ~keep:
+            raise invalid(f"{what}: {value:#x} has bits beyond its mask {keep:#x}")
+        return engine.Ternary(value, keep)
+    low, high = decode(given.range.low, width, what), decode(given.range.high, width, what)
+    if low > high:
+        raise invalid(f"{what}: the range {low} to {high} is empty")
+    if low == 0 and high == mask(width):
+        raise invalid(f"{what}: a range of everything; leave the field out")
+    return engine.Range(low, high)
+
+
+def normal(table: p4i.Table, match: Match) -> Match:
+    """A match as ``match_of`` writes it: the program's own entries have ternary values for optional fields."""
+    return tuple(_normal(field, item) for field, item in zip(table.match_fields, match, strict=True))
+
+
+def _normal(field: p4i.MatchField, item: engine.Match) -> engine.Match:
+    if isinstance(item, engine.Ternary) and MATCH_KINDS[field.match_type] == "optional":
+        return engine.Optional(item.value if item.mask else None)
+    return item
+
+
+def canonical_match(table: p4i.Table, match: Match) -> Iterator[p4r.FieldMatch]:
+    """The other way; what matches everything is left out."""
+    for field, item in zip(table.match_fields, match, strict=True):
+        result = p4r.FieldMatch(field_id=field.id)
+        if isinstance(item, engine.Exact):
+            result.exact.value = encode(item.value)
+        elif isinstance(item, engine.Lpm) and item.prefix_len:
+            result.lpm.value, result.lpm.prefix_len = encode(item.value), item.prefix_len
+        elif isinstance(item, engine.Ternary) and item.mask:
+            result.ternary.value, result.ternary.mask = encode(item.value), encode(item.mask)
+        elif isinstance(item, engine.Optional) and item.value is not None:
+            result.optional.value = encode(item.value)
+        elif isinstance(item, engine.Range) and (item.low or item.high != mask(field.bitwidth)):
+            result.range.low, result.range.high = encode(item.low), encode(item.high)
+        else:
+            continue
+        yield result
+
+
+def action_of(schema: Schema, table: p4i.Table, given: p4r.TableAction, *, default: bool) -> tuple[str, list[int]]:
+    """An action's name and parameters; PERMISSION_DENIED where the program keeps it from such entries."""
+    name = table.preamble.name
+    if given.WhichOneof("type") != "action":
+        raise invalid(f"table {name!r}: an entry needs an action (action profiles are not supported)")
+    scopes = {ref.id: ref.scope for ref in table.action_refs}
+    id_ = given.action.action_id
+    if id_ not in scopes:
+        names = choices(f"{known} ({schema.action_name(known)})" for known in scopes)
+        raise invalid(f"table {name!r}: no action {id_} here; there are {names}")
+    label = schema.action_name(id_)
+    if scopes[id_] == (p4i.ActionRef.TABLE_ONLY if default else p4i.ActionRef.DEFAULT_ONLY):
+        where = "entries, not as default action" if default else "the default action only, not for entries"
+        raise denied(f"table {name!r}: action {label!r} is for {where}")
+    action = schema.actions[id_]
+    params = {param.param_id: param.value for param in given.action.params}
+    if set(params) != {param.id for param in action.params} or len(params) != len(given.action.params):
+        names = ", ".join(f"{param.id} ({param.name})" for param in action.params) or "none"
+        ids = [param.param_id for param in given.action.params]
+        raise invalid(f"action {label!r}: parameters {ids}; expected each of {names} once")
+    return label, [decode(params[p.id], p.bitwidth, f"action {label!r}, {p.name}") for p in action.params]
+
+
+def canonical_action(schema: Schema, table: p4i.Table, name: str, values: Sequence[int]) -> p4r.TableAction | None:
+    """The other way; None for an action that the P4Info does not give this table."""
+    result = p4r.TableAction()
+    for ref in table.action_refs:
+        if schema.action_name(ref.id) == name:
+            result.action.action_id = ref.id
+            for param, value in zip(schema.actions[ref.id].params, values, strict=True):
+                result.action.params.add(param_id=param.id, value=encode(value))
+            return result
+    return None

@@ -1,0 +1,56 @@
+"""Meters that are arrays of their own, and what P4Runtime says of any meter's rates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from finsy.proto import p4r
+
+from serene.switch import engine
+from serene.switch.p4runtime.indices import indices
+from serene.switch.p4runtime.pipeline import Schema
+from serene.switch.p4runtime.status import invalid, unimplemented
+
+
+def rates(config: p4r.MeterConfig) -> engine.MeterRates:
+    if config.eburst:
+        raise invalid("meters here have two rates: eburst belongs to those with a single rate")
+    if min(config.cir, config.cburst, config.pir, config.pburst) < 0 or config.pir < config.cir:
+        raise invalid("meter rates and bursts are 0 or more, and the peak rate is not below the committed one")
+    return engine.MeterRates(config.cir, config.cburst, config.pir, config.pburst)
+
+
+class Meters:
+    """The configurations of indirect meters; those never written let everything pass as green."""
+
+    def __init__(self, schema: Schema, switch: engine.Switch) -> None:
+        self._schema = schema
+        self._switch = switch
+        self._configs: dict[tuple[int, int], p4r.MeterConfig] = {}
+
+    def write(self, entry: p4r.MeterEntry) -> None:
+        meter = self._schema.meter(entry.meter_id)
+        _check_counters(entry)
+        config = rates(entry.config) if entry.HasField("config") else None
+        for index in indices(entry, meter):
+            self._switch.meter_set(meter.preamble.name, index, config)
+            self._configs.pop((entry.meter_id, index), None)
+            if config is not None:
+                self._configs[entry.meter_id, index] = p4r.MeterConfig()
+                self._configs[entry.meter_id, index].CopyFrom(entry.config)
+
+    def read(self, wanted: p4r.MeterEntry) -> Iterator[p4r.MeterEntry]:
+        _check_counters(wanted)
+        meters = [self._schema.meter(wanted.meter_id)] if wanted.meter_id else self._schema.meters.values()
+        for meter in meters:
+            for index in indices(wanted, meter) if wanted.meter_id else range(meter.size):
+                entry = p4r.MeterEntry(meter_id=meter.preamble.id, index=p4r.Index(index=index))
+                config = self._configs.get((meter.preamble.id, index))
+                if config is not None:
+                    entry.config.CopyFrom(config)
+                yield entry
+
+
+def _check_counters(entry: p4r.MeterEntry) -> None:
+    if entry.HasField("counter_data"):
+        raise unimplemented("meters do not count by colour on this switch: leave counter_data out")

@@ -1,0 +1,102 @@
+"""Multicast groups and clone sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from finsy.proto import p4r
+
+from serene.switch import engine
+from serene.switch.p4runtime.status import Code, Failure, invalid, not_found, unimplemented
+from serene.switch.p4runtime.values import decode
+
+INSERT, DELETE = p4r.Update.INSERT, p4r.Update.DELETE
+PORT_BITS = 32  # of a replica's port in P4Runtime; what the switch has is checked apart
+
+
+class Replication:
+    def __init__(self, switch: engine.Switch) -> None:
+        self._switch = switch
+        self._groups: dict[int, p4r.MulticastGroupEntry] = {}
+        self._sessions: dict[int, p4r.CloneSessionEntry] = {}
+
+    def write(self, kind: int, entry: p4r.PacketReplicationEngineEntry) -> None:
+        which = entry.WhichOneof("type")
+        if which == "multicast_group_entry":
+            self._write_group(kind, entry.multicast_group_entry)
+        elif which == "clone_session_entry":
+            self._write_session(kind, entry.clone_session_entry)
+        else:
+            raise invalid("a replication entry is a multicast group or a clone session")
+
+    def _write_group(self, kind: int, group: p4r.MulticastGroupEntry) -> None:
+        id_ = group.multicast_group_id
+        _check_id("multicast group", id_, engine.MAX_GROUPS)
+        _check_presence(kind, id_ in self._groups, f"multicast group {id_}")
+        if kind == DELETE:
+            self._switch.multicast_delete(id_)
+            del self._groups[id_]
+            return
+        self._switch.multicast_set(id_, _replicas(group.replicas))
+        self._groups[id_] = p4r.MulticastGroupEntry()
+        self._groups[id_].CopyFrom(group)
+
+    def _write_session(self, kind: int, session: p4r.CloneSessionEntry) -> None:
+        id_ = session.session_id
+        _check_id("clone session", id_, engine.MAX_SESSIONS)
+        _check_presence(kind, id_ in self._sessions, f"clone session {id_}")
+        if kind == DELETE:
+            self._switch.clone_session_delete(id_)
+            del self._sessions[id_]
+            return
+        if session.packet_length_bytes < 0:
+            raise invalid(f"clone session {id_}: a packet length of {session.packet_length_bytes}; 0 is no limit")
+        if session.class_of_service:
+            raise unimplemented(f"clone session {id_}: there are no classes of service on this switch")
+        self._switch.clone_session_set(id_, _replicas(session.replicas), session.packet_length_bytes)
+        self._sessions[id_] = p4r.CloneSessionEntry()
+        self._sessions[id_].CopyFrom(session)
+
+    def read(self, wanted: p4r.PacketReplicationEngineEntry) -> Iterator[p4r.PacketReplicationEngineEntry]:
+        kind = wanted.WhichOneof("type")
+        if kind in (None, "multicast_group_entry"):
+            only = wanted.multicast_group_entry.multicast_group_id
+            for id_, group in self._groups.items():
+                if only in (0, id_):
+                    yield p4r.PacketReplicationEngineEntry(multicast_group_entry=group)
+        if kind in (None, "clone_session_entry"):
+            only = wanted.clone_session_entry.session_id
+            for id_, session in self._sessions.items():
+                if only in (0, id_):
+                    yield p4r.PacketReplicationEngineEntry(clone_session_entry=session)
+
+
+def _check_id(what: str, id_: int, end: int) -> None:
+    if not 0 < id_ < end:
+        raise invalid(f"{what} {id_}: expected 1 to {end - 1}")
+
+
+def _check_presence(kind: int, present: bool, what: str) -> None:
+    if kind == INSERT and present:
+        raise Failure(Code.ALREADY_EXISTS, f"{what} exists already")
+    if kind != INSERT and not present:
+        raise not_found(f"{what} does not exist")
+
+
+def _replicas(replicas: Iterable[p4r.Replica]) -> list[tuple[int, int]]:
+    pairs = []
+    for replica in replicas:
+        kind = replica.WhichOneof("port_kind")
+        if kind is None:
+            raise invalid("a replica has no port")
+        port = decode(replica.port, PORT_BITS, "a replica's port") if kind == "port" else replica.egress_port
+        if replica.backup_replicas:
+            raise unimplemented("backup replicas are not supported on this switch")
+        if port >= engine.MAX_PORTS:
+            raise invalid(f"a replica on port {port}: ports are 0 to {engine.MAX_PORTS - 1}")
+        if replica.instance >= 1 << 16:
+            raise invalid(f"a replica's instance of {replica.instance} does not fit 16 bits")
+        if (port, replica.instance) in pairs:
+            raise invalid(f"two replicas with port {port} and instance {replica.instance}")
+        pairs.append((port, replica.instance))
+    return pairs

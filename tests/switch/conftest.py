@@ -1,0 +1,106 @@
+"""Switches to speak P4Runtime with: the embedded one in this process, and simple_switch_grpc where it is installed."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import pytest
+
+from serene.switch.p4runtime import P4RuntimeServer, Port
+from tests.switch.p4rt_controller import PATIENCE_S, Controller, load_p4info
+from tests.switch.p4rt_probe import CPU_PORT, JSON, P4INFO
+
+DEVICE_ID = 7
+
+
+@dataclass(frozen=True)
+class Target:
+    """A switch without ports that waits for a program."""
+
+    name: str  # embedded or bmv2
+    address: str
+    device_id: int = DEVICE_ID
+
+    def controller(self) -> Controller:
+        return Controller(self.address, self.device_id, load_p4info(P4INFO))
+
+    def either(self, embedded: object, bmv2: object) -> object:
+        """What is expected where the two differ; the embedded switch does what the specification says."""
+        return embedded if self.name == "embedded" else bmv2
+
+
+@contextlib.contextmanager
+def embedded_target(*ports: Port, cpu_port: int | None = CPU_PORT) -> Iterator[Target]:
+    with P4RuntimeServer(ports, address="127.0.0.1:0", device_id=DEVICE_ID, cpu_port=cpu_port) as server:
+        yield Target("embedded", f"127.0.0.1:{server.port}")
+
+
+@contextlib.contextmanager
+def bmv2_target(log: Path) -> Iterator[Target]:
+    ports = []
+    for _ in range(2):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            ports.append(probe.getsockname()[1])
+    address = f"127.0.0.1:{ports[0]}"
+    command = ["simple_switch_grpc", "--no-p4", "--device-id", str(DEVICE_ID), "--thrift-port", str(ports[1])]
+    command += ["--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT)]
+    with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out, cwd=log.parent) as process:
+        try:
+            with grpc.insecure_channel(address) as channel:
+                grpc.channel_ready_future(channel).result(PATIENCE_S)
+            yield Target("bmv2", address)
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[Target]:
+    with embedded_target() as target:
+        yield target
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
+def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """Each of the two switches, one after the other."""
+    if request.param == "embedded":
+        with embedded_target() as target:
+            yield target
+        return
+    if shutil.which("simple_switch_grpc") is None:
+        pytest.skip("simple_switch_grpc is not installed")
+    with bmv2_target(tmp_path_factory.mktemp("bmv2") / "log") as target:
+        yield target
+
+
+@pytest.fixture
+def controller(target: Target) -> Iterator[Controller]:
+    """A client of either switch that has said nothing yet."""
+    controller = target.controller()
+    yield controller
+    controller.close()
+
+
+@pytest.fixture
+def primary(controller: Controller) -> Controller:
+    """Primary, with the probe program freshly pushed."""
+    controller.become_primary()
+    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+    return controller
+
+
+@pytest.fixture
+def embedded_primary(embedded: Target) -> Iterator[Controller]:
+    """The same on the embedded switch only."""
+    controller = embedded.controller()
+    controller.become_primary()
+    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+    yield controller
+    controller.close()

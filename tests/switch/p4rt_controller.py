@@ -1,0 +1,327 @@
+"""A P4Runtime client made of bare gRPC stubs, so that tests say and see exactly what is on the wire."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import grpc
+from finsy.proto import p4i, p4r, p4r_grpc, rpc_status
+from google.protobuf import text_format
+
+PATIENCE_S = 10.0
+Code = grpc.StatusCode
+_CODES = {code.value[0]: code for code in Code}
+_election_ids = itertools.count(100)  # a switch never forgets the highest one
+
+
+def new_election_id() -> int:
+    """Higher than all before."""
+    return next(_election_ids)
+
+
+class WriteFailed(Exception):
+    """The codes and messages of a Write, one for each update."""
+
+    def __init__(self, error: grpc.RpcError) -> None:
+        super().__init__(error.details())
+        self.code, self.message = error.code(), error.details()
+        details = dict(error.trailing_metadata()).get("grpc-status-details-bin", b"")
+        self.status = rpc_status.Status.FromString(details)
+        self.errors = [p4r.Error.FromString(detail.value) for detail in self.status.details]
+
+    @property
+    def codes(self) -> list[grpc.StatusCode]:
+        return [_CODES[error.canonical_code] for error in self.errors]
+
+    @property
+    def messages(self) -> list[str]:
+        return [error.message for error in self.errors]
+
+
+def number(value: int, size: int = 0) -> bytes:
+    """Big-endian, of ``size`` bytes or the fewest."""
+    return value.to_bytes(size or max((value.bit_length() + 7) // 8, 1), "big")
+
+
+class Stream:
+    """One StreamChannel call. ``ended`` is the gRPC error that ended it, once it has."""
+
+    def __init__(self, stub: p4r_grpc.P4RuntimeStub, device_id: int) -> None:
+        self._device_id = device_id
+        self._requests: queue.SimpleQueue[p4r.StreamMessageRequest | None] = queue.SimpleQueue()
+        self._responses: queue.SimpleQueue[p4r.StreamMessageResponse | None] = queue.SimpleQueue()
+        self.ended: grpc.RpcError | None = None
+        self.done = threading.Event()
+        self._call = stub.StreamChannel(iter(self._requests.get, None))
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        try:
+            for response in self._call:
+                self._responses.put(response)
+        except grpc.RpcError as error:
+            self.ended = error
+        self.done.set()
+        self._responses.put(None)
+
+    def send(self, **message: Any) -> None:
+        self._requests.put(p4r.StreamMessageRequest(**message))
+
+    def introduce(self, election_id: int | None, *, device_id: int | None = None, role: p4r.Role | None = None) -> None:
+        update = p4r.MasterArbitrationUpdate(device_id=self._device_id if device_id is None else device_id, role=role)
+        if election_id is not None:
+            update.election_id.high, update.election_id.low = election_id >> 64, election_id & (1 << 64) - 1
+        self.send(arbitration=update)
+
+    def next_message(self, timeout_s: float = PATIENCE_S) -> p4r.StreamMessageResponse:
+        try:
+            response = self._responses.get(timeout=timeout_s)
+        except queue.Empty:
+            raise AssertionError(f"no message within {timeout_s} s") from None
+        assert response is not None, f"the stream ended: {self.ended}"
+        return response
+
+    def receive(self, kind: str, timeout_s: float = PATIENCE_S) -> Any:
+        """The next message, which must be of this kind."""
+        response = self.next_message(timeout_s)
+        assert response.WhichOneof("update") == kind, response
+        return getattr(response, kind)
+
+    def status(self) -> grpc.StatusCode:
+        """What the next arbitration update says: OK for the primary."""
+        return _CODES[self.receive("arbitration").status.code]
+
+    def silent(self, for_s: float = 0.3) -> bool:
+        try:
+            self._responses.get(timeout=for_s)
+        except queue.Empty:
+            return True
+        return False
+
+    def end_code(self) -> grpc.StatusCode:
+        """The code with which the server ends the stream."""
+        assert self.done.wait(PATIENCE_S), "the stream did not end"
+        assert self.ended is not None, "the stream ended without an error"
+        return self.ended.code()
+
+    def close(self) -> None:
+        self._requests.put(None)
+        self._call.cancel()
+        self.done.wait(PATIENCE_S)
+
+
+class Controller:
+    """A channel to a switch, a P4Info to build messages from, and a stream when it is asked for."""
+
+    def __init__(self, address: str, device_id: int, p4info: p4i.P4Info) -> None:
+        self.device_id = device_id
+        self.p4info = p4info
+        self.election_id = new_election_id()
+        self._channel = grpc.insecure_channel(address)
+        self.stub = p4r_grpc.P4RuntimeStub(self._channel)
+        self._streams: list[Stream] = []
+        self._ids = {
+            kind: {item.preamble.alias: item for item in getattr(p4info, kind)}
+            for kind in ("tables", "actions", "counters", "direct_counters", "meters", "registers", "digests")
+        }
+
+    def close(self) -> None:
+        for stream in self._streams:
+            stream.close()
+        self._channel.close()
+
+    def stream(self) -> Stream:
+        self._streams.append(Stream(self.stub, self.device_id))
+        return self._streams[-1]
+
+    def become_primary(self) -> Stream:
+        stream = self.stream()
+        stream.introduce(self.election_id)
+        assert stream.status() is Code.OK
+        return stream
+
+    @property
+    def election(self) -> p4r.Uint128:
+        return p4r.Uint128(high=self.election_id >> 64, low=self.election_id & (1 << 64) - 1)
+
+    # -- pipelines -------------------------------------------------------------------------------------------
+
+    def set_pipeline(
+        self, action: str, json: bytes | None = None, p4info: p4i.P4Info | None = None, cookie: int = 0
+    ) -> None:
+        kind = p4r.SetForwardingPipelineConfigRequest
+        request = kind(device_id=self.device_id, election_id=self.election, action=kind.Action.Value(action))
+        if json is not None:
+            request.config.p4_device_config = json
+            request.config.p4info.CopyFrom(p4info or self.p4info)
+        if cookie:
+            request.config.cookie.cookie = cookie
+        self.stub.SetForwardingPipelineConfig(request, timeout=60)
+
+    def get_pipeline(self, kind: str = "ALL") -> p4r.ForwardingPipelineConfig:
+        request = p4r.GetForwardingPipelineConfigRequest
+        answer = self.stub.GetForwardingPipelineConfig(
+            request(device_id=self.device_id, response_type=request.ResponseType.Value(kind)), timeout=PATIENCE_S
+        )
+        return answer.config
+
+    # -- writes and reads ------------------------------------------------------------------------------------
+
+    def write(self, *updates: p4r.Update, **fields: Any) -> None:
+        request = p4r.WriteRequest(device_id=self.device_id, election_id=self.election, updates=updates)
+        for name, value in fields.items():
+            request.ClearField(name)  # type: ignore[arg-type]
+            if value is not None:
+                request.MergeFrom(p4r.WriteRequest(**{name: value}))
+        try:
+            self.stub.Write(request, timeout=PATIENCE_S)
+        except grpc.RpcError as error:
+            raise WriteFailed(error) from None
+
+    def insert(self, *entities: Any) -> None:
+        self.write(*(update("INSERT", entity) for entity in entities))
+
+    def modify(self, *entities: Any) -> None:
+        self.write(*(update("MODIFY", entity) for entity in entities))
+
+    def delete(self, *entities: Any) -> None:
+        self.write(*(update("DELETE", entity) for entity in entities))
+
+    def refused(self, type_: str, entity: Any) -> WriteFailed:
+        """The failure of a write of one update, which must fail."""
+        try:
+            self.write(update(type_, entity))
+        except WriteFailed as failed:
+            assert failed.code is Code.UNKNOWN and len(failed.errors) == 1, failed
+            return failed
+        raise AssertionError(f"the switch takes {type_} {entity}")
+
+    def read(self, *wanted: Any) -> list[Any]:
+        request = p4r.ReadRequest(device_id=self.device_id, entities=[as_entity(item) for item in wanted])
+        found = [item for answer in self.stub.Read(request, timeout=PATIENCE_S) for item in answer.entities]
+        return [getattr(item, item.WhichOneof("entity")) for item in found]
+
+    def read_one(self, wanted: Any) -> Any:
+        (found,) = self.read(wanted)
+        return found
+
+    # -- messages by name ------------------------------------------------------------------------------------
+
+    def id(self, kind: str, name: str) -> int:
+        return self._ids[kind][name].preamble.id
+
+    def key(
+        self, table: str, match: Mapping[str, Sequence[int] | int] | None = None, priority: int = 0
+    ) -> p4r.TableEntry:
+        """A table entry without an action. Matches: an int, (value, length), (value, mask) or (low, high)."""
+        info = self._ids["tables"][table]
+        entry = p4r.TableEntry(table_id=info.preamble.id, priority=priority)
+        for field in info.match_fields:
+            if field.name in (match or {}):
+                entry.match.append(_field_match(field, match[field.name]))  # type: ignore[index]
+        return entry
+
+    def entry(
+        self,
+        table: str,
+        match: Mapping[str, Sequence[int] | int] | None,
+        action: str,
+        *params: int,
+        priority: int = 0,
+        **fields: Any,
+    ) -> p4r.TableEntry:
+        entry = self.key(table, match, priority)
+        entry.action.CopyFrom(self.action(action, *params))
+        entry.MergeFrom(p4r.TableEntry(**fields))
+        return entry
+
+    def default(self, table: str, action: str | None = None, *params: int) -> p4r.TableEntry:
+        entry = p4r.TableEntry(table_id=self.id("tables", table), is_default_action=True)
+        if action:
+            entry.action.CopyFrom(self.action(action, *params))
+        return entry
+
+    def action(self, name: str, *params: int) -> p4r.TableAction:
+        info = self._ids["actions"][name]
+        result = p4r.TableAction()
+        result.action.action_id = info.preamble.id
+        for param, value in zip(info.params, params, strict=True):
+            result.action.params.add(param_id=param.id, value=number(value))
+        return result
+
+    def packet_out(self, stream: Stream, payload: bytes, port: int = 255, mark: int = 0) -> None:
+        values = {1: port, 2: 0, 3: mark}
+        metadata = [p4r.PacketMetadata(metadata_id=id_, value=number(value)) for id_, value in values.items()]
+        stream.send(packet=p4r.PacketOut(payload=payload, metadata=metadata))
+
+
+def load_p4info(path: Path) -> p4i.P4Info:
+    return text_format.Parse(path.read_text(), p4i.P4Info())
+
+
+def as_entity(item: Any) -> p4r.Entity:
+    if isinstance(item, p4r.Entity):
+        return item
+    entity = p4r.Entity()
+    field = next(f for f in p4r.Entity.DESCRIPTOR.fields if f.message_type is item.DESCRIPTOR)
+    getattr(entity, field.name).CopyFrom(item)
+    return entity
+
+
+def update(type_: str, item: Any) -> p4r.Update:
+    return p4r.Update(type=p4r.Update.Type.Value(type_), entity=as_entity(item))
+
+
+def multicast_group(id_: int, *replicas: tuple[int, int]) -> p4r.PacketReplicationEngineEntry:
+    group = p4r.MulticastGroupEntry(
+        multicast_group_id=id_, replicas=[p4r.Replica(egress_port=port, instance=rid) for port, rid in replicas]
+    )
+    return p4r.PacketReplicationEngineEntry(multicast_group_entry=group)
+
+
+def clone_session(id_: int, *replicas: tuple[int, int], **fields: Any) -> p4r.PacketReplicationEngineEntry:
+    session = p4r.CloneSessionEntry(
+        session_id=id_, replicas=[p4r.Replica(egress_port=port, instance=rid) for port, rid in replicas], **fields
+    )
+    return p4r.PacketReplicationEngineEntry(clone_session_entry=session)
+
+
+def until(condition: Any, what: str, patience_s: float = PATIENCE_S) -> Any:
+    """Polls a condition; its first true value."""
+    end = time.monotonic() + patience_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < end, f"not within {patience_s} s: {what}"
+        time.sleep(0.01)
+
+
+def _field_match(field: p4i.MatchField, value: Sequence[int] | int) -> p4r.FieldMatch:
+    result = p4r.FieldMatch(field_id=field.id)
+    kind = p4i.MatchField.MatchType.Name(field.match_type)
+    if kind == "EXACT":
+        result.exact.value = number(value)  # type: ignore[arg-type]
+    elif kind == "OPTIONAL":
+        result.optional.value = number(value)  # type: ignore[arg-type]
+    else:
+        first, second = value  # type: ignore[misc]
+        if kind == "LPM":
+            result.lpm.value, result.lpm.prefix_len = number(first), second
+        elif kind == "TERNARY":
+            result.ternary.value, result.ternary.mask = number(first), number(second)
+        else:
+            result.range.low, result.range.high = number(first), number(second)
+    return result
+
+
+def packets(stream: Stream, count: int) -> Iterator[p4r.PacketIn]:
+    for _ in range(count):
+        yield stream.receive("packet")

@@ -1,0 +1,289 @@
+"""``serene-switch`` as a process: ready line, ports, errors, signals."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from serene.switch import Switch
+from serene.switch.cli import main
+from tests.switch.p4rt_controller import Controller, load_p4info, until
+from tests.switch.p4rt_probe import JSON, P4INFO, Probe
+
+PATIENCE_S = 20.0
+COMMAND = [sys.executable, "-m", "serene.switch.cli"]
+
+
+def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Running:
+    """A ``serene-switch`` that has said that it is ready."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE, text=True)
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        until(lambda: self.ready_line or self.process.poll() is not None, "the switch is ready", PATIENCE_S)
+        assert self.process.poll() is None, self.lines
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line.rstrip())
+
+    @property
+    def ready_line(self) -> str:
+        return next((line for line in self.lines if line.startswith("serene-switch: ")), "")
+
+    @property
+    def address(self) -> str:
+        return self.ready_line.split()[3].rstrip(",")
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE_S)
+        self._reader.join()
+        return code
+
+
+@contextlib.contextmanager
+def running(*arguments: str) -> Iterator[Running]:
+    switch = Running(*arguments)
+    try:
+        yield switch
+    finally:
+        if switch.process.poll() is None:
+            switch.process.kill()
+            switch.process.wait()
+
+
+def failed(*arguments: str, **environment: str) -> tuple[int, str]:
+    """Exit code and standard error of a ``serene-switch`` that does not start."""
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env=os.environ | environment,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr and done.stdout == ""
+    return done.returncode, done.stderr
+
+
+GRPC = ["--", "--grpc-server-addr", "127.0.0.1:0"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_says_when_it_is_ready_and_stops_at_once(number: int) -> None:
+    udp = free_port(socket.SOCK_DGRAM)
+    with running("--no-p4", "--device-id", "3", "-i", f"1@udp:{udp}", "-i", "2@lo", *GRPC) as switch:
+        assert switch.ready_line == f"serene-switch: P4Runtime on {switch.address}, device 3, ports 1@udp:{udp} 2@lo"
+        with socket.create_connection(switch.address.split(":"), timeout=5):
+            pass
+        start = time.monotonic()
+        assert switch.stop(number) == 0
+        assert time.monotonic() - start < 5
+        assert switch.lines == [switch.ready_line]
+
+
+def test_it_stops_with_a_controller_connected() -> None:
+    with running("--no-p4", "--device-id", "7", *GRPC) as switch:
+        controller = Controller(switch.address, 7, load_p4info(P4INFO))
+        stream = controller.become_primary()
+        controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+        assert switch.stop() == 0
+        assert stream.done.wait(5)
+        controller.close()
+
+
+def test_simple_switch_grpcs_flags_are_taken() -> None:
+    """Also in its forms without blanks; Thrift, which is not here, is mentioned."""
+    udp = free_port(socket.SOCK_DGRAM)
+    arguments = ["--no-p4", "--device-id=7", f"-i1@udp:{udp}", "--thrift-port", "9090", "--log-console", "-L", "info"]
+    with running(*arguments, *GRPC, "--cpu-port", "255", "--drop-port=510") as switch:
+        assert any("Thrift" in line for line in switch.lines)
+        controller = Controller(switch.address, 7, load_p4info(P4INFO))
+        stream = controller.become_primary()
+        controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+        controller.packet_out(stream, Probe(b=4).frame())
+        assert Probe.parse(stream.receive("packet").payload).b == 4
+        controller.close()
+
+
+def test_a_program_on_the_command_line_forwards_at_once() -> None:
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+    for end in sockets:
+        end.bind(("127.0.0.1", 0))
+        end.settimeout(5)
+    local = [free_port(socket.SOCK_DGRAM) for _ in range(2)]
+    ports = [f"{i + 1}@udp:{local[i]}:{sockets[i].getsockname()[1]}" for i in range(2)]
+    with running(str(JSON), "-i", ports[0], "-i", ports[1], *GRPC):
+        sockets[0].sendto(Probe(port=2, b=2).frame(), ("127.0.0.1", local[0]))
+        found = Probe.parse(sockets[1].recv(2048))
+        assert (found.b, found.by_keyless, found.by_constant) == (2, 31, 12)
+    for end in sockets:
+        end.close()
+
+
+def test_ports_stay_when_programs_change() -> None:
+    """UDP ports, one of which learns its peer from the first frame."""
+    ends = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+    for end in ends:
+        end.bind(("127.0.0.1", 0))
+        end.settimeout(5)
+    local = [free_port(socket.SOCK_DGRAM) for _ in range(2)]
+    ports = [f"1@udp:{local[0]}", f"2@udp:{local[1]}:{ends[1].getsockname()[1]}"]
+    with running("--no-p4", "--device-id", "7", "-i", ports[0], "-i", ports[1], *GRPC, "--cpu-port", "255") as switch:
+        controller = Controller(switch.address, 7, load_p4info(P4INFO))
+        stream = controller.become_primary()
+        for value in (1, 2):
+            controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+            controller.insert(controller.entry("by_scoped", {"a": 1}, "found_scoped", value))
+            ends[0].sendto(Probe(a=1, port=2).frame(), ("127.0.0.1", local[0]))
+            assert Probe.parse(ends[1].recv(2048)).by_scoped == value
+            ends[1].sendto(Probe(a=1, port=1).frame(), ("127.0.0.1", local[1]))
+            assert Probe.parse(ends[0].recv(2048)).by_scoped == value
+            ends[0].sendto(Probe(a=1, port=255).frame(), ("127.0.0.1", local[0]))
+            assert stream.receive("packet").metadata[0].value == b"\x01"
+        controller.close()
+    for end in ends:
+        end.close()
+
+
+# -- bad input ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "--no-p4"),
+        ([str(JSON), "--no-p4"], "not both"),
+        (["--no-p4", "-i", "eth0"], "PORT@INTERFACE"),
+        (["--no-p4", "-i", "x@eth0"], "PORT@INTERFACE"),
+        (["--no-p4", "-i", "1@"], "PORT@INTERFACE"),
+        (["--no-p4", "-i", "512@lo"], "0 to 511"),
+        (["--no-p4", "-i", "-1@lo"], "PORT@INTERFACE"),
+        (["--no-p4", "-i", "1@udp:"], "udp:LOCAL"),
+        (["--no-p4", "-i", "1@udp:70000"], "udp:LOCAL"),
+        (["--no-p4", "-i", "1@udp:1:2:3"], "udp:LOCAL"),
+        (["--no-p4", "-i", "1@lo", "-i", "1@udp:5000"], "port 1 is given twice"),
+        (["--no-p4", "-i", "1@udp:5000", "-i", "2@udp:5000"], "UDP port 5000 is given twice"),
+        (["--no-p4", "-i", "255@lo", "--", "--cpu-port", "255"], "port 255 is the CPU port"),
+        (["--no-p4", "-i", "511@lo"], "port 511 is the drop port"),
+        (["--no-p4", "--device-id", "-1"], "--device-id -1"),
+        (["--no-p4", "--device-id", "one"], "--device-id"),
+        (["--no-p4", "--log-level", "loud"], "'trace'"),
+        (["--no-p4", "--", "--cpu-port", "0"], "--cpu-port 0"),
+        (["--no-p4", "--", "--cpu-port", "700"], "expected 1 to 511"),
+        (["--no-p4", "--", "--cpu-port", "511"], "both 511"),
+        (["--no-p4", "--", "--speed", "9"], "--speed"),
+        (["--no-p4", "--", "--grpc-server-addr", "nonsense"], "'nonsense': expected HOST:PORT"),
+        (["--no-p4", "--", "--grpc-server-addr", ":9559"], "HOST:PORT"),
+        (["--no-p4", "--", "--grpc-server-addr", "127.0.0.1:99999"], "65535"),
+        (["--no-p4", "--fast"], "--fast"),
+    ],
+)
+def test_bad_usage(
+    arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["serene-switch", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    message = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert message.startswith("error: ") and words in message
+
+
+def test_an_interface_that_is_not_there() -> None:
+    code, message = failed("--no-p4", "-i", "1@nowhere0", *GRPC)
+    assert code == 1
+    assert message.startswith("error: ") and "'nowhere0'" in message
+    assert os.geteuid() != 0 or "lo" in message  # the choices
+
+
+def test_no_permission_for_interfaces() -> None:
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("needs root and setpriv, to give CAP_NET_RAW away")
+    done = subprocess.run(
+        ["setpriv", "--bounding-set=-net_raw", *COMMAND, "--no-p4", "-i", "1@lo", *GRPC],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "error: no permission to open 'lo': run as root, or use udp: ports\n"
+
+
+def test_addresses_in_use() -> None:
+    with socket.socket() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        tcp.bind(("127.0.0.1", 0))
+        tcp.listen()
+        udp.bind(("127.0.0.1", 0))
+        address, port = f"127.0.0.1:{tcp.getsockname()[1]}", udp.getsockname()[1]
+        code, message = failed("--no-p4", "--", "--grpc-server-addr", address)
+        assert (code, message.splitlines()[-1][:7]) == (1, "error: ") and address in message
+        code, message = failed("--no-p4", "-i", f"1@udp:{port}", *GRPC)
+        assert code == 1 and message.startswith("error: ") and str(port) in message
+
+
+def test_an_address_of_another_machine() -> None:
+    code, message = failed("--no-p4", "--", "--grpc-server-addr", "192.0.2.1:9559")
+    assert code == 1 and "error: cannot listen on 192.0.2.1:9559" in message
+
+
+def test_programs_that_are_none(tmp_path: Path) -> None:
+    code, message = failed(str(tmp_path / "missing.json"), *GRPC)
+    assert code == 1 and message.startswith("error: ") and "missing.json" in message
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    code, message = failed(str(tmp_path / "other.json"), *GRPC)
+    assert code == 1 and "not BMv2's JSON" in message
+    code, message = failed(str(P4INFO), *GRPC)
+    assert code == 1 and "not JSON" in message
+
+
+def test_no_compiler(tmp_path: Path) -> None:
+    code, message = failed(str(JSON), *GRPC, PATH=str(tmp_path), CC="", XDG_CACHE_HOME=str(tmp_path))
+    assert code == 1 and message.startswith("error: ") and "C compiler" in message
+
+
+def test_interrupted_while_it_compiles(tmp_path: Path) -> None:
+    """Nothing half-made is left in the cache, and no traceback on the screen."""
+    Switch.load(JSON).close()  # it compiles at all
+    process = subprocess.Popen(
+        [*COMMAND, str(JSON), *GRPC],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
+    )
+    cache = tmp_path / "serene" / "switch"
+    until(lambda: cache.is_dir() and any(cache.iterdir()), "it compiles", PATIENCE_S)
+    process.send_signal(signal.SIGINT)
+    _, message = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert message == ""
+    assert not list(cache.glob("*.so")) and not [item for item in cache.iterdir() if item.is_dir()]
+
+
+def test_help_names_the_flags() -> None:
+    done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0
+    for flag in ("--interface", "--no-p4", "--device-id", "--log-level", "--grpc-server-addr", "--cpu-port", "udp:"):
+        assert flag in done.stdout

@@ -1,0 +1,161 @@
+"""The controller library that Serene's own controller uses, against both switches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import finsy as fy
+import pytest
+
+from tests.switch.conftest import Target
+from tests.switch.p4rt_controller import new_election_id
+from tests.switch.p4rt_probe import CPU_PORT, JSON, P4INFO, Probe
+
+PATIENCE_S = 15.0
+
+
+def switch(target: Target, name: str = "s1", **options: Any) -> fy.Switch:
+    settings = {"initial_election_id": new_election_id()} | options
+    return fy.Switch(
+        name,
+        target.address,
+        fy.SwitchOptions(p4info=P4INFO, p4blob=JSON, device_id=target.device_id, p4force=True, **settings),
+    )
+
+
+_loop = asyncio.new_event_loop()  # one for all: gRPC complains about each further one
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    _loop.run_until_complete(asyncio.wait_for(work, PATIENCE_S))
+
+
+async def send(sw: fy.Switch, probe: Probe) -> Probe:
+    receive = asyncio.ensure_future(anext(sw.read_packets()))
+    await asyncio.sleep(0)  # it listens from now on
+    await sw.write(fy.P4PacketOut(probe.frame(), egress_port=CPU_PORT, _pad=0, mark=0))
+    return Probe.parse((await receive).payload)
+
+
+async def read(sw: fy.Switch, wanted: Any) -> Any:
+    """The one entity that a request finds."""
+    (found,) = [entity async for entity in sw.read([wanted])]
+    return found
+
+
+def test_tables_packets_and_counters(target: Target) -> None:
+    async def work() -> None:
+        async with switch(target) as sw:
+            entry = fy.P4TableEntry("by_exact", match=fy.Match(a=1, b=2), action=fy.Action("found_exact", value=7))
+            await sw.insert([entry])
+            assert (await send(sw, Probe(a=1, b=2))).by_exact == 7
+            found = await read(sw, fy.P4TableEntry("by_exact", match=fy.Match(a=1, b=2)))
+            assert found.action == entry.action
+            count = await read(sw, fy.P4CounterEntry("seen", index=1))
+            assert count.data is not None and count.data.packet_count == 1
+            await sw.delete([fy.P4TableEntry("by_exact", match=fy.Match(a=1, b=2))])
+            assert (await send(sw, Probe(a=1, b=2))).by_exact == 9
+
+    run(work())
+
+
+def test_delete_all(embedded: Target) -> None:
+    """It reads everything first, which simple_switch_grpc cannot in a program with initial entries."""
+
+    async def work() -> None:
+        async with switch(embedded) as sw:
+            await sw.insert(
+                [
+                    fy.P4TableEntry("by_scoped", match=fy.Match(a=1), action=fy.Action("found_scoped", value=7)),
+                    fy.P4DigestEntry("learned_t", max_list_size=1),
+                ]
+            )
+            await sw.modify([fy.P4TableEntry("by_keyless", is_default_action=True, action=fy.Action("NoAction"))])
+            await sw.delete_all()
+            left = [entity async for entity in sw.read([fy.P4TableEntry()])]
+            assert {entity.table_id for entity in left} == {"by_constant"}
+            default = await read(sw, fy.P4TableEntry("by_keyless", is_default_action=True))
+            assert default.action == fy.Action("found_keyless", value=31)
+
+    run(work())
+
+
+def test_errors_name_the_update(target: Target) -> None:
+    async def work() -> None:
+        async with switch(target) as sw:
+            entry = fy.P4TableEntry("by_scoped", match=fy.Match(a=1), action=fy.Action("found_scoped", value=7))
+            await sw.insert([entry])
+            with pytest.raises(fy.P4ClientError) as refused:
+                await sw.insert([fy.P4TableEntry("by_idle", match=fy.Match(a=1), action=fy.Action("NoAction")), entry])
+            assert refused.value.code == fy.GRPCStatusCode.UNKNOWN
+            ((index, detail),) = refused.value.details.items()
+            assert (index, detail.canonical_code) == (1, fy.GRPCStatusCode.ALREADY_EXISTS)
+            with pytest.raises(fy.P4ClientError) as refused:
+                await sw.delete([fy.P4TableEntry("by_scoped", match=fy.Match(a=9))])
+            assert refused.value.is_not_found_only
+
+    run(work())
+
+
+def test_digests(target: Target) -> None:
+    async def work() -> None:
+        async with switch(target) as sw:
+            await sw.insert([fy.P4DigestEntry("learned_t", max_list_size=1, ack_timeout_ns=10**9)])
+            receive = asyncio.ensure_future(anext(sw.read_digests("learned_t")))
+            await asyncio.sleep(0)
+            await sw.write(fy.P4PacketOut(Probe(b=5, digests=1).frame(), egress_port=3, _pad=0, mark=0))
+            digest = await receive
+            assert digest[0]["b"] == 5 and digest[0]["port"] == CPU_PORT
+            await sw.write(digest.ack())
+
+    run(work())
+
+
+def test_multicast(target: Target) -> None:
+    async def work() -> None:
+        async with switch(target) as sw:
+            await sw.insert([fy.P4MulticastGroupEntry(4, replicas=[(CPU_PORT, 1), (CPU_PORT, 2)])])
+            group = await read(sw, fy.P4MulticastGroupEntry(4))
+            assert {(replica.port, replica.instance) for replica in group.replicas} == {(CPU_PORT, 1), (CPU_PORT, 2)}
+            await sw.delete([group])
+
+    run(work())
+
+
+def test_a_second_finsy_with_the_same_id_becomes_backup_and_takes_over(target: Target) -> None:
+    """finsy reads "election id ... used" from the error, and lowers its bid."""
+    election_id = new_election_id()
+
+    async def until(condition: Callable[[], bool]) -> None:
+        while not condition():
+            await asyncio.sleep(0.01)
+
+    async def watch(sw: fy.Switch, stop: asyncio.Event, ready: Callable[[fy.Switch], Awaitable[None]]) -> None:
+        async with sw:
+            await ready(sw)
+            await stop.wait()
+
+    async def work() -> None:
+        first = switch(target, "first", initial_election_id=election_id)
+        second = switch(target, "second", initial_election_id=election_id)
+        stop_first, stop_second = asyncio.Event(), asyncio.Event()
+
+        async def is_primary(sw: fy.Switch) -> None:
+            await until(lambda: sw.is_primary)
+
+        async def is_backup(sw: fy.Switch) -> None:
+            assert not sw.is_primary and sw.election_id == election_id - 1
+
+        holder = asyncio.ensure_future(watch(first, stop_first, is_primary))
+        await until(lambda: first.is_primary)
+        heir = asyncio.ensure_future(watch(second, stop_second, is_backup))
+        await until(lambda: second.election_id == election_id - 1 and second.is_up)
+        stop_first.set()
+        await holder
+        await until(lambda: second.is_primary)
+        stop_second.set()
+        await heir
+
+    run(work())
