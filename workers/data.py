@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import struct
+import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -41,9 +43,7 @@ class Dataset:
     def shard(self, worker: int, workers: int) -> Dataset:
         """A worker's own part of the training images: every N-th, so that all classes are in it."""
         part = slice(worker, None, workers)
-        return Dataset(
-            self.name, self.train_images[part], self.train_labels[part], self.test_images, self.test_labels, self.classes
-        )
+        return replace(self, train_images=self.train_images[part], train_labels=self.train_labels[part])
 
     def batch(self, size: int, seed: int, worker: int, iteration: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The images of one iteration; the same for the same numbers, whatever happened before."""
@@ -75,7 +75,7 @@ def _read(path: Path) -> bytes:
             try:
                 with opener(candidate, "rb") as file:
                     return file.read()
-            except OSError as error:
+            except (OSError, EOFError, zlib.error) as error:  # the latter two: a .gz that is cut short or damaged
                 raise DataError(f"cannot read {candidate}: {error}") from error
     raise DataError(f"{path} is missing (or {path.name}.gz); set --data-dir or ${ENVIRONMENT} to where the files are")
 
@@ -87,8 +87,8 @@ def _idx(path: Path, dimensions: int) -> np.ndarray:
     if len(data) < head or data[:4] != bytes([0, 0, 8, dimensions]):
         raise DataError(f"{path} is not an IDX file of {dimensions} dimensions")
     shape = struct.unpack(f">{dimensions}I", data[4:head])
-    if len(data) != head + int(np.prod(shape)):
-        raise DataError(f"{path} holds {len(data) - head} values; its header says {int(np.prod(shape))}")
+    if len(data) != head + math.prod(shape):
+        raise DataError(f"{path} holds {len(data) - head} values; its header says {math.prod(shape)}")
     return np.frombuffer(data, np.uint8, offset=head).reshape(shape)
 
 

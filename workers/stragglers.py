@@ -6,6 +6,7 @@ delays. Written as ``slow_worker`` or ``slow_worker:probability=0.3,workers=0+2`
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -34,7 +35,7 @@ def _random(seed: int, worker: int, iteration: int) -> np.random.Generator:
 
 
 def _check_range(name: str, low: float, high: float) -> None:
-    if not 0 <= low <= high:
+    if not 0 <= low <= high < math.inf:
         raise BadStraggler(f"{name}: low {low} and high {high}; expected 0 <= low <= high")
 
 
@@ -79,7 +80,7 @@ class Heterogeneous(Straggler):
     name: ClassVar[str] = "heterogeneous"
 
     def __post_init__(self) -> None:
-        if self.factor < 1:
+        if not 1 <= self.factor < math.inf:
             raise BadStraggler(f"heterogeneous: factor {self.factor}; expected at least 1")
 
     def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
@@ -96,7 +97,7 @@ class Failure(Straggler):
     name: ClassVar[str] = "failure"
 
     def __post_init__(self) -> None:
-        if self.pause_s < 0 or self.iteration < 1:
+        if not 0 <= self.pause_s < math.inf or self.iteration < 1:
             raise BadStraggler(f"failure: pause_s {self.pause_s} at iteration {self.iteration}; expected >= 0 and >= 1")
 
     def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
@@ -127,3 +128,11 @@ def parse(text: str) -> Straggler:
         except ValueError:
             raise BadStraggler(f"{name}: {key}={value}; expected something like {known[key]}") from None
     return cls(**given)  # type: ignore[arg-type]
+
+
+def check_workers(profile: Straggler, workers: int) -> None:
+    """Raises BadStraggler if the profile names a worker that a job of so many workers does not have."""
+    named = (profile.worker,) if isinstance(profile, Failure) else getattr(profile, "workers", ())
+    for worker in named:
+        if not 0 <= worker < workers:
+            raise BadStraggler(f"{profile.name} names worker {worker}; there are workers 0 to {workers - 1}")

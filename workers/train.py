@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import os
 import signal
 import sys
@@ -22,13 +23,15 @@ from typing import IO, Any
 
 import numpy as np
 
-from serene.client import Client, FrameTransport, Transport, UdpTransport, Update
+from serene.client import Client, FrameTransport, NoAnswer, SessionLost, Transport, UdpTransport, Update
 from serene.errors import SereneError
+from serene.program import Program
 from serene.wire import SWITCH_IP, UNBOUNDED
 from workers import data, models, stragglers
 from workers.training import Recipe, Trainer
 
 REPORT_EVERY_S = 0.2
+FIRST_EPHEMERAL_PORT = 49152  # RFC 6335
 COLUMNS = (
     "worker",
     "step",
@@ -94,28 +97,44 @@ class Worker:
 
     def run(self) -> None:
         """Joins, trains, leaves; what was done is written in any case."""
-        stopped: Stopped | None = None
         with self._client:
-            self._client.join(self._options.join_timeout)
+            self._join()
             try:
                 with _steps_file(self._options.out, self._options.worker) as rows:
                     self._train(rows)
-            except Stopped as signal_:
-                stopped = signal_
-            self._ended_at = self._ended_at or time.time()
-            self._digest_when_left = self._trainer.digest()
-            self._finish(stopped is not None)
-        self._write_results()
-        if stopped is not None:
-            raise stopped
+                self._finish()
+            except (NoAnswer, SessionLost):
+                raise  # there is nobody to say goodbye to
+            except (Stopped, SereneError, OSError):
+                self._report("stopped", force=True)
+                self._client.leave()  # or the others wait for this worker for ever
+                raise
+            finally:
+                self._write_results()
+
+    def _join(self) -> None:
+        membership = self._client.join(self._options.join_timeout)
+        if membership.workers != self._options.workers:
+            self._client.leave()
+            raise SereneError(
+                f"--workers {self._options.workers}: job {self._options.job} has {membership.workers}; "
+                "every contribution would have the wrong weight"
+            )
+        if membership.epoch > 1:
+            # The job runs already: this worker may have been restarted. The read brings the replica up to date and
+            # tells the last seq that the switch took from this worker id; below it every push would be a repeat.
+            self._apply(self._client.pull())
 
     def _train(self, rows: csv.DictWriter[str] | None) -> None:
         self._started_at = time.time()
-        for step in range(1, self._options.steps + 1):
-            row = self._step(step)
-            if rows is not None:
-                rows.writerow({name: row.get(name) for name in COLUMNS})
-        self._ended_at = time.time()
+        try:
+            for step in range(1, self._options.steps + 1):
+                row = self._step(step)
+                if rows is not None:
+                    rows.writerow({name: row.get(name) for name in COLUMNS})
+        finally:
+            self._ended_at = time.time()
+            self._digest_when_left = self._trainer.digest()
 
     def _step(self, step: int) -> dict[str, Any]:
         totals = self._totals
@@ -125,14 +144,14 @@ class Worker:
         delay = self._straggler.delay(self._options.worker, step, mean, self._options.seed)
         self._pause(began + mean + delay, delay)
         computed = time.monotonic() - began
-        totals.step, totals.loss = step, loss
+        totals.loss = loss
         totals.compute_s += computed
         self._report("exchanging")
         update = self._client.exchange(gradient)
-        self._trainer.apply(update.delta)
+        self._apply(update)
+        totals.step = step
         totals.network_s += update.network_s
         totals.waiting_s += update.waiting_s
-        totals.reads_at_risk += update.overflow_possible
         evaluated = step % self._options.eval_every == 0 or step == self._options.steps
         if evaluated:
             totals.accuracy = self._trainer.accuracy()
@@ -152,6 +171,10 @@ class Worker:
             "retransmissions": update.retransmissions,
             "contributions": update.contributions,
         }
+
+    def _apply(self, update: Update) -> None:
+        self._trainer.apply(update.delta)
+        self._totals.reads_at_risk += update.overflow_possible
 
     def _pause(self, until: float, delay: float) -> None:
         """The rest of the emulated compute time; a long one is a failure that the controller should see."""
@@ -185,13 +208,11 @@ class Worker:
             "contributions_sent": self._client.contributions_sent,
         }
 
-    def _finish(self, stopped: bool) -> None:
+    def _finish(self) -> None:
         """Leaves; then, when all have left, reads once more: every replica holds every contribution."""
         self._report("finished", force=True)
-        if stopped:
-            self._client.leave()
-        elif self._client.leave_and_wait(self._options.finish_timeout):
-            self._trainer.apply(self._client.pull().delta)
+        if self._client.leave_and_wait(self._options.finish_timeout):
+            self._apply(self._client.pull())
             self._totals.accuracy = self._trainer.accuracy()
 
     def _write_results(self) -> None:
@@ -250,6 +271,16 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
+def _two_ports(text: str) -> tuple[int, int]:
+    try:
+        local, switch = (int(port) for port in text.split(":"))
+    except ValueError:
+        local = switch = 0
+    if not (0 < local < 65536 and 0 < switch < 65536):
+        raise argparse.ArgumentTypeError(f"{text}: expected LOCAL:SWITCH, two UDP ports")
+    return local, switch
+
+
 def parser() -> argparse.ArgumentParser:
     result = _Parser(prog="python -m workers.train", description="One worker of a training job.")
     add = result.add_argument
@@ -257,7 +288,7 @@ def parser() -> argparse.ArgumentParser:
     add("--worker", type=int, required=True, help="this worker's id, from 0")
     add("--workers", type=int, required=True, help="of the whole job")
     add("--switch-ip", default=SWITCH_IP, help=f"where the switch answers (default {SWITCH_IP})")
-    add("--frame-udp", metavar="LOCAL:SWITCH", help="frames in UDP on loopback, to a udp: port of serene-switch")
+    add("--frame-udp", type=_two_ports, metavar="LOCAL:SWITCH", help="frames in UDP, to a udp: port of serene-switch")
     add("--model", default="mlp", help="mlp or cnn")
     add("--dataset", default="digits", help="digits, mnist or cifar10")
     add("--data-dir", type=Path, default=None)
@@ -275,27 +306,38 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> None:
+    sizes = Program.load()
     models.check_model(options.model)
     data.check_dataset(options.dataset)
-    stragglers.parse(options.straggler)
-    for name in ("workers", "steps", "batch_size", "eval_every"):
-        if getattr(options, name) < 1:
-            raise SereneError(f"--{name.replace('_', '-')} {getattr(options, name)}: expected at least 1")
-    if not 0 <= options.worker < options.workers:
-        raise SereneError(f"--worker {options.worker}: expected 0 to {options.workers - 1}")
-    if options.compute_ms < 0:
-        raise SereneError(f"--compute-ms {options.compute_ms}: expected 0 or more")
+    _expect(options, "workers", 1, sizes.max_workers)
+    _expect(options, "worker", 0, options.workers - 1)
+    _expect(options, "job", 0, sizes.max_jobs - 1)
+    for name in ("steps", "batch_size", "eval_every"):
+        _expect(options, name, 1)
+    for name in ("seed", "compute_ms", "join_timeout", "finish_timeout"):
+        _expect(options, name, 0)
+    if options.lr is not None and not 0 < options.lr < math.inf:
+        raise SereneError(f"--lr {options.lr:g}: expected a number above 0")
+    stragglers.check_workers(stragglers.parse(options.straggler), options.workers)
+
+
+def _expect(options: argparse.Namespace, name: str, low: int, high: int | None = None) -> None:
+    value = getattr(options, name)
+    if not (math.isfinite(value) and low <= value <= (value if high is None else high)):
+        wanted = f"{low} or more" if high is None else f"{low} to {high}"
+        raise SereneError(f"--{name.replace('_', '-')} {value}: expected {wanted}")
 
 
 def _transport(options: argparse.Namespace) -> Transport:
     if options.frame_udp is None:
         return UdpTransport(options.switch_ip)
-    try:
-        local, switch = (int(port) for port in options.frame_udp.split(":"))
-    except ValueError:
-        raise SereneError(f"--frame-udp {options.frame_udp}: expected LOCAL:SWITCH, two UDP ports") from None
+    local, switch = options.frame_udp
     return FrameTransport(
-        options.worker, local=("127.0.0.1", local), switch=("127.0.0.1", switch), switch_ip=options.switch_ip
+        options.worker,
+        local=("127.0.0.1", local),
+        switch=("127.0.0.1", switch),
+        switch_ip=options.switch_ip,
+        udp_port=FIRST_EPHEMERAL_PORT + os.getpid() % 16384,  # as a kernel's: a restarted worker has another one
     )
 
 

@@ -1,0 +1,306 @@
+"""The blocking client, against the P4 program in process and in virtual time: join, exchange, silence, the ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from serene.client import Client, NoAnswer, Refused, SessionLost
+from serene.client.transport import LARGEST_PAYLOAD
+from serene.errors import SereneError
+from serene.fixedpoint import BadGradient
+from serene.strategy import ASP, BSP
+from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, control_payload
+from tests.dataplane.conftest import EmbeddedDataPlane
+from tests.frames import frame, request
+
+SLOTS, VALUES = 4, 4 * 320
+OTHERS = (1, 2)
+
+
+class InProcess:
+    """A worker's wire to the switch in process. Time passes only while it waits; ``meanwhile`` is called then."""
+
+    def __init__(self, plane: EmbeddedDataPlane, worker: int = 0) -> None:
+        self.plane = plane
+        self.worker = worker
+        self.now = 100.0
+        self.cut = False
+        self.sent: list[bytes] = []
+        self.mail: list[bytes] = []
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def clock(self) -> float:
+        return self.now
+
+    def send(self, payloads: np.ndarray) -> None:
+        for payload in payloads:
+            self.sent.append(payload.tobytes())
+            if not self.cut:
+                self.carry(self.worker, payload.tobytes())
+
+    def carry(self, sender: int, payload: bytes) -> None:
+        for port, data in self.plane.send(sender + 1, frame(payload, sender)):
+            if port == self.worker + 1 and not self.cut:
+                self.mail.append(data[ENCAPSULATION_BYTES:])
+
+    def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
+        if not self.mail:
+            self.now += max(timeout_s, 0.001)
+            self.meanwhile()
+        rows = np.zeros((len(self.mail), LARGEST_PAYLOAD), np.uint8)
+        lengths = np.array([len(data) for data in self.mail], np.int64)
+        for row, data in zip(rows, self.mail, strict=True):
+            row[: len(data)] = np.frombuffer(data, np.uint8)
+        self.mail = []
+        return rows, lengths
+
+    def close(self) -> None:
+        self.cut = True
+
+    def ops(self) -> list[int]:
+        return [payload[1] for payload in self.sent]
+
+
+@pytest.fixture(scope="module")
+def switch() -> EmbeddedDataPlane:
+    return EmbeddedDataPlane()
+
+
+@pytest.fixture
+def plane(switch: EmbeddedDataPlane) -> Iterator[EmbeddedDataPlane]:
+    switch.clear()
+    switch.start_job(ASP(), slots=SLOTS)
+    yield switch
+
+
+@pytest.fixture
+def wire(plane: EmbeddedDataPlane) -> InProcess:
+    return InProcess(plane)
+
+
+def client(wire: InProcess, length: int = VALUES) -> Client:
+    return Client(wire, 0, 0, length, clock=wire.clock)
+
+
+def others_push(wire: InProcess, slots: range = range(SLOTS)) -> None:
+    for other in OTHERS:
+        for slot in slots:
+            wire.carry(other, request(Op.PUSH, other, values=np.full(320, other << 20), slot=slot))
+
+
+# -- join ----------------------------------------------------------------------------------------------------
+
+
+def test_join_returns_what_the_switch_says(wire: InProcess) -> None:
+    joined = client(wire).join()
+    assert (joined.session, joined.epoch, joined.slots, joined.lanes, joined.workers) == (7, 1, SLOTS, 320, 3)
+    assert joined.scale == 2**20
+
+
+def test_join_asks_until_the_job_is_complete(switch: EmbeddedDataPlane) -> None:
+    switch.clear()
+    wire = InProcess(switch)
+    began = wire.now
+
+    def complete() -> None:
+        if wire.now > began + 2 and wire.ops():
+            wire.meanwhile = lambda: None
+            switch.start_job(BSP(), slots=SLOTS)
+
+    wire.meanwhile = complete
+    assert client(wire).join().session == 7
+    assert 20 <= wire.ops().count(Op.HELLO) <= 23
+    assert switch.punted() is not None
+
+
+def test_join_gives_up(switch: EmbeddedDataPlane) -> None:
+    switch.clear()
+    wire = InProcess(switch)
+    with pytest.raises(NoAnswer, match=r"no WELCOME for worker 0 of job 0 within 3 s"):
+        client(wire).join(timeout_s=3)
+
+
+def test_a_refusal_says_why(wire: InProcess) -> None:
+    wire.plane.delete("policy", [0])
+    wire.mail.append(control_payload(Op.REFUSED, b"job 0 has workers 0 to 2"))
+    with pytest.raises(Refused, match="job 0 has workers 0 to 2"):
+        client(wire).join()
+
+
+def test_a_job_with_other_vectors_is_refused(wire: InProcess) -> None:
+    with pytest.raises(Refused, match="vectors of 1280 values, not 1000"):
+        client(wire, 1000).join()
+
+
+def test_nothing_goes_before_join(wire: InProcess) -> None:
+    with pytest.raises(SereneError, match=r"call join\(\) first"):
+        client(wire).exchange(np.zeros(VALUES, np.float32))
+
+
+# -- exchange ------------------------------------------------------------------------------------------------
+
+
+def test_an_exchange_brings_everybodys_gradients(wire: InProcess) -> None:
+    worker = client(wire)
+    worker.join()
+    others_push(wire)
+    update = worker.exchange(np.full(VALUES, 0.5, np.float32))
+    assert update.delta.dtype == np.float32 and update.delta.shape == (VALUES,)
+    assert (update.delta == 3.5).all()
+    assert (update.contributions, update.epoch, update.round, update.saturated) == (3, 1, 0, 0)
+    assert (worker.exchange(np.full(VALUES, -1.25, np.float32)).delta == -1.25).all()
+    assert (worker.pull().delta == 0).all()
+    assert worker.contributions_sent == 2 * SLOTS == wire.plane.counter("contributions", 0)
+
+
+def test_a_vector_need_not_fill_its_last_slot(switch: EmbeddedDataPlane) -> None:
+    switch.clear()
+    switch.start_job(ASP(), slots=2)
+    switch.modify("job", [0], "set_job", [0, 2, 333, 2**20, 3])
+    wire = InProcess(switch)
+    worker = client(wire, 333)
+    worker.join()
+    gradient = np.linspace(-1, 1, 333, dtype=np.float32)
+    delta = worker.exchange(gradient).delta
+    assert delta.shape == (333,) and np.abs(delta - gradient).max() <= 0.5 / 2**20
+    last = np.frombuffer(wire.sent[-1][HEADER.itemsize :], ">i4")
+    assert last[12] == 2**20 and not last[13:].any()
+
+
+def test_clipped_values_are_counted(wire: InProcess) -> None:
+    worker = client(wire)
+    worker.join()
+    gradient = np.zeros(VALUES, np.float32)
+    gradient[:3] = 9, -9, 8
+    update = worker.exchange(gradient)
+    assert update.saturated == worker.saturated_values == 2
+    assert update.delta[:3].tolist() == [8, -8, 8]
+
+
+@pytest.mark.parametrize("shape", [(VALUES - 1,), (VALUES, 1)])
+def test_a_gradient_of_another_shape_is_refused(wire: InProcess, shape: tuple[int, ...]) -> None:
+    worker = client(wire)
+    worker.join()
+    with pytest.raises(SereneError, match="the job's vector has 1280 values"):
+        worker.exchange(np.zeros(shape, np.float32))
+
+
+def test_a_gradient_that_is_no_number_is_not_sent(wire: InProcess) -> None:
+    worker = client(wire)
+    worker.join()
+    with pytest.raises(BadGradient):
+        worker.exchange(np.full(VALUES, np.nan, np.float32))
+    assert Op.PUSH not in wire.ops() and worker.contributions_sent == 0
+
+
+def test_a_blocked_worker_waits_for_a_straggler_and_hears_that_all_is_well(plane: EmbeddedDataPlane) -> None:
+    plane.swap(BSP(), 1)
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    began = wire.now
+
+    def straggle() -> None:
+        if wire.now > began + 90:
+            wire.meanwhile = lambda: None
+            others_push(wire)
+
+    wire.meanwhile = straggle
+    update = worker.exchange(np.zeros(VALUES, np.float32))
+    assert (update.delta == 3).all()
+    assert update.waiting_s == pytest.approx(90, abs=2) and update.network_s < 2
+    assert wire.ops().count(Op.HELLO) > 20
+    assert plane.counter("contributions", 0) == SLOTS
+
+
+# -- when things end -----------------------------------------------------------------------------------------
+
+
+def blocked(plane: EmbeddedDataPlane, then: Callable[[InProcess], None]) -> InProcess:
+    """A worker blocked in BSP's first round, to whom something happens after a second; raises what it raises."""
+    plane.swap(BSP(), 1)
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    began = wire.now
+
+    def happen() -> None:
+        if wire.now > began + 1:
+            wire.meanwhile = lambda: None
+            then(wire)
+
+    wire.meanwhile = happen
+    worker.exchange(np.zeros(VALUES, np.float32))
+    return wire
+
+
+def test_a_new_session_is_noticed(plane: EmbeddedDataPlane) -> None:
+    with pytest.raises(SessionLost, match="session is 8 now, this worker's was 7"):
+        blocked(plane, lambda wire: plane.swap(BSP(), 1, session=8))
+
+
+def test_a_switch_that_is_gone_is_noticed(plane: EmbeddedDataPlane) -> None:
+    gone: list[InProcess] = []
+
+    def end(wire: InProcess) -> None:
+        wire.close()
+        gone.append(wire)
+
+    with pytest.raises(NoAnswer, match="nothing from the switch for 60 s"):
+        blocked(plane, end)
+    assert 20 <= gone[0].ops().count(Op.HELLO) <= 32  # one to join, then one every two seconds
+
+
+def test_a_live_swap_frees_a_blocked_worker(plane: EmbeddedDataPlane) -> None:
+    wire = blocked(plane, lambda wire: plane.swap(ASP(), 2))
+    assert plane.counter("contributions", 0) == SLOTS
+    assert wire.now < 103
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_leave_repeats_until_the_controller_says_goodbye(wire: InProcess, over: bool) -> None:
+    worker = client(wire)
+    worker.join()
+    worker.exchange(np.zeros(VALUES, np.float32))
+    wire.sent.clear()
+
+    def goodbye() -> None:
+        if wire.ops().count(Op.LEAVE) == 3:
+            wire.mail.append(control_payload(Op.BYE, json.dumps({"job_over": over}).encode(), session=7))
+
+    wire.meanwhile = goodbye
+    assert worker.leave() is over
+    assert wire.ops() == [Op.LEAVE] * 3
+    assert json.loads(wire.sent[0][HEADER.itemsize :]) == {"contributions_sent": SLOTS}
+    assert wire.plane.punted() is not None
+
+
+def test_leave_and_wait_goes_on_until_the_job_is_over(wire: InProcess) -> None:
+    worker = client(wire)
+    worker.join()
+    began = wire.now
+
+    def goodbye() -> None:
+        over = wire.now > began + 2
+        wire.mail.append(control_payload(Op.BYE, json.dumps({"job_over": over}).encode(), session=7))
+
+    wire.meanwhile = goodbye
+    assert worker.leave_and_wait(10) is True
+    assert wire.now > began + 2
+    wire.meanwhile = lambda: None
+    assert worker.leave_and_wait(1) is False
+
+
+def test_a_report_reaches_the_controller_as_it_was_said(wire: InProcess) -> None:
+    with client(wire) as worker:
+        worker.join()
+        worker.report({"iteration": 5, "loss": 0.25})
+        punted = wire.plane.punted()
+    assert punted is not None
+    assert punted[0] == 1
+    assert json.loads(punted[1][ENCAPSULATION_BYTES + HEADER.itemsize :]) == {"iteration": 5, "loss": 0.25}
+    assert wire.cut

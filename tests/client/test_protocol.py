@@ -1,0 +1,285 @@
+"""What a worker may believe (docs/protocol.md), rule by rule: packets handed to ``Protocol``, nothing in between."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serene.client.protocol import PULL_SEQ, REORDERING, Membership, Protocol, parse_welcome
+from serene.client.window import LONGEST_TIMEOUT_S, Window
+from serene.wire import UNBOUNDED, Op, ReadMode, control_payload, headers_of, membership, push_payloads, values_of
+
+LANES, SESSION = 4, 7
+
+
+def worker(slots: int = 1, window: int = 32) -> Protocol:
+    joined = Membership(SESSION, 1, slots * LANES, slots, LANES, 2**20, 3)
+    return Protocol(2, 1, joined, Window(window))
+
+
+def pushing(slots: int = 1, window: int = 32) -> Protocol:
+    """A worker that has sent its first contribution."""
+    protocol = worker(slots, window)
+    protocol.push(np.ones((slots, LANES), np.int32), 0.0)
+    protocol.packets(0.0)
+    return protocol
+
+
+def answer(slot: int = 0, value: int = 5, **header: int) -> np.ndarray:
+    """An answer as the switch gives it to the worker's first contribution, changed as the test wants."""
+    fields = {"job": 2, "worker": 1, "session": SESSION, "epoch": 1, "round": 1, "seq": 1, "total": 3, "seen": 1,
+              "sync_mask": 7, "staleness": 0, "quorum": 3, "read_mode": 1, **header}  # fmt: skip
+    return push_payloads(np.full((slot + 1, LANES), value, np.int32), op=Op.ANSWER, **fields)[slot:]
+
+
+def nudge(slot: int = 0, **header: int) -> np.ndarray:
+    fields = {"job": 2, "worker": 1, "session": SESSION, "epoch": 2, "slot": slot, **header}
+    return np.frombuffer(control_payload(Op.NUDGE, **fields), np.uint8)[None, :]
+
+
+# -- what it sends -------------------------------------------------------------------------------------------
+
+
+def test_a_push_says_who_when_and_what() -> None:
+    protocol = worker(slots=3)
+    values = np.arange(-6, 6, dtype=np.int32).reshape(3, LANES)
+    protocol.push(values, 0.0)
+    sent = protocol.packets(0.0)
+    headers = headers_of(sent)
+    assert headers["slot"].tolist() == [0, 1, 2]
+    said = {"op": Op.PUSH, "job": 2, "worker": 1, "session": SESSION, "epoch": 1, "round": 0, "seq": 1}
+    for name, value in said.items():
+        assert (headers[name] == value).all(), name
+    assert np.array_equal(values_of(sent, LANES), values)
+
+
+def test_no_more_than_the_window_is_in_flight() -> None:
+    protocol = pushing(slots=10, window=4)
+    assert len(protocol.packets(0.001)) == 0
+    protocol.receive(answer(0), 0.002)
+    protocol.receive(answer(1), 0.002)
+    assert headers_of(protocol.packets(0.002))["slot"].tolist() == [4, 5]
+
+
+def test_silence_brings_the_same_packet_again_ever_more_slowly() -> None:
+    protocol = worker()
+    protocol.push(np.ones((1, LANES), np.int32), 0.0)
+    first, times = protocol.packets(0.0), [0.0]
+    while len(times) < 8:
+        deadline = protocol.deadline()
+        assert deadline is not None
+        assert len(protocol.packets(deadline - 1e-6)) == 0
+        assert protocol.packets(deadline).tobytes() == first.tobytes()
+        times.append(deadline)
+    gaps = np.diff(times)
+    assert gaps[:3] == pytest.approx([0.1, 0.2, 0.4])
+    assert gaps[3:] == pytest.approx([LONGEST_TIMEOUT_S] * 4)
+    assert protocol.counts.retransmissions == 7
+
+
+def test_a_gap_in_the_answers_is_a_loss() -> None:
+    slots = REORDERING + 3
+    protocol = pushing(slots)
+    for slot in range(1, slots):
+        protocol.receive(answer(slot), 0.01)
+    assert headers_of(protocol.packets(0.01))["slot"].tolist() == [0]
+    assert protocol.window.size < 32
+
+
+def test_packets_sent_again_are_not_measured() -> None:
+    protocol = pushing()
+    protocol.packets(protocol.deadline() or 0.0)
+    protocol.receive(answer(), 0.3)
+    assert protocol.done and protocol.round_trip.smoothed is None
+
+
+def test_answers_to_packets_sent_once_are_measured_but_releases_are_not() -> None:
+    protocol = pushing()
+    protocol.receive(answer(seq=0), 5.0)
+    assert protocol.done and protocol.round_trip.smoothed is None
+    protocol = pushing()
+    protocol.receive(answer(), 0.03)
+    assert protocol.round_trip.smoothed == pytest.approx(0.03)
+
+
+# -- what it believes ----------------------------------------------------------------------------------------
+
+
+def test_an_echo_ends_a_slot() -> None:
+    protocol = pushing(slots=2)
+    protocol.receive(answer(1), 0.01)
+    assert not protocol.done
+    protocol.receive(answer(0), 0.01)
+    assert protocol.done and protocol.deadline() is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"session": 6}, {"session": 8}, {"job": 0}, {"worker": 0}, {"seq": 2}, {"seq": PULL_SEQ + 1}, {"slot": 1}],
+    ids=str,
+)
+def test_answers_to_others_are_ignored(wrong: dict[str, int]) -> None:
+    protocol = pushing()
+    protocol.receive(answer(**wrong), 0.01)
+    assert not protocol.done
+    assert protocol.counts.ignored == 1
+
+
+@pytest.mark.parametrize(
+    ("round", "base", "staleness", "believed"),
+    [(0, 1, 0, True), (0, 0, 0, False), (1, 1, 0, False), (1, 2, 0, True), (3, 1, 3, True), (4, 1, 3, False),
+     (9, 0, UNBOUNDED, True)],
+)  # fmt: skip
+def test_a_release_holds_for_rounds_below_base_plus_staleness(
+    round: int, base: int, staleness: int, believed: bool
+) -> None:
+    protocol = worker()
+    protocol.round = round
+    protocol.push(np.ones((1, LANES), np.int32), 0.0)
+    protocol.packets(0.0)
+    protocol.receive(answer(seq=0, round=base, staleness=staleness), 0.01)
+    assert protocol.done is believed
+
+
+def test_a_release_of_another_epoch_is_none_and_makes_it_ask_again() -> None:
+    protocol = pushing()
+    protocol.receive(answer(seq=0, epoch=2, round=5), 0.01)
+    assert not protocol.done
+    assert headers_of(protocol.packets(0.01))[["epoch", "round", "seq"]].tolist() == [(1, 0, 1)]
+
+
+def test_a_nudge_proves_nothing_and_brings_the_same_packet_at_once() -> None:
+    protocol = worker(slots=2)
+    protocol.push(np.ones((2, LANES), np.int32), 0.0)
+    first = protocol.packets(0.0)
+    protocol.receive(nudge(slot=1, epoch=1), 0.001)
+    assert not protocol.done
+    assert protocol.packets(0.001).tobytes() == first[1].tobytes()
+    assert len(protocol.packets(0.002)) == 0
+
+
+def test_a_nudge_of_another_session_is_ignored() -> None:
+    protocol = pushing()
+    protocol.receive(nudge(session=6), 0.001)
+    assert len(protocol.packets(0.001)) == 0
+
+
+def test_the_first_answer_of_a_slot_ends_it_also_within_a_batch() -> None:
+    protocol = pushing(slots=2)
+    protocol.receive(np.concatenate([answer(0, 5), answer(0, 9, total=4), answer(1, 6)]), 0.01)
+    assert protocol.finish().difference[:, 0].tolist() == [5, 6]
+
+
+# -- epochs --------------------------------------------------------------------------------------------------
+
+
+def test_an_iteration_goes_out_under_one_epoch_and_the_next_under_the_new_one() -> None:
+    protocol = pushing(slots=6, window=4)
+    protocol.receive(answer(0, epoch=2), 0.01)
+    again = headers_of(protocol.packets(0.01))
+    assert set(again["epoch"]) == {1}
+    for slot in range(1, 6):
+        protocol.packets(0.02)
+        protocol.receive(answer(slot, epoch=2), 0.02)
+    assert protocol.finish().epoch == 1
+    protocol.push(np.ones((6, LANES), np.int32), 1.0)
+    headers = headers_of(protocol.packets(1.0))
+    assert {(int(row["epoch"]), int(row["round"]), int(row["seq"])) for row in headers} == {(2, 0, 2)}
+
+
+def test_without_a_swap_the_round_goes_on() -> None:
+    protocol = pushing()
+    protocol.receive(answer(), 0.01)
+    protocol.finish()
+    assert (protocol.epoch, protocol.round) == (1, 1)
+
+
+def test_an_older_epoch_is_not_adopted() -> None:
+    protocol = pushing()
+    protocol.epoch = 3
+    protocol.receive(answer(epoch=2), 0.01)
+    protocol.finish()
+    assert (protocol.epoch, protocol.round) == (3, 1)
+
+
+# -- reads ---------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=20))
+def test_differences_add_up_modulo_2_to_the_32(sums: list[int]) -> None:
+    protocol, added = worker(), 0
+    for seq, value in enumerate(sums, 1):
+        protocol.push(np.zeros((1, LANES), np.int32), float(seq))
+        protocol.packets(float(seq))
+        signed = int(np.uint32(value).astype(np.int32))
+        protocol.receive(answer(value=signed, seq=seq, round=seq, total=3 * seq), float(seq))
+        read = protocol.finish()
+        assert read.contributions.tolist() == [3]
+        added = (added + int(read.difference[0, 0])) % 2**32
+        assert added == value
+
+
+def test_reads_never_go_back() -> None:
+    protocol = pushing()
+    protocol.receive(answer(value=50, total=10), 0.01)
+    protocol.finish()
+    protocol.push(np.zeros((1, LANES), np.int32), 1.0)
+    protocol.packets(1.0)
+    protocol.receive(answer(value=40, total=8, seq=2), 1.01)
+    read = protocol.finish()
+    assert not read.difference.any() and read.contributions.tolist() == [0]
+    assert protocol.held_values[0, 0] == 50
+
+
+def test_a_read_says_the_policy_under_which_it_was_answered() -> None:
+    protocol = pushing()
+    protocol.receive(answer(sync_mask=5, staleness=3, quorum=2, read_mode=0, seen=1), 0.01)
+    read = protocol.finish()
+    assert (read.sync_mask, read.staleness, read.quorum, read.read_mode, read.seen) == (5, 3, 2, ReadMode.LATEST, 1)
+
+
+def test_a_pull_contributes_no_round_and_believes_no_release() -> None:
+    protocol = worker()
+    protocol.pull(0.0)
+    sent = headers_of(protocol.packets(0.0))
+    assert sent["op"].tolist() == [Op.PULL]
+    protocol.receive(answer(seq=0), 0.01)
+    assert not protocol.done
+    protocol.receive(answer(seq=int(sent["seq"][0]), seen=0), 0.02)
+    protocol.finish()
+    assert (protocol.round, protocol.seq) == (0, 0)
+
+
+def test_a_worker_that_comes_back_continues_above_its_highest_seq() -> None:
+    protocol = worker()
+    protocol.pull(0.0)
+    protocol.packets(0.0)
+    protocol.receive(answer(seq=PULL_SEQ + 1, seen=41), 0.01)
+    protocol.finish()
+    protocol.push(np.zeros((1, LANES), np.int32), 1.0)
+    assert headers_of(protocol.packets(1.0))["seq"].tolist() == [42]
+
+
+def test_waiting_is_the_time_that_a_release_took() -> None:
+    protocol = pushing()
+    protocol.receive(answer(seq=0), 2.0)
+    assert protocol.finish().waited_s == pytest.approx(2.0)
+    protocol = pushing()
+    protocol.receive(answer(), 2.0)
+    assert protocol.finish().waited_s == 0
+
+
+def test_one_iteration_at_a_time() -> None:
+    protocol = pushing()
+    with pytest.raises(RuntimeError, match="not finished"):
+        protocol.push(np.zeros((1, LANES), np.int32), 1.0)
+    with pytest.raises(RuntimeError, match="not finished"):
+        protocol.finish()
+
+
+def test_a_welcome_is_read_whole() -> None:
+    body = membership(vector_length=79510, slots=249, scale=2**20, lanes=320, workers=4)
+    payload = control_payload(Op.WELCOME, body, session=9, epoch=3)
+    assert parse_welcome(payload) == Membership(9, 3, 79510, 249, 320, 2**20, 4)

@@ -1,0 +1,123 @@
+"""The two ways to a switch: the same payloads, by the kernel or in whole frames."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+from serene.client.transport import FrameTransport, TransportError, UdpTransport
+from serene.layers import Serene
+from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation, push_payloads
+
+PAYLOADS = push_payloads(np.arange(960, dtype=np.int32).reshape(3, 320), job=1, worker=2, session=3, epoch=4, seq=5)
+WORKER = ("02:00:00:00:00:03", "10.0.0.3", 40000)
+SWITCH = (SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT)
+
+
+@pytest.fixture
+def peer() -> Iterator[socket.socket]:
+    """A socket in the switch's place."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
+        here.bind(("127.0.0.1", 0))
+        here.settimeout(5)
+        yield here
+
+
+@pytest.fixture
+def frames(peer: socket.socket) -> Iterator[FrameTransport]:
+    transport = FrameTransport(2, local=("127.0.0.1", 0), switch=peer.getsockname())
+    yield transport
+    transport.close()
+
+
+@pytest.fixture
+def kernel() -> Iterator[tuple[UdpTransport, socket.socket]]:
+    """A worker's transport, and a socket on Serene's port of a loopback address of its own."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as switch:
+        switch.bind(("127.0.24.142", SERENE_UDP_PORT))
+        switch.settimeout(5)
+        transport = UdpTransport("127.0.24.142", bind_ip="127.0.0.1")
+        yield transport, switch
+        transport.close()
+
+
+def test_both_carry_the_same_payloads(
+    kernel: tuple[UdpTransport, socket.socket], frames: FrameTransport, peer: socket.socket
+) -> None:
+    transport, switch = kernel
+    transport.send(PAYLOADS)
+    frames.send(PAYLOADS)
+    for payload in PAYLOADS:
+        frame = peer.recv(9999)
+        assert switch.recv(9999) == frame[ENCAPSULATION_BYTES:] == payload.tobytes()
+
+
+def test_frames_are_whole(frames: FrameTransport, peer: socket.socket) -> None:
+    frames.send(PAYLOADS[:1])
+    data = peer.recv(9999)
+    packet = Ether(data)
+    assert (packet.src, packet.dst) == (WORKER[0], SWITCH_MAC)
+    assert (packet[IP].src, packet[IP].dst, packet[IP].len) == (WORKER[1], SWITCH_IP, len(data) - 14)
+    assert (packet[UDP].sport, packet[UDP].dport, packet[UDP].len) == (40000, SERENE_UDP_PORT, len(data) - 34)
+    assert packet[Serene].worker == 2
+    checksum = packet[IP].chksum
+    del packet[IP].chksum
+    assert Ether(bytes(packet))[IP].chksum == checksum
+
+
+def test_a_batch_comes_at_once_with_its_lengths(kernel: tuple[UdpTransport, socket.socket]) -> None:
+    transport, switch = kernel
+    transport.send(PAYLOADS[:1])
+    _, worker = switch.recvfrom(9999)
+    sent = [PAYLOADS[0].tobytes(), b"short", PAYLOADS[2].tobytes()]
+    for data in sent:
+        switch.sendto(data, worker)
+    rows, lengths = transport.receive(5)
+    assert [row[:length].tobytes() for row, length in zip(rows, lengths, strict=True)] == sent
+
+
+def test_nothing_arrives_within_the_time(kernel: tuple[UdpTransport, socket.socket]) -> None:
+    rows, lengths = kernel[0].receive(0.01)
+    assert len(rows) == len(lengths) == 0
+
+
+def test_a_switch_port_also_carries_frames_for_others(frames: FrameTransport, peer: socket.socket) -> None:
+    frames.send(PAYLOADS[:1])
+    _, worker = peer.recvfrom(9999)
+    answer = PAYLOADS[1].tobytes()
+    ours = encapsulation(len(answer), source=SWITCH, destination=WORKER) + answer
+    elsewhere = encapsulation(len(answer), source=SWITCH, destination=(*WORKER[:2], 40001)) + answer
+    other = encapsulation(len(answer), source=(*SWITCH[:2], 53), destination=WORKER) + answer
+    arp = bytes.fromhex("ffffffffffff0200000000050806") + bytes(46)
+    for frame in (elsewhere, arp, b"x", other, ours):
+        peer.sendto(frame, worker)
+    got: list[bytes] = []
+    while not got:
+        rows, lengths = frames.receive(5)
+        got += [row[:length].tobytes() for row, length in zip(rows, lengths, strict=True)]
+    assert got == [answer]
+
+
+def test_a_switch_that_is_not_there_yet_is_a_loss(peer: socket.socket) -> None:
+    address = peer.getsockname()
+    peer.close()
+    transport = FrameTransport(0, local=("127.0.0.1", 0), switch=address)
+    for _ in range(3):
+        transport.send(PAYLOADS)
+        assert len(transport.receive(0.01)[0]) == 0
+    transport.close()
+
+
+def test_a_port_in_use_is_named(peer: socket.socket) -> None:
+    with pytest.raises(TransportError, match=rf"127.0.0.1.*{peer.getsockname()[1]}.*Address already in use"):
+        UdpTransport("127.0.0.1", bind_ip="127.0.0.1", port=peer.getsockname()[1])
+
+
+def test_an_address_of_another_host_is_named() -> None:
+    with pytest.raises(TransportError, match="Cannot assign requested address"):
+        UdpTransport("127.0.0.1", bind_ip="192.0.2.1")

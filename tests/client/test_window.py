@@ -1,0 +1,73 @@
+"""How much is in flight, and when to send again: bounds, AIMD, RFC 6298."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serene.client.window import (
+    FIRST_TIMEOUT_S,
+    LARGEST_WINDOW,
+    LONGEST_TIMEOUT_S,
+    SHORTEST_TIMEOUT_S,
+    SMALLEST_WINDOW,
+    RoundTrip,
+    Window,
+)
+
+
+def test_a_window_that_went_through_grows_it_by_about_one() -> None:
+    window = Window(32)
+    for _ in range(32):
+        window.through(1)
+    assert 32.9 < window.size <= 33
+
+
+def test_losses_halve_it_once_a_round_trip() -> None:
+    window = Window(64)
+    window.lost(1.0, round_trip_s=0.1)
+    window.lost(1.05, round_trip_s=0.1)
+    assert window.size == 32
+    window.lost(1.1, round_trip_s=0.1)
+    assert window.size == 16
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(1, 1000)), max_size=200))
+def test_it_stays_within_its_bounds(events: list[int | None]) -> None:
+    window = Window()
+    for now, slots in enumerate(events):
+        if slots is None:
+            window.lost(float(now), 0.5)
+        else:
+            window.through(slots)
+        assert SMALLEST_WINDOW <= window.size <= LARGEST_WINDOW
+
+
+def test_the_timeout_is_that_of_rfc_6298() -> None:
+    trip = RoundTrip()
+    assert trip.timeout == FIRST_TIMEOUT_S
+    trip.measured(0.04)
+    assert trip.timeout == pytest.approx(0.04 + 4 * 0.02)
+    trip.measured(0.08)
+    assert (trip.smoothed, trip.variation) == (pytest.approx(0.045), pytest.approx(0.025))
+    assert trip.timeout == pytest.approx(0.145)
+
+
+def test_the_timeout_doubles_up_to_its_bound_and_falls_back_on_progress() -> None:
+    trip = RoundTrip()
+    seen = []
+    for _ in range(30):
+        seen.append(trip.timeout)
+        trip.timed_out()
+    assert seen[:4] == [0.1, 0.2, 0.4, LONGEST_TIMEOUT_S]
+    assert set(seen[3:]) == {LONGEST_TIMEOUT_S}
+    trip.progressed()
+    assert trip.timeout == FIRST_TIMEOUT_S
+
+
+def test_a_fast_network_does_not_make_it_impatient() -> None:
+    trip = RoundTrip()
+    for _ in range(100):
+        trip.measured(1e-5)
+    assert trip.timeout == SHORTEST_TIMEOUT_S

@@ -1,0 +1,169 @@
+"""Datasets, shards and batches; files that are missing, damaged, or not what they should be."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from workers import data
+from workers.data import DataError, Dataset, load
+
+IMAGES, LABELS = 40, 10
+
+
+@pytest.fixture(scope="module")
+def digits() -> Dataset:
+    return load("digits")
+
+
+def test_digits(digits: Dataset) -> None:
+    assert digits.shape == (1, 28, 28)
+    assert len(digits.train_images) == len(digits.train_labels) == 1500
+    assert len(digits.test_images) == len(digits.test_labels) == 297
+    assert digits.train_images.dtype == torch.float32 and digits.train_labels.dtype == torch.int64
+    for images in (digits.train_images, digits.test_images):
+        assert images.min() >= 0 and 0.9 < images.max() <= 1
+    assert torch.bincount(digits.test_labels, minlength=10).min() >= 15
+
+
+def test_the_split_is_always_the_same_and_leaks_nothing(digits: Dataset) -> None:
+    again = load("digits")
+    assert torch.equal(digits.test_images, again.test_images) and torch.equal(digits.train_labels, again.train_labels)
+    seen = {image.numpy().tobytes() for image in digits.train_images}
+    assert not any(image.numpy().tobytes() in seen for image in digits.test_images)
+
+
+@pytest.mark.parametrize("workers", [1, 3, 32])
+def test_shards_are_disjoint_and_everything(digits: Dataset, workers: int) -> None:
+    shards = [digits.shard(worker, workers) for worker in range(workers)]
+    assert sum(len(shard.train_labels) for shard in shards) == 1500
+    pictures = {image.numpy().tobytes() for shard in shards for image in shard.train_images}
+    assert pictures == {image.numpy().tobytes() for image in digits.train_images}
+    for shard in shards:
+        assert shard.train_labels.unique().numel() == 10, "a worker that never sees a class"
+        assert torch.equal(shard.test_images, digits.test_images)
+
+
+def test_a_batch_follows_from_its_numbers_alone(digits: Dataset) -> None:
+    shard = digits.shard(1, 4)
+    images, labels = shard.batch(32, seed=7, worker=1, iteration=5)
+    assert images.shape == (32, 1, 28, 28) and labels.shape == (32,)
+    shard.batch(32, seed=7, worker=1, iteration=6)
+    assert torch.equal(shard.batch(32, seed=7, worker=1, iteration=5)[0], images)
+    for other in ({"seed": 8}, {"worker": 2}, {"iteration": 6}):
+        numbers = {"seed": 7, "worker": 1, "iteration": 5, **other}
+        assert not torch.equal(shard.batch(32, **numbers)[0], images), other
+
+
+def idx(values: np.ndarray) -> bytes:
+    return bytes([0, 0, 8, values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape) + values.tobytes()
+
+
+def mnist_files(directory: Path, *, compressed: bool = False) -> dict[str, np.ndarray]:
+    """MNIST in small: the same files with fewer images."""
+    rng = np.random.default_rng(1)
+    arrays = {}
+    for part in ("train", "t10k"):
+        arrays[f"{part}-images-idx3-ubyte"] = rng.integers(0, 256, (IMAGES, 28, 28)).astype(np.uint8)
+        arrays[f"{part}-labels-idx1-ubyte"] = (np.arange(IMAGES) % LABELS).astype(np.uint8)
+    (directory / "mnist").mkdir()
+    for name, values in arrays.items():
+        if compressed:
+            (directory / "mnist" / f"{name}.gz").write_bytes(gzip.compress(idx(values)))
+        else:
+            (directory / "mnist" / name).write_bytes(idx(values))
+    return arrays
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_mnist(tmp_path: Path, compressed: bool) -> None:
+    arrays = mnist_files(tmp_path, compressed=compressed)
+    mnist = load("mnist", tmp_path)
+    assert mnist.shape == (1, 28, 28)
+    expected = arrays["t10k-images-idx3-ubyte"][:, None].astype(np.float32) / 255
+    assert np.array_equal(mnist.test_images.numpy(), expected)
+    assert np.array_equal(mnist.train_labels.numpy(), arrays["train-labels-idx1-ubyte"])
+
+
+def test_cifar10(tmp_path: Path) -> None:
+    folder = tmp_path / "cifar-10-batches-bin"
+    folder.mkdir()
+    rng = np.random.default_rng(1)
+    records = rng.integers(0, 256, (6, 4, 3073)).astype(np.uint8)
+    records[:, :, 0] %= 10
+    for number, name in enumerate([*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]):
+        (folder / name).write_bytes(records[number].tobytes())
+    cifar = load("cifar10", tmp_path)
+    assert cifar.shape == (3, 32, 32)
+    assert len(cifar.train_labels) == 20 and len(cifar.test_labels) == 4
+    assert np.array_equal(cifar.train_labels.numpy(), records[:5, :, 0].reshape(-1))
+    second = records[0, 1, 1:].reshape(3, 32, 32).astype(np.float32) / 255
+    assert np.array_equal(cifar.train_images[1].numpy(), second)
+    (folder / "test_batch.bin").write_bytes(b"\0" * 3000)
+    with pytest.raises(DataError, match="not records of 3,073"):
+        load("cifar10", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "file"),
+    [("mnist", "mnist/train-images-idx3-ubyte"), ("cifar10", "cifar-10-batches-bin/data_batch_1.bin")],
+)
+def test_a_missing_file_is_named(tmp_path: Path, dataset: str, file: str) -> None:
+    with pytest.raises(DataError) as raised:
+        load(dataset, tmp_path)
+    assert str(tmp_path / file) in str(raised.value)
+    assert "--data-dir or $SERENE_DATA" in str(raised.value)
+
+
+def test_the_environment_says_where_the_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mnist_files(tmp_path)
+    monkeypatch.setenv("SERENE_DATA", str(tmp_path))
+    assert len(load("mnist").train_labels) == IMAGES
+    monkeypatch.delenv("SERENE_DATA")
+    assert data.data_directory() == Path.home() / ".local/share/serene/data"
+
+
+GOOD = idx(np.zeros((IMAGES, 28, 28), np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "not an IDX file of 3 dimensions"),
+        (b"<html>404</html>", "not an IDX file of 3 dimensions"),
+        (GOOD[:-1], "holds 31359 values; its header says 31360"),
+        (GOOD[:4] + b"\xff" * 12, "its header says 79228162458924105385300197375"),
+        (idx(np.zeros((IMAGES - 1, 28, 28), np.uint8)), "39 images and 40 labels"),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    mnist_files(tmp_path)
+    (tmp_path / "mnist" / "train-images-idx3-ubyte").write_bytes(content)
+    with pytest.raises(DataError, match=said):
+        load("mnist", tmp_path)
+
+
+@pytest.mark.parametrize("content", [gzip.compress(GOOD)[:-20], gzip.compress(GOOD)[:12] + b"\xff" * 40, b"not gzip"])
+def test_a_damaged_archive_is_refused(tmp_path: Path, content: bytes) -> None:
+    mnist_files(tmp_path, compressed=True)
+    (tmp_path / "mnist" / "train-images-idx3-ubyte.gz").write_bytes(content)
+    with pytest.raises(DataError, match=r"cannot read .*train-images-idx3-ubyte\.gz"):
+        load("mnist", tmp_path)
+
+
+def test_labels_beyond_the_classes_are_refused(tmp_path: Path) -> None:
+    mnist_files(tmp_path)
+    labels = np.full(IMAGES, 10, np.uint8)
+    (tmp_path / "mnist" / "train-labels-idx1-ubyte").write_bytes(idx(labels))
+    with pytest.raises(DataError, match="10 classes"):
+        load("mnist", tmp_path)
+
+
+def test_an_unknown_dataset_is_refused_with_the_choices() -> None:
+    with pytest.raises(DataError, match="no dataset 'imagenet'; there are digits, mnist or cifar10"):
+        load("imagenet")

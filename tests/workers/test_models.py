@@ -1,0 +1,88 @@
+"""Models as flat vectors: sizes, initial values, gradients, and the errors for names that do not exist."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from workers.models import LEARNING_RATES, MODELS, Model, NoSuchModel
+
+GREY, COLOUR = (1, 28, 28), (3, 32, 32)
+
+
+def batch(shape: tuple[int, int, int], size: int = 16) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(5)
+    return torch.rand(size, *shape, generator=generator), torch.arange(size) % 10
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "size"),
+    [("mlp", GREY, 79_510), ("cnn", GREY, 9_098), ("mlp", COLOUR, 308_310), ("cnn", COLOUR, 11_642)],
+)
+def test_size(name: str, shape: tuple[int, int, int], size: int) -> None:
+    model = Model(name, shape, 10, seed=1)
+    assert model.size == size
+    assert model.parameters().shape == (size,)
+    assert model.parameters().dtype == np.float32
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_seed_alone_decides_where_training_begins(name: str) -> None:
+    first = Model(name, GREY, 10, seed=3).parameters()
+    torch.rand(17)  # whatever was drawn before
+    assert Model(name, GREY, 10, seed=3).parameters().tobytes() == first.tobytes()
+    assert Model(name, GREY, 10, seed=4).parameters().tobytes() != first.tobytes()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_loaded_is_what_is_there(name: str) -> None:
+    model = Model(name, GREY, 10, seed=1)
+    vector = np.arange(model.size, dtype=np.float32)
+    model.load(vector)
+    assert model.parameters().tobytes() == vector.tobytes()
+
+
+def test_parameters_are_a_copy() -> None:
+    model = Model("mlp", GREY, 10, seed=1)
+    before = model.parameters()
+    before[:] = 0
+    assert model.parameters().any()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_gradient_is_the_slope_of_the_loss(name: str) -> None:
+    model = Model(name, GREY, 10, seed=1)
+    images, labels = batch(GREY)
+    gradient, loss = model.gradient(images, labels)
+    assert gradient.dtype == np.float32 and gradient.shape == (model.size,)
+    # A step of a length h down the gradient lowers the loss by h * |gradient|, up to second order.
+    start, length = model.parameters(), float(np.linalg.norm(gradient))
+    step = np.float32(1e-2 / length)
+    model.load(start - step * gradient)
+    assert loss - model.gradient(images, labels)[1] == pytest.approx(1e-2 * length, rel=0.1)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_do_not_add_up_inside_the_model(name: str) -> None:
+    model = Model(name, GREY, 10, seed=1)
+    first = model.gradient(*batch(GREY))[0].copy()
+    assert model.gradient(*batch(GREY))[0].tobytes() == first.tobytes()
+
+
+def test_accuracy_is_the_share_of_right_answers() -> None:
+    model = Model("mlp", GREY, 10, seed=1)
+    vector = np.zeros(model.size, np.float32)
+    vector[-10 + 7] = 1.0  # the last layer's bias: everything is a seven
+    model.load(vector)
+    images, _ = batch(GREY, 8)
+    assert model.accuracy(images, torch.tensor([7, 7, 1, 7, 2, 3, 4, 5])) == 3 / 8
+
+
+def test_an_unknown_model_is_refused_with_the_choices() -> None:
+    with pytest.raises(NoSuchModel, match="no model 'gpt'; there are mlp or cnn"):
+        Model("gpt", GREY, 10, seed=1)
+
+
+def test_every_model_has_a_learning_rate() -> None:
+    assert set(LEARNING_RATES) == set(MODELS)

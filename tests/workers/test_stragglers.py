@@ -1,0 +1,142 @@
+"""Straggler profiles: repeatable, distributed as they say, and refused when they make no sense."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from workers.stragglers import (
+    PROFILES,
+    BadStraggler,
+    Failure,
+    Heterogeneous,
+    NoStraggler,
+    SlowWorker,
+    Straggler,
+    check_workers,
+    parse,
+)
+
+MEAN_S = 0.05
+DRAWS = 20_000
+
+
+def delays(profile: Straggler, worker: int = 0, seed: int = 1, count: int = DRAWS) -> np.ndarray:
+    return np.array([profile.delay(worker, iteration, MEAN_S, seed) for iteration in range(1, count + 1)])
+
+
+def test_slow_worker_is_slow_as_often_and_as_much_as_it_says() -> None:
+    found = delays(SlowWorker())
+    slow = found[found > 0]
+    # Four standard errors: 15 % of 20,000, and the mean of a uniform distribution from 0.5 to 2 times 50 ms.
+    assert len(slow) / DRAWS == pytest.approx(0.15, abs=4 * (0.15 * 0.85 / DRAWS) ** 0.5)
+    assert slow.min() >= 0.5 * MEAN_S and slow.max() <= 2.0 * MEAN_S
+    assert slow.mean() == pytest.approx(1.25 * MEAN_S, abs=4 * 1.5 * MEAN_S / 12**0.5 / len(slow) ** 0.5)
+    quarters = np.histogram(slow, bins=4, range=(0.5 * MEAN_S, 2.0 * MEAN_S))[0] / len(slow)
+    assert quarters == pytest.approx([0.25] * 4, abs=0.04)
+
+
+def test_slow_iterations_of_different_workers_have_nothing_to_do_with_each_other() -> None:
+    first, second = (delays(SlowWorker(), worker) > 0 for worker in (0, 1))
+    assert (first & second).mean() == pytest.approx(0.15**2, abs=0.006)
+
+
+@pytest.mark.parametrize("probability", [0.0, 1.0])
+def test_never_and_always(probability: float) -> None:
+    assert (delays(SlowWorker(probability=probability), count=200) > 0).mean() == probability
+
+
+def test_a_delay_depends_on_nothing_but_its_numbers() -> None:
+    profile = SlowWorker(probability=1.0)
+    once = profile.delay(2, 7, MEAN_S, 1)
+    profile.delay(0, 1, MEAN_S, 1)
+    assert profile.delay(2, 7, MEAN_S, 1) == once
+    assert profile.delay(2, 7, 2 * MEAN_S, 1) == pytest.approx(2 * once)
+    others = {profile.delay(3, 7, MEAN_S, 1), profile.delay(2, 8, MEAN_S, 1), profile.delay(2, 7, MEAN_S, 2)}
+    assert once not in others and len(others) == 3
+
+
+def test_only_the_workers_named_are_slow() -> None:
+    profile = SlowWorker(probability=1.0, workers=(1, 3))
+    assert [profile.delay(worker, 1, MEAN_S, 1) > 0 for worker in range(4)] == [False, True, False, True]
+
+
+def test_heterogeneous_is_a_constant_factor() -> None:
+    profile = Heterogeneous(factor=3.0, workers=(1,))
+    assert set(delays(profile, 1, count=50)) == {2 * MEAN_S}
+    assert set(delays(profile, 0, count=50)) == {0.0}
+
+
+def test_failure_is_one_pause_of_one_worker() -> None:
+    profile = Failure(worker=2, iteration=10, pause_s=4.0)
+    assert list(np.flatnonzero(delays(profile, 2, count=50)) + 1) == [10]
+    assert delays(profile, 2, count=50).sum() == 4.0
+    assert not delays(profile, 1, count=50).any()
+
+
+def test_none_is_none() -> None:
+    assert not delays(NoStraggler(), count=50).any()
+
+
+@pytest.mark.parametrize(
+    ("text", "profile"),
+    [
+        ("none", NoStraggler()),
+        ("slow_worker", SlowWorker()),
+        (
+            "slow_worker:probability=0.3,low=1,high=4,workers=0+2",
+            SlowWorker(probability=0.3, low=1.0, high=4.0, workers=(0, 2)),
+        ),
+        (" heterogeneous:factor=1.5,workers=3 ", Heterogeneous(factor=1.5, workers=(3,))),
+        ("failure:worker=1,iteration=20,pause_s=0.5", Failure(worker=1, iteration=20, pause_s=0.5)),
+    ],
+)
+def test_parse(text: str, profile: Straggler) -> None:
+    assert parse(text) == profile
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "none, slow_worker, heterogeneous or failure"),
+        ("lazy", "no straggler profile 'lazy'; there are none, slow_worker, heterogeneous or failure"),
+        ("none:probability=1", "'probability=1' is not a parameter; it has none"),
+        ("slow_worker:speed=2", "probability, low, high or workers"),
+        ("slow_worker:probability", "as key=value"),
+        ("slow_worker:probability=often", "expected something like 0.15"),
+        ("slow_worker:probability=1.5", "expected 0 to 1"),
+        ("slow_worker:probability=nan", "expected 0 to 1"),
+        ("slow_worker:low=3", "expected 0 <= low <= high"),
+        ("slow_worker:low=-1", "expected 0 <= low <= high"),
+        ("slow_worker:high=inf", "expected 0 <= low <= high"),
+        ("slow_worker:workers=", "expected something like"),
+        ("slow_worker:workers=a", "expected something like"),
+        ("heterogeneous:factor=0.5", "expected at least 1"),
+        ("heterogeneous:factor=nan", "expected at least 1"),
+        ("heterogeneous:factor=inf", "expected at least 1"),
+        ("failure:pause_s=-1", "expected >= 0"),
+        ("failure:pause_s=nan", "expected >= 0"),
+        ("failure:iteration=0", "expected >= 0 and >= 1"),
+    ],
+)
+def test_nonsense_is_refused_with_the_choices(text: str, said: str) -> None:
+    with pytest.raises(BadStraggler) as raised:
+        parse(text)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["failure:worker=4", "failure:worker=-1", "slow_worker:workers=0+4", "heterogeneous:workers=9"]
+)
+def test_a_worker_that_is_not_there_is_refused(text: str) -> None:
+    with pytest.raises(BadStraggler, match=r"names worker -?\d; there are workers 0 to 3"):
+        check_workers(parse(text), 4)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_profiles_are_values(name: str) -> None:
+    profile = parse(name)
+    check_workers(profile, 1)  # the defaults fit every job
+    assert dataclasses.is_dataclass(profile) and hash(profile) == hash(parse(name))

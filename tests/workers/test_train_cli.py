@@ -1,0 +1,74 @@
+"""The worker's command line: what makes no sense is refused at once, in one line, with what was expected."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.controller.processes import free_port
+from workers import train
+
+ALONE = ["--worker", "0", "--workers", "1"]
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    # The handlers would outlive the test in this process.
+    monkeypatch.setattr(train.signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(sys, "argv", ["train", *arguments])
+    with pytest.raises(SystemExit) as raised:
+        train.main()
+    return int(raised.value.code or 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--workers", "2"], "--worker"),
+        (["--worker", "2", "--workers", "2"], "--worker 2: expected 0 to 1"),
+        (["--worker", "0", "--workers", "0"], "--workers 0: expected 1 to 32"),
+        (["--worker", "299", "--workers", "300"], "--workers 300: expected 1 to 32"),
+        ([*ALONE, "--job", "300"], "--job 300: expected 0 to 7"),
+        ([*ALONE, "--steps", "0"], "--steps 0: expected 1 or more"),
+        ([*ALONE, "--steps", "many"], "invalid int value: 'many'"),
+        ([*ALONE, "--batch-size", "-1"], "--batch-size -1: expected 1 or more"),
+        ([*ALONE, "--seed", "-1"], "--seed -1: expected 0 or more"),
+        ([*ALONE, "--compute-ms", "nan"], "--compute-ms nan: expected 0 or more"),
+        ([*ALONE, "--compute-ms", "inf"], "--compute-ms inf: expected 0 or more"),
+        ([*ALONE, "--lr", "0"], "--lr 0: expected a number above 0"),
+        ([*ALONE, "--lr", "nan"], "--lr nan: expected a number above 0"),
+        ([*ALONE, "--model", "gpt"], "there are mlp or cnn"),
+        ([*ALONE, "--dataset", "imagenet"], "there are digits, mnist or cifar10"),
+        ([*ALONE, "--straggler", "lazy"], "there are none, slow_worker, heterogeneous or failure"),
+        ([*ALONE, "--straggler", "failure:worker=1"], "failure names worker 1; there are workers 0 to 0"),
+        ([*ALONE, "--colour", "blue"], "unrecognized arguments: --colour blue"),
+        ([*ALONE, "--frame-udp", "1"], "argument --frame-udp: 1: expected LOCAL:SWITCH, two UDP ports"),
+        ([*ALONE, "--frame-udp", "99999:1"], "argument --frame-udp: 99999:1: expected LOCAL:SWITCH, two UDP ports"),
+    ],
+)
+def test_bad_usage(
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert ended(monkeypatch, *arguments, "--out", str(tmp_path / "out")) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("error: ") and message.count("\n") == 1
+    assert said in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_data_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = [*ALONE, "--dataset", "mnist", "--data-dir", str(tmp_path), "--frame-udp"]
+    ports = [free_port(socket.SOCK_DGRAM) for _ in range(2)]
+    assert ended(monkeypatch, *arguments, f"{ports[0]}:{ports[1]}") == 1
+    assert f"{tmp_path}/mnist/train-images-idx3-ubyte is missing" in capsys.readouterr().err
+
+
+def test_nobody_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    ports = [free_port(socket.SOCK_DGRAM) for _ in range(2)]
+    arguments = ["--frame-udp", f"{ports[0]}:{ports[1]}", "--join-timeout", "0.3"]
+    assert ended(monkeypatch, *ALONE, *arguments) == 1
+    assert "error: worker 0: no WELCOME for worker 0 of job 0 within 0.3 s" in capsys.readouterr().err

@@ -1,0 +1,73 @@
+"""The arithmetic of training: the same bits every time, and a model that learns."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from serene.fixedpoint import FixedPoint
+from workers import reference
+from workers.training import Recipe, Trainer
+
+SMALL = Recipe(workers=2, steps=4)
+
+
+@pytest.mark.parametrize("model", ["mlp", "cnn"])
+def test_the_default_learning_rate_learns_the_digits(model: str) -> None:
+    recipe = Recipe(model=model, workers=4, steps=200, batch_size=32)
+    trainer = Trainer(recipe, 0)
+    before = trainer.accuracy()
+    trainer.apply((trainer.parameters - reference.train(recipe)) * np.float32(recipe.workers / 0.1))
+    assert before < 0.25
+    assert trainer.accuracy() > 0.93
+
+
+def test_the_reference_gives_the_same_bits_twice() -> None:
+    assert reference.train(SMALL).tobytes() == reference.train(SMALL).tobytes()
+
+
+@pytest.mark.parametrize("other", [Recipe(workers=2, steps=4, seed=2), Recipe(workers=2, steps=5), Recipe(workers=3)])
+def test_other_recipes_give_other_bits(other: Recipe) -> None:
+    assert reference.train(SMALL).tobytes() != reference.train(other).tobytes()
+
+
+def test_the_reference_is_what_the_definition_says() -> None:
+    """parameters -= lr / N * sum of round(gradient * scale) / scale, written out."""
+    trainers = [Trainer(SMALL, worker) for worker in range(SMALL.workers)]
+    fixed = FixedPoint()
+    for iteration in range(1, SMALL.steps + 1):
+        gradients = [trainer.gradient(iteration)[0].astype(np.float64) for trainer in trainers]
+        total = sum(np.rint(gradient * fixed.scale) for gradient in gradients) / fixed.scale
+        for trainer in trainers:
+            trainer.apply(total.astype(np.float32))
+    assert trainers[0].parameters.tobytes() == reference.train(SMALL).tobytes()
+    assert trainers[1].parameters.tobytes() == trainers[0].parameters.tobytes()
+
+
+def test_a_step_has_the_weight_of_one_contribution() -> None:
+    trainer = Trainer(Recipe(workers=4, learning_rate=0.2), 1)
+    before = trainer.parameters.copy()
+    trainer.apply(np.ones(trainer.size, np.float32))
+    assert before - trainer.parameters == pytest.approx(np.full(trainer.size, 0.2 / 4), abs=1e-6)
+
+
+def test_gradients_follow_the_parameters_that_were_applied() -> None:
+    trainer = Trainer(SMALL, 0)
+    first, loss = trainer.gradient(1)
+    first = first.copy()
+    trainer.apply(first)
+    second, lower = trainer.gradient(1)
+    assert lower < loss and not np.array_equal(first, second)
+
+
+def test_workers_begin_equal_and_see_different_images() -> None:
+    one, two = Trainer(SMALL, 0), Trainer(SMALL, 1)
+    assert one.digest() == two.digest()
+    assert not np.array_equal(one.gradient(1)[0], two.gradient(1)[0])
+
+
+def test_the_digest_is_that_of_the_bytes() -> None:
+    trainer = Trainer(SMALL, 0)
+    assert trainer.digest() == hashlib.sha256(trainer.parameters.astype("<f4").tobytes()).hexdigest()

@@ -1,0 +1,239 @@
+"""Workers as processes, through a switch and under a controller: no root, frames in UDP on loopback."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from controller.api import ControllerClient
+from serene.strategy import ASP, BSP, Strategy
+from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, missing, until
+from tests.workers.test_train_cli import ended
+from workers import reference
+from workers.training import Recipe
+
+WORKERS, STEPS = 2, 8
+SLOTS = 249  # 79,510 parameters in chunks of 320
+ENDLESS = 100_000
+
+
+@pytest.fixture(scope="module")
+def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
+    lacking = missing("embedded")
+    if lacking:
+        pytest.skip(f"the embedded switch needs {lacking}")
+    process = SwitchProcess("embedded", tmp_path_factory.mktemp("switch") / "log")
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="module")
+def controller(switch: SwitchProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerProcess]:
+    process = ControllerProcess(switch, tmp_path_factory.mktemp("controller") / "log")
+    yield process
+    process.stop()
+
+
+class Workers:
+    """Training programs of one job, started and watched."""
+
+    def __init__(self, switch: SwitchProcess, client: ControllerClient, out: Path) -> None:
+        self.client = client
+        self.out = out
+        self._switch = switch
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def create(self, workers: int, strategy: Strategy) -> None:
+        self.client.create_job(workers, strategy, job=0)
+
+    def arguments(self, worker: int, of: int, *options: object) -> list[str]:
+        port = worker + 1
+        pair = f"{self._switch.peer_udp_ports[port]}:{self._switch.udp_ports[port]}"
+        given = ["--worker", worker, "--workers", of, "--frame-udp", pair, "--compute-ms", 0, "--seed", 1]
+        return [str(part) for part in (*given, "--out", self.out, "--join-timeout", 60, *options)]
+
+    def start(self, worker: int, of: int, *options: object) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "workers.train", *self.arguments(worker, of, *options)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        self._processes.append(process)
+        return process
+
+    def forget(self, process: subprocess.Popen[str]) -> None:
+        """It was meant to end."""
+        self._processes.remove(process)
+
+    def reached(self, worker: int, step: int) -> None:
+        def enough() -> bool:
+            assert all(process.poll() is None for process in self._processes), self.ended()
+            return self.client.job(0)["workers"][worker]["iteration"] >= step
+
+        until(enough, f"worker {worker} does step {step}")
+
+    def ended(self) -> list[tuple[int, str]]:
+        """Exit status and output of those that have ended."""
+        return [
+            (process.returncode, process.stdout.read() if process.stdout else "")
+            for process in self._processes
+            if process.poll() is not None
+        ]
+
+    def results(self, worker: int) -> dict[str, Any]:
+        return json.loads((self.out / f"worker-{worker}.json").read_text())  # type: ignore[no-any-return]
+
+    def parameters(self, worker: int) -> np.ndarray:
+        return np.load(self.out / f"parameters-{worker}.npy")  # type: ignore[no-any-return]
+
+    def steps(self, worker: int) -> list[dict[str, str]]:
+        with (self.out / f"worker-{worker}.csv").open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    def stop(self) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        for job in self.client.jobs():
+            self.client.delete_job(job["job"])
+
+
+@pytest.fixture
+def workers(switch: SwitchProcess, controller: ControllerProcess, tmp_path: Path) -> Iterator[Workers]:
+    started = Workers(switch, controller.client, tmp_path / "out")
+    yield started
+    started.stop()
+
+
+def done(process: subprocess.Popen[str], status: int = 0) -> str:
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == status, output
+    assert "Traceback" not in output
+    return output
+
+
+def test_bsp_gives_the_bits_of_one_process(workers: Workers) -> None:
+    workers.create(WORKERS, BSP())
+    for process in [workers.start(worker, WORKERS, "--steps", STEPS, "--eval-every", 3) for worker in range(WORKERS)]:
+        done(process)
+
+    expected = reference.train(Recipe(workers=WORKERS, steps=STEPS, seed=1))
+    digest = hashlib.sha256(expected.tobytes()).hexdigest()
+    job = workers.client.job(0)
+    for worker in range(WORKERS):
+        results = workers.results(worker)
+        assert workers.parameters(worker).tobytes() == expected.tobytes()
+        assert results["parameters_sha256"] == results["parameters_sha256_when_left"] == digest
+        applied = job["workers"][worker]["contributions"]
+        assert results["contributions_sent"] == applied == STEPS * SLOTS
+        assert (results["steps"], results["saturated_values"], results["reads_at_risk"]) == (STEPS, 0, 0)
+        assert results["packets_sent"] - results["retransmissions"] == (STEPS + 1) * SLOTS  # and the last PULL
+        assert results["initial_accuracy"] < 0.3 < results["final_accuracy"]
+
+        steps = workers.steps(worker)
+        assert [int(step["step"]) for step in steps] == list(range(1, STEPS + 1))
+        assert {step["contributions"] for step in steps} == {str(WORKERS)}
+        assert [int(step["step"]) for step in steps if step["accuracy"]] == [3, 6, 8]
+        for part in ("compute_s", "network_s", "waiting_s"):
+            told = sum(float(step[part]) for step in steps)
+            assert results[part] == pytest.approx(told, abs=1e-4) and min(float(step[part]) for step in steps) >= 0
+        assert sum(results[part] for part in ("compute_s", "network_s", "waiting_s")) <= (
+            results["ended_unix"] - results["started_unix"]
+        )
+    assert {path.name for path in workers.out.iterdir()} == {
+        f"{stem}-{worker}.{end}"
+        for worker in range(WORKERS)
+        for stem, end in (("worker", "csv"), ("worker", "json"), ("parameters", "npy"))
+    }, "temporary files are left"
+
+
+def test_a_worker_that_is_stopped_leaves_and_the_others_go_on(workers: Workers) -> None:
+    workers.create(2, BSP())
+    stopped = workers.start(0, 2, "--steps", ENDLESS)
+    other = workers.start(1, 2, "--steps", ENDLESS)
+    workers.reached(0, 3)
+    stopped.send_signal(signal.SIGTERM)
+    done(stopped, 128 + signal.SIGTERM)
+    assert workers.client.job(0)["workers"][0]["state"] == "left"
+    rows = len(workers.steps(0))
+    assert 2 <= rows <= workers.results(0)["steps"] <= rows + 1  # the signal may come between the two
+    assert workers.parameters(0).shape == (79_510,)
+    before = workers.client.job(0)["workers"][1]["iteration"]
+    until(lambda: workers.client.job(0)["workers"][1]["iteration"] > before + 3, "the other one goes on")
+    other.send_signal(signal.SIGINT)
+    done(other, 128 + signal.SIGINT)
+    assert workers.client.job(0)["state"] == "finished"
+
+
+def test_stopped_while_it_waits_for_the_others_it_still_writes(workers: Workers) -> None:
+    workers.create(2, ASP())
+    fast = workers.start(0, 2, "--steps", 2)
+    workers.start(1, 2, "--steps", ENDLESS)
+    until(lambda: workers.client.job(0)["workers"][0]["state"] == "left", "the fast one is through")
+    fast.send_signal(signal.SIGTERM)
+    done(fast, 128 + signal.SIGTERM)
+    assert workers.results(0)["steps"] == 2
+    assert workers.results(0)["contributions_sent"] == 2 * SLOTS
+
+
+def test_a_killed_worker_that_is_started_again_loses_nothing(workers: Workers) -> None:
+    """Its replica comes from a read, and its pushes are above those of its former life."""
+    workers.create(2, BSP())
+    killed = workers.start(0, 2, "--steps", ENDLESS)
+    other = workers.start(1, 2, "--steps", 2 * ENDLESS)
+    workers.reached(0, 5)
+    killed.kill()
+    killed.communicate()
+    workers.forget(killed)
+    before = workers.client.job(0)["workers"][0]["contributions"]
+    again = workers.start(0, 2, "--steps", 4)
+    until(lambda: workers.client.job(0)["workers"][0]["state"] == "left", "it trains four steps and leaves")
+    assert workers.client.job(0)["workers"][0]["contributions"] == before + 4 * SLOTS
+    assert len(workers.steps(0)) == 4
+    other.send_signal(signal.SIGTERM)
+    done(other, 128 + signal.SIGTERM)
+    done(again)  # the job is over: it has read once more
+    assert workers.results(0)["contributions_sent"] == 4 * SLOTS
+    assert workers.results(0)["final_accuracy"] > workers.results(0)["initial_accuracy"] + 0.2
+
+
+@pytest.mark.parametrize(
+    ("job_of", "worker", "said"),
+    [
+        (1, 0, "--workers 2: job 0 has 1; every contribution would have the wrong weight"),
+        (1, 1, "job 0 has no worker 1: expected 0 to 0"),
+    ],
+)
+def test_a_worker_that_does_not_fit_the_job(
+    workers: Workers, job_of: int, worker: int, said: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    workers.create(job_of, BSP())
+    assert ended(monkeypatch, *workers.arguments(worker, 2)) == 1
+    assert capsys.readouterr().err == f"error: worker {worker}: {said}\n"
+    assert workers.client.job(0)["state"] == ("finished" if worker == 0 else "waiting"), "who has joined leaves"
+
+
+def test_a_worker_whose_gradient_is_no_number_leaves(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workers.create(1, BSP())
+    assert ended(monkeypatch, *workers.arguments(0, 1, "--steps", ENDLESS, "--lr", "1e30")) == 1
+    assert "only finite numbers can be added up" in capsys.readouterr().err
+    assert workers.client.job(0)["state"] == "finished"
+    assert workers.results(0)["steps"] >= 1
