@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from scapy.fields import ByteEnumField, ByteField, Field, FieldListField, IntField, ShortField, SignedIntField
+from scapy.fields import ByteEnumField, ByteField, FieldListField, IntField, ShortField, SignedIntField
 from scapy.layers.inet import UDP
 from scapy.packet import Packet, bind_layers
 
@@ -23,7 +23,7 @@ _SPECIAL = {
 }
 
 
-def _fields(fields: Sequence[tuple[str, int]]) -> list[Field]:
+def _fields(fields: Sequence[tuple[str, int]]) -> list[Any]:
     return [_SPECIAL.get(name) or _BY_SIZE[size](name, 0) for name, size in fields]
 
 
@@ -45,7 +45,7 @@ class Values(Packet):
     """Follows PUSH, PULL and ANSWER: as many values as the packet holds."""
 
     name = "Serene values"
-    fields_desc: ClassVar[list[Field]] = [FieldListField("values", [], SignedIntField("", 0))]
+    fields_desc: ClassVar[list[Any]] = [FieldListField("values", [], SignedIntField("", 0))]
 
 
 bind_layers(UDP, Serene, dport=SERENE_UDP_PORT)

@@ -55,8 +55,8 @@ class SwitchInterface(Intf):  # type: ignore[misc]
 class HostInterface(SwitchInterface):
     """A host's end: checksums made in software, for a switch hands on bytes and knows of no offload."""
 
-    def config(self, mtu: int | None = None, **params: Any) -> Any:
-        result = super().config(mtu, **params)
+    def config(self, mtu: int | None = None, bw: float | None = None, **params: Any) -> Any:
+        result = super().config(mtu, bw, **params)
         self.cmd("ethtool -K", self, "tx off rx off tso off gso off gro off sg off")
         return result
 

@@ -526,7 +526,8 @@ class Generator:
             lines.append(f"    case {id_}:")
             for element in item["elements"]:
                 if element["type"] == "field":
-                    to, source = (self.place(*element["value"], of=of) for of in ("to", "from"))
+                    header, field = element["value"]
+                    to, source = (self.place(header, field, of) for of in ("to", "from"))
                     copy = (
                         f"{to.code} = {source.code};"
                         if to.width <= 64

@@ -242,10 +242,10 @@ class Switch:
         if not count:
             return until, np.zeros(0, layout), np.zeros(0, np.uint8)
         raw = (ctypes.c_uint8 * (count * layout.itemsize)).from_address(self._lib.switch_output_items(self._state))
-        items = np.frombuffer(raw, layout)
+        items = np.frombuffer(memoryview(raw), layout)
         size = int(items[-1]["offset"]) + int(items[-1]["length"])
         buffer = (ctypes.c_uint8 * size).from_address(self._lib.switch_output_bytes(self._state))
-        return until, items, np.frombuffer(buffer, np.uint8)
+        return until, items, np.frombuffer(memoryview(buffer), np.uint8)
 
     # -- tables ----------------------------------------------------------------------------------------------
 

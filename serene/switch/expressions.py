@@ -40,7 +40,7 @@ class Expr:
     high: int
     args: tuple[Any, ...] = ()
     value: int = 0  # of a constant
-    place: Place | None = None
+    place: Any = None  # the Place, where op is "place"
     ones: int = field(default=-1)  # bits that may be set; -1 when negative values are possible
 
     @property
@@ -287,7 +287,7 @@ class Emitter:
             by = self.exact(e.args[1])
             self.line(f"wide_shift_left({name}, {self.wide(e.args[0], limbs)}, {by}, {limbs});")
         elif e.op == ">>":
-            shifted = self._wide_shift_right(*e.args, 64 * limbs)
+            shifted = self._wide_shift_right(e.args[0], e.args[1], 64 * limbs)
             self.line(f"wide_copy({name}, {limbs}, {shifted}, {limbs});")
         elif e.op == "?":
             condition, a, b = e.args
@@ -393,7 +393,9 @@ class Reader:
         return special
 
     def _operation(self, node: Mapping[str, Any]) -> Expr:
-        op, left, right = node["op"], node.get("left"), node.get("right")
+        op: str = node["op"]
+        left: Any = node.get("left")
+        right: Any = node.get("right")
         if op == "b2d":
             return Expr("bool", 0, 1, (self.truth(right),), ones=1)
         if op == "?":
@@ -429,7 +431,9 @@ class Reader:
             return f"({self._emitter.exact(self.number(node))} != 0)"
         if "op" not in value:
             return self.truth(value)
-        op, left, right = value["op"], value.get("left"), value.get("right")
+        op: str = value["op"]
+        left: Any = value.get("left")
+        right: Any = value.get("right")
         if op == "d2b":
             return self._emitter.compare("!=", self.number(right), constant(0))
         if op == "not":
