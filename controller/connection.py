@@ -72,8 +72,11 @@ class Connection:
 
     async def install_program(self) -> bool:
         """Push the program unless it runs already; True when it was pushed, and all state is new."""
-        if await self._running_cookie() == self._schema.p4cookie:
+        running = await self._running_cookie()
+        if running == self._schema.p4cookie:
             return False
+        if running is not None:
+            await self._forget_replication()
         assert self._client.channel is not None
         request = p4r.SetForwardingPipelineConfigRequest(
             device_id=self.device_id,
@@ -90,6 +93,11 @@ class Connection:
                 raise refusal from None
             raise SwitchError(f"{refusal} (while pushing the program)") from None
         return True
+
+    async def _forget_replication(self) -> None:
+        """Another program's multicast groups: BMv2 keeps their members when a program is pushed over it, and would
+        then send everything twice."""
+        await self.write([-group for group in await self.read([fy.P4MulticastGroupEntry()])])
 
     async def write(self, updates: Iterable[P4UpdateList], *, missing_ok: bool = False) -> None:
         """One WriteRequest, in order (and stream messages at once).

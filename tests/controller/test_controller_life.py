@@ -146,6 +146,18 @@ def test_another_program_runs(switch: SwitchProcess, start: Start) -> None:
     assert controller.client.status()["switch"]["lanes"] == Program.load("serene").lanes
 
 
+def test_nothing_is_sent_twice_after_another_program(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:
+    """BMv2 keeps multicast members across programs, unless they are taken out before."""
+    for program in ("serene_jumbo", "serene"):
+        assert start("--program", program).stop() == 0
+    for host in hosts:
+        host.forget()
+    frame = bytes.fromhex("ffffffffffff0200000000aa88b5") + bytes(50)
+    hosts[0].link.send(frame)
+    assert hosts[1].link.receive(5) == frame
+    assert hosts[1].link.receive(0.3) is None
+
+
 def test_p4info_of_another_program(switch: SwitchProcess, start: Start, tmp_path: Path) -> None:
     """The switch's own message is shown, and nothing is left behind that keeps the right program out."""
     right = Program.load("serene")
