@@ -64,10 +64,13 @@ class Totals:
     network_s: float = 0.0
     waiting_s: float = 0.0
     step: int = 0
+    epoch: int | None = None
+    round: int | None = None
     loss: float | None = None
     accuracy: float | None = None
     reads_at_risk: int = 0  # reads that may have held more than 32 bits
     last_report: float = field(default=0.0, repr=False)
+    last_state: str = field(default="", repr=False)
 
 
 def policy_text(update: Update) -> str:
@@ -149,13 +152,13 @@ class Worker:
         self._report("exchanging")
         update = self._client.exchange(gradient)
         self._apply(update)
-        totals.step = step
+        totals.step, totals.epoch, totals.round = step, update.epoch, update.round
         totals.network_s += update.network_s
         totals.waiting_s += update.waiting_s
         evaluated = step % self._options.eval_every == 0 or step == self._options.steps
         if evaluated:
             totals.accuracy = self._trainer.accuracy()
-        self._report("computing", update)
+        self._report("computing")
         return {
             "worker": self._options.worker,
             "step": step,
@@ -184,18 +187,21 @@ class Worker:
         if remaining > 0:
             time.sleep(remaining)  # emulated compute time, not a wait for something
 
-    def _report(self, state: str, update: Update | None = None, *, force: bool = False) -> None:
-        now = time.monotonic()
-        if not force and now - self._totals.last_report < REPORT_EVERY_S:
+    def _report(self, state: str, *, force: bool = False) -> None:
+        now, totals = time.monotonic(), self._totals
+        # The end of what was reported is reported too, or a worker would seem to exchange all the time.
+        ended = totals.last_state == "exchanging" != state
+        if not (force or ended) and now - totals.last_report < REPORT_EVERY_S:
             return
-        self._totals.last_report = now
-        self._round = (update.epoch, update.round) if update else getattr(self, "_round", (None, None))
-        self._client.report({"state": state, "epoch": self._round[0], "round": self._round[1], **self._facts()})
+        totals.last_report, totals.last_state = now, state
+        self._client.report({"state": state, **self._facts()})
 
     def _facts(self) -> dict[str, Any]:
         totals, counts = self._totals, self._client.counts
         return {
             "iteration": totals.step,
+            "epoch": totals.epoch,
+            "round": totals.round,
             "loss": totals.loss,
             "accuracy": totals.accuracy,
             "compute_s": totals.compute_s,

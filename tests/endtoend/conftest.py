@@ -1,25 +1,5 @@
-from __future__ import annotations
+"""Whole runs need what Mininet networks need."""
 
-from collections.abc import Iterator
+from tests.topologies.conftest import network, target
 
-import pytest
-
-from tests.runs import missing, private_network
-
-
-@pytest.fixture(params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
-def target(request: pytest.FixtureRequest) -> str:
-    lacking = missing(request.param)
-    if lacking:
-        pytest.skip(f"a network with the {request.param} switch needs {lacking}")
-    return str(request.param)
-
-
-@pytest.fixture
-def network() -> Iterator[None]:
-    """An empty network of the test's own."""
-    lacking = missing()
-    if lacking:
-        pytest.skip(f"Mininet runs need {lacking}")
-    with private_network():
-        yield
+__all__ = ["network", "target"]
