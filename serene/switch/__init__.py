@@ -1,7 +1,7 @@
 """The embedded switch: p4c's BMv2 JSON, compiled to native code and run in process, on UDP ports or on interfaces."""
 
 from serene.switch.build import CompileFailed, CompilerMissing
-from serene.switch.engine import (
+from serene.switch.control import (
     ControlError,
     CounterValue,
     Digest,
@@ -17,10 +17,10 @@ from serene.switch.engine import (
     PortCounts,
     PortError,
     Range,
-    Switch,
     TableFull,
     Ternary,
 )
+from serene.switch.engine import Switch
 from serene.switch.program import NotBmv2Json, Program, UnsupportedProgram, load_program
 
 __all__ = [

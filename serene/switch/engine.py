@@ -13,124 +13,38 @@ import ctypes
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from serene.errors import SereneError, choices
+from serene.errors import choices
 from serene.switch.build import compile_source
 from serene.switch.codegen import generate
+from serene.switch.control import (
+    ControlError,
+    CounterValue,
+    Digest,
+    DuplicateEntry,
+    Events,
+    InitialEntry,
+    Match,
+    MeterRates,
+    NoSuchEntry,
+    NoSuchName,
+    PortCounts,
+    PortError,
+    TableFull,
+    encode_field,
+    match_from_json,
+)
 from serene.switch.expressions import limbs_of, mask
-from serene.switch.program import Action, Array, Key, Program, Table, load_program
+from serene.switch.program import Action, Array, Program, Table, load_program
 
 RING_BYTES = 4 << 20  # as in runtime/switch.h
 MAX_PORTS = 512
 MAX_GROUPS = 65536
 MAX_SESSIONS = 32768
 MAX_FRAME = 65536
-
-
-class ControlError(SereneError):
-    """A control-plane call that makes no sense for the program: an unknown name, a value too wide."""
-
-
-class NoSuchName(ControlError):
-    """The program has no object of that name."""
-
-
-class DuplicateEntry(ControlError):
-    """The table holds an entry with this match already."""
-
-
-class TableFull(ControlError):
-    """The table holds as many entries as its size allows."""
-
-
-class NoSuchEntry(ControlError):
-    """The handle, group or session is not there."""
-
-
-class PortError(SereneError):
-    """An interface or socket could not be opened."""
-
-
-@dataclass(frozen=True)
-class Exact:
-    value: int
-
-
-@dataclass(frozen=True)
-class Lpm:
-    value: int
-    prefix_len: int
-
-
-@dataclass(frozen=True)
-class Ternary:
-    value: int
-    mask: int
-
-
-@dataclass(frozen=True)
-class Range:
-    low: int
-    high: int
-
-
-@dataclass(frozen=True)
-class Optional:
-    value: int | None  # None matches everything
-
-
-Match = Exact | Lpm | Ternary | Range | Optional
-
-
-@dataclass(frozen=True)
-class InitialEntry:
-    """An entry that the program itself puts into a table."""
-
-    handle: int
-    match: tuple[Match, ...]
-    action: str
-    params: tuple[int, ...]
-    priority: int  # 0 where the table has none
-
-
-@dataclass(frozen=True)
-class CounterValue:
-    packets: int = 0
-    bytes: int = 0
-
-
-@dataclass(frozen=True)
-class MeterRates:
-    """Units (packets or bytes) a second, and bursts in units."""
-
-    committed_rate: float
-    committed_burst: float
-    peak_rate: float
-    peak_burst: float
-
-
-@dataclass(frozen=True)
-class Digest:
-    name: str
-    list_id: int
-    values: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Events:
-    cpu_packets: tuple[bytes, ...]
-    digests: tuple[Digest, ...]
-
-
-@dataclass(frozen=True)
-class PortCounts:
-    received: int
-    sent: int
-    dropped: int
 
 
 def _limbs(value: int, width: int) -> list[int]:
@@ -346,7 +260,7 @@ class Switch:
         masks: list[int] = []
         prefix = 0
         for key, field in zip(table.keys, match, strict=True):
-            value, keep, length = _encode_field(table, key, field)
+            value, keep, length = encode_field(table, key, field)
             values += _limbs(value, key.width)
             masks += _limbs(keep, key.width)
             prefix += length
@@ -360,7 +274,7 @@ class Switch:
         priorities = {place: len(order) - rank for rank, place in enumerate(order)}
         installed = []
         for place, entry in enumerate(table.entries):
-            match = tuple(_match_from_json(key, item) for key, item in zip(table.keys, entry["match_key"], strict=True))
+            match = tuple(match_from_json(key, item) for key, item in zip(table.keys, entry["match_key"], strict=True))
             action = next(a for a in table.actions.values() if a.id == entry["action_entry"]["action_id"])
             params = tuple(int(value, 16) for value in entry["action_entry"]["action_data"])
             priority = priorities[place] if table.kind == "ternary" else 0
@@ -547,44 +461,3 @@ def _records(buffer: ctypes.Array[ctypes.c_char], used: int) -> Iterator[bytes]:
         length = int.from_bytes(data[at : at + 4], "little")
         yield data[at + 4 : at + 4 + length]
         at += 4 + length
-
-
-def _match_from_json(key: Key, item: Mapping[str, object]) -> Match:
-    def number(name: str) -> int:
-        return int(str(item[name]), 16)
-
-    kind = item["match_type"]
-    if kind == "exact":
-        return Exact(number("key"))
-    if kind == "lpm":
-        return Lpm(number("key"), int(str(item["prefix_length"])))
-    if kind == "range":
-        return Range(number("start"), number("end"))
-    if kind == "valid":
-        return Exact(int(bool(item["key"])))
-    if kind == "optional" and not item.get("mask", "0x1"):
-        return Optional(None)
-    return Ternary(number("key"), number("mask"))
-
-
-def _encode_field(table: Table, key: Key, field: Match) -> tuple[int, int, int]:
-    """(value, mask, prefix length); for ranges (low, high, 0)."""
-    full = mask(key.width)
-    if isinstance(field, Exact) and key.match_type in ("exact", "valid"):
-        numbers = (field.value, full, 0)
-    elif isinstance(field, Lpm) and key.match_type == "lpm":
-        if not 0 <= field.prefix_len <= key.width:
-            raise ControlError(f"table {table.name!r}: a prefix of {key.name} has 0 to {key.width} bits")
-        keep = full ^ mask(key.width - field.prefix_len)
-        numbers = (field.value & keep, keep, field.prefix_len)
-    elif isinstance(field, Ternary) and key.match_type in ("ternary", "optional"):
-        numbers = (field.value & field.mask, field.mask, 0)
-    elif isinstance(field, Optional) and key.match_type in ("optional", "ternary"):  # p4c writes ternary for both
-        numbers = (0, 0, 0) if field.value is None else (field.value, full, 0)
-    elif isinstance(field, Range) and key.match_type == "range":
-        numbers = (field.low, field.high, 0)
-    else:
-        raise ControlError(f"table {table.name!r}: {key.name} is matched as {key.match_type}, not as {field!r}")
-    if min(numbers) < 0 or max(numbers[:2]) > full:
-        raise ControlError(f"table {table.name!r}: {field!r} does not fit {key.name}, {key.width} bits")
-    return numbers

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from finsy.proto import p4r
 
 from serene.errors import SereneError
-from serene.switch.engine import ControlError, Events, Switch
+from serene.switch.control import ControlError, Events
+from serene.switch.engine import Switch
 from serene.switch.p4runtime.entities import Entities
 from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.ports import Port

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from finsy.proto import p4i, p4r
 
-from serene.switch import engine
+from serene.switch import control, engine
 from serene.switch.p4runtime.meters import rates
 from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.status import invalid, unimplemented
@@ -81,7 +81,7 @@ class DirectResources:
             self._meters[table.preamble.id, handle].CopyFrom(config)
 
 
-def counter_value(data: p4r.CounterData) -> engine.CounterValue:
+def counter_value(data: p4r.CounterData) -> control.CounterValue:
     if data.packet_count < 0 or data.byte_count < 0:
         raise invalid(f"a counter of {data.packet_count} packets and {data.byte_count} bytes; expected 0 or more")
-    return engine.CounterValue(data.packet_count, data.byte_count)
+    return control.CounterValue(data.packet_count, data.byte_count)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from finsy.proto import p4d, p4r
 
-from serene.switch import engine
+from serene.switch import control, engine
 from serene.switch.p4runtime.digests import Deliver, DigestLists
 from serene.switch.p4runtime.direct import counter_value
 from serene.switch.p4runtime.indices import indices
@@ -41,7 +41,7 @@ class Entities:
             raise unimplemented(f"writing a {kind} is not supported on this switch")
         try:
             writer(update.type, getattr(update.entity, kind))
-        except engine.ControlError as error:
+        except control.ControlError as error:
             raise Failure(Code.INTERNAL, str(error)) from error
 
     def read(self, wanted: p4r.Entity) -> Iterator[p4r.Entity]:

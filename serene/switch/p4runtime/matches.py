@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from finsy.proto import p4i, p4r
 
 from serene.errors import choices
-from serene.switch import engine
+from serene.switch import control
 from serene.switch.expressions import mask
 from serene.switch.p4runtime.pipeline import MATCH_KINDS, Schema
 from serene.switch.p4runtime.status import denied, invalid
 from serene.switch.p4runtime.values import decode, encode
 
-Match = tuple[engine.Match, ...]  # in the order of the table's keys, one for each
+Match = tuple[control.Match, ...]  # in the order of the table's keys, one for each
 
 
 def match_of(table: p4i.Table, given: Sequence[p4r.FieldMatch]) -> Match:
@@ -38,45 +38,45 @@ def check_priority(table: p4i.Table, priority: int) -> None:
         raise invalid(f"table {table.preamble.name!r}: its entries have no priority, not {priority}")
 
 
-def _field(table: str, field: p4i.MatchField, given: p4r.FieldMatch | None) -> engine.Match:
+def _field(table: str, field: p4i.MatchField, given: p4r.FieldMatch | None) -> control.Match:
     kind, width = MATCH_KINDS[field.match_type], field.bitwidth
     what = f"table {table!r}, {field.name}"
     if given is None:
         if kind == "exact":
             raise invalid(f"{what}: an exact field cannot be left out")
-        everything: dict[str, engine.Match] = {
-            "lpm": engine.Lpm(0, 0),
-            "ternary": engine.Ternary(0, 0),
-            "range": engine.Range(0, mask(width)),
-            "optional": engine.Optional(None),
+        everything: dict[str, control.Match] = {
+            "lpm": control.Lpm(0, 0),
+            "ternary": control.Ternary(0, 0),
+            "range": control.Range(0, mask(width)),
+            "optional": control.Optional(None),
         }
         return everything[kind]
     if given.WhichOneof("field_match_type") != kind:
         raise invalid(f"{what} is matched as {kind}, not as {given.WhichOneof('field_match_type')}")
     if kind == "exact":
-        return engine.Exact(decode(given.exact.value, width, what))
+        return control.Exact(decode(given.exact.value, width, what))
     if kind == "optional":
-        return engine.Optional(decode(given.optional.value, width, what))
+        return control.Optional(decode(given.optional.value, width, what))
     if kind == "lpm":
         value, length = decode(given.lpm.value, width, what), given.lpm.prefix_len
         if not 0 < length <= width:
             raise invalid(f"{what}: a prefix of 1 to {width} bits, not {length} (leave the field out to match all)")
         if value & mask(width - length):
             raise invalid(f"{what}: {value:#x} has bits beyond its prefix of {length}")
-        return engine.Lpm(value, length)
+        return control.Lpm(value, length)
     if kind == "ternary":
         value, keep = decode(given.ternary.value, width, what), decode(given.ternary.mask, width, what)
         if not keep:
             raise invalid(f"{what}: a mask of 0; leave the field out to match all")
         if value & ~keep:
             raise invalid(f"{what}: {value:#x} has bits beyond its mask {keep:#x}")
-        return engine.Ternary(value, keep)
+        return control.Ternary(value, keep)
     low, high = decode(given.range.low, width, what), decode(given.range.high, width, what)
     if low > high:
         raise invalid(f"{what}: the range {low} to {high} is empty")
     if low == 0 and high == mask(width):
         raise invalid(f"{what}: a range of everything; leave the field out")
-    return engine.Range(low, high)
+    return control.Range(low, high)
 
 
 def normal(table: p4i.Table, match: Match) -> Match:
@@ -84,9 +84,9 @@ def normal(table: p4i.Table, match: Match) -> Match:
     return tuple(_normal(field, item) for field, item in zip(table.match_fields, match, strict=True))
 
 
-def _normal(field: p4i.MatchField, item: engine.Match) -> engine.Match:
-    if isinstance(item, engine.Ternary) and MATCH_KINDS[field.match_type] == "optional":
-        return engine.Optional(item.value if item.mask else None)
+def _normal(field: p4i.MatchField, item: control.Match) -> control.Match:
+    if isinstance(item, control.Ternary) and MATCH_KINDS[field.match_type] == "optional":
+        return control.Optional(item.value if item.mask else None)
     return item
 
 
@@ -94,15 +94,15 @@ def canonical_match(table: p4i.Table, match: Match) -> Iterator[p4r.FieldMatch]:
     """The other way; what matches everything is left out."""
     for field, item in zip(table.match_fields, match, strict=True):
         result = p4r.FieldMatch(field_id=field.id)
-        if isinstance(item, engine.Exact):
+        if isinstance(item, control.Exact):
             result.exact.value = encode(item.value)
-        elif isinstance(item, engine.Lpm) and item.prefix_len:
+        elif isinstance(item, control.Lpm) and item.prefix_len:
             result.lpm.value, result.lpm.prefix_len = encode(item.value), item.prefix_len
-        elif isinstance(item, engine.Ternary) and item.mask:
+        elif isinstance(item, control.Ternary) and item.mask:
             result.ternary.value, result.ternary.mask = encode(item.value), encode(item.mask)
-        elif isinstance(item, engine.Optional) and item.value is not None:
+        elif isinstance(item, control.Optional) and item.value is not None:
             result.optional.value = encode(item.value)
-        elif isinstance(item, engine.Range) and (item.low or item.high != mask(field.bitwidth)):
+        elif isinstance(item, control.Range) and (item.low or item.high != mask(field.bitwidth)):
             result.range.low, result.range.high = encode(item.low), encode(item.high)
         else:
             continue

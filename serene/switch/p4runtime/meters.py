@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 from finsy.proto import p4r
 
-from serene.switch import engine
+from serene.switch import control, engine
 from serene.switch.p4runtime.indices import indices
 from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.status import invalid, unimplemented
 
 
-def rates(config: p4r.MeterConfig) -> engine.MeterRates:
+def rates(config: p4r.MeterConfig) -> control.MeterRates:
     if config.eburst:
         raise invalid("meters here have two rates: eburst belongs to those with a single rate")
     if min(config.cir, config.cburst, config.pir, config.pburst) < 0 or config.pir < config.cir:
         raise invalid("meter rates and bursts are 0 or more, and the peak rate is not below the committed one")
-    return engine.MeterRates(config.cir, config.cburst, config.pir, config.pburst)
+    return control.MeterRates(config.cir, config.cburst, config.pir, config.pburst)
 
 
 class Meters:

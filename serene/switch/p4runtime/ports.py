@@ -6,7 +6,8 @@ import socket
 from dataclasses import dataclass
 
 from serene.errors import choices
-from serene.switch.engine import PortError, Switch
+from serene.switch.control import PortError
+from serene.switch.engine import Switch
 
 
 @dataclass(frozen=True)

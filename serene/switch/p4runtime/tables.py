@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from finsy.proto import p4i, p4r
 
-from serene.switch import engine
+from serene.switch import control, engine
 from serene.switch.p4runtime.direct import DirectResources
 from serene.switch.p4runtime.matches import (
     Match,
@@ -54,7 +54,7 @@ class Tables:
             entry.action.CopyFrom(canonical_action(self._schema, table, action.name, params) or p4r.TableAction())
         return entry
 
-    def _remember_initial(self, table: p4i.Table, initial: engine.InitialEntry) -> None:
+    def _remember_initial(self, table: p4i.Table, initial: control.InitialEntry) -> None:
         match = normal(table, initial.match)
         entry = p4r.TableEntry(table_id=table.preamble.id, priority=initial.priority, is_const=table.is_const_table)
         entry.match.extend(canonical_match(table, match))
@@ -96,7 +96,7 @@ class Tables:
         self.direct.check(table, entry)
         try:
             handle = self._switch.table_add(name, key[1], action, params, entry.priority)
-        except engine.TableFull as error:
+        except control.TableFull as error:
             raise Failure(Code.RESOURCE_EXHAUSTED, str(error)) from error
         held = p4r.TableEntry(table_id=entry.table_id, priority=entry.priority)
         held.controller_metadata, held.metadata = entry.controller_metadata, entry.metadata
