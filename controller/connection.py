@@ -6,8 +6,10 @@ seconds later, and a daemon has to tell its user why a switch cannot be brought 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import finsy as fy
@@ -50,6 +52,7 @@ class Connection:
         self.device_id = device_id
         self.election_id = election_id
         self.is_primary = False
+        self._closed = False
         self._schema = schema
         self._client = fy.P4Client(address, wait_for_ready=False)
 
@@ -68,7 +71,27 @@ class Connection:
 
     async def close(self) -> None:
         self.is_primary = False
+        self._closed = True
         await self._client.close()
+
+    @contextlib.contextmanager
+    def _while_open(self) -> Iterator[None]:
+        """Around a request: raises Unreachable when the connection is closed, before or meanwhile.
+
+        gRPC then cancels the request, which is not to be taken for the cancellation of whoever waits for it.
+        """
+        if self._closed:
+            raise self._away()
+        try:
+            yield
+        except asyncio.CancelledError:
+            cancelling = getattr(asyncio.current_task(), "cancelling", lambda: 0)()  # from Python 3.11 on
+            if self._closed and not cancelling:
+                raise self._away() from None
+            raise
+
+    def _away(self) -> Unreachable:
+        return Unreachable(f"no connection to a switch at {self.address}")
 
     async def install_program(self) -> bool:
         """Push the program unless it runs already; True when it was pushed, and all state is new."""
@@ -112,7 +135,8 @@ class Connection:
                 else:
                     batch.append(update)
             if batch:
-                await self._client.request(p4r.WriteRequest(device_id=self.device_id, updates=batch))
+                with self._while_open():
+                    await self._client.request(p4r.WriteRequest(device_id=self.device_id, updates=batch))
         except fy.P4ClientError as error:
             if missing_ok and error.is_not_found_only:
                 return
@@ -121,13 +145,10 @@ class Connection:
     async def put(self, entity: P4EntityList) -> None:
         """Insert an entity, or modify it when the switch has it already. Raises like `write`."""
         encoded = encode_entities([entity], self._schema)
+        inserts = [p4r.Update(type=p4r.Update.INSERT, entity=one) for one in encoded]
         try:
-            await self._client.request(
-                p4r.WriteRequest(
-                    device_id=self.device_id,
-                    updates=[p4r.Update(type=p4r.Update.INSERT, entity=one) for one in encoded],
-                )
-            )
+            with self._while_open():
+                await self._client.request(p4r.WriteRequest(device_id=self.device_id, updates=inserts))
         except fy.P4ClientError as error:
             if all(detail.canonical_code != fy.GRPCStatusCode.ALREADY_EXISTS for detail in error.details.values()):
                 raise self._explained(error) from None
@@ -137,11 +158,12 @@ class Connection:
         """What the switch has of these; raises like `write`."""
         request = p4r.ReadRequest(device_id=self.device_id, entities=encode_entities(entities, self._schema))
         try:
-            return [
-                decode_entity(entity, self._schema)
-                async for reply in self._client.request_iter(request)
-                for entity in reply.entities
-            ]
+            with self._while_open():
+                return [
+                    decode_entity(entity, self._schema)
+                    async for reply in self._client.request_iter(request)
+                    for entity in reply.entities
+                ]
         except fy.P4ClientError as error:
             raise self._explained(error) from None
 
@@ -221,7 +243,7 @@ class Connection:
 
     def _explained(self, error: fy.P4ClientError) -> SwitchError:
         if error.code in (fy.GRPCStatusCode.UNAVAILABLE, fy.GRPCStatusCode.CANCELLED):
-            return Unreachable(f"no connection to a switch at {self.address}")
+            return self._away()
         if error.code == fy.GRPCStatusCode.PERMISSION_DENIED:
             return NotPrimary(f"the switch at {self.address} says that another controller is primary: {error.message}")
         reasons = [detail.message for detail in error.details.values() if detail.message] or [error.message]
