@@ -19,6 +19,7 @@ from controller.status import change_status, job_status, status
 from controller.switch import Switch, SwitchOptions, TakenOver
 from controller.takeover import job_from
 from controller.telemetry import Telemetry
+from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
 from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_SCALE
 from serene.program import Program
@@ -84,7 +85,9 @@ class Coordinator:
                 if self.switch.connected:
                     await self._clear_finished()
                     if any(job.state is JobState.RUNNING for job in self.jobs):
-                        await self.telemetry.refresh(POLL_S)
+                        restoring = any(job.restoring for job in self.jobs)
+                        await self.telemetry.refresh(TICK_S if restoring else POLL_S)
+                    await self._end_restorations()
             except SwitchError as error:
                 LOG.warning("%s", error)
 
@@ -95,6 +98,21 @@ class Coordinator:
                 await self._remove(self.jobs[job_id])
                 self.jobs.cleared(job_id)
                 self.events.emit("job_cleared", f"job {job_id}: its slots are free", job=job_id)
+
+    async def _end_restorations(self) -> None:
+        """When everybody has put back its part, the strategy that is wanted follows the BSP of the beginning."""
+        async with self._lock:
+            for job in self.jobs:
+                least = min((self.telemetry.of(job.id, worker)["contributions"] for worker in job.members()), default=0)
+                if job.restoring and least >= RESTORING_ROUNDS * job.slots_needed:
+                    plan = self.jobs.plan_restored(job.id)
+                    await self.switch.swap(plan)
+                    self.jobs.restored(plan, time.time())
+                    self.events.emit(
+                        "job_restored",
+                        f"job {job.id}: the workers' sums are back in the switch, {job.strategy}",
+                        job=job.id,
+                    )
 
     async def _remove(self, job: Job) -> None:
         await self.switch.remove(

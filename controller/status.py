@@ -61,6 +61,7 @@ def worker_status(job: Job, worker: Worker, telemetry: Telemetry) -> dict[str, A
         "udp_port": at.udp_port if at else None,
         "iteration": counts["contributions"] // job.slots_needed if job.slots_needed else 0,
         **counts,
+        "staleness": list(telemetry.staleness_of(job.id, worker.id)),
         "contributions_sent": worker.contributions_sent,
         "report": worker.report,
     }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from controller.job import JobState
 from controller.jobs import Jobs
-from controller.switch import WORKER_COUNTERS, Switch
+from controller.switch import STALENESS_CLASSES, WORKER_COUNTERS, Switch
 
 NOTHING: Mapping[str, int] = dict.fromkeys(WORKER_COUNTERS, 0)
+UNKNOWN = (0,) * STALENESS_CLASSES
 
 
 class Telemetry:
@@ -19,6 +20,7 @@ class Telemetry:
         self._switch = switch
         self._jobs = jobs
         self._workers: dict[tuple[int, int], Mapping[str, int]] = {}
+        self._staleness: dict[tuple[int, int], Sequence[int]] = {}
         self._read_at = -1.0
         self.drops: dict[str, int] = dict.fromkeys(switch.drop_reasons, 0)
 
@@ -32,12 +34,17 @@ class Telemetry:
             if job.state is not JobState.WAITING and job.slots is not None
         }
         self._workers.update(await self._switch.read_worker_counters(held))
+        self._staleness.update(await self._switch.read_staleness(held))
         self.drops = await self._switch.read_drops()
         self._read_at = time.monotonic()
 
     def of(self, job: int, worker: int) -> Mapping[str, int]:
         """Packets by counter name: contributions, repeats, blocked, answers, releases, nudges."""
         return self._workers.get((job, worker), NOTHING)
+
+    def staleness_of(self, job: int, worker: int) -> Sequence[int]:
+        """Contributions by staleness: how many were 0, 1, ... 14, and 15 or more rounds old when they arrived."""
+        return self._staleness.get((job, worker), UNKNOWN)
 
     def totals(self) -> dict[str, int]:
         """The same, of all workers of all listed jobs together."""
@@ -46,4 +53,6 @@ class Telemetry:
 
     def forget(self, job: int) -> None:
         """The id is about to be used anew."""
-        self._workers = {who: counts for who, counts in self._workers.items() if who[0] != job}
+        for kept in (self._workers, self._staleness):
+            for who in [who for who in kept if who[0] == job]:
+                del kept[who]

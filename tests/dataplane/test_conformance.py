@@ -31,7 +31,7 @@ class Player:
         self.rng = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
         self.plane = plane
-        self.model = Model(SLOTS, LANES)
+        self.model = Model(SLOTS, LANES, WORKERS)
         self.session, self.epoch = 1, 1
         strategy = some_strategy(self.rng)
         plane.start_job(strategy, slots=SLOTS, session=self.session)
@@ -62,9 +62,18 @@ class Player:
             payload = request(Op.PULL, worker, session=session, epoch=epoch, round=round_, seq=seq, slot=slot)
         else:
             values = self.numbers.integers(-(2**31), 2**31, LANES).astype(np.int32)
-            expected = self.model.push(worker, slot, seq, session, epoch, round_, values)
+            read = (state.total - rng.choice([0, 1, 2, 3, 7, 50, 2000])) % 2**32 if rng.random() < 0.9 else 0
+            expected = self.model.push(worker, slot, seq, session, epoch, round_, values, read)
             payload = request(
-                Op.PUSH, worker, values=values, session=session, epoch=epoch, round=round_, seq=seq, slot=slot
+                Op.PUSH,
+                worker,
+                values=values,
+                session=session,
+                epoch=epoch,
+                round=round_,
+                seq=seq,
+                slot=slot,
+                total=read,
             )
         said = self.plane.ask(worker + 1, frame(payload, worker))
         got = [Answer(item.worker, item.op, item.epoch, item.base, item.seq, item.total, item.values) for item in said]
@@ -75,6 +84,9 @@ class Player:
     def check_counters(self) -> None:
         for worker in range(WORKERS):
             assert self.plane.counter("contributions", worker) == self.model.contributions.get(worker, 0)
+            for rounds in range(16):
+                stale = self.plane.counter("staleness", worker * 16 + rounds)
+                assert stale == self.model.staleness.get((worker, rounds), 0), (worker, rounds)
         wanted = {"wrong_session": self.model.dropped_wrong_session, "wrong_round": self.model.dropped_wrong_round}
         assert self.plane.drops() == {reason: count for reason, count in wanted.items() if count}
 
