@@ -8,12 +8,14 @@ import time
 from typing import Any
 
 from controller.admission import Admission
+from controller.automatic import BadAutomatic, load
+from controller.autopilot import PATIENCE_S, Autopilot, aside
 from controller.connection import SwitchError
 from controller.entries import InstalledJob, SwitchAddress
 from controller.events import Events
 from controller.frames import Answerer
 from controller.job import Job, JobState
-from controller.jobs import Jobs
+from controller.jobs import Conflict, Jobs
 from controller.settings import Settings, port_numbers
 from controller.status import change_status, job_status, status
 from controller.switch import Switch, SwitchOptions, TakenOver
@@ -56,6 +58,7 @@ class Coordinator:
         )
         self.switch = Switch(options, program, on_packet=self._on_packet, on_taken_over=self._on_taken_over)
         self.telemetry = Telemetry(self.switch, self.jobs)
+        self.autopilot = Autopilot(self.jobs, self.telemetry, self.events, self.change)
         self._admission = Admission(
             self.jobs,
             self.switch,
@@ -76,6 +79,7 @@ class Coordinator:
         try:
             await asyncio.gather(self.switch.run(), self._look_after())
         finally:
+            self.autopilot.close()
             await self.switch.close()
 
     async def _look_after(self) -> None:
@@ -168,22 +172,28 @@ class Coordinator:
                 f"job {created.id} created: waits for {workers} workers, {strategy}",
                 job=created.id,
             )
-            return job_status(created, self.telemetry)
+            self.autopilot.stop(created.id)
+            return self.job_status(created.id)
 
     async def delete_job(self, job_id: int) -> None:
         async with self._lock:
             job = self.jobs[job_id]
             if job.slots is not None and job.state is not JobState.WAITING:
                 await self._remove(job)
+            self.autopilot.stop(job_id)
             self.jobs.delete(job_id)
             self.telemetry.forget(job_id)
             self.events.emit("job_deleted", f"job {job_id} deleted", job=job_id)
 
     async def set_strategy(self, job_id: int, strategy: Strategy) -> dict[str, Any]:
-        """The new epoch (0 while the job waits), the strategy before, and how long the switch took in ms."""
+        """The new epoch (0 while the job waits), the strategy before, and how long the switch took in ms.
+
+        An automatic strategy that the job has ends: the user has decided.
+        """
         async with self._lock:
             before = self.jobs[job_id].strategy
             plan = self.jobs.plan_swap(job_id, strategy)
+            self._end_autopilot(job_id)
             if plan is None:
                 self.jobs.choose(job_id, strategy)
                 return {
@@ -206,6 +216,66 @@ class Coordinator:
             )
             return {**change_status(change), "before": to_dict(before), "write_ms": write_ms}
 
+    async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> dict[str, Any]:
+        """From now on an automatic strategy decides."""
+        try:
+            automatic = await aside(lambda: load(name, parameters), PATIENCE_S)
+        except asyncio.TimeoutError:
+            raise BadAutomatic(f"{name}: not loaded within {PATIENCE_S:g} s") from None
+        async with self._lock:
+            if self.jobs[job_id].state is JobState.FINISHED:
+                raise Conflict(f"job {job_id} has finished: its strategy cannot change")
+            pilot = self.autopilot.start(job_id, name, parameters, automatic)
+            self.events.emit("automatic", f"job {job_id}: {name} decides", job=job_id, automatic=pilot.status())
+            return self.job_status(job_id)
+
+    async def unset_automatic(self, job_id: int) -> dict[str, Any]:
+        """The job keeps the strategy that it has."""
+        async with self._lock:
+            self._end_autopilot(job_id)
+            return self.job_status(job_id)
+
+    def _end_autopilot(self, job_id: int) -> None:
+        pilot = self.autopilot.stop(job_id)
+        if pilot is not None:
+            self.events.emit("automatic_ended", f"job {job_id}: {pilot.name} decides no more", job=job_id)
+
+    async def set_evicted(self, job_id: int, worker: int, evicted: bool) -> dict[str, Any]:
+        """A worker leaves the barrier, or is let back in. Evicted or admitted already: nothing changes."""
+        job = self.jobs[job_id]
+        out = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
+        await self.change(job_id, job.in_force, out, f"worker {worker} {'evicted' if evicted else 'readmitted'}")
+        return self.job_status(job_id)
+
+    async def change(self, job_id: int, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
+        """A strategy, and who is out of the barrier: at most one rule. Whether there was anything to change."""
+        async with self._lock:
+            job = self.jobs[job_id]
+            before, out = job.in_force, set(job.evicted())
+            plan = self.jobs.plan_barrier(job_id, strategy, evicted, reason)
+            if plan is None:
+                return False
+            await self.switch.swap(plan)
+            change = self.jobs.swapped(plan, time.time())
+            for worker in sorted(evicted ^ out):
+                what = "worker_evicted" if worker in evicted else "worker_readmitted"
+                self.events.emit(
+                    what,
+                    f"job {job_id}: worker {worker} is {'out of' if worker in evicted else 'in'} the barrier "
+                    f"({reason}), epoch {change.epoch}",
+                    job=job_id,
+                    worker=worker,
+                )
+            if change.strategy != before:
+                self.events.emit(
+                    "strategy",
+                    f"job {job_id}: {before} -> {change.strategy}, epoch {change.epoch} ({reason})",
+                    job=job_id,
+                    epoch=change.epoch,
+                    strategy=to_dict(change.strategy),
+                )
+            return True
+
     async def status(self, older_than_s: float = 0.0) -> dict[str, Any]:
         """Everything; counters as they were last, when the switch cannot be asked."""
         if self.switch.connected:
@@ -213,4 +283,8 @@ class Coordinator:
                 await self.telemetry.refresh(older_than_s)
             except SwitchError as error:
                 LOG.warning("counters: %s", error)
-        return status(self.switch, self.jobs, self.telemetry)
+        return status(self.switch, self.jobs, self.telemetry, self.autopilot)
+
+    def job_status(self, job_id: int) -> dict[str, Any]:
+        """One job, with counters as they were read last."""
+        return job_status(self.jobs[job_id], self.telemetry, self.autopilot)

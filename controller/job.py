@@ -42,6 +42,7 @@ class Change:
     """An epoch's beginning; ``t`` in Unix seconds."""
 
     t: float
+    session: int
     epoch: int
     strategy: Strategy
     reason: str
@@ -94,7 +95,7 @@ class Job:
         self.epoch = policy.epoch
         if not self.restoring:
             self.strategy = policy.strategy
-        change = Change(now, policy.epoch, policy.strategy, reason)
+        change = Change(now, policy.session, policy.epoch, policy.strategy, reason)
         self.history.append(change)
         return change
 

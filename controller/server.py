@@ -16,7 +16,6 @@ from starlette.exceptions import HTTPException
 from controller.connection import SwitchError
 from controller.coordinator import Coordinator
 from controller.jobs import Conflict, NoSuchJob
-from controller.status import job_status
 from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_SCALE
 from serene.strategy import strategy_from_dict
@@ -36,6 +35,15 @@ class NewJob(BaseModel):
     scale: int = DEFAULT_SCALE
 
 
+class Chosen(BaseModel):
+    """The body of PUT /v1/jobs/{job}/automatic: a shipped automatic strategy, or FILE.py:NAME."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    parameters: dict[str, object] = {}
+
+
 def application(coordinator: Coordinator, stop: Callable[[], None], stopping: asyncio.Event) -> FastAPI:
     """The routes. ``stop`` is called on POST /v1/shutdown; streams end when ``stopping`` is set."""
     app = FastAPI(title="Serene controller", docs_url=None, redoc_url=None, openapi_url=None)
@@ -52,7 +60,7 @@ def application(coordinator: Coordinator, stop: Callable[[], None], stopping: as
     @app.get("/v1/jobs/{job}")
     async def one_job(job: int) -> dict[str, Any]:
         await coordinator.status()
-        return job_status(coordinator.jobs[job], coordinator.telemetry)
+        return coordinator.job_status(job)
 
     @app.post("/v1/jobs", status_code=201)
     async def create_job(new: NewJob) -> dict[str, Any]:
@@ -66,6 +74,22 @@ def application(coordinator: Coordinator, stop: Callable[[], None], stopping: as
     @app.put("/v1/jobs/{job}/strategy")
     async def set_strategy(job: int, strategy: dict[str, Any]) -> dict[str, Any]:
         return await coordinator.set_strategy(job, strategy_from_dict(strategy))
+
+    @app.put("/v1/jobs/{job}/automatic")
+    async def set_automatic(job: int, chosen: Chosen) -> dict[str, Any]:
+        return await coordinator.set_automatic(job, chosen.name, chosen.parameters)
+
+    @app.delete("/v1/jobs/{job}/automatic")
+    async def unset_automatic(job: int) -> dict[str, Any]:
+        return await coordinator.unset_automatic(job)
+
+    @app.put("/v1/jobs/{job}/workers/{worker}/evicted")
+    async def evict(job: int, worker: int) -> dict[str, Any]:
+        return await coordinator.set_evicted(job, worker, True)
+
+    @app.delete("/v1/jobs/{job}/workers/{worker}/evicted")
+    async def readmit(job: int, worker: int) -> dict[str, Any]:
+        return await coordinator.set_evicted(job, worker, False)
 
     @app.get("/v1/events")
     async def events() -> StreamingResponse:
