@@ -110,8 +110,9 @@ class Coordinator:
                 least = min((self.telemetry.of(job.id, worker)["contributions"] for worker in job.members()), default=0)
                 if job.restoring and least >= RESTORING_ROUNDS * job.slots_needed:
                     plan = self.jobs.plan_restored(job.id)
-                    await self.switch.swap(plan)
-                    self.jobs.restored(plan, time.time())
+                    if plan is not None:
+                        await self.switch.swap(plan)
+                    self.jobs.restored(job.id, plan, time.time())
                     self.events.emit(
                         "job_restored",
                         f"job {job.id}: the workers' sums are back in the switch, {job.strategy}",

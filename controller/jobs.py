@@ -174,15 +174,21 @@ class Jobs:
         job.restoring = start.incarnation > 0
         job.adopt(start.policy, "resumed" if job.restoring else "started", now)
 
-    def plan_restored(self, job_id: int) -> Swap:
-        """The workers have put the sums back: the job's own strategy takes over."""
+    def plan_restored(self, job_id: int) -> Swap | None:
+        """The workers have put the sums back: the job's own strategy takes over, unless it is BSP anyway.
+
+        An epoch that nobody needs would cost a BSP run its exactness: a round in which it begins is not isolated.
+        """
         job = self[job_id]
+        if job.strategy == BSP():
+            return None
         return self._plan_policy(job, job.strategy, job.members(), "restored")
 
-    def restored(self, swap: Swap, now: float) -> Change:
+    def restored(self, job_id: int, swap: Swap | None, now: float) -> None:
         """Commits it."""
-        self._jobs[swap.job].restoring = False
-        return self.swapped(swap, now)
+        self._jobs[job_id].restoring = False
+        if swap is not None:
+            self.swapped(swap, now)
 
     def _plan_readmission(self, job: Job, worker: Worker, endpoint: Endpoint) -> Readmission:
         members = sorted({*job.members(), worker.id})

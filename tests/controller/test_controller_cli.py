@@ -76,7 +76,7 @@ def test_no_controller(run: Run, command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "error"),
     [
-        ("frobnicate", "serenectl frobnicate: expected up, down, status, watch, sync or jobs"),
+        ("frobnicate", "serenectl frobnicate: expected up, down, status, watch, evict, readmit, sync or jobs"),
         ("sync", "serenectl sync: expected bsp, ssp, asp, quorum or mixed"),
         ("sync fast", "serenectl sync fast: expected bsp, ssp, asp, quorum or mixed"),
         ("sync ssp", "Missing option '--staleness'."),
