@@ -23,6 +23,7 @@ JOB, SESSION, FIRST_EPOCH = 0, 1, 1
 UDP_PORT = 49152
 JOB_GROUPS = 16  # p4src/include/sizes.p4
 CPU_PORT = 255
+STALENESS_CLASSES = 16
 
 
 class DataPlane:
@@ -46,7 +47,8 @@ class DataPlane:
         self._switch.multicast_set(
             JOB_GROUPS + JOB, [(int(port), worker + 1) for worker, port in enumerate(self._ports)]
         )
-        self._insert("job", [JOB], "set_job", [0, self.slots, vector_length, DEFAULT_SCALE, min(workers, 255)])
+        share = -(-65536 // workers)
+        self._insert("job", [JOB], "set_job", [0, self.slots, vector_length, DEFAULT_SCALE, workers & 0xFF, 0, share])
         self._policy = self._insert("policy", [JOB], "set_policy", _policy(FIRST_EPOCH, strategy, range(workers)))
 
     def close(self) -> None:
@@ -96,6 +98,12 @@ class DataPlane:
         """Packets in a counter that has a cell for each worker."""
         index = JOB * self.program.max_workers + worker
         return self._switch.counter_read(self._names[counter], index).packets
+
+    def staleness(self, worker: int) -> np.ndarray:
+        """The worker's contributions (packets) by how many rounds old they were: int64[16], the last 15 or more."""
+        first = (JOB * self.program.max_workers + worker) * STALENESS_CLASSES
+        values = self._switch.counter_read_all(self._names["staleness"], first, STALENESS_CLASSES)
+        return np.array([value.packets for value in values], np.int64)
 
     def dropped(self) -> int:
         """Packets that the program refused, for whatever reason."""

@@ -108,6 +108,7 @@ class Simulation:
             self._env.run(until=simpy.AllOf(self._env, lives))
             applied = sum(self.plane.count("contributions", worker.id) for worker in self.workers)
             dropped = self.plane.dropped()
+            staleness = np.array([self.plane.staleness(worker.id) for worker in self.workers]) / self.plane.slots
         except RuntimeError as error:
             raise Stuck(f"{self.cell}: {error}") from error
         finally:
@@ -123,7 +124,8 @@ class Simulation:
             "reads_at_risk": self._at_risk,
             "engine_s": time.perf_counter() - began,
         }
-        return Trace(self.cell, steps[np.argsort(steps["ended"], kind="stable")], tuple(self._swaps), initial, facts)
+        steps = steps[np.argsort(steps["ended"], kind="stable")]
+        return Trace(self.cell, steps, staleness, tuple(self._swaps), initial, facts)
 
     # -- a worker's life -------------------------------------------------------------------------------------
 

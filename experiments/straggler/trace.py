@@ -45,10 +45,12 @@ class Swap:
 
 @dataclass(frozen=True)
 class Trace:
-    """steps: STEP[n], by time of ending. facts: contributions sent and applied, packets, wall seconds, ..."""
+    """steps: STEP[n], by time of ending. staleness: float64[workers, 16], gradients by how many rounds old they were
+    when the switch took them. facts: contributions sent and applied, packets, wall seconds, ..."""
 
     cell: Cell
     steps: np.ndarray
+    staleness: np.ndarray
     swaps: tuple[Swap, ...]
     initial_accuracy: float
     facts: dict[str, float] = field(default_factory=dict)
@@ -58,7 +60,8 @@ class Trace:
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             with temporary.open("wb") as file:
-                np.savez_compressed(file, steps=self.steps, head=np.array(json.dumps(self._head())))
+                head = np.array(json.dumps(self._head()))
+                np.savez_compressed(file, steps=self.steps, staleness=self.staleness, head=head)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -76,12 +79,13 @@ class Trace:
         """Raises BadTrace if the file is missing, damaged or of something else."""
         try:
             with np.load(path, allow_pickle=False) as parts:
-                head, steps = json.loads(str(parts["head"])), parts["steps"]
+                head, steps, staleness = json.loads(str(parts["head"])), parts["steps"], parts["staleness"]
             if steps.dtype != STEP:
                 raise ValueError("other columns")
             return cls(
                 Cell.from_dict(head["cell"]),
                 steps,
+                staleness,
                 tuple(Swap(**swap) for swap in head["swaps"]),
                 head["initial_accuracy"],
                 head["facts"],
