@@ -21,8 +21,9 @@ from controller.jobs import shrunk
 from experiments.straggler.cell import LANES, NOTHING, SOFTMAX, Cell
 from experiments.straggler.dataplane import FIRST_EPOCH, SESSION, DataPlane
 from experiments.straggler.learners import Learner, learner
+from experiments.straggler.pilot import Pilot, Reports
 from experiments.straggler.queues import Queue
-from experiments.straggler.strategies import Automatic, automatic, first_strategy
+from experiments.straggler.strategies import automatic, first_strategy
 from experiments.straggler.trace import STEP, Swap, Trace
 from serene.client.protocol import Membership, Protocol
 from serene.errors import SereneError
@@ -34,6 +35,7 @@ from workers.stragglers import parse
 GROUP = 64  # packets of an event, at most
 SWAP_S = 1e-3  # a policy write, as serenectl reports it
 HOLDS_FOR_SURE = FixedPoint().capacity
+SPOKE = ("contributions", "repeats", "blocked")  # counters of what a worker does
 
 Packets = tuple[np.ndarray, np.ndarray]  # uint8[n, bytes]; float64[n], when each is there
 Life = Generator[simpy.Event, object, None]
@@ -45,21 +47,18 @@ class Stuck(SereneError):
 
 @dataclass
 class Worker:
-    """One worker: its protocol, what it learns, and what it has done."""
+    """One worker: its protocol, what it learns, its links, and what it has done."""
 
     id: int
     protocol: Protocol
     learner: Learner
     up: Queue
     down: Queue
+    reports: Reports = field(default_factory=Reports)
     inbox: list[np.ndarray] = field(default_factory=list)
     arrived: simpy.Event | None = None
+    done: int = 0  # iterations
     left: bool = False
-    state: str = "computing"
-    since: float = 0.0
-    done: int = 0
-    loss: float = float("nan")
-    accuracy: float = float("nan")
 
 
 class Simulation:
@@ -95,7 +94,10 @@ class Simulation:
         self._swaps = [Swap(0.0, str(self._strategy))]
         self._rows: list[tuple[float | int, ...]] = []
         self._at_risk = 0
-        self._automatic: Automatic | None = automatic(cell.strategy)
+        self._evicted: frozenset[int] = frozenset()
+        self._swapped_at = 0.0
+        chosen = automatic(cell.strategy)
+        self._pilot = None if chosen is None else Pilot(chosen)
 
     def run(self) -> Trace:
         """Until every worker has done its steps and left. Raises Stuck."""
@@ -103,8 +105,8 @@ class Simulation:
         initial = self.workers[0].learner.accuracy()
         try:
             lives = [self._env.process(self._life(worker)) for worker in self.workers]
-            if self._automatic is not None:
-                self._env.process(self._watch(self._automatic))
+            if self._pilot is not None:
+                self._env.process(self._fly(self._pilot))
             self._env.run(until=simpy.AllOf(self._env, lives))
             applied = sum(self.plane.count("contributions", worker.id) for worker in self.workers)
             dropped = self.plane.dropped()
@@ -130,34 +132,36 @@ class Simulation:
     # -- a worker's life -------------------------------------------------------------------------------------
 
     def _life(self, worker: Worker) -> Life:
-        env, cell = self._env, self.cell
-        for step in range(1, cell.steps + 1):
-            began = env.now
-            worker.state, worker.since = "computing", began
-            gradient, worker.loss = worker.learner.gradient(step)
-            delay = self._straggler.delay(worker.id, step, self._mean_s, cell.seed)
-            yield env.timeout(self._mean_s + delay)
-            pushed = env.now
-            worker.state, worker.since = "exchanging", pushed
-            worker.protocol.push(self._quantised(gradient), pushed)
-            yield from self._exchange(worker)
-            read = worker.protocol.finish()
-            delta = self._fixed.dequantise(read.difference.reshape(-1)[: self._size])
-            most = int(read.contributions.max())
-            self._at_risk += most > HOLDS_FOR_SURE
-            worker.learner.apply(delta)
-            worker.done = step
-            if step % cell.eval_every == 0 or step == cell.steps:
-                worker.accuracy = accuracy = worker.learner.accuracy()
-            else:
-                accuracy = float("nan")
-            self._rows.append(
-                (worker.id, step, began, pushed, env.now, read.waited_s, read.epoch, most, worker.loss, accuracy)
-            )
-        worker.left, worker.state = True, "left"
-        members = [other.id for other in self.workers if not other.left]
-        if members:
-            self._install(self._strategy, members)
+        for step in range(1, self.cell.steps + 1):
+            yield from self._step(worker, step)
+        worker.left = True
+        worker.reports.send("finished", self._env.now, worker.done, float("nan"), force=True)
+        self._install(self._strategy, self._evicted)
+
+    def _step(self, worker: Worker, step: int) -> Life:
+        env, cell, reports = self._env, self.cell, worker.reports
+        began = env.now
+        gradient, loss = worker.learner.gradient(step)
+        delay = self._straggler.delay(worker.id, step, self._mean_s, cell.seed)
+        if delay > 1:
+            reports.send("paused", began, worker.done, loss, force=True)
+        yield env.timeout(self._mean_s + delay)
+        pushed = env.now
+        reports.sums["compute_s"] += pushed - began
+        reports.send("exchanging", pushed, worker.done, loss)
+        worker.protocol.push(self._quantised(gradient), pushed)
+        yield from self._exchange(worker)
+        read = worker.protocol.finish()
+        worker.learner.apply(self._fixed.dequantise(read.difference.reshape(-1)[: self._size]))
+        most = int(read.contributions.max())
+        self._at_risk += most > HOLDS_FOR_SURE
+        worker.done = step
+        reports.sums["waiting_s"] += read.waited_s
+        reports.sums["network_s"] += env.now - pushed - read.waited_s
+        reports.send("computing", env.now, step, loss)
+        evaluated = step % cell.eval_every == 0 or step == cell.steps
+        accuracy = worker.learner.accuracy() if evaluated else float("nan")
+        self._rows.append((worker.id, step, began, pushed, env.now, read.waited_s, read.epoch, most, loss, accuracy))
 
     def _quantised(self, gradient: np.ndarray) -> np.ndarray:
         whole = np.zeros((self.plane.slots, self.plane.program.lanes), np.int32)
@@ -209,22 +213,35 @@ class Simulation:
 
     # -- strategies ------------------------------------------------------------------------------------------
 
-    def _install(self, strategy: Strategy, members: list[int]) -> None:
-        self._epoch += 1
-        self.plane.install(self._epoch, shrunk(strategy, members), members)
+    def _install(self, strategy: Strategy, evicted: frozenset[int]) -> None:
+        """As the controller does it: who has left or is evicted is not waited for."""
+        members = [worker.id for worker in self.workers if not worker.left and worker.id not in evicted]
+        if members:
+            self._epoch += 1
+            self._swapped_at = self._env.now
+            self.plane.install(self._epoch, shrunk(strategy, members), members)
 
-    def _watch(self, automatic: Automatic) -> Life:
+    def _fly(self, pilot: Pilot) -> Life:
         """Shows an automatic strategy the job at every period, and does what it says."""
-        while not all(worker.left for worker in self.workers):
-            yield self._env.timeout(automatic.period_s)
-            chosen = automatic.decide(self._env.now, self._epoch, self._strategy, self.workers)
-            members = [worker.id for worker in self.workers if not worker.left]
-            if chosen is None or chosen == self._strategy or not members:
+        env = self._env
+        while True:
+            yield env.timeout(pilot.automatic.period_s)
+            seen = [self._shown(worker) for worker in self.workers if not worker.left]
+            if not seen:
+                return
+            since = env.now - self._swapped_at
+            decided = pilot.decide(env.now, self._epoch, since, self._strategy, self._evicted, seen)
+            if (decided.strategy, decided.evicted) == (self._strategy, self._evicted):
                 continue
-            yield self._env.timeout(SWAP_S)
-            self._strategy = chosen
-            self._swaps.append(Swap(self._env.now, str(chosen)))
-            self._install(chosen, members)
+            yield env.timeout(SWAP_S)
+            self._strategy, self._evicted = decided.strategy, decided.evicted
+            out = f", without {', '.join(map(str, sorted(decided.evicted)))}" if decided.evicted else ""
+            self._swaps.append(Swap(env.now, f"{decided.strategy}{out}"))
+            self._install(decided.strategy, decided.evicted)
+
+    def _shown(self, worker: Worker) -> tuple[int, dict[str, int], int, Reports]:
+        counters = {name: self.plane.count(name, worker.id) for name in SPOKE}
+        return worker.id, counters, counters["contributions"] // self.plane.slots, worker.reports
 
 
 def _program(cell: Cell) -> Program:
