@@ -80,7 +80,7 @@ class Cell:
             raise BadCell(f"engine {self.engine!r}: expected {choices(ENGINES)}")
         if self.model not in LEARNERS:
             raise BadCell(f"model {self.model!r}: expected {choices(LEARNERS)}")
-        most = 256 if self.engine == "simulated" else 32
+        most = Program.load("serene").max_workers
         for name, low, high in (
             ("workers", 1, most),
             ("steps", 1, 10**6),

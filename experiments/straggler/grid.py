@@ -25,7 +25,7 @@ RATES = (0.05, 0.1, 0.2, 0.3)  # for the tuned BSP, and the others by the same e
 STEPS = {"mlp": 100, "cnn": 90}  # BSP reaches the target after about two thirds of them
 OWN_RATE = {"mlp": 0.1, "cnn": 0.1}
 
-TIMING_SIZES = (4, 8, 16, 32, 64, 128, 256)
+TIMING_SIZES = (4, 8, 16, 32)
 
 
 def fixed(workers: int) -> tuple[str, ...]:

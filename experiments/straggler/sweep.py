@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
-import multiprocessing
 import os
-import signal
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from experiments.straggler.cell import Cell
+from experiments.straggler.crew import work_off
 from experiments.straggler.store import Store
 from serene.errors import SereneError
-
-PR_SET_PDEATHSIG = 1
 
 
 class Failed(SereneError):
@@ -59,26 +54,13 @@ def _run(engine: str, cells: list[Cell], store: Store, console: Console, count: 
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
         TextColumn("{task.fields[last]}"),
     )  # fmt: skip
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(count, len(cells)), context, initializer=_prepare, initargs=(os.getpid(),))
-    try:
-        with Progress(*columns, console=console, transient=not console.is_terminal) as progress:
-            task = progress.add_task(f"{engine} cells", total=len(cells), last="")
-            futures: dict[Future[None], Cell] = {pool.submit(run_cell, cell, store.path(cell)): cell for cell in cells}
-            for future in as_completed(futures):
-                cell = futures[future]
-                error = future.exception()
-                if error is not None:
-                    failures.append(f"  {label(cell)}: {error}")
-                progress.update(task, advance=1, last=label(cell))
-    finally:
-        # Stopped or broken: what runs now is given up, what is done stays.
-        processes = list((pool._processes or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.join()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with Progress(*columns, console=console, transient=not console.is_terminal) as progress:
+        task = progress.add_task(f"{engine} cells", total=len(cells), last="")
+        for cell, trouble in work_off(cells, partial(run_cell, store), count):
+            if trouble is not None:
+                failures.append(f"  {label(cell)}: {trouble}")
+            progress.update(task, advance=1, last=label(cell))
     return failures
 
 
@@ -89,23 +71,14 @@ def label(cell: Cell) -> str:
     )
 
 
-def run_cell(cell: Cell, path: Path) -> None:
+def run_cell(store: Store, cell: Cell) -> None:
     """One cell to its file, in this process."""
     if cell.engine == "emulated":
         from experiments.straggler.emulated import emulate
 
-        trace = emulate(cell, path.parent)
+        trace = emulate(cell, store.directory)
     else:
         from experiments.straggler.simulated import simulate
 
         trace = simulate(cell)
-    trace.save(path)
-
-
-def _prepare(parent: int) -> None:
-    """In a process of the pool: it dies with the sweep, and leaves signals from the terminal to it."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ["OMP_NUM_THREADS"] = "1"
+    trace.save(store.path(cell))
