@@ -48,14 +48,13 @@ class Grid:
         return list(dict.fromkeys((*self.study, *self.tuning, *self.map, *self.scale, *self.emulated)))
 
 
-def _study(workers: Iterable[int], models: Sequence[str], seeds: Iterable[int], *, brief: bool) -> Iterable[Cell]:
+def _study(workers: Iterable[int], model: str, seeds: Sequence[int], *, brief: bool) -> Iterable[Cell]:
     for count in workers:
-        for model in models:
-            for straggler in STRAGGLERS:
-                strategies = ("bsp", "ssp:3", "ssp:10", "asp", f"quorum:{count * 3 // 4}", AUTOMATIC[1])
-                for strategy in strategies if brief else (*fixed(count), *AUTOMATIC):
-                    for seed in seeds:
-                        yield cell(count, model, straggler, strategy, seed)
+        for straggler in STRAGGLERS:
+            few = ("bsp", "ssp:3", "ssp:10", "asp", f"quorum:{count * 3 // 4}", AUTOMATIC[1])
+            for strategy in few if brief else (*fixed(count), *AUTOMATIC):
+                for seed in seeds:
+                    yield cell(count, model, straggler, strategy, seed)
 
 
 def cell(workers: int, model: str, straggler: str, strategy: str, seed: int, rate: float | None = None) -> Cell:
@@ -69,7 +68,7 @@ def cell(workers: int, model: str, straggler: str, strategy: str, seed: int, rat
         steps=STEPS[model],
         compute_ms=250,
         learning_rate=rate if rate is not None and rate != OWN_RATE[model] else None,
-        eval_every=2 if model == "mlp" else 3,
+        eval_every=2 if model == "mlp" else 5,
         network=LOOPBACK,
     )
 
@@ -126,7 +125,7 @@ def quick() -> Grid:
     both = [cell(4, "mlp", SLOW, strategy, seed) for strategy in ("bsp", "ssp:10", "asp") for seed in (1,)]
     return Grid(
         "quick",
-        tuple(_study((4,), ("mlp",), seeds, brief=True)),
+        tuple(_study((4,), "mlp", seeds, brief=True)),
         tuple(cell(4, "mlp", SLOW, "bsp", seed, rate) for rate in RATES for seed in seeds),
         tuple(_map((4, 8, 16), STRENGTHS["transient"][:3], (1, 2, 3))),
         tuple(_scale((4, 8, 16, 32), 200)),
@@ -144,7 +143,7 @@ def full() -> Grid:
     ] + [cell(8, "mlp", SLOW, strategy, seed) for seed in (1, 2) for strategy in ("bsp", "ssp:10", "asp")]
     return Grid(
         "full",
-        tuple(_study((4, 8), ("mlp", "cnn"), seeds, brief=False)),
+        (*_study((4, 8), "mlp", seeds, brief=False), *_study((4, 8), "cnn", seeds, brief=True)),
         tuple(_tuning((4, 8), seeds)),
         tuple(_map((4, 8, 16, 32), (*STRENGTHS["transient"], *STRENGTHS["permanent"]), (1, 2, 3))),
         tuple(_scale(TIMING_SIZES, 500)),

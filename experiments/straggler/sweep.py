@@ -47,15 +47,14 @@ def sweep(cells: Sequence[Cell], store: Store, console: Console, parallel: Paral
 
 
 def _run(engine: str, cells: list[Cell], store: Store, console: Console, count: int) -> list[str]:
-    # The longest first, so that the end is not one process's alone.
-    cells = sorted(cells, key=lambda cell: -cell.workers * cell.steps * (4 if cell.model == "cnn" else 1))
+    cells = sorted(cells, key=lambda cell: cell.model == "cnn")  # the dearest last: a report may be had before
     failures = []
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
         TextColumn("{task.fields[last]}"),
     )  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with Progress(*columns, console=console, transient=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, refresh_per_second=2, transient=not console.is_terminal) as progress:
         task = progress.add_task(f"{engine} cells", total=len(cells), last="")
         for cell, trouble in work_off(cells, partial(run_cell, store), count):
             if trouble is not None:

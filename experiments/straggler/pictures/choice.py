@@ -98,12 +98,11 @@ def scale(study: Study, path: Path) -> Path:
     cells = study.grid.scale
     figure, axes = panels(1, 1, width=7, height=4)
     each = axes[0, 0]
-    for kind in dict.fromkeys(cell.strategy.partition(":")[0] + cell.strategy.partition(":")[2] * (
-        cell.strategy.startswith("ssp")) for cell in cells):  # fmt: skip
+    kinds = dict.fromkeys("quorum" if cell.strategy.startswith("quorum") else cell.strategy for cell in cells)
+    for kind in kinds:
         mine = [
-            cell for cell in cells
-            if cell.strategy.partition(":")[0] + cell.strategy.partition(":")[2] * cell.strategy.startswith("ssp") == kind
-        ]  # fmt: skip
+            cell for cell in cells if cell.strategy.startswith("quorum") and kind == "quorum" or cell.strategy == kind
+        ]
         counts = [cell.workers for cell in mine]
         label = "k-of-n, k = 3/4 n" if kind == "quorum" else strategy_name(mine[0].strategy)
         times = [study.numbers(cell).step_s * 1e3 for cell in mine]
