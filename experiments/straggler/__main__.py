@@ -10,8 +10,10 @@ from types import FrameType
 
 from rich.console import Console
 
+from experiments.straggler import distortion
 from experiments.straggler.grid import GRIDS
 from experiments.straggler.store import Store
+from experiments.straggler.study import Study
 from experiments.straggler.sweep import Parallel, sweep
 from serene.errors import SereneError, choices
 
@@ -31,7 +33,10 @@ def parser() -> argparse.ArgumentParser:
     add = result.add_argument
     add("--grid", default="quick", help=f"{choices(GRIDS)} (default quick)")
     add("--out", type=Path, default=Path("runs/straggler"), help="results and report (default runs/straggler)")
-    add("--engine", default="both", help="simulated, emulated or both: what to run; the report takes what is there")
+    add("--engine", default="both", help="simulated, emulated or both; only after both there is a report")
+    add(
+        "--distortion", default="", metavar="N,N", help="first measure runs that are emulated so many at once, as 1,2,4"
+    )
     add("--parallel", type=int, default=Parallel.simulated, help="simulated cells side by side")
     add("--parallel-emulated", type=int, default=Parallel.emulated, help="emulated cells side by side")
     return result
@@ -46,11 +51,23 @@ def run(options: argparse.Namespace, console: Console) -> None:
     for name in ("parallel", "parallel_emulated"):
         if getattr(options, name) < 1:
             raise BadUsage(f"--{name.replace('_', '-')} {getattr(options, name)}: expected 1 or more")
+    try:
+        together = tuple(int(text) for text in options.distortion.split(",") if text)
+    except ValueError:
+        raise BadUsage(f"--distortion {options.distortion}: expected numbers, as 1,2,4") from None
+    if any(not 1 <= count <= 16 for count in together):
+        raise BadUsage(f"--distortion {options.distortion}: expected numbers from 1 to 16")
     grid = GRIDS[options.grid]()
     store = Store(options.out / "cells")
+    if together:
+        distortion.measure(options.out, together, console)
     cells = [cell for cell in grid.cells() if options.engine in ("both", cell.engine)]
     ran = sweep(cells, store, console, Parallel(options.parallel, options.parallel_emulated))
     console.print(f"{ran} cells run, {len(cells) - ran} were there already", highlight=False)
+    if options.engine == "both":
+        from experiments.straggler.report import write
+
+        console.print(f"{write(Study(grid, store), options.out)}", highlight=False)
 
 
 def main() -> int:

@@ -72,3 +72,18 @@ def draw(found: list[Pair], path: Path) -> Path:
         each.set_ylabel("simulated")
     one_legend(figure, axes)
     return save(figure, path)
+
+
+def text(found: list[Pair]) -> str:
+    """How well they agree, in a sentence."""
+    parts = []
+    for name, title in MEASURES:
+        middle, worst = difference(found, name)
+        parts.append(
+            f"{title.partition(' [')[0]} differs by {100 * middle:.1f} % (median; at most {100 * worst:.1f} %)"
+        )
+    steps = difference([pair for pair in found if pair.cell.strategy == "bsp"], "target_steps")
+    end = (
+        f" Under BSP the steps to the target differ by at most {100 * steps[1]:.2f} %." if steps[1] == steps[1] else ""
+    )
+    return f"Over {len(found)} cells: " + "; ".join(parts) + "." + end

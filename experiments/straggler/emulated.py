@@ -50,7 +50,8 @@ def emulate(cell: Cell, scratch: Path) -> Trace:
         with LocalNetwork(settings, work) as network, ControllerClient(network.url) as controller:
             job = controller.create_job(cell.workers, settings.strategy)["job"]
             if cell.automatic:
-                controller.set_automatic(job, *automatic_parts(cell.strategy))
+                name, parameters = automatic_parts(cell.strategy)
+                controller.set_automatic(job, name, parameters)
             workers = [
                 network.start_worker(worker, _arguments(cell, worker, job, work)) for worker in range(cell.workers)
             ]
@@ -109,7 +110,7 @@ def _trace(cell: Cell, work: Path, status: Json, engine_s: float) -> Trace:
 
 def _rows(work: Path, worker: int, start: float, result: Json) -> list[tuple[float | int, ...]]:
     """A step's row is written when it is over, its evaluation included, and the next one begins at once."""
-    rows = []
+    rows: list[tuple[float | int, ...]] = []
     with (work / f"worker-{worker}.csv").open(newline="") as file:
         began = result["started_unix"] - start
         for row in csv.DictReader(file):

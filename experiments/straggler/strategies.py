@@ -10,7 +10,7 @@ from serene.strategy import BSP, NAMES, BadStrategy, Strategy, parse
 AUTOMATIC = "auto:"
 
 
-def automatic_parts(text: str) -> tuple[str, dict[str, str]]:
+def automatic_parts(text: str) -> tuple[str, dict[str, object]]:
     """``auto:waiting:above=0.3`` as name and parameters. Raises BadStrategy."""
     name, _, rest = text.removeprefix(AUTOMATIC).partition(":")
     pairs = [item.partition("=") for item in filter(None, rest.split(","))]

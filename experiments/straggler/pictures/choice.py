@@ -93,16 +93,18 @@ def automatic(study: Study, cells: Sequence[Cell], path: Path) -> Path:
     return save(figure, path)
 
 
+def _kind(cell: Cell) -> str:
+    """Quorums of different sizes are one strategy."""
+    return "quorum" if cell.strategy.startswith("quorum") else cell.strategy
+
+
 def scale(study: Study, path: Path) -> Path:
     """Time per step as workers are added: timing alone."""
     cells = study.grid.scale
     figure, axes = panels(1, 1, width=7, height=4)
     each = axes[0, 0]
-    kinds = dict.fromkeys("quorum" if cell.strategy.startswith("quorum") else cell.strategy for cell in cells)
-    for kind in kinds:
-        mine = [
-            cell for cell in cells if cell.strategy.startswith("quorum") and kind == "quorum" or cell.strategy == kind
-        ]
+    for kind in dict.fromkeys(map(_kind, cells)):
+        mine = [cell for cell in cells if _kind(cell) == kind]
         counts = [cell.workers for cell in mine]
         label = "k-of-n, k = 3/4 n" if kind == "quorum" else strategy_name(mine[0].strategy)
         times = [study.numbers(cell).step_s * 1e3 for cell in mine]

@@ -35,7 +35,7 @@ def case_title(model: str, workers: int, straggler: str) -> str:
 
 def one_legend(figure: Any, axes: Any, columns: int = 6) -> None:
     """Below the figure, each label once."""
-    found = {}
+    found: dict[str, Any] = {}
     for each in axes.flat:
         for handle, label in zip(*each.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)

@@ -61,8 +61,8 @@ def split(study: Study, cells: Sequence[Cell], model: str, path: Path) -> Path:
                 [1e3 * (one.compute_s + one.network_s + one.waiting_s) for one in map(study.numbers, study.seeds(cell))]
                 for cell in chosen
             ]
-            for place, values in enumerate(whole):
-                each.plot([min(values), max(values)], [place, place], color="#222222", linewidth=1.2)
+            for place, ends in enumerate(whole):
+                each.plot([min(ends), max(ends)], [place, place], color="#222222", linewidth=1.2)
             each.set_yticks(range(len(chosen)), [strategy_name(cell.strategy) for cell in chosen], fontsize=8)
             each.set_title(case_title(model, workers, straggler), fontsize=9)
     for each in axes[-1]:
