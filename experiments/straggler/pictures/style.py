@@ -33,8 +33,9 @@ def case_title(model: str, workers: int, straggler: str) -> str:
     return f"{workers} workers, {straggler_name(straggler)}"
 
 
-def one_legend(figure: Any, axes: Any, columns: int = 6) -> None:
+def one_legend(figure: Any, axes: Any) -> None:
     """Below the figure, each label once."""
+    columns = max(int(figure.get_figwidth() / 1.5), 2)
     found: dict[str, Any] = {}
     for each in axes.flat:
         for handle, label in zip(*each.get_legend_handles_labels(), strict=True):
