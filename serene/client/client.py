@@ -101,7 +101,7 @@ class Client:
         self._job = job
         self._worker = worker
         self._vector_length = vector_length
-        self._window = window
+        self._first_window = window
         self._limit = limit
         self._silence_s = silence_s
         self._give_up_s = give_up_s
@@ -113,6 +113,11 @@ class Client:
         self._fixed = FixedPoint(limit=limit, scale=1)
         self.contributions_sent = 0  # packets in this session: slots times iterations
         self.saturated_values = 0
+
+    @property
+    def window(self) -> float:
+        """Slots that may be in flight now."""
+        return self._running.window.size
 
     def __enter__(self) -> Client:
         return self
@@ -150,7 +155,7 @@ class Client:
             for payload in self._control(HELLO_EVERY_S):
                 welcome = self._welcome(payload)
                 if welcome is not None:
-                    self._protocol = Protocol(self._job, self._worker, welcome, Window(self._window))
+                    self._protocol = Protocol(self._job, self._worker, welcome, Window(self._first_window))
                     self._fast = self._fast_path(self._protocol)
                     self.contributions_sent = 0
                     self._caught_up = not welcome.incarnation and welcome.epoch == 1
