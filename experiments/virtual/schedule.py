@@ -50,10 +50,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did. contributions: packets' worth (iterations times slots). packets: carried by the links."""
+    """What a run did. contributions: packets' worth (iterations times slots). packets: that reached the switch.
+    lost, duplicated, reordered: what befell packets on the links."""
 
     contributions: int
     packets: int
+    lost: int
+    duplicated: int
+    reordered: int
+    retransmissions: int
     swaps: int
     epochs: int
     bsp_reads: int
@@ -90,7 +95,7 @@ class Schedule:
         self._strategies = strategies
         self.strategy = next(strategies)
         self.epoch = 1
-        self.swaps = 0
+        self.swaps = self._switched = 0
         self.fields: dict[int, PolicyFields] = {1: self.strategy.compile(range(plan.workers))}  # by epoch
         self.session = switch.begin(plan.workers, plan.slots, self.fields[1])
         self._applied_before = [switch.contributions(worker) for worker in range(plan.workers)]
@@ -117,7 +122,11 @@ class Schedule:
         self._play(lambda: any(worker.pulling for worker in self.workers))
         return Outcome(
             contributions=len(self._contributed) * self.plan.slots,
-            packets=self.links.carried,
+            packets=self._switched,
+            lost=self.links.lost,
+            duplicated=self.links.duplicated,
+            reordered=self.links.reordered,
+            retransmissions=sum(worker.protocol.counts.retransmissions for worker in self.workers),
             swaps=self.swaps,
             epochs=self.epoch,
             bsp_reads=self.bsp_reads,
@@ -140,6 +149,7 @@ class Schedule:
 
     def _tick(self, due: Due) -> None:
         if due.to_switch:
+            self._switched += len(due.to_switch)
             for out, frame in self.switch.process(due.to_switch):
                 self._carry(out - 1, Direction.TO_WORKER, frame)
         for worker, frames in due.to_worker.items():
