@@ -18,12 +18,13 @@ LINK_MBIT :=
 SEED := 1
 COMPUTE_MS := 250
 PROGRAM := serene
+FAULTS :=
 OUT :=
 
 RUN = $(PYTHON) -m experiments.run --workers '$(WORKERS)' --strategy '$(STRATEGY)' --straggler '$(STRAGGLER)' \
 	--steps '$(STEPS)' --target '$(TARGET)' --model '$(MODEL)' --dataset '$(DATASET)' --link-mbit '$(LINK_MBIT)' \
 	--seed '$(SEED)' --compute-ms '$(COMPUTE_MS)' --program '$(PROGRAM)' --out '$(OUT)' \
-	$(if $(DATA_DIR),--data-dir '$(DATA_DIR)')
+	$(if $(DATA_DIR),--data-dir '$(DATA_DIR)') $(if $(FAULTS),--faults '$(FAULTS)')
 
 help:
 	@echo "make run-mininet   train through an emulated switch, live view, results in runs/ (sets up what it needs)"
@@ -40,7 +41,7 @@ help:
 	@echo "  WORKERS=$(WORKERS) STRATEGY=$(STRATEGY) (bsp, ssp:S, asp, quorum:K, mixed:W,W) STEPS=$(STEPS) SEED=$(SEED)"
 	@echo "  STRAGGLER=$(STRAGGLER) (none, slow_worker, heterogeneous, failure; as slow_worker:probability=0.3)"
 	@echo "  TARGET=$(TARGET) (auto, embedded, bmv2)  MODEL=$(MODEL) (mlp, cnn)  DATASET=$(DATASET) (digits, mnist, cifar10)"
-	@echo "  COMPUTE_MS=$(COMPUTE_MS) LINK_MBIT= DATA_DIR= PROGRAM=$(PROGRAM) (serene, serene_jumbo) OUT=runs/..."
+	@echo "  COMPUTE_MS=$(COMPUTE_MS) LINK_MBIT= DATA_DIR= FAULTS= PROGRAM=$(PROGRAM) (serene, serene_jumbo) OUT=runs/..."
 
 setup:
 	@scripts/setup

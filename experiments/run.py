@@ -20,8 +20,9 @@ from typing import Any
 
 from rich.console import Console
 
-from controller.api import ControllerClient, NoController
+from controller.api import ControllerClient, NoController, Rejected
 from experiments import results
+from experiments.events import Events
 from experiments.live import View
 from experiments.network import LocalNetwork, MininetNetwork, Network, NetworkError, WorkerProcess
 from experiments.settings import Settings, check
@@ -44,20 +45,27 @@ def train(settings: Settings, work: Path, console: Console) -> results.Results:
         workers = [
             network.start_worker(worker, _arguments(settings, worker, job, work)) for worker in range(settings.workers)
         ]
+        events = Events(settings, network, workers, lambda worker: _arguments(settings, worker, job, work))
         prefix = "" if network.url.endswith(":8559") else f"SERENE_CONTROLLER={network.url} "
         hint = f"in another terminal: {prefix}.venv/bin/serenectl sync ssp --staleness 3   (or bsp, asp, quorum --k 3)"
         with View(settings, console, hint) as view:
             if not console.is_terminal:
                 console.print(hint)
-            while any(worker.poll() is None for worker in workers):
-                _check_alive(network, workers)
-                with contextlib.suppress(NoController):  # busy; if it has died, the next look says so
-                    view.show(controller.job(job))
+            while any(worker.poll() is None for worker in workers) or events.under_way:
+                _check_alive(network, workers, events)
+                # Busy, or just started again; if it has died, the next look says so.
+                with contextlib.suppress(NoController, Rejected):
+                    status = controller.job(job)
+                    view.show(status)
+                    events.look(status)
+                events.end_due()
                 time.sleep(POLL_S)  # the pace of the display
-            _check_alive(network, workers)
+            _check_alive(network, workers, events)
             status = controller.job(job)
             view.show(status)
-    return results.collect(settings, work, status)
+    for line in events.never:
+        console.print(f"this never came: {line}", highlight=False)
+    return results.collect(settings, work, status, events.played, events.lost_lives)
 
 
 def _arguments(settings: Settings, worker: int, job: int, work: Path) -> list[str]:
@@ -78,12 +86,12 @@ def _arguments(settings: Settings, worker: int, job: int, work: Path) -> list[st
     return [str(part) for pair in arguments.items() for part in pair]
 
 
-def _check_alive(network: Network, workers: list[WorkerProcess]) -> None:
+def _check_alive(network: Network, workers: list[WorkerProcess], events: Events) -> None:
     dead = network.dead()
     if dead:
         raise Failed(dead)
     for worker in workers:
-        if worker.poll():
+        if worker.poll() and worker.worker not in events.away:
             raise Failed(f"worker {worker.worker} ended with status {worker.poll()}:\n{worker.error()}")
 
 
@@ -111,6 +119,7 @@ def parser() -> argparse.ArgumentParser:
     add("--seed", default="1")
     add("--compute-ms", default="250", help="mean compute time of an iteration; 0: as fast as it goes")
     add("--program", default="serene", help="serene (MTU 1500) or serene_jumbo")
+    add("--faults", type=Path, default=None, help="a file of faults, as docs/faults.md shows")
     add("--out", default="", help="directory for the results (default runs/DATE-STRATEGY)")
     add("--no-mininet", action="store_true", help="UDP on loopback instead: no root needed")
     return result
@@ -190,7 +199,17 @@ def _conclude(found: results.Results, settings: Settings, console: Console) -> N
     summary = found.summary
     console.print(results.table(found))
     sent, applied = summary["contributions_sent"], summary["contributions_applied"]
-    balance = "every one counted once" if sent == applied else "NOT EQUAL"
+    under_way = summary["contributions_under_way"]
+    balance = "every one counted once" if sent <= applied <= sent + under_way else "NOT EQUAL"
+    for event in summary["events"]:
+        console.print(f"{event['t']:6.1f} s  {event['event']}", highlight=False)
+    if "links" in summary:
+        console.print(f"on the links: {summary['links']}", highlight=False)
+    if under_way:
+        console.print(
+            f"under way when a worker was killed: {under_way:,} contributions, of which {applied - sent:,} were applied",
+            highlight=False,
+        )
     console.print(
         f"accuracy {summary['initial_accuracy']:.3f} -> {summary['final_accuracy']:.3f} in {summary['wall_s']:.1f} s; "
         f"contributions sent {sent:,}, applied {applied:,}: {balance}",

@@ -113,8 +113,7 @@ class Schedule:
     def run(self) -> Outcome:
         """Until every worker has left and read once more. Raises Violation."""
         for worker in self.workers:
-            self._happen(worker)
-            self._compute(worker)
+            self.begin(worker)
         self.time.at(self._rng.expovariate(1 / self.plan.swap_every_s), self._swap)
         self._play(lambda: not all(worker.left for worker in self.workers))
         for worker in self.workers:
@@ -134,6 +133,11 @@ class Schedule:
             virtual_s=self.time.now,
         )
 
+    def begin(self, worker: Worker) -> None:
+        """Sets a worker going; it computes, pushes, and goes on until it has done its iterations."""
+        self._happen(worker)
+        self._compute(worker)
+
     def _play(self, unfinished: Callable[[], bool]) -> None:
         while unfinished():
             due = self.time.next()
@@ -143,7 +147,7 @@ class Schedule:
             self._tick(due)
 
     def run_until(self, until_s: float) -> None:
-        """Plays what has begun up to a time; workers that were not set going stay where they are."""
+        """Plays what has begun, up to a time."""
         while (due := self.time.next(until_s)) is not None:
             self._tick(due)
 

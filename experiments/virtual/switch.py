@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from serene.program import Program
 from serene.strategy import PolicyFields
 from serene.switch import Exact, Switch
-from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation, mac_bytes
+from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, ReadMode, encapsulation, mac_bytes
 
 JOB, JOB_GROUP = 0, 16
 FIRST_UDP_PORT = 40000  # of a worker's first process; the next one has the next
@@ -46,7 +46,8 @@ class VirtualSwitch:
 
     def __init__(self, program: Program, max_workers: int) -> None:
         self.program = program
-        self.session = 0
+        self.session = self.epoch = 0
+        self.fields = PolicyFields(0, 0, 0, ReadMode.LATEST)
         self._switch = Switch.load(program.json_path)
         self._job: int | None = None
         self._policy: int | None = None
@@ -95,6 +96,7 @@ class VirtualSwitch:
 
     def set_policy(self, epoch: int, fields: PolicyFields) -> None:
         """A live swap: one entry is replaced."""
+        self.epoch, self.fields = epoch, fields
         values = [self.session, epoch, fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode)]
         self._policy = self._set("policy", self._policy, "set_policy", values)
 
