@@ -239,6 +239,8 @@ class Jobs:
             raise Conflict(f"job {job_id}: nobody would be left in the barrier")
         if out == set(job.evicted()) and strategy == job.in_force:
             return None
+        if strategy != job.in_force:
+            strategy.compile(taking_part)  # among fewer it shrinks, but it has to fit the job
         swap = self._plan_policy(job, strategy, members, reason)
         return replace(swap, evicted=frozenset(out))
 
