@@ -51,7 +51,7 @@ class Admission:
                 if request.op is Op.HELLO:
                     await self._hello(request)
                 elif request.op is Op.REPORT:
-                    self._jobs.report(request.job, request.worker, request.facts())
+                    self._jobs.report(request.job, request.worker, request.facts(), time.monotonic())
                 elif request.op is Op.LEAVE:
                     await self._leave(request)
         except NotARequest as error:

@@ -312,9 +312,10 @@ class Jobs:
         self._jobs[job.id] = job
         self._last_session = max(self._last_session, job.session)
 
-    def report(self, job_id: int, worker_id: int, report: dict[str, object]) -> None:
-        """The latest REPORT of a member. Raises NoSuchJob or Conflict."""
-        self._begun(job_id, worker_id).workers[worker_id].report = report
+    def report(self, job_id: int, worker_id: int, report: dict[str, object], now: float) -> None:
+        """The latest REPORT of a member; ``now`` on the monotonic clock. Raises NoSuchJob or Conflict."""
+        worker = self._begun(job_id, worker_id).workers[worker_id]
+        worker.report, worker.reported_at = report, now
 
     def _begun(self, job_id: int, worker_id: int) -> Job:
         """The job, unless what a worker says must be meant for an earlier one of the same id."""
