@@ -187,6 +187,7 @@ class Coordinator:
             job = self.jobs[job_id]
             if job.slots is not None and job.state is not JobState.WAITING:
                 await self._remove(job)
+                await self._admission.send_away(job, f"job {job_id} was deleted")
             self.autopilot.stop(job_id)
             self.jobs.delete(job_id)
             self.telemetry.forget(job_id)
