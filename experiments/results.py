@@ -6,7 +6,7 @@ import csv
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,8 +95,8 @@ def _rows(work: Path, workers: int, start: float) -> Iterable[Json]:
                         yield {"t": round(float(row["t_unix"]) - start, 6), **row}
 
 
-def write(results: Results, work: Path, out: Path) -> None:
-    """Moves everything into ``out`` in one step. Under sudo the files belong to who called it."""
+def write(results: Results, work: Path, out: Path, further: Callable[[Results, Path], None] | None = None) -> None:
+    """Moves everything into ``out`` in one step; ``further`` adds to it. Under sudo the files belong to who called."""
     from experiments.plot import draw
 
     part = work / "results"
@@ -110,6 +110,8 @@ def write(results: Results, work: Path, out: Path) -> None:
     for worker in range(results.summary["workers"]):
         for name in (f"worker-{worker}.json", f"parameters-{worker}.npy"):
             shutil.move(work / name, part / name)
+    if further is not None:
+        further(results, part)
     give_to_caller(part)
     if out.exists():
         out.rmdir()  # empty: it was checked

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console
 
@@ -37,7 +37,17 @@ class Failed(SereneError):
     """A part of the run died; the message has the end of its log."""
 
 
-def train(settings: Settings, work: Path, console: Console) -> results.Results:
+class Companion(Protocol):
+    """What goes along with a run: it may command the controller, and keeps files of its own beside the run's."""
+
+    def look(self, job: Json, controller: ControllerClient) -> None:
+        """Called every POLL_S seconds or so with the job's status."""
+
+    def keep(self, found: results.Results, directory: Path) -> None:
+        """Called at the end, before anything is kept."""
+
+
+def train(settings: Settings, work: Path, console: Console, companion: Companion | None = None) -> results.Results:
     """One run, from nothing to results; everything it started is gone when it returns or raises."""
     kind = MininetNetwork if settings.mininet else LocalNetwork
     with kind(settings, work) as network, ControllerClient(network.url) as controller:
@@ -58,6 +68,8 @@ def train(settings: Settings, work: Path, console: Console) -> results.Results:
                     status = controller.job(job)
                     view.show(status)
                     events.look(status)
+                    if companion is not None:
+                        companion.look(status, controller)
                 events.end_due()
                 time.sleep(POLL_S)  # the pace of the display
             _check_alive(network, workers, events)
@@ -141,14 +153,19 @@ def main() -> int:
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    return launch(settings, console)
+
+
+def launch(settings: Settings, console: Console, companion: Companion | None = None) -> int:
+    """Runs, shows and keeps, as root where that is needed; the exit status."""
     if not settings.mininet:
-        return _run(settings, console)
+        return _run(settings, console, companion)
     if os.geteuid() != 0:
         return _with_sudo(console)
     from topologies.isolation import run_isolated
 
     try:
-        return run_isolated(lambda: _run(settings, console))
+        return run_isolated(lambda: _run(settings, console, companion))
     except OSError as error:
         print(f"error: {error}; 'make run-local' works without Mininet", file=sys.stderr)
         return 1
@@ -160,11 +177,12 @@ def _with_sudo(console: Console) -> int:
         print("error: Mininet needs root, and there is no sudo; 'make run-local' works without both", file=sys.stderr)
         return 1
     console.print("Mininet needs root: asking sudo")
-    command = [sudo, sys.executable, "-m", "experiments.run", *sys.argv[1:]]
+    spec = sys.modules["__main__"].__spec__
+    command = [sudo, sys.executable, "-m", spec.name if spec else __name__, *sys.argv[1:]]
     os.execv(sudo, command)
 
 
-def _run(settings: Settings, console: Console) -> int:
+def _run(settings: Settings, console: Console, companion: Companion | None) -> int:
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
@@ -179,8 +197,8 @@ def _run(settings: Settings, console: Console) -> int:
     settings.out.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=".run-", dir=settings.out.parent))
     try:
-        found = train(settings, work, console)
-        results.write(found, work, settings.out)
+        found = train(settings, work, console, companion)
+        results.write(found, work, settings.out, companion.keep if companion else None)
     except (SereneError, NetworkError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -206,10 +224,8 @@ def _conclude(found: results.Results, settings: Settings, console: Console) -> N
     if "links" in summary:
         console.print(f"on the links: {summary['links']}", highlight=False)
     if under_way:
-        console.print(
-            f"under way when a worker was killed: {under_way:,} contributions, of which {applied - sent:,} were applied",
-            highlight=False,
-        )
+        line = f"{under_way:,} contributions, of which {applied - sent:,} were applied"
+        console.print(f"under way when a worker was killed: {line}", highlight=False)
     console.print(
         f"accuracy {summary['initial_accuracy']:.3f} -> {summary['final_accuracy']:.3f} in {summary['wall_s']:.1f} s; "
         f"contributions sent {sent:,}, applied {applied:,}: {balance}",

@@ -25,17 +25,18 @@ from rich.progress import Progress
 from rich.table import Table
 
 from experiments.virtual.checks import Violation
+from experiments.virtual.plan import Outcome
 from experiments.virtual.random_plans import FAMILIES, MAX_WORKERS, alternating, random_plan
-from experiments.virtual.schedule import Outcome, Schedule
+from experiments.virtual.schedule import Schedule
 from experiments.virtual.switch import VirtualSwitch
 from serene.errors import SereneError, choices
 from serene.program import Program
 
-PAIRS = tuple(itertools.product(FAMILIES, repeat=2))
+Pair = tuple[str, str]
+
+PAIRS: tuple[Pair, ...] = tuple(itertools.product(FAMILIES, FAMILIES))
 AT_ONCE = 100  # runs that a process is given
 OUTPUT = Path("build/schedules.json")
-
-Pair = tuple[str, str]
 
 
 @dataclass
@@ -107,7 +108,9 @@ def play_all(runs: int, processes: int, pairs: Iterable[Pair] = PAIRS) -> Iterat
 
 def table(tallies: dict[Pair, Tally]) -> Table:
     shown = Table(box=None, pad_edge=False, padding=(0, 2))
-    columns = ("swaps between", "runs", "swaps", "contributions", "packets", "lost", "repeated", "stuck", "other", "CPU")
+    columns = (
+        "swaps between", "runs", "swaps", "contributions", "packets", "lost", "repeated", "stuck", "other", "CPU",
+    )  # fmt: skip
     for heading in columns:
         shown.add_column(heading, justify="left" if heading == "swaps between" else "right")
     total = Tally()

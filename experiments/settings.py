@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from serene.errors import SereneError, choices
@@ -39,7 +39,7 @@ class Settings:
     program: Program
     mininet: bool
     out: Path
-    faults: Faults = Faults()
+    faults: Faults = field(default_factory=Faults)
     faults_file: Path | None = None
 
     @property

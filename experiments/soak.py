@@ -13,8 +13,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from experiments.virtual.plan import Outcome, Plan
 from experiments.virtual.random_plans import FAMILIES, alternating
-from experiments.virtual.schedule import Outcome, Plan, Schedule
+from experiments.virtual.schedule import Schedule
 from experiments.virtual.switch import VirtualSwitch
 from serene.errors import SereneError
 from serene.faults import Faults, PacketFaults, load

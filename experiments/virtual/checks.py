@@ -1,4 +1,4 @@
-"""What always holds (docs/protocol.md), checked on what workers sent and read: independent of the switch's own counts."""
+"""What always holds (docs/protocol.md), checked on what workers sent and read, not on what the switch counts."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from experiments.virtual.schedule import Plan
+from experiments.virtual.plan import Plan
 from serene.errors import SereneError, choices
 from serene.faults import Action, Event, Faults, PacketFaults
 from serene.strategy import ASP, BSP, MAX_STALENESS, SSP, Mixed, Quorum, Strategy

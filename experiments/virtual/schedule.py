@@ -9,61 +9,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from controller.jobs import shrunk
 from experiments.virtual.checks import Balance, Sent, Violation, balance
+from experiments.virtual.plan import Outcome, Plan
 from experiments.virtual.switch import SCALE, VirtualSwitch, port
 from experiments.virtual.timeline import Due, Timeline
 from serene.client.protocol import Membership, Protocol, Read
-from serene.faults import Action, BadFaults, Direction, Event, Faults, Links
+from serene.faults import Action, Direction, Event, Links
 from serene.strategy import PolicyFields, Strategy
 from serene.wire import ENCAPSULATION_BYTES, UNBOUNDED, ReadMode
 
 WIRE_S = 0.001  # what a packet takes without any fault
 HELLO_S = 0.1  # until a worker that starts anew is let in again
 LARGEST_VALUE = 1000  # of a contribution
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A run before it begins. iterations, mean_s (compute time in seconds): one for each worker.
-
-    ``swaps`` further strategies come one after the other, at random times ``swap_every_s`` apart on average.
-    """
-
-    seed: int
-    slots: int
-    iterations: tuple[int, ...]
-    mean_s: tuple[float, ...]
-    faults: Faults = Faults()
-    swaps: int = 0
-    swap_every_s: float = 2.0
-    too_late_s: float = 2000.0  # in virtual time; who has not finished by then is stuck
-
-    @property
-    def workers(self) -> int:
-        return len(self.iterations)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run did. contributions: packets' worth (iterations times slots). packets: that reached the switch.
-    lost, duplicated, reordered: what befell packets on the links."""
-
-    contributions: int
-    packets: int
-    lost: int
-    duplicated: int
-    reordered: int
-    retransmissions: int
-    swaps: int
-    epochs: int
-    bsp_reads: int
-    balance: Balance
-    virtual_s: float
 
 
 class Worker:
@@ -86,7 +47,7 @@ class Schedule:
     """One run on a switch that may have had others. ``strategies``: the first, and those that it is swapped for."""
 
     def __init__(self, switch: VirtualSwitch, plan: Plan, strategies: Iterator[Strategy]) -> None:
-        _check(plan)
+        plan.check()
         self.plan = plan
         self.switch = switch
         self.time = Timeline()
@@ -391,13 +352,3 @@ class Schedule:
             [self.contribution(*key) for key in self._interrupted],
         )
         return balance(sent, held)
-
-
-def _check(plan: Plan) -> None:
-    plan.faults.check_workers(plan.workers)
-    for event in plan.faults.events:
-        if event.action is Action.RESTART_SWITCH:
-            raise BadFaults(
-                f"{event.action.value}: not in process, where the switch has no process of its own; "
-                f"expected {Action.PAUSE_WORKER.value}, {Action.RESTART_WORKER.value} or {Action.RESTART_CONTROLLER.value}"
-            )

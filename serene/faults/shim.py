@@ -61,7 +61,7 @@ class End:
 
     worker: int
     direction: Direction
-    socket: socket.socket
+    packets: socket.socket
     peer: socket.socket
 
 
@@ -121,7 +121,7 @@ class Shim:
         with selectors.DefaultSelector() as ready:
             ready.register(stop, selectors.EVENT_READ)
             for end in self._ends:
-                ready.register(end.socket, selectors.EVENT_READ, end)
+                ready.register(end.packets, selectors.EVENT_READ, end)
             while True:
                 wait = max(self._late[0][0] - time.monotonic(), 0.0) if self._late else None
                 for key, _ in ready.select(wait):
@@ -133,7 +133,7 @@ class Shim:
     def _take(self, end: End, began: float) -> None:
         for _ in range(BATCH):
             try:
-                packet, address = end.socket.recvfrom(LARGEST_FRAME)
+                packet, address = end.packets.recvfrom(LARGEST_FRAME)
             except (BlockingIOError, OSError):  # nothing more, or the interface is down for a moment
                 return
             if address[2] == PACKET_OUTGOING:
@@ -158,7 +158,7 @@ class Shim:
 
     def close(self) -> None:
         for end in self._ends:
-            end.socket.close()
+            end.packets.close()
         for name in self._made:
             with contextlib.suppress(ShimError):
                 _ip("link", "delete", name)

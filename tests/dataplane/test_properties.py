@@ -15,8 +15,9 @@ import pytest
 
 from experiments import schedules, soak
 from experiments.virtual.checks import Balance, Sent, Violation, balance
+from experiments.virtual.plan import Outcome, Plan
 from experiments.virtual.random_plans import FAMILIES, alternating, random_plan
-from experiments.virtual.schedule import Outcome, Plan, Schedule
+from experiments.virtual.schedule import Schedule
 from experiments.virtual.switch import VirtualSwitch
 from serene.faults import Action, BadFaults, Event, Faults, PacketFaults
 from serene.program import Program
