@@ -46,6 +46,9 @@ class Companion(Protocol):
     def keep(self, found: results.Results, directory: Path) -> None:
         """Called at the end, before anything is kept."""
 
+    def told(self) -> list[str]:
+        """The last lines that the user reads."""
+
 
 def train(settings: Settings, work: Path, console: Console, companion: Companion | None = None) -> results.Results:
     """One run, from nothing to results; everything it started is gone when it returns or raises."""
@@ -210,6 +213,8 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
         for directory in above[-1:]:
             results.give_to_caller(directory)
     _conclude(found, settings, console)
+    for line in companion.told() if companion is not None else ():
+        console.print(line, highlight=False)
     return 0
 
 

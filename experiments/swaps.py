@@ -101,6 +101,20 @@ class Swapper:
             writer.writerows(asdict(swap) for swap in self.swaps)
         draw(self.swaps, results.summary, directory / "swaps.png")
 
+    def told(self) -> list[str]:
+        """The distribution in words."""
+        late = np.array([swap.latency_ms for swap in self.swaps])
+        finished = np.array([swap.iterations for swap in self.swaps])
+        counts = ", ".join(f"{(finished == number).sum()} after {number}" for number in range(finished.max() + 1))
+        written = np.median([swap.write_ms for swap in self.swaps])
+        return [
+            f"{len(self.swaps)} swaps, from the command to the last worker under the new epoch: "
+            f"median {np.median(late):.0f} ms, 95 % within {np.percentile(late, 95):.0f} ms, "
+            f"longest {late.max():.0f} ms",
+            f"in iterations that a worker still finished under the old epoch: {counts}",
+            f"the switch's part, one MODIFY: median {written:.1f} ms",
+        ]
+
 
 def _shuffled(rng: random.Random) -> tuple[str, ...]:
     """All pairs of families come, in both directions: a walk that is the same for the same seed."""
@@ -141,19 +155,6 @@ def _seen(steps: Sequence[tuple[float, int]], swap: Commanded) -> tuple[float, i
     return adopted, sum(when > swap.t_unix for when, _ in steps[:first])
 
 
-def told(swaps: Sequence[Swap]) -> list[str]:
-    """The distribution in words."""
-    late = np.array([swap.latency_ms for swap in swaps])
-    finished = np.array([swap.iterations for swap in swaps])
-    counts = ", ".join(f"{(finished == number).sum()} after {number}" for number in range(finished.max() + 1))
-    return [
-        f"{len(swaps)} swaps, from the command to the last worker under the new epoch: "
-        f"median {np.median(late):.0f} ms, 95 % within {np.percentile(late, 95):.0f} ms, longest {late.max():.0f} ms",
-        f"in iterations of the worker that was last: {counts}",
-        f"the switch's part, one MODIFY: median {np.median([swap.write_ms for swap in swaps]):.1f} ms",
-    ]
-
-
 def draw(swaps: Sequence[Swap], summary: Json, path: Path) -> None:
     """How many of the swaps had reached everybody after how long; and how many iterations that was."""
     import matplotlib
@@ -161,7 +162,7 @@ def draw(swaps: Sequence[Swap], summary: Json, path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", width_ratios=(2, 1))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", width_ratios=(3, 2))
     figure.suptitle(
         f"{len(swaps)} live swaps in one run: {summary['workers']} workers, {summary['target']} switch, "
         f"straggler {summary['straggler']}",
@@ -233,10 +234,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     swapper = Swapper(options.swaps, options.every_ms / 1e3, settings.seed, settings.workers)
-    status = launch(settings, console, swapper)
-    for line in told(swapper.swaps) if swapper.swaps else ():
-        console.print(line, highlight=False)
-    return status
+    return launch(settings, console, swapper)
 
 
 if __name__ == "__main__":

@@ -185,3 +185,17 @@ def test_the_first_description_that_fits_decides_and_only_in_its_time() -> None:
         assert links.fate(pull, 0, UP, now) == [(0.0, pull)]
     assert [len(links.fate(push(), 0, UP, now)) for now in (0.9, 1.0, 1.9, 2.0)] == [1, 0, 0, 1]
     assert links.fate(push(), 0, UP, 5.0) == [(9.0, push())]
+
+
+def test_the_file_in_the_documentation() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/faults.md").read_text()
+    faults = parse(page.split("```toml\n")[1].split("```")[0])
+    assert faults.packets[0].workers == (0,)
+    assert [event.action for event in faults.events] == [
+        Action.RESTART_CONTROLLER,
+        Action.RESTART_WORKER,
+        Action.PAUSE_WORKER,
+        Action.RESTART_SWITCH,
+    ]
+    for kind in KINDS:
+        assert kind in page
