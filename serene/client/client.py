@@ -28,6 +28,7 @@ from serene.wire import HEADER, MEMBERSHIP, Op, ReadMode, control_payload, heade
 
 HELLO_EVERY_S = 0.1
 LEAVE_EVERY_S = 0.2
+WAITING_S = 0.1  # without a packet: the barrier holds the worker, or the network is broken
 
 
 class Refused(SereneError):
@@ -108,6 +109,7 @@ class Client:
         self._clock = clock
         self._protocol: Protocol | None = None
         self._fast: FastPath | None = None
+        self.while_waiting: Callable[[], None] = lambda: None  # called now and then while nothing is heard
         self._remains: Remains | None = None  # of a session that was lost
         self._caught_up = False  # with the session that it has joined
         self._fixed = FixedPoint(limit=limit, scale=1)
@@ -135,6 +137,16 @@ class Client:
     @property
     def counts(self) -> Counts:
         return self._running.counts
+
+    @property
+    def epoch(self) -> int:
+        """Of the iteration under way, or of the next."""
+        return self._running.epoch
+
+    @property
+    def round(self) -> int:
+        """The same, within the epoch."""
+        return self._running.round
 
     @property
     def _running(self) -> Protocol:
@@ -302,7 +314,9 @@ class Client:
             now = self._clock()
             if anything:
                 heard = now
-            elif now - max(heard, asked) > self._silence_s:
+            elif now - heard > WAITING_S:
+                self.while_waiting()
+            if now - max(heard, asked) > self._silence_s:
                 # Blocked workers hear nothing either: a WELCOME of the same session says that all is well.
                 asked = now
                 self._hello()
