@@ -20,7 +20,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -34,7 +34,8 @@ DOCUMENT = ROOT / "docs" / "engine.md"
 BEGIN, END = "<!-- stf: begin -->", "<!-- stf: end -->"
 CACHE = ROOT / "build" / "stf"
 COMPILER = "p4c-bm2-ss"
-SUITES = {"p4_16_samples": (), "p4_14_samples": ("--std", "p4-14")}
+# Scripts, and where their programs are: P4-14 ones as p4c itself translated them, for not every p4c reads P4-14.
+SUITES = {"p4_16_samples": "p4_16_samples", "p4_14_samples": "p4_14_samples_outputs"}
 QUICK = ("-O1",)  # these programs see a dozen packets each
 OTHER_ARCHITECTURES = re.compile(r"ebpf|ubpf|psa-|pna-")
 
@@ -70,7 +71,14 @@ def samples(p4c: str | Path) -> Iterator[Sample]:
     """Every sample with a packet test."""
     for suite in SUITES:
         for script in sorted((Path(p4c) / "testdata" / suite).glob("*.stf")):
-            yield Sample(suite, script.stem, script.with_suffix(".p4"), script)
+            sample = _sample(script)
+            if sample.source.exists():
+                yield sample
+
+
+def _sample(script: Path) -> Sample:
+    suite = script.parent.name
+    return Sample(suite, script.stem, script.parents[1] / SUITES[suite] / f"{script.stem}.p4", script)
 
 
 @cache
@@ -90,7 +98,7 @@ def compile_sample(sample: Sample) -> tuple[Path, Path]:
     if not built.exists() and not log.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
         scratch = place.with_name(f"{place.name}.{os.getpid()}.json")
-        command = [COMPILER, "--target", "bmv2", "--arch", "v1model", *SUITES[sample.suite]]
+        command = [COMPILER, "--target", "bmv2", "--arch", "v1model"]
         command += ["--p4runtime-files", str(info), "-o", str(scratch), str(sample.source)]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         if run.returncode or not scratch.exists():
@@ -161,9 +169,7 @@ def main() -> int:
     parser.add_argument("--one", type=Path, metavar="SCRIPT", help="run one script; its result as JSON")
     options = parser.parse_args()
     if options.one:
-        script: Path = options.one
-        result = run_sample(Sample(script.parent.name, script.stem, script.with_suffix(".p4"), script))
-        print(json.dumps(result.__dict__))
+        print(json.dumps(asdict(run_sample(_sample(options.one)))))
         return 0
     missing = why_not(options.p4c)
     if missing:
