@@ -45,5 +45,9 @@ class EmbeddedTarget:
         value = self._switch.direct_counter_read(table.name, handle)
         return value.packets, value.bytes
 
+    def forget(self) -> None:
+        """Everything that has come out so far."""
+        self._outputs.clear()
+
     def outputs(self, expected: Mapping[int, int]) -> dict[int, list[bytes]]:
         return dict(self._outputs)

@@ -2,7 +2,7 @@
 
     python -m tests.switch.stf_samples --p4c ~/p4c            runs them and prints what did not pass
     python -m tests.switch.stf_samples --p4c ~/p4c --write    ... and writes the table
-    python -m tests.switch.stf_samples --p4c ~/p4c --bmv2     ... on simple_switch_grpc too (needs root)
+    python -m tests.switch.stf_samples --p4c ~/p4c --bmv2     ... on simple_switch_grpc too
 
 ``--p4c`` is a checkout of https://github.com/p4lang/p4c (or the variable P4C_SOURCE); p4c-bm2-ss has to be installed.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import contextlib
 import hashlib
 import json
 import os
@@ -25,7 +26,7 @@ from functools import cache
 from pathlib import Path
 
 from serene.errors import SereneError
-from serene.switch import NotBmv2Json, UnsupportedProgram
+from serene.switch import UnsupportedProgram
 from tests.switch.stf import Runner, StfError, StfMismatch, parse
 from tests.switch.stf_embedded import EmbeddedTarget
 
@@ -112,72 +113,110 @@ def compile_sample(sample: Sample) -> tuple[Path, Path]:
     return built, info
 
 
-def run_sample(sample: Sample) -> Result:
+def run_sample(sample: Sample, switch: str) -> Result:
+    """``switch`` is embedded or bmv2."""
     try:
-        built, _ = compile_sample(sample)
+        built, info = compile_sample(sample)
     except NotCompiled as error:
         return Result(sample.suite, sample.name, "not v1model", str(error))
     try:
         statements = parse(sample.script.read_text())
-        target = EmbeddedTarget(built.read_bytes(), QUICK)
-        try:
-            Runner(target).run(statements)
-        finally:
-            target.close()
+        if switch == "embedded":
+            with contextlib.closing(EmbeddedTarget(built.read_bytes(), QUICK)) as target:
+                Runner(target).run(statements)
+        else:
+            from tests.switch.bmv2 import Bmv2Target, running_bmv2
+
+            with running_bmv2(built, info) as process:
+                Runner(Bmv2Target(process, built)).run(statements)
     except UnsupportedProgram as error:
         return Result(sample.suite, sample.name, "refused", str(error))
-    except (NotBmv2Json, StfError, StfMismatch, SereneError) as error:
+    except (StfError, StfMismatch, SereneError) as error:
         return Result(sample.suite, sample.name, "fail", f"{type(error).__name__}: {error}")
     return Result(sample.suite, sample.name, "pass")
 
 
-def _in_child(sample: Sample) -> Result:
+def _in_child(sample: Sample, switch: str) -> Result:
     """A crash is a result, too."""
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.switch.stf_samples", "--one", str(sample.script)],
-        capture_output=True, text=True, check=False, cwd=ROOT,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "tests.switch.stf_samples", "--one", str(sample.script), "--switch", switch]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     if run.returncode:
-        reason = f"ended with {run.returncode}: {run.stderr[-300:]}"
-        return Result(sample.suite, sample.name, "fail", reason)
+        last = (run.stderr.strip().splitlines() or [""])[-1]
+        return Result(sample.suite, sample.name, "fail", f"ended with {run.returncode}: {last}")
     return Result(**json.loads(run.stdout))
 
 
-def run_all(p4c: str | Path) -> list[Result]:
+def run_all(p4c: str | Path, switch: str = "embedded") -> list[Result]:
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(_in_child, samples(p4c)))
+        return list(pool.map(lambda sample: _in_child(sample, switch), samples(p4c)))
 
 
-def table(results: Sequence[Result], bmv2: dict[str, bool] | None) -> str:
+def table(results: Sequence[Result], bmv2: Sequence[Result] = ()) -> str:
     """Markdown: the counts by suite, and each that is not a pass with its reason."""
+    passed_by_bmv2 = {(result.suite, result.name) for result in bmv2 if result.outcome == "pass"}
     ours = [result for result in results if result.outcome != "not v1model"]
-    lines = ["| suite | v1model programs with a packet test | pass | refused by name | fail |", "|---|---|---|---|---|"]
+    lines = [
+        "| suite | v1model programs with a packet test | pass | refused by name | fail | BMv2 passes | of those, we pass |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for suite in SUITES:
         counts = Counter(result.outcome for result in ours if result.suite == suite)
-        lines.append(f"| {suite} | {counts.total()} | {counts['pass']} | {counts['refused']} | {counts['fail']} |")
+        theirs = {name for place, name in passed_by_bmv2 if place == suite}
+        both = [r for r in ours if r.suite == suite and r.outcome == "pass" and r.name in theirs]
+        shown = f"{len(theirs)} | {len(both)}" if bmv2 else "not run | not run"
+        total = sum(counts.values())
+        lines.append(f"| {suite} | {total} | {counts['pass']} | {counts['refused']} | {counts['fail']} | {shown} |")
     rest = [result for result in ours if result.outcome != "pass"]
     if rest:
         lines += ["", "| not a pass | result | reason |", "|---|---|---|"]
-        lines += [f"| {result.suite}/{result.name} | {result.outcome} | {result.reason} |" for result in rest]
+        lines += [f"| {result.suite}/{result.name} | {result.outcome} | {_cell(result.reason)} |" for result in rest]
+    failed = [result for result in bmv2 if result.outcome == "fail"]
+    if failed:
+        lines += ["", "| what BMv2 does not pass | reason |", "|---|---|"]
+        lines += [f"| {result.suite}/{result.name} | {_cell(result.reason)} |" for result in failed]
     return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    """Text for a cell of a table, without what differs from run to run."""
+    flat = " ".join(text.split()).replace("|", "\\|")
+    return re.sub(r"/\S*/|127\.0\.0\.1:\d+", "", flat)[:160]
+
+
+def documented() -> str:
+    """The table as docs/engine.md has it."""
+    text = DOCUMENT.read_text()
+    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)].strip()
+
+
+def write(new: str) -> None:
+    text = DOCUMENT.read_text()
+    DOCUMENT.write_text(f"{text[: text.index(BEGIN)]}{BEGIN}\n{new}\n{text[text.index(END) :]}")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="stf_samples", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--p4c", default=os.environ.get("P4C_SOURCE"), help="a checkout of p4c (default: $P4C_SOURCE)")
+    parser.add_argument("--bmv2", action="store_true", help="run them on simple_switch_grpc as well")
     parser.add_argument("--write", action="store_true", help="write the table into docs/engine.md")
     parser.add_argument("--one", type=Path, metavar="SCRIPT", help="run one script; its result as JSON")
+    parser.add_argument("--switch", choices=("embedded", "bmv2"), default="embedded", help="for --one")
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(asdict(run_sample(_sample(options.one)))))
+        print(json.dumps(asdict(run_sample(_sample(options.one), options.switch))))
         return 0
     missing = why_not(options.p4c)
+    if not missing and options.bmv2 and shutil.which("simple_switch_grpc") is None:
+        missing = "simple_switch_grpc is not installed"
     if missing:
         print(f"error: {missing}", file=sys.stderr)
         return 2
     results = run_all(options.p4c)
-    print(table(results, None))
-    return 0
+    text = table(results, run_all(options.p4c, "bmv2") if options.bmv2 else ())
+    print(text)
+    if options.write:
+        write(text)
+    return 1 if any(result.outcome == "fail" for result in results) else 0
 
 
 if __name__ == "__main__":

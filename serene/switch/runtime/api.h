@@ -71,7 +71,7 @@ EXPORT void switch_destroy(struct state *state) {
         while (ports->first) switch_port_remove(state, ports->first->number);
         if (ports->wake >= 0) close(ports->wake);
         free(ports->frames);
-        free(ports->virtio);
+        free(ports->next);
         free(ports->injected.bytes);
         free(ports);
     }
@@ -86,9 +86,9 @@ EXPORT void switch_destroy(struct state *state) {
     free(state);
 }
 
-EXPORT int switch_port_interface(struct state *state, uint32_t number, const char *interface) {
+EXPORT int switch_port_interface(struct state *state, uint32_t number, const char *interface, int joins) {
     lock_for_control(&state->runtime);
-    int error = port_open_interface(&state->runtime, number, interface);
+    int error = port_open_interface(&state->runtime, number, interface, joins);
     pthread_mutex_unlock(&state->runtime.lock);
     ports_wake(&state->runtime);
     return error;
