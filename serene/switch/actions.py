@@ -166,8 +166,10 @@ class ActionWriter:
         return count, size, f"h->{generator.next_name(name)}"
 
     def mark_to_drop(self, operands: Sequence[Operand]) -> None:
-        self._line("h->standard_metadata.egress_spec = state->runtime.drop_port;")
-        self._line("h->standard_metadata.mcast_grp = 0;")
+        # p4c may hand it a copy of standard_metadata.
+        header = self._generator.header(operands[0]["value"] if operands else "standard_metadata")
+        self._line(f"{header}.egress_spec = state->runtime.drop_port;")
+        self._line(f"{header}.mcast_grp = 0;")
 
     def drop(self, operands: Sequence[Operand]) -> None:
         self._line("h->standard_metadata.egress_spec = state->runtime.drop_port;")

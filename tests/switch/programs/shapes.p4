@@ -106,6 +106,10 @@ control ShapesIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     }
 
     apply {
+        if (!hdr.first.isValid()) {
+            mark_to_drop(standard);
+            return;
+        }
         bit<32> at = (bit<32>)(hdr.first.kind & 15);
         bit<32> count;
         seen.read(count, at);
