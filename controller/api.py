@@ -75,6 +75,26 @@ class ControllerClient:
         """``{"epoch", "strategy", "t", "before", "write_ms"}``; epoch 0 when the job has not started."""
         return self._ask("PUT", f"/v1/jobs/{job}/strategy", to_dict(strategy))
 
+    def set_automatic(self, job: int, name: str, parameters: dict[str, object] | None = None) -> Json:
+        """The job, for which an automatic strategy decides from now on."""
+        return self._ask("PUT", f"/v1/jobs/{job}/automatic", {"name": name, "parameters": parameters or {}})
+
+    def unset_automatic(self, job: int) -> Json:
+        """The job, which keeps the strategy it has."""
+        return self._ask("DELETE", f"/v1/jobs/{job}/automatic")
+
+    def evict(self, job: int, worker: int) -> Json:
+        """The job, whose barrier does not wait for that worker any more."""
+        return self._ask("PUT", f"/v1/jobs/{job}/workers/{worker}/evicted")
+
+    def readmit(self, job: int, worker: int) -> Json:
+        """The job, whose barrier waits for that worker again."""
+        return self._ask("DELETE", f"/v1/jobs/{job}/workers/{worker}/evicted")
+
+    def explain(self, job: int, worker: int | None = None) -> Json:
+        """``{"headline", "workers": [{"worker", "state", "text", "advice", "waits_for", "round", "epoch"}]}``."""
+        return self._ask("GET", f"/v1/jobs/{job}/explanation" + (f"?worker={worker}" if worker is not None else ""))
+
     def shutdown(self) -> None:
         self._ask("POST", "/v1/shutdown")
 

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -16,6 +17,8 @@ from typer.exceptions import TyperException
 
 from controller import background, view
 from controller.api import ENVIRONMENT, ControllerClient, NoController, Rejected
+from controller.automatic import SHIPPED
+from controller.live import LiveView
 from controller.settings import (
     DEFAULT_HTTP,
     DEFAULT_PORTS,
@@ -159,16 +162,19 @@ def watch(controller: Url = None) -> None:
     """The same, live; Ctrl-C ends it. Into a pipe: a block whenever something changed."""
     console = _console()
     with ControllerClient(controller) as client:
-        snapshots = (told["status"] for told in client.events() if told["event"] == "status")
         if console.is_terminal:
-            with Live(console=console, auto_refresh=False) as live:
-                for now in snapshots:
-                    live.update(view.whole(now), refresh=True)
+            look = LiveView()
+            with Live(look, console=console, auto_refresh=False, screen=True) as live:
+                for told in client.events():
+                    look.hear(told, time.monotonic())
+                    live.refresh()
         else:
             shown = ""
-            for now in snapshots:
+            for told in client.events():
+                if told["event"] != "status":
+                    continue
                 with console.capture() as capture:
-                    console.print(view.whole(now))
+                    console.print(view.whole(told["status"]))
                 if capture.get() != shown:
                     shown = capture.get()
                     print(shown, flush=True)
@@ -216,6 +222,77 @@ def sync_mixed(
     except ValueError:
         raise BadChoice(f"--async-workers {async_workers!r}: expected worker ids, for example 3,5") from None
     _swap(job, controller, Mixed, free, staleness)
+
+
+@sync.command("auto", context_settings={"ignore_unknown_options": True})
+def sync_auto(
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"{choices(SHIPPED)}, or FILE.py:NAME; off ends it.")],
+    parameters: Annotated[
+        list[str] | None, typer.Argument(metavar="[--PARAMETER VALUE]...", help="Its parameters.")
+    ] = None,
+    job: JobOption = None,
+    controller: Url = None,
+) -> None:
+    """A program chooses the strategy, again and again."""
+    given = _parameters(parameters or [])
+    if ":" in name:
+        name = str(Path(name).absolute())  # the controller may have been started elsewhere
+    with ControllerClient(controller) as client:
+        chosen = _only_job(client) if job is None else job
+        if name == "off":
+            print(f"job {chosen}: stays with {view.strategy_text(client.unset_automatic(chosen)['strategy'])}")
+            return
+        client.set_automatic(chosen, name, given)
+        print(f"job {chosen}: {name} decides")
+
+
+def _parameters(words: list[str]) -> dict[str, object]:
+    """``--low 1 --high=8`` as {"low": "1", "high": "8"}."""
+    given: dict[str, object] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        key, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or not key or not (equals or rest):
+            raise BadChoice(f"{word!r}: expected --PARAMETER VALUE")
+        given[key.replace("-", "_")] = value if equals else rest.pop(0)
+    return given
+
+
+@app.command()
+def explain(
+    worker: Annotated[int | None, typer.Option("--worker", metavar="ID", help="Only this worker.")] = None,
+    job: JobOption = None,
+    as_json: AsJson = False,
+    controller: Url = None,
+) -> None:
+    """Say why each worker waits: for whom, in which round, and what would let it go on."""
+    with ControllerClient(controller) as client:
+        chosen = _only_job(client) if job is None else job
+        told = client.explain(chosen, worker)
+    if as_json:
+        print(json.dumps(told, indent=2))
+    else:
+        _console().print(view.explanation(told))
+
+
+WorkerOption = Annotated[int, typer.Option("--worker", metavar="ID", help="Which worker.")]
+
+
+@app.command()
+def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
+    """The barrier waits for this worker no longer; what it sends still counts."""
+    with ControllerClient(controller) as client:
+        chosen = _only_job(client) if job is None else job
+        print(f"job {chosen}: worker {worker} is out of the barrier, epoch {client.evict(chosen, worker)['epoch']}")
+
+
+@app.command()
+def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
+    """The barrier waits for this worker again."""
+    with ControllerClient(controller) as client:
+        chosen = _only_job(client) if job is None else job
+        print(f"job {chosen}: worker {worker} is in the barrier, epoch {client.readmit(chosen, worker)['epoch']}")
 
 
 def _swap(job: int | None, controller: str | None, kind: Callable[..., Strategy], *parameters: Any) -> None:

@@ -5,20 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import asdict
 from typing import Any
 
 from controller.admission import Admission
+from controller.automatic import BadAutomatic, load
+from controller.autopilot import PATIENCE_S, Autopilot, aside
 from controller.connection import SwitchError
 from controller.entries import InstalledJob, SwitchAddress
 from controller.events import Events
+from controller.explain import explain, headline
 from controller.frames import Answerer
 from controller.job import Job, JobState
-from controller.jobs import Jobs
+from controller.jobs import Conflict, Jobs
+from controller.metrics import Metrics, SwapTimes
 from controller.settings import Settings, port_numbers
 from controller.status import change_status, job_status, status
 from controller.switch import Switch, SwitchOptions, TakenOver
 from controller.takeover import job_from
 from controller.telemetry import Telemetry
+from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
 from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_SCALE
 from serene.program import Program
@@ -28,6 +34,7 @@ from serene.wire import SWITCH_IP, SWITCH_MAC
 LOG = logging.getLogger("serene.controller")
 
 TICK_S = 0.25  # how often finished jobs are looked at
+METRICS_COUNTERS_S = 0.5  # counters in the metrics are at most this old
 POLL_S = 1.0  # how often counters are read by themselves
 
 
@@ -55,6 +62,9 @@ class Coordinator:
         )
         self.switch = Switch(options, program, on_packet=self._on_packet, on_taken_over=self._on_taken_over)
         self.telemetry = Telemetry(self.switch, self.jobs)
+        self.autopilot = Autopilot(self.jobs, self.telemetry, self.events, self.change)
+        self.swap_times = SwapTimes()
+        self._metrics = Metrics(self.swap_times)
         self._admission = Admission(
             self.jobs,
             self.switch,
@@ -75,6 +85,7 @@ class Coordinator:
         try:
             await asyncio.gather(self.switch.run(), self._look_after())
         finally:
+            self.autopilot.close()
             await self.switch.close()
 
     async def _look_after(self) -> None:
@@ -84,7 +95,9 @@ class Coordinator:
                 if self.switch.connected:
                     await self._clear_finished()
                     if any(job.state is JobState.RUNNING for job in self.jobs):
-                        await self.telemetry.refresh(POLL_S)
+                        restoring = any(job.restoring for job in self.jobs)
+                        await self.telemetry.refresh(TICK_S if restoring else POLL_S)
+                    await self._end_restorations()
             except SwitchError as error:
                 LOG.warning("%s", error)
 
@@ -95,6 +108,22 @@ class Coordinator:
                 await self._remove(self.jobs[job_id])
                 self.jobs.cleared(job_id)
                 self.events.emit("job_cleared", f"job {job_id}: its slots are free", job=job_id)
+
+    async def _end_restorations(self) -> None:
+        """When everybody has put back its part, the strategy that is wanted follows the BSP of the beginning."""
+        async with self._lock:
+            for job in self.jobs:
+                least = min((self.telemetry.of(job.id, worker)["contributions"] for worker in job.members()), default=0)
+                if job.restoring and least >= RESTORING_ROUNDS * job.slots_needed:
+                    plan = self.jobs.plan_restored(job.id)
+                    if plan is not None:
+                        await self.switch.swap(plan)
+                    self.jobs.restored(job.id, plan, time.time())
+                    self.events.emit(
+                        "job_restored",
+                        f"job {job.id}: the workers' sums are back in the switch, {job.strategy}",
+                        job=job.id,
+                    )
 
     async def _remove(self, job: Job) -> None:
         await self.switch.remove(
@@ -150,22 +179,29 @@ class Coordinator:
                 f"job {created.id} created: waits for {workers} workers, {strategy}",
                 job=created.id,
             )
-            return job_status(created, self.telemetry)
+            self.autopilot.stop(created.id)
+            return self.job_status(created.id)
 
     async def delete_job(self, job_id: int) -> None:
         async with self._lock:
             job = self.jobs[job_id]
             if job.slots is not None and job.state is not JobState.WAITING:
                 await self._remove(job)
+                await self._admission.send_away(job, f"job {job_id} was deleted")
+            self.autopilot.stop(job_id)
             self.jobs.delete(job_id)
             self.telemetry.forget(job_id)
             self.events.emit("job_deleted", f"job {job_id} deleted", job=job_id)
 
     async def set_strategy(self, job_id: int, strategy: Strategy) -> dict[str, Any]:
-        """The new epoch (0 while the job waits), the strategy before, and how long the switch took in ms."""
+        """The new epoch (0 while the job waits), the strategy before, and how long the switch took in ms.
+
+        An automatic strategy that the job has ends: the user has decided.
+        """
         async with self._lock:
             before = self.jobs[job_id].strategy
             plan = self.jobs.plan_swap(job_id, strategy)
+            self._end_autopilot(job_id)
             if plan is None:
                 self.jobs.choose(job_id, strategy)
                 return {
@@ -178,6 +214,7 @@ class Coordinator:
             begun = time.perf_counter()
             await self.switch.swap(plan)
             write_ms = (time.perf_counter() - begun) * 1e3
+            self.swap_times.add(write_ms)
             change = self.jobs.swapped(plan, time.time())
             self.events.emit(
                 "strategy",
@@ -188,6 +225,68 @@ class Coordinator:
             )
             return {**change_status(change), "before": to_dict(before), "write_ms": write_ms}
 
+    async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> dict[str, Any]:
+        """From now on an automatic strategy decides."""
+        try:
+            automatic = await aside(lambda: load(name, parameters), PATIENCE_S)
+        except asyncio.TimeoutError:
+            raise BadAutomatic(f"{name}: not loaded within {PATIENCE_S:g} s") from None
+        async with self._lock:
+            if self.jobs[job_id].state is JobState.FINISHED:
+                raise Conflict(f"job {job_id} has finished: its strategy cannot change")
+            pilot = self.autopilot.start(job_id, name, parameters, automatic)
+            self.events.emit("automatic", f"job {job_id}: {name} decides", job=job_id, automatic=pilot.status())
+            return self.job_status(job_id)
+
+    async def unset_automatic(self, job_id: int) -> dict[str, Any]:
+        """The job keeps the strategy that it has."""
+        async with self._lock:
+            self._end_autopilot(job_id)
+            return self.job_status(job_id)
+
+    def _end_autopilot(self, job_id: int) -> None:
+        pilot = self.autopilot.stop(job_id)
+        if pilot is not None:
+            self.events.emit("automatic_ended", f"job {job_id}: {pilot.name} decides no more", job=job_id)
+
+    async def set_evicted(self, job_id: int, worker: int, evicted: bool) -> dict[str, Any]:
+        """A worker leaves the barrier, or is let back in. Evicted or admitted already: nothing changes."""
+        job = self.jobs[job_id]
+        out = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
+        await self.change(job_id, job.in_force, out, f"worker {worker} {'evicted' if evicted else 'readmitted'}")
+        return self.job_status(job_id)
+
+    async def change(self, job_id: int, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
+        """A strategy, and who is out of the barrier: at most one rule. Whether there was anything to change."""
+        async with self._lock:
+            job = self.jobs[job_id]
+            before, out = job.in_force, set(job.evicted())
+            plan = self.jobs.plan_barrier(job_id, strategy, evicted, reason)
+            if plan is None:
+                return False
+            begun = time.perf_counter()
+            await self.switch.swap(plan)
+            self.swap_times.add((time.perf_counter() - begun) * 1e3)
+            change = self.jobs.swapped(plan, time.time())
+            for worker in sorted(evicted ^ out):
+                what = "worker_evicted" if worker in evicted else "worker_readmitted"
+                self.events.emit(
+                    what,
+                    f"job {job_id}: worker {worker} is {'out of' if worker in evicted else 'in'} the barrier "
+                    f"({reason}), epoch {change.epoch}",
+                    job=job_id,
+                    worker=worker,
+                )
+            if change.strategy != before:
+                self.events.emit(
+                    "strategy",
+                    f"job {job_id}: {before} -> {change.strategy}, epoch {change.epoch} ({reason})",
+                    job=job_id,
+                    epoch=change.epoch,
+                    strategy=to_dict(change.strategy),
+                )
+            return True
+
     async def status(self, older_than_s: float = 0.0) -> dict[str, Any]:
         """Everything; counters as they were last, when the switch cannot be asked."""
         if self.switch.connected:
@@ -195,4 +294,19 @@ class Coordinator:
                 await self.telemetry.refresh(older_than_s)
             except SwitchError as error:
                 LOG.warning("counters: %s", error)
-        return status(self.switch, self.jobs, self.telemetry)
+        return status(self.switch, self.jobs, self.telemetry, self.autopilot)
+
+    async def metrics(self) -> bytes:
+        """For Prometheus."""
+        return self._metrics.text(await self.status(METRICS_COUNTERS_S))
+
+    async def explain(self, job_id: int, worker: int | None = None) -> dict[str, Any]:
+        """Why each worker of a job, or one of them, is where it is."""
+        self.jobs[job_id]
+        now = await self.status()
+        told = explain(now, job_id, worker)
+        return {"headline": headline(now, job_id), "workers": [asdict(explanation) for explanation in told]}
+
+    def job_status(self, job_id: int) -> dict[str, Any]:
+        """One job, with counters as they were read last."""
+        return job_status(self.jobs[job_id], self.telemetry, self.autopilot)

@@ -86,7 +86,14 @@ def job_group(job: int, members: Mapping[int, Endpoint]) -> fy.P4MulticastGroupE
     )
 
 
-def job_entry(job: int, slots: SlotRange, vector_length: int, scale: int, workers: int) -> fy.P4TableEntry:
+def share_of(workers: int) -> int:
+    """1 / workers as a fraction of 2**16, rounded up: the data plane divides by multiplying with it."""
+    return -(-65536 // workers)
+
+
+def job_entry(
+    job: int, slots: SlotRange, vector_length: int, scale: int, workers: int, incarnation: int
+) -> fy.P4TableEntry:
     return fy.P4TableEntry(
         "job",
         match=fy.Match(job=job),
@@ -97,6 +104,8 @@ def job_entry(job: int, slots: SlotRange, vector_length: int, scale: int, worker
             vector_length=vector_length,
             scale=scale,
             workers=workers,
+            incarnation=incarnation,
+            share=share_of(workers),
         ),
     )
 
@@ -125,7 +134,7 @@ def start(plan: Start, switch: SwitchAddress) -> Updates:
     return [
         +job_group(plan.job, plan.members),
         *(+address(plan.job, worker, at, switch) for worker, at in plan.members.items()),
-        +job_entry(plan.job, plan.slots, plan.vector_length, plan.scale, len(plan.members)),
+        +job_entry(plan.job, plan.slots, plan.vector_length, plan.scale, len(plan.members), plan.incarnation),
         +policy_entry(plan.job, plan.policy),
         *(+member(plan.job, worker, at) for worker, at in plan.members.items()),
     ]
@@ -136,6 +145,13 @@ def swap(plan: Swap) -> Updates:
 
 
 def readmission(plan: Readmission, switch: SwitchAddress) -> Updates:
+    if plan.old is None:
+        return [
+            ~job_group(plan.job, plan.members),
+            +address(plan.job, plan.worker, plan.new, switch),
+            *swap(plan.swap),
+            +member(plan.job, plan.worker, plan.new),
+        ]
     return [
         -member(plan.job, plan.worker, plan.old),
         ~address(plan.job, plan.worker, plan.new, switch),
@@ -166,6 +182,7 @@ class InstalledJob:
     vector_length: int = 0
     scale: int = 0
     workers: int = 0
+    incarnation: int = 0
     session: int = 0
     epoch: int = 0
     fields: PolicyFields | None = None
@@ -173,7 +190,11 @@ class InstalledJob:
 
     @property
     def complete(self) -> bool:
-        return self.slots is not None and self.fields is not None and len(self.members) == self.workers
+        """Members are written last, all at once in a first session; a later one may begin without those who left."""
+        if self.slots is None or self.fields is None or not self.members:
+            return False
+        counted = {worker for worker in range(32) if self.fields.sync_mask >> worker & 1}
+        return len(self.members) == self.workers or (self.incarnation > 0 and counted <= self.members.keys())
 
 
 @dataclass
@@ -202,6 +223,7 @@ def installed(entries: Iterable[fy.P4TableEntry]) -> Installed:
             job = found.job(key["job"])
             job.slots = SlotRange(args["first_slot"], args["slots"])
             job.vector_length, job.scale, job.workers = args["vector_length"], args["scale"], args["workers"]
+            job.incarnation = args["incarnation"]
         elif entry.table_id == "policy":
             job = found.job(key["job"])
             job.session, job.epoch = args["session"], args["epoch"]

@@ -7,7 +7,9 @@ from enum import Enum
 
 from controller.plans import Endpoint, Policy
 from controller.slots import SlotRange
-from serene.strategy import Strategy
+from serene.strategy import BSP, Strategy
+
+LARGEST_INCARNATION = 255  # WELCOME has a byte for it
 
 
 class JobState(Enum):
@@ -20,6 +22,7 @@ class WorkerState(Enum):
     EXPECTED = "expected"
     JOINED = "joined"  # waits for the others
     RUNNING = "running"
+    EVICTED = "evicted"  # takes part, but the barrier does not wait for it
     LEFT = "left"
 
 
@@ -32,6 +35,7 @@ class Worker:
     endpoint: Endpoint | None = None
     contributions_sent: int | None = None  # packets, as the worker said when it left
     report: dict[str, object] | None = None  # its latest
+    reported_at: float = 0.0  # on the monotonic clock
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Change:
     """An epoch's beginning; ``t`` in Unix seconds."""
 
     t: float
+    session: int
     epoch: int
     strategy: Strategy
     reason: str
@@ -50,12 +55,14 @@ class Job:
 
     id: int
     workers_expected: int
-    strategy: Strategy
+    strategy: Strategy  # the one that is wanted: in force unless the job waits or is restoring
     scale: int
     state: JobState = JobState.WAITING
     session: int = 0
     epoch: int = 0
     epochs_spent: int = 0
+    incarnation: int = 0  # sessions that the switch has lost
+    restoring: bool = False  # a later session begins with the workers putting the sums back, under BSP
     vector_length: int = 0
     slots: SlotRange | None = None
     slots_needed: int = 0
@@ -72,22 +79,40 @@ class Job:
         return self.state is JobState.FINISHED and self.slots is None
 
     def members(self) -> list[int]:
-        """The workers that take part now: those a strategy is compiled for."""
+        """The workers that the barrier knows: those a strategy is compiled for."""
         return [worker.id for worker in self.workers if worker.state is WorkerState.RUNNING]
+
+    @property
+    def in_force(self) -> Strategy:
+        """What the workers are under now."""
+        return BSP() if self.restoring else self.strategy
+
+    def evicted(self) -> list[int]:
+        return [worker.id for worker in self.workers if worker.state is WorkerState.EVICTED]
 
     def adopt(self, policy: Policy, reason: str, now: float) -> Change:
         """The switch has this policy now."""
         self.session = policy.session
         self.epoch = policy.epoch
-        self.strategy = policy.strategy
-        change = Change(now, policy.epoch, policy.strategy, reason)
+        if not self.restoring:
+            self.strategy = policy.strategy
+        change = Change(now, policy.session, policy.epoch, policy.strategy, reason)
         self.history.append(change)
         return change
 
     def reset(self) -> None:
-        """Back to waiting for everybody; what happened so far stays in the history."""
+        """Back to waiting for those who took part; what happened so far stays in the history.
+
+        Who has left or was evicted is not waited for; it may come back once the job runs again.
+        """
         self.state = JobState.WAITING
+        self.incarnation = min(self.incarnation + 1, LARGEST_INCARNATION)
+        self.restoring = False
         self.session = self.epoch = self.epochs_spent = 0
         self.vector_length = self.slots_needed = 0
         self.slots = None
-        self.workers = [Worker(worker.id) for worker in self.workers]
+        gone = (WorkerState.LEFT, WorkerState.EVICTED)
+        self.workers = [
+            Worker(worker.id, WorkerState.LEFT if worker.state in gone else WorkerState.EXPECTED)
+            for worker in self.workers
+        ]

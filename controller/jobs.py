@@ -8,12 +8,13 @@ its epoch is spent: nobody can know whether the write arrived, and an epoch has 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from controller.job import Change, Job, JobState, Worker, WorkerState
 from controller.plans import Endpoint, Leave, Policy, Readmission, Refusal, Start, Swap
 from controller.slots import SlotRange, first_fit, free_ranges
-from serene.errors import SereneError
+from serene.errors import SereneError, choices
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, LARGEST
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 
@@ -128,7 +129,7 @@ class Jobs:
                 return refusal
         worker.endpoint = endpoint
         worker.state = WorkerState.JOINED
-        if all(w.state is WorkerState.JOINED for w in job.workers):
+        if all(w.state in (WorkerState.JOINED, WorkerState.LEFT) for w in job.workers):
             return self._plan_start(job, now)
         return None
 
@@ -158,8 +159,9 @@ class Jobs:
         session = max(self._last_session + 1, int(now))
         self._last_session = session
         members = {worker.id: worker.endpoint for worker in job.workers if worker.endpoint is not None}
-        policy = Policy(session, 1, job.strategy, job.strategy.compile(sorted(members)))
-        return Start(job.id, job.slots, job.vector_length, job.scale, members, policy)
+        first = BSP() if job.incarnation else job.strategy  # the sums are put back first
+        policy = Policy(session, 1, first, first.compile(sorted(members)))
+        return Start(job.id, job.slots, job.vector_length, job.scale, members, job.incarnation, policy)
 
     def started(self, start: Start, now: float) -> None:
         """Commits a start."""
@@ -167,14 +169,33 @@ class Jobs:
         job.state = JobState.RUNNING
         job.epochs_spent = start.policy.epoch
         for worker in job.workers:
-            worker.state = WorkerState.RUNNING
-        job.adopt(start.policy, "started", now)
+            if worker.id in start.members:
+                worker.state = WorkerState.RUNNING
+        job.restoring = start.incarnation > 0
+        job.adopt(start.policy, "resumed" if job.restoring else "started", now)
+
+    def plan_restored(self, job_id: int) -> Swap | None:
+        """The workers have put the sums back: the job's own strategy takes over, unless it is BSP anyway.
+
+        An epoch that nobody needs would cost a BSP run its exactness: a round in which it begins is not isolated.
+        """
+        job = self[job_id]
+        if job.strategy == BSP():
+            return None
+        return self._plan_policy(job, job.strategy, job.members(), "restored")
+
+    def restored(self, job_id: int, swap: Swap | None, now: float) -> None:
+        """Commits it."""
+        self._jobs[job_id].restoring = False
+        if swap is not None:
+            self.swapped(swap, now)
 
     def _plan_readmission(self, job: Job, worker: Worker, endpoint: Endpoint) -> Readmission:
-        assert worker.endpoint is not None
         members = sorted({*job.members(), worker.id})
-        swap = self._plan_policy(job, job.strategy, members, f"worker {worker.id} restarted")
-        return Readmission(job.id, worker.id, worker.endpoint, endpoint, swap)
+        why = f"worker {worker.id} {'restarted' if worker.endpoint else 'came back'}"
+        swap = self._plan_policy(job, job.in_force, members, why)
+        places = {other.id: other.endpoint for other in job.workers if other.endpoint is not None}
+        return Readmission(job.id, worker.id, worker.endpoint, endpoint, {**places, worker.id: endpoint}, swap)
 
     def readmitted(self, readmission: Readmission, now: float) -> None:
         """Commits a re-admission."""
@@ -194,11 +215,34 @@ class Jobs:
         job = self[job_id]
         if job.state is JobState.FINISHED:
             raise Conflict(f"job {job_id} has finished: its strategy cannot change")
-        if job.state is JobState.WAITING:
+        if job.state is JobState.WAITING or job.restoring:
             strategy.compile(range(len(job.workers)))
             return None
         fields = strategy.compile(job.members())
         return Swap(job_id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
+
+    def plan_barrier(self, job_id: int, strategy: Strategy, evicted: Iterable[int], reason: str) -> Swap | None:
+        """A strategy, and who is out of the barrier under it; None when both are so already.
+
+        Raises NoSuchJob, or Conflict where the job does not run or nobody would be left in the barrier.
+        """
+        job = self[job_id]
+        if job.state is not JobState.RUNNING:
+            raise Conflict(f"job {job_id} is {job.state.value}: nobody can be evicted")
+        taking_part = sorted(job.members() + job.evicted())
+        out = set(evicted)
+        if out - set(taking_part):
+            raise Conflict(f"worker {choices(out - set(taking_part))} does not take part in job {job_id}: "
+                           f"expected {choices(taking_part)}")  # fmt: skip
+        members = [worker for worker in taking_part if worker not in out]
+        if not members:
+            raise Conflict(f"job {job_id}: nobody would be left in the barrier")
+        if out == set(job.evicted()) and strategy == job.in_force:
+            return None
+        if strategy != job.in_force:
+            strategy.compile(taking_part)  # among fewer it shrinks, but it has to fit the job
+        swap = self._plan_policy(job, strategy, members, reason)
+        return replace(swap, evicted=frozenset(out))
 
     def choose(self, job_id: int, strategy: Strategy) -> None:
         """The strategy that a waiting job will start with."""
@@ -206,7 +250,12 @@ class Jobs:
 
     def swapped(self, swap: Swap, now: float) -> Change:
         """Commits a swap."""
-        return self._jobs[swap.job].adopt(swap.policy, swap.reason, now)
+        job = self._jobs[swap.job]
+        if swap.evicted is not None:
+            for worker in job.workers:
+                if worker.state in (WorkerState.RUNNING, WorkerState.EVICTED):
+                    worker.state = WorkerState.EVICTED if worker.id in swap.evicted else WorkerState.RUNNING
+        return job.adopt(swap.policy, swap.reason, now)
 
     def _plan_policy(self, job: Job, strategy: Strategy, members: list[int], reason: str) -> Swap:
         fields = shrunk(strategy, members).compile(members)
@@ -225,7 +274,7 @@ class Jobs:
         remaining = [member for member in job.members() if member != worker_id]
         swap = None
         if remaining and worker_id in job.members():
-            swap = self._plan_policy(job, job.strategy, remaining, f"worker {worker_id} left")
+            swap = self._plan_policy(job, job.in_force, remaining, f"worker {worker_id} left")
         return Leave(job_id, worker_id, contributions_sent, swap, job_over=not remaining)
 
     def left(self, leave: Leave, now: float) -> None:
@@ -263,9 +312,10 @@ class Jobs:
         self._jobs[job.id] = job
         self._last_session = max(self._last_session, job.session)
 
-    def report(self, job_id: int, worker_id: int, report: dict[str, object]) -> None:
-        """The latest REPORT of a member. Raises NoSuchJob or Conflict."""
-        self._begun(job_id, worker_id).workers[worker_id].report = report
+    def report(self, job_id: int, worker_id: int, report: dict[str, object], now: float) -> None:
+        """The latest REPORT of a member; ``now`` on the monotonic clock. Raises NoSuchJob or Conflict."""
+        worker = self._begun(job_id, worker_id).workers[worker_id]
+        worker.report, worker.reported_at = report, now
 
     def _begun(self, job_id: int, worker_id: int) -> Job:
         """The job, unless what a worker says must be meant for an earlier one of the same id."""

@@ -43,23 +43,25 @@ class Policy:
 
 @dataclass(frozen=True)
 class Start:
-    """Everybody has joined: the job's first session begins."""
+    """Everybody has joined: a session begins, after ``incarnation`` others that the switch has lost."""
 
     job: int
     slots: SlotRange
     vector_length: int
     scale: int
     members: Mapping[int, Endpoint]
+    incarnation: int
     policy: Policy
 
 
 @dataclass(frozen=True)
 class Swap:
-    """A new epoch: one entry is replaced."""
+    """A new epoch: one entry is replaced. ``evicted``: who is out of the barrier from now on; None: as before."""
 
     job: int
     policy: Policy
     reason: str
+    evicted: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,16 @@ class Leave:
 
 @dataclass(frozen=True)
 class Readmission:
-    """A worker's process was started anew on the same host: its entries move, and a new epoch begins."""
+    """A worker comes back: its entries move, or are made anew (``old`` None), and a new epoch begins.
+
+    ``members``: everybody's place from now on.
+    """
 
     job: int
     worker: int
-    old: Endpoint
+    old: Endpoint | None
     new: Endpoint
+    members: Mapping[int, Endpoint]
     swap: Swap
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from controller.autopilot import Autopilot
 from controller.job import Change, Job, Worker
 from controller.jobs import Jobs
 from controller.switch import Switch
@@ -11,7 +12,7 @@ from controller.telemetry import Telemetry
 from serene.strategy import to_dict
 
 
-def status(switch: Switch, jobs: Jobs, telemetry: Telemetry) -> dict[str, Any]:
+def status(switch: Switch, jobs: Jobs, telemetry: Telemetry, autopilot: Autopilot) -> dict[str, Any]:
     """Everything."""
     return {
         "switch": {
@@ -26,18 +27,22 @@ def status(switch: Switch, jobs: Jobs, telemetry: Telemetry) -> dict[str, Any]:
             "drops": telemetry.drops,
             "totals": telemetry.totals(),
         },
-        "jobs": [job_status(job, telemetry) for job in jobs],
+        "jobs": [job_status(job, telemetry, autopilot) for job in jobs],
     }
 
 
-def job_status(job: Job, telemetry: Telemetry) -> dict[str, Any]:
+def job_status(job: Job, telemetry: Telemetry, autopilot: Autopilot) -> dict[str, Any]:
     """One job. ``slots`` is what it needs, ``first_slot`` where they are while it holds them."""
+    pilot = autopilot.of(job.id)
     return {
         "job": job.id,
         "state": job.state.value,
         "session": job.session,
         "epoch": job.epoch,
         "strategy": to_dict(job.strategy),
+        "automatic": pilot.status() if pilot is not None else None,
+        "incarnation": job.incarnation,
+        "restoring": job.restoring,
         "workers_expected": job.workers_expected,
         "first_slot": job.slots.first if job.slots is not None else None,
         "slots": job.slots_needed,
@@ -61,6 +66,8 @@ def worker_status(job: Job, worker: Worker, telemetry: Telemetry) -> dict[str, A
         "udp_port": at.udp_port if at else None,
         "iteration": counts["contributions"] // job.slots_needed if job.slots_needed else 0,
         **counts,
+        "staleness": list(telemetry.staleness_of(job.id, worker.id)),
+        "silent_s": round(telemetry.silent_s(job.id, worker), 3),
         "contributions_sent": worker.contributions_sent,
         "report": worker.report,
     }
@@ -70,6 +77,7 @@ def change_status(change: Change) -> dict[str, Any]:
     """One epoch's beginning; ``t`` in Unix seconds."""
     return {
         "t": change.t,
+        "session": change.session,
         "epoch": change.epoch,
         "strategy": to_dict(change.strategy),
         "reason": change.reason,

@@ -26,6 +26,7 @@ RETRY_S = 0.5
 CONNECT_TIMEOUT_S = 10.0
 
 WORKER_COUNTERS = ("contributions", "repeats", "blocked", "answers", "releases", "nudges")
+STALENESS_CLASSES = 16  # of the data plane's histogram: 0, 1, ... 14 rounds, 15 or more
 DROPPED = "dropped_"
 
 
@@ -214,6 +215,15 @@ class Switch:
         packets = {(entry.counter_id, entry.index): entry.packet_count for entry in await self._read(wanted)}
         return {who: {name: packets[name, index] for name in WORKER_COUNTERS} for who, index in index_of.items()}
 
+    async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]:
+        """For each (job, worker) of ``members``: contributions by staleness, 0 to 15 rounds (and more)."""
+        first = {(job, worker): self._staleness_index(job, worker) for job, ids in members.items() for worker in ids}
+        wanted = [
+            fy.P4CounterEntry("staleness", index=at + i) for at in first.values() for i in range(STALENESS_CLASSES)
+        ]
+        packets = {entry.index: entry.packet_count for entry in await self._read(wanted)}
+        return {who: [packets[at + i] for i in range(STALENESS_CLASSES)] for who, at in first.items()}
+
     async def read_drops(self) -> dict[str, int]:
         """Packets dropped since the program was pushed, by reason."""
         read = await self._read([fy.P4CounterEntry(DROPPED + reason, index=0) for reason in self.drop_reasons])
@@ -226,10 +236,18 @@ class Switch:
                 for name in WORKER_COUNTERS
                 for worker in workers
             ]
+            + [
+                ~fy.P4CounterEntry("staleness", index=self._staleness_index(job, worker) + i, data=fy.P4CounterData())
+                for worker in workers
+                for i in range(STALENESS_CLASSES)
+            ]
         )
 
     def _index(self, job: int, worker: int) -> int:
         return job * self.program.max_workers + worker
+
+    def _staleness_index(self, job: int, worker: int) -> int:
+        return self._index(job, worker) * STALENESS_CLASSES
 
     async def _write(self, updates: entries.Updates, *, missing_ok: bool = False) -> None:
         await self._primary().write(updates, missing_ok=missing_ok)

@@ -19,9 +19,11 @@ def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
     job.slots = found.slots
     job.slots_needed = found.slots.count
     job.vector_length = found.vector_length
+    job.incarnation = found.incarnation
+    job.restoring = found.incarnation > 0 and found.epoch == 1
     job.epochs_spent = found.epoch
     for worker in job.workers:
-        worker.endpoint = found.members[worker.id]
+        worker.endpoint = found.members.get(worker.id)
         worker.state = WorkerState.RUNNING if worker.id in members else WorkerState.LEFT
     job.adopt(Policy(found.session, found.epoch, strategy, found.fields), "taken over", now)
     return job

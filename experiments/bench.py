@@ -69,7 +69,9 @@ def in_process(program: Program) -> Callable[[], float]:
     switch.table_add(
         "SereneEgress.answer.address", [Exact(0), Exact(0)], "SereneEgress.answer.to_member", [*place, *switch_place]
     )
-    switch.table_add(admission + "job", [Exact(0)], admission + "set_job", [0, slots, slots * program.lanes, 1, 1])
+    switch.table_add(
+        admission + "job", [Exact(0)], admission + "set_job", [0, slots, slots * program.lanes, 1, 1, 0, 65536]
+    )
     switch.table_add(admission + "policy", [Exact(0)], admission + "set_policy", [1, 1, 1, 0, 1, 1])  # BSP of one
     size = 40 + 4 * program.lanes
     head = encapsulation(

@@ -63,7 +63,7 @@ MEMBERSHIP_FIELDS = (
     ("scale", 4),
     ("lanes", 2),
     ("workers", 1),
-    ("reserved", 1),
+    ("incarnation", 1),
 )
 
 
@@ -76,7 +76,7 @@ MEMBERSHIP = _layout(MEMBERSHIP_FIELDS)  # 16 bytes
 ENCAPSULATION_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP
 
 
-def push_payloads(values: np.ndarray, *, op: Op = Op.PUSH, **header: int) -> np.ndarray:
+def push_payloads(values: np.ndarray, *, op: Op = Op.PUSH, **header: int | np.ndarray) -> np.ndarray:
     """UDP payloads that carry a whole vector, one row a slot.
 
     values: int32[slots, lanes]. ``header`` sets fields of every packet (job, worker, session, epoch, round, seq).

@@ -59,6 +59,7 @@ def request(
     round: int = 0,
     seq: int = 1,
     slot: int = 0,
+    total: int = 0,
 ) -> bytes:
     """The UDP payload of a HELLO, PUSH, PULL, REPORT or LEAVE."""
     body = b""
@@ -67,7 +68,7 @@ def request(
     elif op is Op.HELLO:
         body = membership(vector_length=lanes * 4)
     return control_payload(
-        op, body, job=job, worker=worker, session=session, epoch=epoch, round=round, seq=seq, slot=slot
+        op, body, job=job, worker=worker, session=session, epoch=epoch, round=round, seq=seq, slot=slot, total=total
     )
 
 

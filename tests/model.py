@@ -56,24 +56,43 @@ class Slot:
 class Model:
     """The switch, for one job."""
 
-    def __init__(self, slots: int, lanes: int) -> None:
+    def __init__(self, slots: int, lanes: int, workers: int) -> None:
+        self.workers = workers
         self.lanes = lanes
         self.slots = [Slot(lanes) for _ in range(slots)]
         self.policy: Policy | None = None
         self.contributions: dict[int, int] = {}
+        self.staleness: dict[tuple[int, int], int] = {}  # (worker, rounds) -> contributions that stale
         self.dropped_wrong_session = 0
         self.dropped_wrong_round = 0
 
     def pull(self, worker: int, slot: int, seq: int, session: int) -> list[Answer]:
-        return self._request(worker, slot, seq, session, 0, 0, None)
+        return self._request(worker, slot, seq, session, 0, 0, None, 0)
 
     def push(
-        self, worker: int, slot: int, seq: int, session: int, epoch: int, round_: int, values: np.ndarray
+        self,
+        worker: int,
+        slot: int,
+        seq: int,
+        session: int,
+        epoch: int,
+        round_: int,
+        values: np.ndarray,
+        read: int,
     ) -> list[Answer]:
-        return self._request(worker, slot, seq, session, epoch, round_, values)
+        """``read``: the total that the sender read last."""
+        return self._request(worker, slot, seq, session, epoch, round_, values, read)
 
     def _request(
-        self, worker: int, place: int, seq: int, session: int, epoch: int, round_: int, values: np.ndarray | None
+        self,
+        worker: int,
+        place: int,
+        seq: int,
+        session: int,
+        epoch: int,
+        round_: int,
+        values: np.ndarray | None,
+        read: int,
     ) -> list[Answer]:
         policy = self.policy
         assert policy is not None
@@ -99,6 +118,9 @@ class Model:
         astray = current and counted and bound is not None and round_ > bound
         fresh = push and not astray and seq > slot.seen.get(worker, 0)
         if fresh:
+            unread = (slot.total - read) % 2**32
+            stale = worker, min(unread // self.workers, RING - 1)
+            self.staleness[stale] = self.staleness.get(stale, 0) + 1
             slot.seen[worker] = seq
             slot.sum = slot.sum + values.astype(np.uint32)  # type: ignore[union-attr]
             slot.total += 1
@@ -133,9 +155,9 @@ class Model:
             slot.waiting.discard(worker)
 
         from_snapshot = current and counted and fields.read_mode is ReadMode.SNAPSHOT
-        read = slot.snapshot if from_snapshot else slot.sum
+        vector = slot.snapshot if from_snapshot else slot.sum
         total = slot.snapshot_total if from_snapshot else slot.total
-        lanes = tuple(int(value) for value in read.view(np.int32))
+        lanes = tuple(int(value) for value in vector.view(np.int32))
         answers = [Answer(other, Op.ANSWER, policy.epoch, slot.base, 0, total, lanes) for other in sorted(release)]
         answers += [Answer(other, Op.NUDGE, policy.epoch, slot.base, 0, 0, ()) for other in sorted(nudge)]
         if go:

@@ -69,6 +69,9 @@ class Totals:
     loss: float | None = None
     accuracy: float | None = None
     reads_at_risk: int = 0  # reads that may have held more than 32 bits
+    sessions_lost: int = 0  # by the switch, and resumed
+    contributions_lost: int = 0  # a slot, of all workers together, with those sessions
+    iterations_repeated: int = 0  # that the restored sums may hold already
     last_report: float = field(default=0.0, repr=False)
     last_state: str = field(default="", repr=False)
 
@@ -92,6 +95,7 @@ class Worker:
         self._trainer = Trainer(recipe, options.worker)
         self._straggler = stragglers.parse(options.straggler)
         self._client = Client(transport, options.job, options.worker, self._trainer.size)
+        self._client.while_waiting = lambda: self._report("waiting")
         self._totals = Totals()
         self._started_at: float | None = None
         self._ended_at: float | None = None
@@ -106,7 +110,7 @@ class Worker:
                 with _steps_file(self._options.out, self._options.worker) as rows:
                     self._train(rows)
                 self._finish()
-            except (NoAnswer, SessionLost):
+            except NoAnswer:
                 raise  # there is nobody to say goodbye to
             except (Stopped, SereneError, OSError):
                 self._report("stopped", force=True)
@@ -123,18 +127,45 @@ class Worker:
                 f"--workers {self._options.workers}: job {self._options.job} has {membership.workers}; "
                 "every contribution would have the wrong weight"
             )
-        if membership.epoch > 1:
-            # The job runs already: this worker may have been restarted. The read brings the replica up to date and
-            # tells the last seq that the switch took from this worker id; below it every push would be a repeat.
-            self._apply(self._client.pull())
+        self._catch_up()
+
+    def _catch_up(self) -> bool:
+        """Up to date with a job that has begun before; whether the iteration under way is in its sums already."""
+        while True:
+            try:
+                missed = self._client.catch_up()
+            except SessionLost:
+                self._client.join(self._options.join_timeout)
+                continue
+            if missed is None:
+                return False
+            self._trainer.apply(missed.delta)
+            if missed.restored is None:
+                return False
+            self._totals.contributions_lost += missed.restored.lost
+            self._totals.iterations_repeated += missed.restored.repeated
+            return missed.restored.contained
+
+    def _resume(self, lost: SessionLost) -> bool:
+        """Into the session after the one that the switch has lost; as ``_catch_up``."""
+        print(f"worker {self._options.worker}: {lost}; joining again", file=sys.stderr, flush=True)
+        self._totals.sessions_lost += 1
+        self._client.join(self._options.join_timeout)
+        return self._catch_up()
 
     def _train(self, rows: csv.DictWriter[str] | None) -> None:
         self._started_at = time.time()
         try:
-            for step in range(1, self._options.steps + 1):
-                row = self._step(step)
+            step = 1
+            while step <= self._options.steps:
+                try:
+                    row = self._step(step)
+                except SessionLost as lost:
+                    step += self._resume(lost)
+                    continue
                 if rows is not None:
                     rows.writerow({name: row.get(name) for name in COLUMNS})
+                step += 1
         finally:
             self._ended_at = time.time()
             self._digest_when_left = self._trainer.digest()
@@ -189,9 +220,11 @@ class Worker:
 
     def _report(self, state: str, *, force: bool = False) -> None:
         now, totals = time.monotonic(), self._totals
-        # The end of what was reported is reported too, or a worker would seem to exchange all the time.
-        ended = totals.last_state == "exchanging" != state
-        if not (force or ended) and now - totals.last_report < REPORT_EVERY_S:
+        # The end of what was reported is reported too, or a worker would seem to exchange all the time; and a wait is
+        # reported when it begins, because nobody is to wonder why a worker that waits is said to compute.
+        ended = totals.last_state in ("exchanging", "waiting") and state == "computing"
+        begun = state == "waiting" != totals.last_state
+        if not (force or ended or begun) and now - totals.last_report < REPORT_EVERY_S:
             return
         totals.last_report, totals.last_state = now, state
         self._client.report({"state": state, **self._facts()})
@@ -202,6 +235,8 @@ class Worker:
             "iteration": totals.step,
             "epoch": totals.epoch,
             "round": totals.round,
+            "at_epoch": self._client.epoch,
+            "at_round": self._client.round,
             "loss": totals.loss,
             "accuracy": totals.accuracy,
             "compute_s": totals.compute_s,
@@ -212,14 +247,22 @@ class Worker:
             "packets_sent": counts.sent,
             "packets_received": counts.received,
             "contributions_sent": self._client.contributions_sent,
+            "sessions_lost": totals.sessions_lost,
+            "contributions_lost": totals.contributions_lost,
+            "iterations_repeated": totals.iterations_repeated,
         }
 
     def _finish(self) -> None:
         """Leaves; then, when all have left, reads once more: every replica holds every contribution."""
         self._report("finished", force=True)
-        if self._client.leave_and_wait(self._options.finish_timeout):
-            self._apply(self._client.pull())
-            self._totals.accuracy = self._trainer.accuracy()
+        while True:
+            try:
+                if self._client.leave_and_wait(self._options.finish_timeout):
+                    self._apply(self._client.pull())
+                    self._totals.accuracy = self._trainer.accuracy()
+                return
+            except SessionLost as lost:
+                self._resume(lost)
 
     def _write_results(self) -> None:
         out = self._options.out

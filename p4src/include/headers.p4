@@ -58,7 +58,7 @@ header serene_t {
     round_t round;                // request: the sender's round; answer: the slot's base
     seq_t seq;                    // answer: echoed, or 0 in a release
     slot_t slot;                  // within the job, from 0
-    total_t total;                // answer: contributions that the values hold
+    total_t total;                // contributions that the values hold; request: those read last
     seq_t seen;                   // answer: highest seq accepted from the sender of the request
     worker_bitmap_t sync_mask;    // answer: the policy, from here on
     bit<8> staleness;
@@ -73,7 +73,7 @@ header membership_t {             // follows HELLO and WELCOME
     bit<32> scale;                // fixed-point units in 1.0
     bit<16> lanes;                // values a slot
     bit<8> workers;               // of the job
-    bit<8> reserved;
+    bit<8> incarnation;           // sessions that the job has lost before this one, up to 255
 }
 
 #define VALUES_FIELD(i) lanes_t lanes_##i;

@@ -23,6 +23,7 @@ const bit<32> SLOTS = 8192;       // shared by all jobs
 // Round counters a slot keeps. A counted worker is at most `staleness` rounds ahead of base,
 // so the largest staleness bound is RING - 1.
 const bit<32> RING = 16;
+const bit<32> STALENESS_CLASSES = 16;      // of the telemetry's histogram: 0, 1, ... 15 rounds or more
 const bit<8> UNBOUNDED = 255;     // the staleness of a policy under which nobody waits
 
 const bit<16> SERENE_UDP_PORT = 24142;

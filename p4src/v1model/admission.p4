@@ -31,15 +31,18 @@ control Admission(inout headers_t hdr,
         size = 256;                // MAX_JOBS * MAX_WORKERS
     }
 
-    // Where a job lives. Constant while the job runs.
-    action set_job(slot_t first_slot, slot_t slots, bit<32> vector_length, bit<32> scale, bit<8> workers) {
+    // Where a job lives. Constant while the job runs. share: 65536 / workers, rounded up.
+    action set_job(slot_t first_slot, slot_t slots, bit<32> vector_length, bit<32> scale, bit<8> workers,
+                   bit<8> incarnation, bit<32> share) {
         meta.first_slot = first_slot;
         meta.slots = slots;
+        meta.share = share;
         hdr.membership.vector_length = vector_length;
         hdr.membership.slots = slots;
         hdr.membership.scale = scale;
         hdr.membership.lanes = FIELDS * 64;
         hdr.membership.workers = workers;
+        hdr.membership.incarnation = incarnation;
     }
 
     table job {

@@ -15,6 +15,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     counter(MAX_JOBS * MAX_WORKERS, CounterType.packets) contributions;     // accepted, by worker
     counter(MAX_JOBS * MAX_WORKERS, CounterType.packets) repeats;           // recognised as seen before
     counter(MAX_JOBS * MAX_WORKERS, CounterType.packets) blocked;           // answered later, by a release
+    counter(MAX_JOBS * MAX_WORKERS * STALENESS_CLASSES, CounterType.packets) staleness;   // contributions, by worker
     counter(1, CounterType.packets_and_bytes) dropped_wrong_round;
 
     // One action, so that a slot's check and its change are one step for all packets.
@@ -60,6 +61,14 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         // would take a counter of the ring away from the others.
         bool astray = current && counted && !unbounded
                       && hdr.serene.round > base + (round_t)meta.policy.staleness;
+
+        // What was accepted since the sender read: a gradient is that stale, a round being one contribution
+        // of each worker. No division here: share is 1 / workers as a fraction of 2^16.
+        total_t unread = total - hdr.serene.total;
+        meta.decision.staleness = (bit<32>)(STALENESS_CLASSES - 1);
+        if (unread < 1024 && (unread * meta.share) >> 16 < STALENESS_CLASSES) {
+            meta.decision.staleness = (unread * meta.share) >> 16;
+        }
 
         bool fresh = push && !astray && hdr.serene.seq > seen;
         if (fresh) {
@@ -128,6 +137,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         bit<32> who = ((bit<32>)meta.job << 5) + (bit<32>)meta.worker;
         if (meta.decision.fresh) {
             contributions.count(who);
+            staleness.count((who << 4) + meta.decision.staleness);
         } else if (meta.decision.astray) {
             dropped_wrong_round.count(0);
         } else if (hdr.serene.op == op_t.PUSH) {

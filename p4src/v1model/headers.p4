@@ -50,6 +50,7 @@ struct decision_t {
     bool go;                      // the sender gets its answer now
     worker_bitmap_t release;      // the waiting workers whose round completed
     worker_bitmap_t nudge;        // the waiting workers of an epoch that ended
+    bit<32> staleness;            // of the contribution, in rounds; 15 and more are one class
 }
 
 struct metadata_t {
@@ -60,6 +61,7 @@ struct metadata_t {
     policy_t policy;
     slot_t first_slot;
     slot_t slots;
+    bit<32> share;                // one worker's part of a round: 65536 / workers
     decision_t decision;
 }
 

@@ -1,10 +1,11 @@
 """A worker's side of Serene: ``Client`` over a ``Transport``, and the protocol itself without either."""
 
-from serene.client.client import Client, NoAnswer, Refused, SessionLost, Update
+from serene.client.client import CaughtUp, Client, NoAnswer, Refused, SessionLost, Update
 from serene.client.protocol import Counts, Membership, Protocol, Read
 from serene.client.transport import FrameTransport, Transport, TransportError, UdpTransport
 
 __all__ = [
+    "CaughtUp",
     "Client",
     "Counts",
     "FrameTransport",

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from serene.client.protocol import Counts, Membership, Protocol, Read, parse_welcome
+from serene.client.restoration import Remains, Restored, Vote, ballot, count, donor_of, outcome
 from serene.client.transport import Transport
 from serene.client.window import Window
 from serene.errors import SereneError
@@ -25,6 +26,7 @@ from serene.wire import HEADER, MEMBERSHIP, Op, ReadMode, control_payload, heade
 
 HELLO_EVERY_S = 0.1
 LEAVE_EVERY_S = 0.2
+WAITING_S = 0.1  # without a packet: the barrier holds the worker, or the network is broken
 
 
 class Refused(SereneError):
@@ -36,7 +38,10 @@ class NoAnswer(SereneError):
 
 
 class SessionLost(SereneError):
-    """The job's session has ended: the switch lost its state, or the job was started again."""
+    """The job's session has ended: the switch lost its state, or the job was started again.
+
+    ``join`` and ``catch_up`` bring the worker into the new one.
+    """
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,17 @@ class Update:
     retransmissions: int
     saturated: int
     overflow_possible: bool
+
+
+@dataclass(frozen=True)
+class CaughtUp:
+    """What a worker that joined late, or again, has to add to its replica: delta as in `Update`.
+
+    restored: how the sums of a lost session were put back, if this worker took part in that.
+    """
+
+    delta: np.ndarray
+    restored: Restored | None
 
 
 class Client:
@@ -90,8 +106,11 @@ class Client:
         self._give_up_s = give_up_s
         self._clock = clock
         self._protocol: Protocol | None = None
+        self.while_waiting: Callable[[], None] = lambda: None  # called now and then while nothing is heard
+        self._remains: Remains | None = None  # of a session that was lost
+        self._caught_up = False  # with the session that it has joined
         self._fixed = FixedPoint(limit=limit, scale=1)
-        self.contributions_sent = 0  # packets: slots times iterations
+        self.contributions_sent = 0  # packets in this session: slots times iterations
         self.saturated_values = 0
 
     def __enter__(self) -> Client:
@@ -110,6 +129,16 @@ class Client:
     @property
     def counts(self) -> Counts:
         return self._running.counts
+
+    @property
+    def epoch(self) -> int:
+        """Of the iteration under way, or of the next."""
+        return self._running.epoch
+
+    @property
+    def round(self) -> int:
+        """The same, within the epoch."""
+        return self._running.round
 
     @property
     def _running(self) -> Protocol:
@@ -131,12 +160,54 @@ class Client:
                 welcome = self._welcome(payload)
                 if welcome is not None:
                     self._protocol = Protocol(self._job, self._worker, welcome, Window(self._window))
+                    self.contributions_sent = 0
+                    self._caught_up = not welcome.incarnation and welcome.epoch == 1
                     self._fixed = FixedPoint(welcome.scale, self._limit)
                     return welcome
         raise NoAnswer(
             f"no WELCOME for worker {self._worker} of job {self._job} within {timeout_s:g} s: "
             "is the controller up, the job created, and are all its workers there?"
         )
+
+    def catch_up(self) -> CaughtUp | None:
+        """To be called after ``join``: what the job did before, or None when it has just begun.
+
+        A worker that was restarted, evicted or left alone by a switch that lost its state is then where the others
+        are. Raises as ``exchange`` does; after another SessionLost, join and catch up again.
+        """
+        protocol = self._running
+        remains = self._remains
+        if self._caught_up:
+            return None
+        before = protocol.held_values if remains is None else remains.held
+        restored = None
+        if protocol.membership.epoch == 1:
+            restored = self._restore(protocol, remains)
+        else:
+            protocol.pull(self._clock())
+            self._exchange_packets(protocol, self._clock())
+            protocol.finish()
+        self._remains, self._caught_up = None, True
+        difference = (protocol.held_values - before).view(np.int32)
+        return CaughtUp(self._fixed.dequantise(difference.reshape(-1)[: self._vector_length]), restored)
+
+    def _restore(self, protocol: Protocol, remains: Remains | None) -> Restored:
+        slots, lanes = protocol.held_values.shape
+        vote = remains.vote if remains else Vote()
+        mine = ballot(vote, self._worker, slots, lanes)
+        self._contribute(protocol, mine)
+        votes = count(protocol.held_values, protocol.membership.workers)
+        back = -mine.view(np.uint32)
+        if remains and donor_of(votes) == self._worker:
+            back = back + remains.held
+        self._contribute(protocol, back.view(np.int32))
+        return outcome(votes, self._worker, remains.in_flight if remains else None, remains.last if remains else None)
+
+    def _contribute(self, protocol: Protocol, values: np.ndarray) -> None:
+        self.contributions_sent += protocol.membership.slots
+        protocol.push(values, self._clock())
+        self._exchange_packets(protocol, self._clock())
+        protocol.finish()
 
     def leave(self, timeout_s: float = 5.0) -> bool:
         """Says LEAVE until the controller says BYE; whether the whole job is over.
@@ -152,11 +223,15 @@ class Client:
     def _leave_until(self, timeout_s: float, enough: Callable[[Mapping[str, Any]], bool]) -> bool:
         body = json.dumps({"contributions_sent": self.contributions_sent}).encode()
         packet = self._control_packet(Op.LEAVE, body)
-        until, job_over = self._clock() + timeout_s, False
+        until, job_over, heard = self._clock() + timeout_s, False, self._clock()
         while self._clock() < until:
             self._send(packet)
+            if self._clock() - heard > self._silence_s:
+                self._hello()  # a switch that has lost its state does not know this worker any more
             for payload in self._control(LEAVE_EVERY_S):
+                self._check_session(payload)
                 if payload[1] == Op.BYE:
+                    heard = self._clock()
                     facts = json.loads(payload[HEADER.itemsize :])
                     job_over = bool(facts.get("job_over"))
                     if enough(facts):
@@ -229,7 +304,9 @@ class Client:
             if len(payloads):
                 heard = now
                 self._hand_over(protocol, payloads, lengths, now)
-            elif now - max(heard, asked) > self._silence_s:
+            elif now - heard > WAITING_S:
+                self.while_waiting()
+            if now - max(heard, asked) > self._silence_s:
                 # Blocked workers hear nothing either: a WELCOME of the same session says that all is well.
                 asked = now
                 self._hello()
@@ -246,11 +323,16 @@ class Client:
             if payload[1] == Op.NUDGE:
                 protocol.receive(payload[None, :], now)
             else:
-                welcome = self._welcome(payload.tobytes())
-                if welcome is not None and welcome.session != protocol.membership.session:
-                    raise SessionLost(
-                        f"the job's session is {welcome.session} now, this worker's was {protocol.membership.session}"
-                    )
+                self._check_session(payload.tobytes())
+
+    def _check_session(self, payload: bytes) -> None:
+        """Raises SessionLost when a WELCOME is of another session than the worker's."""
+        welcome = self._welcome(payload)
+        ours = self._running.membership.session
+        if welcome is not None and welcome.session != ours:
+            if self._caught_up:  # or it holds nothing: it was lost before its own restoration was over
+                self._remains = Remains.of(self._running)
+            raise SessionLost(f"the job's session is {welcome.session} now, this worker's was {ours}")
 
     # -- control packets -------------------------------------------------------------------------------------
 
@@ -285,4 +367,4 @@ class Client:
         return welcome
 
 
-__all__ = ["Client", "NoAnswer", "Read", "Refused", "SessionLost", "Update"]
+__all__ = ["CaughtUp", "Client", "NoAnswer", "Read", "Refused", "SessionLost", "Update"]

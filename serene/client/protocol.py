@@ -37,6 +37,7 @@ class Membership:
     lanes: int
     scale: int
     workers: int
+    incarnation: int = 0  # sessions of the job that the switch has lost
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ class Protocol:
         self.seq = 0  # of the last contribution
         self.held_values = np.zeros((slots, lanes), np.uint32)  # as read last: cumulative
         self.held_totals = np.zeros(slots, np.uint32)
+        self.last: Read | None = None  # of a push
         self._pulls = 0
         self._state = np.full(slots, ANSWERED, np.uint8)
         self._pulling = False
@@ -114,7 +116,7 @@ class Protocol:
         self._awaited = seq
         self._payloads = push_payloads(
             values, op=op, job=self.job, worker=self.worker, session=self.membership.session, epoch=self.epoch,
-            round=self.round, seq=seq,
+            round=self.round, seq=seq, total=self.held_totals,
         )  # fmt: skip
         self._state = np.zeros(slots, np.uint8)
         self._sent_at = np.zeros(slots)
@@ -270,7 +272,9 @@ class Protocol:
         self.held_values, self.held_totals = self._new_values, self._new_totals
         if self._pulling:
             self.seq = max(self.seq, self._seen)
-        elif self._announced:
+            return read
+        self.last = read
+        if self._announced:
             self.epoch, self.round = self._announced, 0
         else:
             self.round += 1
@@ -289,4 +293,5 @@ def parse_welcome(payload: bytes) -> Membership:
         lanes=int(body["lanes"]),
         scale=int(body["scale"]),
         workers=int(body["workers"]),
+        incarnation=int(body["incarnation"]),
     )

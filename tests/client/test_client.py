@@ -160,7 +160,7 @@ def test_an_exchange_brings_everybodys_gradients(wire: InProcess) -> None:
 def test_a_vector_need_not_fill_its_last_slot(switch: EmbeddedDataPlane) -> None:
     switch.clear()
     switch.start_job(ASP(), slots=2)
-    switch.modify("job", [0], "set_job", [0, 2, 333, 2**20, 3])
+    switch.modify("job", [0], "set_job", [0, 2, 333, 2**20, 3, 0, 21846])
     wire = InProcess(switch)
     worker = client(wire, 333)
     worker.join()

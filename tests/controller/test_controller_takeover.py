@@ -73,6 +73,6 @@ def test_what_is_written_is_read_back(strategy: Strategy) -> None:
 
 
 def test_incomplete_jobs_are_told_apart() -> None:
-    entry = entries.job_entry(1, entries.SlotRange(0, 1), 5, 1024, 2)
+    entry = entries.job_entry(1, entries.SlotRange(0, 1), 5, 1024, 2, 0)
     entry.match, entry.action = fy.Match(job=1), entry.action
     assert not entries.installed([entry]).jobs[1].complete

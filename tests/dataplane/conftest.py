@@ -94,7 +94,7 @@ class DataPlane(ABC):
         for worker in range(workers):
             self.admit(worker, job)
         self.group(JOB_GROUPS + job, [(worker + 1, worker + 1) for worker in range(workers)])
-        self.insert("job", [job], "set_job", [first_slot, slots, 320 * slots, 2**20, workers])
+        self.insert("job", [job], "set_job", [first_slot, slots, 320 * slots, 2**20, workers, 0, -(-65536 // workers)])
         self.insert("policy", [job], "set_policy", self.policy(session, 1, strategy.compile(range(workers))))
 
     def swap(self, strategy: Strategy, epoch: int, *, job: int = 0, session: int = 7, workers: int = WORKERS) -> None:

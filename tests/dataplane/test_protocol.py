@@ -213,3 +213,22 @@ def test_the_ring_holds_every_staleness(plane: DataPlane, staleness: int) -> Non
         said = push(plane, 2, 1, seq=round_ + 1, round=round_)
         assert {item.base for item in said} == {round_ + 1}
         assert 0 in {item.worker for item in said} or round_ > 0
+
+
+def test_the_staleness_of_a_contribution_is_counted_in_rounds(plane: DataPlane) -> None:
+    """What was accepted since the sender read, a round being one contribution of each of the three workers."""
+    plane.start_job(ASP())
+    for seq in range(1, 8):
+        push(plane, 0, 1, seq=seq, total=seq - 1)  # reads its own, and nobody else is there: never stale
+    push(plane, 1, 1, total=0)  # has read none of seven: two whole rounds
+    push(plane, 2, 1, total=8)  # has read everything
+    push(plane, 2, 1, total=8)  # a repeat is no contribution
+    for seq in range(8, 60):
+        push(plane, 0, 1, seq=seq, total=seq + 1)
+    push(plane, 1, 1, seq=2, total=1)  # far behind: the last class
+    classes = {
+        worker: [plane.counter("staleness", worker * 16 + rounds) for rounds in range(16)] for worker in range(3)
+    }
+    assert classes[0] == [59, *[0] * 15]
+    assert classes[1] == [0, 0, 1, *[0] * 12, 1]
+    assert classes[2] == [1, *[0] * 15]

@@ -1,0 +1,13 @@
+"""Strategies that choose strategies: small programs that see how the job went and say what it should do next.
+
+    class Mine(Automatic):
+        def decide(self, seen: Observation) -> Strategy | Decision | None: ...
+
+docs/automatic-strategies.md shows how to write one.
+"""
+
+from controller.automatic.base import Automatic, Decision, Observation, WorkerView
+from controller.automatic.loading import SHIPPED, BadAutomatic, load
+from controller.automatic.observer import Observer
+
+__all__ = ["SHIPPED", "Automatic", "BadAutomatic", "Decision", "Observation", "Observer", "WorkerView", "load"]

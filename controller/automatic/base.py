@@ -1,0 +1,78 @@
+"""What an automatic strategy sees, and what it may answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from serene.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class WorkerView:
+    """One worker as the data plane shows it. Times in seconds; None: nothing is known yet.
+
+    in_barrier: the others may have to wait for it; False once it is evicted. rounds: iterations it has contributed
+    to, since the session began. silent_s: since anything was heard of it. iteration_s, compute_s, slowest_s: of its
+    recent iterations, the mean time of a whole one, the mean time it computed, and the longest time it computed.
+    waiting_share: of its recent time in the present epoch, the part in which it waited for others, 0 to 1. loss: its
+    own, as reported last.
+    """
+
+    id: int
+    in_barrier: bool
+    rounds: int
+    silent_s: float
+    iteration_s: float | None
+    compute_s: float | None
+    slowest_s: float | None
+    waiting_share: float | None
+    loss: float | None
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A running job at one moment. t: seconds since it began; since_swap_s: since its present epoch began.
+
+    workers: those that take part, evicted ones included; who has left is not listed.
+    """
+
+    t: float
+    epoch: int
+    since_swap_s: float
+    strategy: Strategy
+    workers: Sequence[WorkerView]
+
+    @property
+    def barrier(self) -> list[WorkerView]:
+        """The workers that wait for each other."""
+        return [worker for worker in self.workers if worker.in_barrier]
+
+    @property
+    def waiting_share(self) -> float | None:
+        """The mean over the barrier's workers; None while nothing is known."""
+        shares = [worker.waiting_share for worker in self.barrier if worker.waiting_share is not None]
+        return sum(shares) / len(shares) if shares else None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A strategy, and the workers that are to be out of the barrier under it: they go on freely, nobody waits."""
+
+    strategy: Strategy
+    evicted: frozenset[int] = frozenset()
+
+
+class Automatic(ABC):
+    """Decides once every ``period_s`` seconds. One object serves one job from its start to its end, so it may
+    remember; its parameters are those of its ``__init__``."""
+
+    period_s: float = 1.0
+
+    @abstractmethod
+    def decide(self, seen: Observation) -> Strategy | Decision | None:
+        """What the job should do from now on; None for no change. A plain strategy keeps who is evicted.
+
+        The controller writes one rule when that differs from what is in force, and none otherwise.
+        """

@@ -1,0 +1,97 @@
+"""From what is read every now and then (counters, reports) to what an automatic strategy sees."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from controller.automatic.base import WorkerView
+
+RECENT = 8  # readings that "recent" covers
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was known of a worker at one moment: its report's sums, in seconds and iterations."""
+
+    iterations: int
+    epoch: object
+    compute_s: float
+    network_s: float
+    waiting_s: float
+
+
+@dataclass
+class _Worker:
+    heard: tuple[object, ...] = ()
+    heard_at: float = 0.0
+    readings: deque[Reading] = field(default_factory=lambda: deque(maxlen=RECENT + 1))
+    loss: float | None = None
+
+
+class Observer:
+    """Remembers the recent readings of a job's workers. Its clock is the caller's."""
+
+    def __init__(self, began: float) -> None:
+        self._began = began
+        self._workers: dict[int, _Worker] = {}
+
+    def note(self, worker: int, now: float, counters: Mapping[str, int], report: Mapping[str, object] | None) -> None:
+        """Something was read. counters: packets by name, cumulative; report: the worker's latest REPORT."""
+        known = self._workers.setdefault(worker, _Worker(heard_at=self._began))
+        report = report or {}
+        spoke = ("contributions", "repeats", "blocked")  # what the worker does, not what is done to it
+        heard = (*(counters.get(name, 0) for name in spoke), *(report.get(key) for key in ("iteration", "state")))
+        if heard != known.heard:
+            known.heard, known.heard_at = heard, now
+        reading = _reading(report)
+        if reading is None:
+            return
+        known.loss = number(report.get("loss"))
+        if known.readings and reading.iterations < known.readings[-1].iterations:
+            known.readings.clear()  # the worker was started anew
+        if not known.readings or reading.iterations > known.readings[-1].iterations:
+            known.readings.append(reading)
+
+    def view(self, worker: int, now: float, *, rounds: int, in_barrier: bool) -> WorkerView:
+        known = self._workers.get(worker, _Worker(heard_at=self._began))
+        steps = list(known.readings)
+        iteration = compute = slowest = waiting = None
+        if len(steps) > 1:
+            first, last = steps[0], steps[-1]
+            count = last.iterations - first.iterations
+            spent = [getattr(last, part) - getattr(first, part) for part in ("compute_s", "network_s", "waiting_s")]
+            total = sum(spent)
+            iteration, compute = total / count, spent[0] / count
+            waiting = _waiting_share([step for step in steps if step.epoch == last.epoch])
+            slowest = max((b.compute_s - a.compute_s) / (b.iterations - a.iterations) for a, b in pairwise(steps))
+        return WorkerView(
+            worker, in_barrier, rounds, now - known.heard_at, iteration, compute, slowest, waiting, known.loss
+        )
+
+
+def _waiting_share(steps: Sequence[Reading]) -> float | None:
+    """Within one epoch: what was measured under another strategy says nothing about this one."""
+    first, last = steps[0], steps[-1]
+    waited = last.waiting_s - first.waiting_s
+    total = waited + last.compute_s - first.compute_s + last.network_s - first.network_s
+    return waited / total if total > 0 else None
+
+
+def _reading(report: Mapping[str, object]) -> Reading | None:
+    iterations = report.get("iteration")
+    sums = [number(report.get(key)) for key in ("compute_s", "network_s", "waiting_s")]
+    if not isinstance(iterations, int) or any(number is None for number in sums):
+        return None
+    compute, network, waiting = (number or 0.0 for number in sums)
+    return Reading(iterations, report.get("epoch"), compute, network, waiting)
+
+
+def number(value: object) -> float | None:
+    """A worker may report anything."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)

@@ -1,0 +1,50 @@
+"""Sync-Switch: BSP first, ASP later (Li et al., "Sync-Switch: Hybrid Parameter Synchronization for Distributed Deep
+Learning", ICDCS 2021).
+
+They find that training which starts synchronously and goes on asynchronously ends with BSP's accuracy at nearly ASP's
+speed, and that BSP should be left for as long as somebody straggles. Both rules are here; when to switch for good is
+a parameter, since a controller does not know how long a job will be.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from controller.automatic.base import Automatic, Observation
+from serene.errors import SereneError
+from serene.strategy import ASP, BSP, Strategy
+
+
+@dataclass
+class SyncSwitch(Automatic):
+    """after: iterations of the slowest worker under BSP before ASP. straggler: a worker whose recent compute time is
+    that many times the median is a straggler, and BSP pauses while there is one. period: seconds between decisions."""
+
+    after: int = 100
+    straggler: float = 1.5
+    period: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.after < 0 or self.straggler <= 1:
+            raise SereneError(
+                f"sync-switch: after {self.after} and straggler {self.straggler:g}; expected at least 0 and more than 1"
+            )
+        self.period_s = self.period
+        self._synchronous = 0  # iterations that BSP has had
+        self._seen = 0
+
+    def decide(self, seen: Observation) -> Strategy | None:
+        if not seen.barrier:
+            return None
+        slowest = min(worker.rounds for worker in seen.barrier)
+        if seen.strategy == BSP():
+            self._synchronous += max(slowest - self._seen, 0)
+        self._seen = slowest
+        if self._synchronous >= self.after or self._straggling(seen):
+            return ASP()
+        return BSP()
+
+    def _straggling(self, seen: Observation) -> bool:
+        times = [worker.compute_s for worker in seen.barrier if worker.compute_s is not None]
+        return len(times) > 1 and max(times) > self.straggler * statistics.median(times)

@@ -1,0 +1,66 @@
+"""Relax while the workers wait too much, tighten when they do not.
+
+It needs no model of the workers: the share of time that the barrier costs is measured, and the staleness bound climbs
+or descends a ladder. A step down that brings the waiting back at once is tried again only after twice the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from controller.automatic.base import Automatic, Observation
+from serene.errors import SereneError
+from serene.strategy import ASP, BSP, SSP, Strategy
+
+LADDER: tuple[Strategy, ...] = (BSP(), SSP(1), SSP(2), SSP(4), SSP(8), SSP(15), ASP())
+LONGEST_PATIENCE = 64
+
+
+@dataclass
+class Waiting(Automatic):
+    """above, below: shares of the time spent waiting, 0 to 1, above which it relaxes and below which it tightens.
+    patience: decisions in a row that must be below before it tightens. asynchronous: whether the ladder ends with ASP.
+    period: seconds between decisions."""
+
+    above: float = 0.2
+    below: float = 0.05
+    patience: int = 5
+    asynchronous: bool = False
+    period: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.below < self.above <= 1 or self.patience < 1:
+            raise SereneError(
+                f"waiting: below {self.below:g}, above {self.above:g}, patience {self.patience}; "
+                "expected 0 <= below < above <= 1 and a patience of 1 or more"
+            )
+        self.period_s = self.period
+        self._ladder = LADDER if self.asynchronous else LADDER[:-1]
+        self._quiet = 0  # decisions in a row with little waiting
+        self._needed = self.patience
+        self._tightened = False  # by the last change
+
+    def decide(self, seen: Observation) -> Strategy | None:
+        share = seen.waiting_share
+        if share is None or seen.since_swap_s < 2 * self.period_s:
+            return None  # what was measured is of the strategy before
+        step = self._step(seen.strategy)
+        if share > self.above and step + 1 < len(self._ladder):
+            if self._tightened:
+                self._needed = min(2 * self._needed, LONGEST_PATIENCE)
+            self._quiet, self._tightened = 0, False
+            return self._ladder[step + 1]
+        self._quiet = self._quiet + 1 if share < self.below else 0
+        if self._quiet >= self._needed and step > 0:
+            self._quiet, self._tightened = 0, True
+            return self._ladder[step - 1]
+        return None
+
+    def _step(self, strategy: Strategy) -> int:
+        """Where a strategy stands on the ladder; one that is not on it (quorum, mixed) counts as BSP."""
+        if isinstance(strategy, SSP):
+            steps = [
+                step for step, rung in enumerate(self._ladder) if getattr(rung, "staleness", 0) <= strategy.staleness
+            ]
+            return max(step for step in steps if not isinstance(self._ladder[step], ASP))
+        return self._ladder.index(strategy) if strategy in self._ladder else 0

@@ -1,0 +1,118 @@
+"""After a switch has lost its state, the workers put the sums back and go on.
+
+A switch that starts anew knows nothing; the job begins a new session, and everybody still holds the cumulative sum of
+the old one as it was read last. One worker, the donor, contributes the sum it held as if it were a gradient; after
+that the switch is where the donor was, differences of two reads mean what they always meant, and a replica that was
+behind (or ahead) is corrected by its first difference. It takes two rounds under BSP, whose snapshots show everybody
+the same:
+
+1. the vote: each worker writes what it has into lanes of its own, all in slot 0, and reads everybody's;
+2. the return: each takes its vote back, and the donor adds the sum it holds.
+
+The donor is the worker whose sum holds most contributions. What the others had read beyond it is lost and counted;
+an iteration that was under way is either in the donor's sum already or is repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from serene.client.protocol import Protocol, Read
+from serene.wire import ReadMode
+
+ROUNDS = 2  # that a session begins with when it follows a lost one
+LANES_PER_WORKER = 4
+
+
+@dataclass(frozen=True)
+class Vote:
+    """What one worker has of the lost session.
+
+    finished: iterations whose answers it has all read. held: contributions in the sum it holds (the least of all
+    slots). epoch, round: of the iteration finished last; 0 and -1 for none.
+    """
+
+    finished: int = 0
+    held: int = 0
+    epoch: int = 0
+    round: int = -1
+
+    def lanes(self) -> list[int]:
+        return [self.finished, self.held, self.epoch, self.round + 1]
+
+
+@dataclass(frozen=True)
+class Restored:
+    """How a worker goes on.
+
+    contained: its unfinished iteration is in the restored sum and must not be contributed again. repeated: it may be in
+    that sum and is contributed again all the same, because nobody can tell. lost: contributions a slot (of all workers
+    together) that somebody had read and the restored sum does not hold.
+    """
+
+    donor: int
+    contained: bool
+    repeated: bool
+    lost: int
+
+
+def ballot(vote: Vote, worker: int, slots: int, lanes: int) -> np.ndarray:
+    """The first round's contribution. int32[slots, lanes]."""
+    values = np.zeros((slots, lanes), np.int32)
+    start = LANES_PER_WORKER * worker
+    values[0, start : start + LANES_PER_WORKER] = np.array(vote.lanes(), np.uint32).view(np.int32)
+    return values
+
+
+def count(sums: np.ndarray, workers: int) -> list[Vote]:
+    """Everybody's votes, from the first round's sum. sums: uint32[slots, lanes]."""
+    lanes = sums.reshape(-1)[: LANES_PER_WORKER * workers].reshape(workers, LANES_PER_WORKER)
+    return [Vote(int(row[0]), int(row[1]), int(row[2]), int(row[3]) - 1) for row in lanes]
+
+
+def donor_of(votes: list[Vote]) -> int:
+    """The worker whose sum is put back: the one that holds most; of equals, the first."""
+    return max(range(len(votes)), key=lambda worker: (votes[worker].held, votes[worker].finished, -worker))
+
+
+def outcome(votes: list[Vote], worker: int, in_flight: tuple[int, int] | None, last: Read | None) -> Restored:
+    """What the votes mean for a worker. in_flight: epoch and round of its unfinished iteration, if there is one;
+    last: what it read last in the lost session."""
+    donor = donor_of(votes)
+    given = votes[donor]
+    # A snapshot of round r, when everybody was waited for, holds every counted worker's contribution up to r.
+    certain = (
+        last is not None
+        and last.read_mode is ReadMode.SNAPSHOT
+        and last.quorum == last.sync_mask.bit_count()
+        and all(last.sync_mask >> counted & 1 for counted in (worker, donor))
+    )
+    return Restored(
+        donor,
+        contained=bool(certain and in_flight and in_flight[0] == given.epoch and in_flight[1] <= given.round),
+        repeated=bool(in_flight and not certain),
+        lost=max(sum(vote.finished for vote in votes) - given.held, 0),
+    )
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What a worker keeps of a lost session. held: uint32[slots, lanes], the sum as it was read last."""
+
+    held: np.ndarray
+    vote: Vote
+    in_flight: tuple[int, int] | None
+    last: Read | None
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> Remains:
+        last, unfinished = protocol.last, not protocol.done
+        vote = Vote(
+            finished=protocol.seq - unfinished,
+            held=int(protocol.held_totals.min()),
+            epoch=last.epoch if last else 0,
+            round=last.round if last else -1,
+        )
+        return cls(protocol.held_values, vote, (protocol.epoch, protocol.round) if unfinished else None, last)

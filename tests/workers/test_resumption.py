@@ -1,0 +1,126 @@
+"""A switch that dies in the middle of a run and comes back with nothing: the workers bring the job back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serene.strategy import ASP, BSP, SSP, Mixed, Strategy, to_dict
+from tests.controller.processes import ControllerProcess, SwitchProcess, missing, until
+from tests.workers.test_whole_run import SLOTS, Workers, done
+from workers import reference
+from workers.training import Recipe
+
+STEPS = 60
+
+
+@pytest.fixture(scope="module")
+def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
+    lacking = missing("embedded")
+    if lacking:
+        pytest.skip(f"the embedded switch needs {lacking}")
+    process = SwitchProcess("embedded", tmp_path_factory.mktemp("switch") / "log")
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def workers(switch: SwitchProcess, tmp_path: Path) -> Iterator[Workers]:
+    controller = ControllerProcess(switch, tmp_path / "controller.log")
+    started = Workers(switch, controller.client, tmp_path / "out")
+    yield started
+    started.stop()
+    controller.stop()
+
+
+def restored(workers: Workers, times: int = 1) -> None:
+    def over() -> bool:
+        job = workers.client.job(0)
+        return job["incarnation"] == times and job["state"] == "running" and not job["restoring"]
+
+    until(over, "the job is restored")
+
+
+def test_a_bsp_run_has_the_bits_of_one_process_although_the_switch_was_restarted_twice(
+    workers: Workers, switch: SwitchProcess
+) -> None:
+    workers.create(2, BSP())
+    processes = [workers.start(worker, 2, "--steps", STEPS, "--compute-ms", 20) for worker in range(2)]
+    for restarts in (1, 2):
+        before = len(workers.steps(0)) if restarts > 1 else 0
+        until(lambda past=before: (workers.out / "worker-0.csv").exists() and len(workers.steps(0)) > past + 9, "steps")
+        switch.restart()
+        restored(workers, restarts)
+    for process in processes:
+        done(process)
+
+    expected = reference.train(Recipe(workers=2, steps=STEPS, seed=1))
+    for worker in range(2):
+        results = workers.results(worker)
+        assert results["sessions_lost"] == 2
+        assert (results["contributions_lost"], results["iterations_repeated"]) == (0, 0)
+        assert workers.parameters(worker).tobytes() == expected.tobytes()
+        # Of the last session: what was sent, the two rounds that put the sums back among it, is what was applied.
+        assert results["contributions_sent"] == workers.client.job(0)["workers"][worker]["contributions"]
+    job = workers.client.job(0)
+    assert job["incarnation"] == 2
+    sessions = [change["session"] for change in job["history"]]
+    assert sessions == sorted(sessions) and len(set(sessions)) == 3
+
+
+@pytest.mark.parametrize("strategy", [SSP(3), ASP(), Mixed((1,))], ids=str)
+def test_a_job_goes_on_under_its_strategy(workers: Workers, switch: SwitchProcess, strategy: Strategy) -> None:
+    workers.create(3, strategy)
+    pace = {0: 10, 1: 30, 2: 15}
+    processes = [workers.start(worker, 3, "--steps", STEPS, "--compute-ms", pace[worker]) for worker in range(3)]
+    workers.reached(1, 10)
+    switch.restart()
+    restored(workers)
+    assert workers.client.job(0)["strategy"] == to_dict(strategy)
+    for process in processes:
+        done(process)
+    replicas = [workers.parameters(worker) for worker in range(3)]
+    for replica in replicas[1:]:  # the same sums, added up in other orders
+        np.testing.assert_allclose(replica, replicas[0], rtol=0, atol=1e-5)
+    for worker in range(3):
+        results = workers.results(worker)
+        assert (results["sessions_lost"], results["steps"]) == (1, STEPS)
+        assert results["contributions_lost"] <= 3 * STEPS
+        assert results["final_accuracy"] > results["initial_accuracy"] + 0.3
+
+
+def test_a_worker_that_has_left_does_not_hold_up_the_others(workers: Workers, switch: SwitchProcess) -> None:
+    workers.create(2, BSP())
+    early = workers.start(0, 2, "--steps", 5)
+    late = workers.start(1, 2, "--steps", 40, "--compute-ms", 20)
+    until(lambda: workers.client.job(0)["workers"][0]["state"] == "left", "the short one is through")
+    workers.reached(1, 10)
+    switch.restart()
+    restored(workers)
+    done(late)
+    done(early)  # it had left, and comes back for the last read
+    assert workers.results(1)["steps"] == 40
+    np.testing.assert_allclose(workers.parameters(0), workers.parameters(1), rtol=0, atol=1e-5)
+
+
+def test_a_worker_that_dies_with_the_switch_starts_from_the_others_sums(
+    workers: Workers, switch: SwitchProcess
+) -> None:
+    workers.create(2, BSP())
+    killed = workers.start(0, 2, "--steps", 1000)
+    other = workers.start(1, 2, "--steps", 60, "--compute-ms", 20)
+    workers.reached(1, 20)
+    killed.kill()
+    killed.communicate()
+    workers.forget(killed)
+    switch.restart()
+    again = workers.start(0, 2, "--steps", 10)
+    restored(workers)
+    done(other)
+    done(again)
+    assert workers.results(0)["final_accuracy"] > 0.7, "its replica began where the others were"
+    assert workers.client.job(0)["workers"][0]["contributions"] == (10 + 2) * SLOTS
+    np.testing.assert_allclose(workers.parameters(0), workers.parameters(1), rtol=0, atol=1e-5)
