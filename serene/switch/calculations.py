@@ -97,7 +97,7 @@ class CalculationWriter:
         return int(element.get("bitwidth") or 8 * ((len(element["value"]) - 1) // 2))
 
     def _pieces(self, element: Mapping[str, Any], reader: Reader, emitter: Emitter) -> list[tuple[Expr, int]]:
-        kind, value = element["type"], element["value"] if "value" in element else None
+        kind, value = element["type"], element.get("value")
         if kind == "payload":
             return []
         if kind == "header":

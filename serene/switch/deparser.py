@@ -109,7 +109,8 @@ class DeparserWriter:
             lines.append(f"    case {id_}:")
             for element in item["elements"]:
                 if element["type"] == "field":
-                    to, source = (generator.place(*element["value"], of) for of in ("to", "from"))
+                    header, field = element["value"]
+                    to, source = (generator.place(header, field, of) for of in ("to", "from"))
                     lines.append(f"        {_copy(to, source)}")
                 elif element["type"] == "header":
                     name = element["value"]

@@ -17,16 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
+from serene.switch.arrays import ArrayControl
 from serene.switch.build import compile_source
 from serene.switch.codegen import generate
-from serene.switch.control import (
-    ControlError,
-    Digest,
-    Events,
-    PortCounts,
-    PortError,
-)
+from serene.switch.control import ControlError, Digest, Events, PortCounts, PortError
+from serene.switch.entries import TableControl
 from serene.switch.expressions import limbs_of
+from serene.switch.loaded import integer
 from serene.switch.program import Program, load_program
 
 RING_BYTES = 4 << 20  # as in runtime/switch.h

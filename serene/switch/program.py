@@ -332,7 +332,7 @@ def _arrays(items: list[Mapping[str, Any]] | None, direct: str, binding: str) ->
 
 
 def _action_profiles(pipelines: list[Mapping[str, Any]], actions: Mapping[int, Action]) -> dict[str, ActionProfile]:
-    profiles = {}
+    profiles: dict[str, ActionProfile] = {}
     for item in (item for pipeline in pipelines for item in pipeline.get("action_profiles") or ()):
         users = [t for p in pipelines for t in p["tables"] if t.get("action_profile") == item["name"]]
         offered = {actions[id_].name: actions[id_] for table in users for id_ in table["action_ids"]}

@@ -32,7 +32,7 @@ def start_job(target: Target, *, staleness: int = 1, quorum: int = WORKERS, read
         add("address", [0, worker], "to_member", [*place, *switch])
     target.group(FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
     target.group(JOB_GROUP, [(worker + 1, worker + 1) for worker in range(WORKERS)])
-    add("job", [0], "set_job", [0, SLOTS, 320 * SLOTS, 2**20, WORKERS])
+    add("job", [0], "set_job", [0, SLOTS, 320 * SLOTS, 2**20, WORKERS, 0, -(-65536 // WORKERS)])
     add("policy", [0], "set_policy", [SESSION, 1, (1 << WORKERS) - 1, staleness, quorum, read_mode])
     add("switch_address", [switch[1]], "answer_arp", [switch[0]])
 

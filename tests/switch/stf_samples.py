@@ -156,7 +156,7 @@ def table(results: Sequence[Result], bmv2: Sequence[Result] = ()) -> str:
     passed_by_bmv2 = {(result.suite, result.name) for result in bmv2 if result.outcome == "pass"}
     ours = [result for result in results if result.outcome != "not v1model"]
     lines = [
-        "| suite | v1model programs with a packet test | pass | refused by name | fail | BMv2 passes | of those, we pass |",
+        "| suite | programs with a packet test | pass | refused by name | fail | BMv2 passes | of those, we pass |",
         "|---|---|---|---|---|---|---|",
     ]
     for suite in SUITES:
