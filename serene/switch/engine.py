@@ -223,6 +223,10 @@ class Switch(TableControl, ArrayControl):
         self._lib.switch_port_counts(self._state, port, counts)
         return PortCounts(*counts)
 
+    def profile(self, cycles: ctypes.Array[ctypes.c_uint64], entered: ctypes.Array[ctypes.c_uint64]) -> None:
+        """Cycles and visits by stage since the last call; for a library compiled with -DPROFILE (runtime/switch.h)."""
+        self._lib.switch_profile(self._state, cycles, entered)
+
     @property
     def lost_events(self) -> int:
         """Packets to or from the control plane, and digests, that found their queue full."""
