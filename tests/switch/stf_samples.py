@@ -25,6 +25,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+import grpc
+
 from serene.errors import SereneError
 from serene.switch import UnsupportedProgram
 from tests.switch.stf import Runner, StfError, StfMismatch, parse
@@ -131,6 +133,9 @@ def run_sample(sample: Sample, switch: str) -> Result:
                 Runner(Bmv2Target(process, built)).run(statements)
     except UnsupportedProgram as error:
         return Result(sample.suite, sample.name, "refused", str(error))
+    except grpc.RpcError as error:
+        said = error.details() if isinstance(error, grpc.Call) else error
+        return Result(sample.suite, sample.name, "fail", f"{switch}: {said}")
     except (StfError, StfMismatch, SereneError) as error:
         return Result(sample.suite, sample.name, "fail", f"{type(error).__name__}: {error}")
     return Result(sample.suite, sample.name, "pass")
@@ -147,7 +152,8 @@ def _in_child(sample: Sample, switch: str) -> Result:
 
 
 def run_all(p4c: str | Path, switch: str = "embedded") -> list[Result]:
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    # A BMv2 gets ports that were free just now: two that start together would take the same.
+    with concurrent.futures.ThreadPoolExecutor(1 if switch == "bmv2" else os.cpu_count()) as pool:
         return list(pool.map(lambda sample: _in_child(sample, switch), samples(p4c)))
 
 

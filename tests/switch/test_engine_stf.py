@@ -28,7 +28,7 @@ def test_no_sample_ends_otherwise_than_documented() -> None:
 
 
 def test_a_script_is_read() -> None:
-    given, packet = parse('add ing.t 10 h.f:0x1* act(x:3) = e\npacket 1 00 0a ff  # a remark\n')
+    given, packet = parse("add ing.t 10 h.f:0x1* act(x:3) = e\npacket 1 00 0a ff  # a remark\n")
     assert isinstance(given, Add) and given.table == "ing.t"
     assert packet == Send(1, bytes([0, 10, 255]))
 
