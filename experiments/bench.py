@@ -11,25 +11,21 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from controller.api import ControllerClient
 from experiments.network import MininetNetwork
+from experiments.push_path import PushPath
 from experiments.settings import BMV2, check
 from serene.errors import SereneError
 from serene.program import VARIANTS, Program
-from serene.switch import Exact, Switch
-from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation, push_payloads
 
 REPEATS = 5
-IN_PROCESS_PACKETS = 20_000
 SECONDS = 3.0  # of one repeat over the network
 OUTPUT = Path("build/bench.json")
 WORK = "answered PUSHes"
@@ -58,52 +54,6 @@ class Row:
         return f"{100 * (low / self.median - 1):+.0f} % {100 * (high / self.median - 1):+.0f} %"
 
 
-def in_process(program: Program) -> Callable[[], float]:
-    """PUSHes of one worker through the pipeline in this process, one thread, no sockets; every one is answered."""
-    switch = Switch.load(program.json_path)
-    place = [0x0200_0000_0001, 0x0A00_0001, 40000]
-    switch_place = [0x0200_0000_FEFE, 0x0A00_00FE]
-    admission, slots = "SereneIngress.admission.", 256
-    member = [Exact(value) for value in (1, *place, 0, 0)]
-    switch.table_add(admission + "member", member, admission + "admit")
-    switch.table_add(
-        "SereneEgress.answer.address", [Exact(0), Exact(0)], "SereneEgress.answer.to_member", [*place, *switch_place]
-    )
-    switch.table_add(
-        admission + "job", [Exact(0)], admission + "set_job", [0, slots, slots * program.lanes, 1, 1, 0, 65536]
-    )
-    switch.table_add(admission + "policy", [Exact(0)], admission + "set_policy", [1, 1, 1, 0, 1, 1])  # BSP of one
-    size = 40 + 4 * program.lanes
-    head = encapsulation(
-        size, source=("02:00:00:00:00:01", "10.0.0.1", 40000), destination=(SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT)
-    )
-    values = np.ones((slots, program.lanes), np.int32)
-    state = {"seq": 0}
-
-    def measure() -> float:
-        rounds = IN_PROCESS_PACKETS // slots
-        frames = np.empty((rounds, slots, len(head) + size), np.uint8)
-        frames[:, :, : len(head)] = np.frombuffer(head, np.uint8)
-        for number in range(rounds):
-            state["seq"] += 1
-            frames[number, :, len(head) :] = push_payloads(
-                values, job=0, worker=0, session=1, epoch=1, round=state["seq"] - 1, seq=state["seq"]
-            )
-        count = rounds * slots
-        ports, lengths = np.ones(count, np.uint32), np.full(count, frames.shape[2], np.uint32)
-        data, elapsed = frames.reshape(count, -1), 0.0
-        for start in range(0, count, slots):
-            part = slice(start, start + slots)
-            began = time.perf_counter()
-            until, _, _ = switch.process_batch(ports[part], lengths[part], data[part])
-            elapsed += time.perf_counter() - began
-            if int(until[-1]) != slots:
-                raise SereneError(f"{int(until[-1])} answers to {slots} packets: the measurement is void")
-        return count / elapsed
-
-    return measure
-
-
 def over_network(target: str, program: Program, work: Path) -> list[float]:
     """PUSHes of one worker in a Mininet host, through the kernel's sockets, with up to 32 in flight."""
     settings = check(
@@ -128,7 +78,7 @@ def measure_all(console: Console) -> list[Row]:
     for name in VARIANTS:
         program = Program.load(name)
         console.print(f"measuring {name}", style="dim")
-        measure = in_process(program)
+        measure = PushPath(program).measure
         measure()  # the first one meets cold memory
         rows.append(Row(WORK, "embedded, in process", name, program.lanes, tuple(measure() for _ in range(REPEATS))))
         for target in ("embedded", "bmv2"):
