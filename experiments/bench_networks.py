@@ -47,7 +47,10 @@ class BridgeNetwork:
 
     def __init__(self, workers: int, link_mbit: float, mtu: int | None) -> None:
         self._net = Mininet(
-            topo=Star(workers, link_mbit=link_mbit, mtu=mtu, switch="b1"), controller=None, build=False, switch=Bridge
+            topo=Star(workers, link_mbit=link_mbit, mtu=mtu, switch="b1", offload=True),
+            controller=None,
+            build=False,
+            switch=Bridge,
         )
 
     def __enter__(self) -> BridgeNetwork:
@@ -77,7 +80,9 @@ def serene_network(target: str, program: str, workers: int, link_mbit: float | N
     return MininetNetwork(settings, work)
 
 
-def with_job(network: MininetNetwork, parts: Mapping[int, tuple[str, Json]], work: Path, timeout_s: float) -> list[Json]:
+def with_job(
+    network: MininetNetwork, parts: Mapping[int, tuple[str, Json]], work: Path, timeout_s: float
+) -> list[Json]:
     """A BSP job for the workers, and what their parts measured."""
     with ControllerClient(network.url) as controller:
         controller.create_job(network.settings.workers, network.settings.strategy)

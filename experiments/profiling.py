@@ -19,10 +19,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from controller.api import ControllerClient
-from experiments.network import MininetNetwork
-from experiments.push_path import PushPath
-from experiments.settings import BMV2, check
+from experiments.bench_networks import serene_network, with_job
+from experiments.push_path import SLOTS, PushPath
+from experiments.settings import BMV2
 from serene.errors import SereneError
 from serene.program import Program
 
@@ -31,6 +30,7 @@ STAGES = ("outside", "receive", "parse", "checksum", "match", "replicate", "depa
 MAX_STAGES = len(STAGES) + 1024
 REPEATS = 10
 WARM_S, SECONDS = 2.0, 5.0
+PATIENCE_S = 120.0
 SHOWN = 14
 LEAST = 0.02  # of the time; what takes less is summed up
 
@@ -75,26 +75,16 @@ def stage_table(rows: list[tuple[str, float, float]], lanes: int) -> Table:
 
 def perf(target: str, program: Program, work: Path) -> list[tuple[float, str, str]]:
     """(share, where, function) of the switch's processor time while one worker pushes as fast as it is answered."""
-    settings = check(
-        target=target, workers="1", strategy="bsp", straggler="none", steps="1", model="mlp", dataset="digits",
-        data_dir=None, link_mbit="", seed="1", compute_ms="0", program=program.name, mininet=True, out=work / "none",
-    )  # fmt: skip
-    with MininetNetwork(settings, work) as network, ControllerClient(network.url) as controller:
-        controller.create_job(1, settings.strategy)
-        script = Path(__file__).with_name("bench_worker.py")
-        command = [sys.executable, str(script), "1", str(2 * WARM_S + SECONDS), str(work / "pushes.json")]
-        with (work / "worker.log").open("wb") as log:
-            worker = network.popen(0, command, stdout=log, stderr=log)
-            data = work / "perf.data"
-            recording = ["perf", "record", "-q", "-F", "999", "-p", str(network.parts["switch"].pid), "-o", str(data)]
-            run = subprocess.run(
-                [*recording, "--delay", str(int(WARM_S * 1e3)), "--", "sleep", str(WARM_S + SECONDS)],
-                capture_output=True, text=True, check=False,
-            )  # fmt: skip
-            if worker.wait(timeout=60):
-                raise SereneError((work / "worker.log").read_text()[-2000:])
-        if run.returncode:
-            raise SereneError(f"perf: {run.stderr.strip()[-300:]}")
+    options = {"values": SLOTS * program.lanes, "repeats": 1, "seconds": 2 * WARM_S + SECONDS}
+    data = work / "perf.data"
+    with serene_network(target, program.name, 1, None, work) as network:
+        recording = ["perf", "record", "-q", "-F", "999", "-p", str(network.parts["switch"].pid), "-o", str(data)]
+        recording += ["--delay", str(int(2 * WARM_S * 1e3)), "--", "sleep", str(2 * WARM_S + SECONDS)]
+        with subprocess.Popen(recording, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as recorder:
+            with_job(network, {0: ("pushes", options)}, work, PATIENCE_S)
+            said, _ = recorder.communicate(timeout=PATIENCE_S)
+        if recorder.returncode:
+            raise SereneError(f"perf: {said.strip()[-300:]}")
     report = subprocess.run(
         ["perf", "report", "-q", "--stdio", "--no-children", "-s", "dso,symbol", "-i", str(data)],
         capture_output=True, text=True, check=True,

@@ -99,7 +99,8 @@ class EmbeddedSwitch(P4Switch):
     target = "embedded"
 
     def command(self) -> list[str]:
-        return [program("serene-switch"), "--no-p4", "--device-id", str(DEVICE_ID)]
+        # Hosts have stacks of their own, which take a run of packets in one piece.
+        return [program("serene-switch"), "--no-p4", "--join-udp", "--device-id", str(DEVICE_ID)]
 
 
 class Bmv2Switch(P4Switch):

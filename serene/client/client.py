@@ -196,7 +196,7 @@ class Client:
         remains = self._remains
         if self._caught_up:
             return None
-        before = protocol.held_values if remains is None else remains.held
+        before = protocol.held_values.copy() if remains is None else remains.held
         restored = None
         if protocol.membership.epoch == 1:
             restored = self._restore(protocol, remains)
@@ -340,7 +340,7 @@ class Client:
         try:
             outcome = fast.run()
         except OSError as error:
-            raise TransportError(f"{error.strerror}: {os.strerror(error.errno)}") from error
+            raise TransportError(f"{error.strerror}: {os.strerror(error.errno or 0)}") from error
         if outcome is Outcome.ODD_PACKETS:
             self._hand_over(protocol, *fast.odd_packets(), self._clock())
         return outcome is Outcome.ODD_PACKETS or protocol.counts.received > received

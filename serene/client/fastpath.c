@@ -7,12 +7,18 @@
 #include <errno.h>
 #include <float.h>
 #include <math.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
 
 enum { HEADER_BYTES = 40, BATCH = 128 };
 enum { OP_ANSWER = 0x82, UNBOUNDED = 255 };
@@ -40,6 +46,7 @@ struct exchange {                /* serene.client.fastpath.Exchange */
     int64_t transmissions, latest_answered, sent, received, releases, ignored;
     uint32_t slots, lanes, payload_bytes, row_bytes, head_bytes;
     uint32_t session, epoch, newest_epoch, seen, odd, backoff, reordering;
+    uint32_t run_most;           /* packets in such a buffer; 1: the kernel or the interface does not cut */
     uint8_t job, worker, pulling, measured;
     int32_t socket, wake, error;
 };
@@ -91,43 +98,77 @@ void dequantise(const int32_t *difference, uint64_t count, double scale, float *
 
 /* -- an exchange -------------------------------------------------------------------------------------------- */
 
+/* The next slots that lie side by side and have not been sent: packets that lie side by side, too. 0: none is left. */
+static uint32_t next_run(const struct exchange *exchange, uint32_t *cursor, uint32_t most) {
+    if (*cursor >= exchange->slots) return 0;
+    uint8_t *next = memchr(exchange->state + *cursor, UNSENT, exchange->slots - *cursor);
+    *cursor = next ? (uint32_t)(next - exchange->state) : exchange->slots;
+    if (most > exchange->slots - *cursor) most = exchange->slots - *cursor;
+    uint32_t run = 0;
+    while (run < most && next[run] == UNSENT) run++;
+    return run;
+}
+
+/* A message of the packets of `run` slots, which the kernel cuts where they are several. */
+static void prepare(const struct exchange *exchange, uint32_t slot, uint32_t run, struct msghdr *message,
+                    struct iovec parts[2], void *control) {
+    parts[0] = (struct iovec){exchange->head, exchange->head_bytes};
+    parts[1] = (struct iovec){exchange->payloads + (size_t)slot * exchange->payload_bytes,
+                              (size_t)run * exchange->payload_bytes};
+    message->msg_iov = exchange->head_bytes ? parts : parts + 1;
+    message->msg_iovlen = exchange->head_bytes ? 2 : 1;
+    if (run == 1) return;
+    message->msg_control = control;
+    message->msg_controllen = CMSG_SPACE(sizeof(uint16_t));
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    *header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(uint16_t)), .cmsg_level = IPPROTO_UDP,
+                               .cmsg_type = UDP_SEGMENT};
+    uint16_t size = (uint16_t)exchange->payload_bytes;
+    memcpy(CMSG_DATA(header), &size, sizeof size);
+}
+
 /* First transmissions, as far as the window allows. */
 static int send_fresh(struct exchange *exchange, uint32_t *in_flight, uint32_t *cursor) {
     while (*in_flight < (uint32_t)exchange->window) {
         struct mmsghdr messages[BATCH];
         struct iovec parts[BATCH][2];
+        _Alignas(struct cmsghdr) uint8_t control[BATCH][CMSG_SPACE(sizeof(uint16_t))];
+        uint32_t first[BATCH], run[BATCH];
         unsigned count = 0;
         double now = now_s();
         memset(messages, 0, sizeof messages);
+        memset(control, 0, sizeof control);
         while (count < BATCH && *in_flight < (uint32_t)exchange->window) {
-            uint8_t *next = *cursor < exchange->slots
-                                ? memchr(exchange->state + *cursor, UNSENT, exchange->slots - *cursor) : NULL;
-            if (!next) {
-                *cursor = exchange->slots;
-                break;
+            uint32_t room = (uint32_t)exchange->window - *in_flight;
+            run[count] = next_run(exchange, cursor, room < exchange->run_most ? room : exchange->run_most);
+            if (!run[count]) break;
+            first[count] = *cursor;
+            prepare(exchange, *cursor, run[count], &messages[count].msg_hdr, parts[count], control[count]);
+            for (uint32_t i = 0; i < run[count]; i++, ++*cursor) {
+                exchange->state[*cursor] = IN_FLIGHT;
+                exchange->order[*cursor] = exchange->transmissions++;
+                exchange->attempts[*cursor]++;
+                exchange->sent_at[*cursor] = exchange->busy_at = now;
             }
-            uint32_t slot = (uint32_t)(next - exchange->state);
-            *cursor = slot + 1;
-            parts[count][0] = (struct iovec){exchange->head, exchange->head_bytes};
-            parts[count][1] = (struct iovec){exchange->payloads + (size_t)slot * exchange->payload_bytes,
-                                             exchange->payload_bytes};
-            messages[count].msg_hdr.msg_iov = exchange->head_bytes ? parts[count] : parts[count] + 1;
-            messages[count].msg_hdr.msg_iovlen = exchange->head_bytes ? 2 : 1;
-            exchange->state[slot] = IN_FLIGHT;
-            exchange->order[slot] = exchange->transmissions++;
-            exchange->attempts[slot]++;
-            exchange->sent_at[slot] = exchange->busy_at = now;
-            ++*in_flight;
-            count++;
+            exchange->sent += run[count];
+            *in_flight += run[count++];
         }
         if (!count) return 0;
-        exchange->sent += count;
         for (unsigned sent = 0; sent < count;) {
             int done = sendmmsg(exchange->socket, messages + sent, count - sent, MSG_DONTWAIT);
             if (done > 0) {
                 sent += (unsigned)done;
             } else if (errno == EAGAIN || errno == ENOBUFS) {
                 break;           /* the queue is full: to the protocol, losses */
+            } else if (exchange->run_most > 1 && (errno == EIO || errno == EINVAL)) {
+                exchange->run_most = 1;      /* an interface that does not cut, or no checksums: packet by packet */
+                for (unsigned i = sent; i < count; i++)
+                    for (uint32_t slot = first[i]; slot < first[i] + run[i]; slot++, --*in_flight, exchange->sent--) {
+                        exchange->state[slot] = UNSENT;
+                        exchange->attempts[slot]--;
+                    }
+                *cursor = 0;
+                break;
             } else if (errno != EINTR && errno != ECONNREFUSED) {
                 exchange->error = errno;
                 return -1;
@@ -284,7 +325,7 @@ int run(struct exchange *exchange) {
 
         double from = sent_last > exchange->heard_at ? sent_last : exchange->heard_at;
         double left = from + timeout_s(exchange) - now_s();
-        if (left <= 0) return SILENCE;
+        if (left < 0) left = 0;  /* a worker that was kept from running looks first whether something has come */
         struct timespec wait = {(time_t)left, (long)(1e9 * (left - floor(left)))};
         struct pollfd waits[2] = {{.fd = exchange->socket, .events = POLLIN}, {.fd = exchange->wake, .events = POLLIN}};
         int ready = ppoll(waits, 2, &wait, NULL);

@@ -22,6 +22,8 @@ from serene.switch.build import CompileFailed, CompilerMissing, compile_source
 from serene.wire import HEADER
 
 SOURCE = Path(__file__).with_name("fastpath.c")
+RUN_MOST = 16  # packets that one call hands to the kernel in one buffer; more only makes bursts
+RUN_MOST_BYTES = 65000
 BATCH = 128  # packets that one system call sends or receives, as in the C code
 
 
@@ -53,7 +55,7 @@ class _Exchange(ctypes.Structure):
         )],
         *[(name, ctypes.c_uint32) for name in (
             "slots", "lanes", "payload_bytes", "row_bytes", "head_bytes", "session", "epoch", "newest_epoch", "seen",
-            "odd", "backoff", "reordering",
+            "odd", "backoff", "reordering", "run_most",
         )],
         *[(name, ctypes.c_uint8) for name in ("job", "worker", "pulling", "measured")],
         *[(name, ctypes.c_int32) for name in ("socket", "wake", "error")],
@@ -72,11 +74,13 @@ def library() -> ctypes.CDLL | None:
 @dataclass(frozen=True)
 class Link:
     """A connected datagram socket. head: uint8[n], bytes before every payload that is sent; expected: uint8[n], those
-    that a received one has in the places that matter (n = 0: payloads travel alone)."""
+    that a received one has in the places that matter (n = 0: payloads travel alone). cuts: whether the kernel takes
+    several payloads in one buffer (UDP segmentation offload)."""
 
     descriptor: int
     head: np.ndarray
     expected: np.ndarray
+    cuts: bool = False
 
 
 def quantise(gradient: np.ndarray, fixed: FixedPoint, protocol: Protocol, first: int = 0) -> int:
@@ -137,6 +141,7 @@ class FastPath:
             slots=protocol.membership.slots, lanes=protocol.membership.lanes, payload_bytes=payload_bytes,
             row_bytes=row_bytes, head_bytes=head_bytes, session=protocol.membership.session, job=protocol.job,
             worker=protocol.worker, reordering=REORDERING, largest_window=LARGEST_WINDOW,
+            run_most=min(RUN_MOST, RUN_MOST_BYTES // payload_bytes) if link.cuts else 1,
             first_timeout=FIRST_TIMEOUT_S, shortest_timeout=SHORTEST_TIMEOUT_S, longest_timeout=LONGEST_TIMEOUT_S,
             socket=link.descriptor, wake=wake,
         )  # fmt: skip

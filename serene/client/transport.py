@@ -103,7 +103,7 @@ class UdpTransport:
 
     def link(self, payload_bytes: int) -> Link:
         nothing = np.zeros(0, np.uint8)
-        return Link(self._socket.descriptor, nothing, nothing)
+        return Link(self._socket.descriptor, nothing, nothing, cuts=True)
 
     def close(self) -> None:
         self._socket.close()
