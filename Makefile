@@ -31,7 +31,7 @@ help:
 	@echo "make run-mininet   train through an emulated switch, live view, results in runs/ (sets up what it needs)"
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
-	@echo "make bench         packets and values per second, on both switches in one run (needs root)"
+	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root)"
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (about 20 min)"
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (under a minute)"
 	@echo "make swaps         200 live swaps in one training run, and how long each took (needs root)"

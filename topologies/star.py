@@ -53,7 +53,7 @@ class SwitchInterface(Intf):  # type: ignore[misc]
 
 
 class HostInterface(SwitchInterface):
-    """A host's end. Without ``offload`` checksums are made in software, for a switch that hands on bytes as they are."""
+    """A host's end. Without ``offload`` checksums are made in software, for a switch that hands on bytes as is."""
 
     def config(self, mtu: int | None = None, bw: float | None = None, offload: bool = False, **params: Any) -> Any:
         result = super().config(mtu, bw, **params)
