@@ -145,7 +145,15 @@ class MininetNetwork(Network):
 
         setLogLevel("error")
         name = _free_switch_name()
-        topology = Star(self.settings.workers, link_mbit=self.settings.link_mbit, mtu=self.settings.mtu, switch=name)
+        # The embedded switch cuts large buffers; BMv2 and the shim hand on what they get.
+        offload = self.settings.target == "embedded" and self.settings.shim_file is None
+        topology = Star(
+            self.settings.workers,
+            link_mbit=self.settings.link_mbit,
+            mtu=self.settings.mtu,
+            switch=name,
+            offload=offload,
+        )
         kind = switches[self.settings.target]
         self._net = Mininet(
             topo=topology,

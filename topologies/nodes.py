@@ -99,7 +99,9 @@ class EmbeddedSwitch(P4Switch):
     target = "embedded"
 
     def command(self) -> list[str]:
-        return [program("serene-switch"), "--no-p4", "--device-id", str(DEVICE_ID)]
+        # A host's stack takes a run of packets in one piece; the shim does not.
+        join = ["--join-udp"] if self._faults is None else []
+        return [program("serene-switch"), "--no-p4", *join, "--device-id", str(DEVICE_ID)]
 
 
 class Bmv2Switch(P4Switch):
