@@ -1,7 +1,7 @@
 # Serene: training through a P4 switch. `make help` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run-mininet run-local test bench p4 shell lint clean
+.PHONY: help setup run-mininet run-local test bench schedules soak swaps profile fuzz p4 shell lint clean
 
 PYTHON := .venv/bin/python
 
@@ -18,18 +18,25 @@ LINK_MBIT :=
 SEED := 1
 COMPUTE_MS := 250
 PROGRAM := serene
+FAULTS :=
+PACKETS := 100000
 OUT :=
 
 RUN = $(PYTHON) -m experiments.run --workers '$(WORKERS)' --strategy '$(STRATEGY)' --straggler '$(STRAGGLER)' \
 	--steps '$(STEPS)' --target '$(TARGET)' --model '$(MODEL)' --dataset '$(DATASET)' --link-mbit '$(LINK_MBIT)' \
 	--seed '$(SEED)' --compute-ms '$(COMPUTE_MS)' --program '$(PROGRAM)' --out '$(OUT)' \
-	$(if $(DATA_DIR),--data-dir '$(DATA_DIR)')
+	$(if $(DATA_DIR),--data-dir '$(DATA_DIR)') $(if $(FAULTS),--faults '$(FAULTS)')
 
 help:
 	@echo "make run-mininet   train through an emulated switch, live view, results in runs/ (sets up what it needs)"
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
-	@echo "make bench         packets and values per second, on both switches in one run (needs root)"
+	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root)"
+	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (about 20 min)"
+	@echo "make soak          a million packets with loss, duplication and reordering in one run (under a minute)"
+	@echo "make swaps         200 live swaps in one training run, and how long each took (needs root)"
+	@echo "make profile       where a packet's time goes, on both switches (needs root)"
+	@echo "make fuzz          mutated packets to the embedded switch under sanitizers (PACKETS=100000)"
 	@echo "make setup         only the set-up: Debian packages, and .venv"
 	@echo "make p4            compile p4src with p4c-bm2-ss, where it is installed"
 	@echo "make shell         p4runtime-shell on the running switch (in an environment of its own)"
@@ -41,6 +48,7 @@ help:
 	@echo "  STRAGGLER=$(STRAGGLER) (none, slow_worker, heterogeneous, failure; as slow_worker:probability=0.3)"
 	@echo "  TARGET=$(TARGET) (auto, embedded, bmv2)  MODEL=$(MODEL) (mlp, cnn)  DATASET=$(DATASET) (digits, mnist, cifar10)"
 	@echo "  COMPUTE_MS=$(COMPUTE_MS) LINK_MBIT= DATA_DIR= PROGRAM=$(PROGRAM) (serene, serene_jumbo) OUT=runs/..."
+	@echo "  FAULTS= (a file: lost packets, killed processes; docs/faults.md)"
 
 setup:
 	@scripts/setup
@@ -56,6 +64,21 @@ test: setup
 
 bench: setup
 	@$(PYTHON) -m experiments.bench
+
+schedules: setup
+	@$(PYTHON) -m experiments.schedules
+
+soak: setup
+	@$(PYTHON) -m experiments.soak
+
+swaps: setup
+	@$(PYTHON) -m experiments.swaps --target '$(TARGET)' $(if $(OUT),--out '$(OUT)')
+
+profile: setup
+	@$(PYTHON) -m experiments.profiling
+
+fuzz: setup
+	@$(PYTHON) -m tests.switch.fuzz --sanitize --packets '$(PACKETS)'
 
 p4:
 	@python3 scripts/compile_p4.py

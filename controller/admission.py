@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from controller.connection import SwitchError
 from controller.events import Events
 from controller.frames import Answerer, NotARequest, Request, parse
-from controller.job import WorkerState
+from controller.job import Job, WorkerState
 from controller.jobs import Jobs
 from controller.plans import Endpoint, Readmission, Refusal, Start
 from controller.switch import Switch
@@ -51,7 +51,7 @@ class Admission:
                 if request.op is Op.HELLO:
                     await self._hello(request)
                 elif request.op is Op.REPORT:
-                    self._jobs.report(request.job, request.worker, request.facts())
+                    self._jobs.report(request.job, request.worker, request.facts(), time.monotonic())
                 elif request.op is Op.LEAVE:
                     await self._leave(request)
         except NotARequest as error:
@@ -92,7 +92,15 @@ class Admission:
             return
         self._refused_at[request.sender] = now
         LOG.info("refused %s: %s", request.sender, reason)
-        await self._switch.send(request.sender.port, self._answerer.refused(request, reason))
+        refusal = self._answerer.refused(request.sender, request.job, request.worker, reason)
+        await self._switch.send(request.sender.port, refusal)
+
+    async def send_away(self, job: Job, reason: str) -> None:
+        """Tell a job's workers that it is no more. Who does not hear it asks by itself, and is refused then."""
+        for worker in job.workers:
+            if worker.endpoint is not None and worker.state is not WorkerState.LEFT:
+                refusal = self._answerer.refused(worker.endpoint, job.id, worker.id, reason)
+                await self._switch.send(worker.endpoint.port, refusal)
 
     async def _leave(self, request: Request) -> None:
         sent = None

@@ -91,6 +91,10 @@ class ControllerClient:
         """The job, whose barrier waits for that worker again."""
         return self._ask("DELETE", f"/v1/jobs/{job}/workers/{worker}/evicted")
 
+    def explain(self, job: int, worker: int | None = None) -> Json:
+        """``{"headline", "workers": [{"worker", "state", "text", "advice", "waits_for", "round", "epoch"}]}``."""
+        return self._ask("GET", f"/v1/jobs/{job}/explanation" + (f"?worker={worker}" if worker is not None else ""))
+
     def shutdown(self) -> None:
         self._ask("POST", "/v1/shutdown")
 

@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 from controller import background, view
 from controller.api import ENVIRONMENT, ControllerClient, NoController, Rejected
 from controller.automatic import SHIPPED
+from controller.live import LiveView
 from controller.settings import (
     DEFAULT_HTTP,
     DEFAULT_PORTS,
@@ -161,16 +162,19 @@ def watch(controller: Url = None) -> None:
     """The same, live; Ctrl-C ends it. Into a pipe: a block whenever something changed."""
     console = _console()
     with ControllerClient(controller) as client:
-        snapshots = (told["status"] for told in client.events() if told["event"] == "status")
         if console.is_terminal:
-            with Live(console=console, auto_refresh=False) as live:
-                for now in snapshots:
-                    live.update(view.whole(now), refresh=True)
+            look = LiveView()
+            with Live(look, console=console, auto_refresh=False, screen=True) as live:
+                for told in client.events():
+                    look.hear(told, time.monotonic())
+                    live.refresh()
         else:
             shown = ""
-            for now in snapshots:
+            for told in client.events():
+                if told["event"] != "status":
+                    continue
                 with console.capture() as capture:
-                    console.print(view.whole(now))
+                    console.print(view.whole(told["status"]))
                 if capture.get() != shown:
                     shown = capture.get()
                     print(shown, flush=True)
@@ -253,6 +257,23 @@ def _parameters(words: list[str]) -> dict[str, object]:
             raise BadChoice(f"{word!r}: expected --PARAMETER VALUE")
         given[key.replace("-", "_")] = value if equals else rest.pop(0)
     return given
+
+
+@app.command()
+def explain(
+    worker: Annotated[int | None, typer.Option("--worker", metavar="ID", help="Only this worker.")] = None,
+    job: JobOption = None,
+    as_json: AsJson = False,
+    controller: Url = None,
+) -> None:
+    """Say why each worker waits: for whom, in which round, and what would let it go on."""
+    with ControllerClient(controller) as client:
+        chosen = _only_job(client) if job is None else job
+        told = client.explain(chosen, worker)
+    if as_json:
+        print(json.dumps(told, indent=2))
+    else:
+        _console().print(view.explanation(told))
 
 
 WorkerOption = Annotated[int, typer.Option("--worker", metavar="ID", help="Which worker.")]

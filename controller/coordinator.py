@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import asdict
 from typing import Any
 
 from controller.admission import Admission
@@ -13,9 +14,11 @@ from controller.autopilot import PATIENCE_S, Autopilot, aside
 from controller.connection import SwitchError
 from controller.entries import InstalledJob, SwitchAddress
 from controller.events import Events
+from controller.explain import explain, headline
 from controller.frames import Answerer
 from controller.job import Job, JobState
 from controller.jobs import Conflict, Jobs
+from controller.metrics import Metrics, SwapTimes
 from controller.settings import Settings, port_numbers
 from controller.status import change_status, job_status, status
 from controller.switch import Switch, SwitchOptions, TakenOver
@@ -31,6 +34,7 @@ from serene.wire import SWITCH_IP, SWITCH_MAC
 LOG = logging.getLogger("serene.controller")
 
 TICK_S = 0.25  # how often finished jobs are looked at
+METRICS_COUNTERS_S = 0.5  # counters in the metrics are at most this old
 POLL_S = 1.0  # how often counters are read by themselves
 
 
@@ -59,6 +63,8 @@ class Coordinator:
         self.switch = Switch(options, program, on_packet=self._on_packet, on_taken_over=self._on_taken_over)
         self.telemetry = Telemetry(self.switch, self.jobs)
         self.autopilot = Autopilot(self.jobs, self.telemetry, self.events, self.change)
+        self.swap_times = SwapTimes()
+        self._metrics = Metrics(self.swap_times)
         self._admission = Admission(
             self.jobs,
             self.switch,
@@ -181,6 +187,7 @@ class Coordinator:
             job = self.jobs[job_id]
             if job.slots is not None and job.state is not JobState.WAITING:
                 await self._remove(job)
+                await self._admission.send_away(job, f"job {job_id} was deleted")
             self.autopilot.stop(job_id)
             self.jobs.delete(job_id)
             self.telemetry.forget(job_id)
@@ -207,6 +214,7 @@ class Coordinator:
             begun = time.perf_counter()
             await self.switch.swap(plan)
             write_ms = (time.perf_counter() - begun) * 1e3
+            self.swap_times.add(write_ms)
             change = self.jobs.swapped(plan, time.time())
             self.events.emit(
                 "strategy",
@@ -256,7 +264,9 @@ class Coordinator:
             plan = self.jobs.plan_barrier(job_id, strategy, evicted, reason)
             if plan is None:
                 return False
+            begun = time.perf_counter()
             await self.switch.swap(plan)
+            self.swap_times.add((time.perf_counter() - begun) * 1e3)
             change = self.jobs.swapped(plan, time.time())
             for worker in sorted(evicted ^ out):
                 what = "worker_evicted" if worker in evicted else "worker_readmitted"
@@ -285,6 +295,17 @@ class Coordinator:
             except SwitchError as error:
                 LOG.warning("counters: %s", error)
         return status(self.switch, self.jobs, self.telemetry, self.autopilot)
+
+    async def metrics(self) -> bytes:
+        """For Prometheus."""
+        return self._metrics.text(await self.status(METRICS_COUNTERS_S))
+
+    async def explain(self, job_id: int, worker: int | None = None) -> dict[str, Any]:
+        """Why each worker of a job, or one of them, is where it is."""
+        self.jobs[job_id]
+        now = await self.status()
+        told = explain(now, job_id, worker)
+        return {"headline": headline(now, job_id), "workers": [asdict(explanation) for explanation in told]}
 
     def job_status(self, job_id: int) -> dict[str, Any]:
         """One job, with counters as they were read last."""

@@ -90,16 +90,16 @@ class Answerer:
     switch_ip: str
     switch_mac: str
 
-    def refused(self, request: Request, reason: str) -> bytes:
-        """A whole frame for the sender of ``request``."""
-        return self._frame(request, Op.REFUSED, reason.encode())
+    def refused(self, to: Endpoint, job: int, worker: int, reason: str) -> bytes:
+        """A whole frame for a worker, or for who would be one."""
+        return self._frame(to, job, worker, Op.REFUSED, reason.encode())
 
     def bye(self, request: Request, *, job_over: bool) -> bytes:
         """A whole frame for the sender of ``request``."""
-        return self._frame(request, Op.BYE, json.dumps({"job_over": job_over}).encode())
+        body = json.dumps({"job_over": job_over}).encode()
+        return self._frame(request.sender, request.job, request.worker, Op.BYE, body)
 
-    def _frame(self, request: Request, op: Op, text: bytes) -> bytes:
-        to = request.sender
-        payload = control_payload(op, text, job=request.job, worker=request.worker)
+    def _frame(self, to: Endpoint, job: int, worker: int, op: Op, text: bytes) -> bytes:
+        payload = control_payload(op, text, job=job, worker=worker)
         source = (self.switch_mac, self.switch_ip, SERENE_UDP_PORT)
         return encapsulation(len(payload), source=source, destination=(to.mac, to.ip, to.udp_port)) + payload

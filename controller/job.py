@@ -35,6 +35,7 @@ class Worker:
     endpoint: Endpoint | None = None
     contributions_sent: int | None = None  # packets, as the worker said when it left
     report: dict[str, object] | None = None  # its latest
+    reported_at: float = 0.0  # on the monotonic clock
 
 
 @dataclass(frozen=True)

@@ -239,6 +239,8 @@ class Jobs:
             raise Conflict(f"job {job_id}: nobody would be left in the barrier")
         if out == set(job.evicted()) and strategy == job.in_force:
             return None
+        if strategy != job.in_force:
+            strategy.compile(taking_part)  # among fewer it shrinks, but it has to fit the job
         swap = self._plan_policy(job, strategy, members, reason)
         return replace(swap, evicted=frozenset(out))
 
@@ -310,9 +312,10 @@ class Jobs:
         self._jobs[job.id] = job
         self._last_session = max(self._last_session, job.session)
 
-    def report(self, job_id: int, worker_id: int, report: dict[str, object]) -> None:
-        """The latest REPORT of a member. Raises NoSuchJob or Conflict."""
-        self._begun(job_id, worker_id).workers[worker_id].report = report
+    def report(self, job_id: int, worker_id: int, report: dict[str, object], now: float) -> None:
+        """The latest REPORT of a member; ``now`` on the monotonic clock. Raises NoSuchJob or Conflict."""
+        worker = self._begun(job_id, worker_id).workers[worker_id]
+        worker.report, worker.reported_at = report, now
 
     def _begun(self, job_id: int, worker_id: int) -> Job:
         """The job, unless what a worker says must be meant for an earlier one of the same id."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
+from urllib.parse import urlsplit
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict
@@ -15,7 +17,9 @@ from starlette.exceptions import HTTPException
 
 from controller.connection import SwitchError
 from controller.coordinator import Coordinator
+from controller.explain import NoSuchWorker
 from controller.jobs import Conflict, NoSuchJob
+from controller.metrics import CONTENT_TYPE
 from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_SCALE
 from serene.strategy import strategy_from_dict
@@ -48,6 +52,7 @@ def application(coordinator: Coordinator, stop: Callable[[], None], stopping: as
     """The routes. ``stop`` is called on POST /v1/shutdown; streams end when ``stopping`` is set."""
     app = FastAPI(title="Serene controller", docs_url=None, redoc_url=None, openapi_url=None)
     _answer_errors(app)
+    _turn_away_strangers(app)
 
     @app.get("/v1/status")
     async def status() -> dict[str, Any]:
@@ -91,6 +96,14 @@ def application(coordinator: Coordinator, stop: Callable[[], None], stopping: as
     async def readmit(job: int, worker: int) -> dict[str, Any]:
         return await coordinator.set_evicted(job, worker, False)
 
+    @app.get("/v1/jobs/{job}/explanation")
+    async def explanation(job: int, worker: int | None = None) -> dict[str, Any]:
+        return await coordinator.explain(job, worker)
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return Response(await coordinator.metrics(), media_type=CONTENT_TYPE)
+
     @app.get("/v1/events")
     async def events() -> StreamingResponse:
         return StreamingResponse(_stream(coordinator, stopping), media_type="application/x-ndjson")
@@ -116,12 +129,36 @@ async def _stream(coordinator: Coordinator, stopping: asyncio.Event) -> AsyncIte
             yield json.dumps(told) + "\n"
 
 
+def _turn_away_strangers(app: FastAPI) -> None:
+    """A web page from anywhere can make its reader's browser ask a loopback address; such requests are refused."""
+
+    @app.middleware("http")
+    async def check(request: Request, serve: Callable[[Request], Awaitable[Response]]) -> Response:
+        host = request.headers.get("host", "")
+        if not _is_loopback(f"//{host}"):
+            return JSONResponse({"error": f"Host: {host}: expected a loopback address"}, 403)
+        origin = request.headers.get("origin")
+        if origin is not None and not _is_loopback(origin):
+            return JSONResponse({"error": f"Origin: {origin}: expected none, or a loopback address"}, 403)
+        return await serve(request)
+
+
+def _is_loopback(url: str) -> bool:
+    try:
+        name = urlsplit(url).hostname or ""
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
 def _answer_errors(app: FastAPI) -> None:
     """Every error is ``{"error": text}``."""
 
     @app.exception_handler(SereneError)
     async def serene_error(_: Request, error: SereneError) -> JSONResponse:
-        status = {NoSuchJob: 404, Conflict: 409}.get(type(error), 503 if isinstance(error, SwitchError) else 422)
+        status = {NoSuchJob: 404, NoSuchWorker: 404, Conflict: 409}.get(
+            type(error), 503 if isinstance(error, SwitchError) else 422
+        )
         return JSONResponse({"error": str(error)}, status)
 
     @app.exception_handler(RequestValidationError)

@@ -67,6 +67,7 @@ def worker_status(job: Job, worker: Worker, telemetry: Telemetry) -> dict[str, A
         "iteration": counts["contributions"] // job.slots_needed if job.slots_needed else 0,
         **counts,
         "staleness": list(telemetry.staleness_of(job.id, worker.id)),
+        "silent_s": round(telemetry.silent_s(job.id, worker), 3),
         "contributions_sent": worker.contributions_sent,
         "report": worker.report,
     }

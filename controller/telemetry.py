@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from controller.job import JobState
+from controller.job import JobState, Worker
 from controller.jobs import Jobs
 from controller.switch import STALENESS_CLASSES, WORKER_COUNTERS, Switch
 
 NOTHING: Mapping[str, int] = dict.fromkeys(WORKER_COUNTERS, 0)
+SPOKEN = ("contributions", "repeats", "blocked")  # what a worker does, not what is done to it
 UNKNOWN = (0,) * STALENESS_CLASSES
 
 
@@ -20,6 +21,7 @@ class Telemetry:
         self._switch = switch
         self._jobs = jobs
         self._workers: dict[tuple[int, int], Mapping[str, int]] = {}
+        self._heard: dict[tuple[int, int], tuple[tuple[int, ...], float]] = {}
         self._staleness: dict[tuple[int, int], Sequence[int]] = {}
         self._read_at = -1.0
         self.drops: dict[str, int] = dict.fromkeys(switch.drop_reasons, 0)
@@ -34,6 +36,7 @@ class Telemetry:
             if job.state is not JobState.WAITING and job.slots is not None
         }
         self._workers.update(await self._switch.read_worker_counters(held))
+        self._listen()
         self._staleness.update(await self._switch.read_staleness(held))
         self.drops = await self._switch.read_drops()
         self._read_at = time.monotonic()
@@ -41,6 +44,19 @@ class Telemetry:
     def of(self, job: int, worker: int) -> Mapping[str, int]:
         """Packets by counter name: contributions, repeats, blocked, answers, releases, nudges."""
         return self._workers.get((job, worker), NOTHING)
+
+    def _listen(self) -> None:
+        for who, counts in self._workers.items():
+            spoke = tuple(counts[name] for name in SPOKEN)
+            if who not in self._heard or self._heard[who][0] != spoke:
+                self._heard[who] = spoke, time.monotonic()
+
+    def silent_s(self, job: int, worker: Worker) -> float:
+        """Seconds since a worker was heard: since it pushed, asked again or reported. 0 before anything is known."""
+        now = time.monotonic()
+        _, spoke_at = self._heard.get((job, worker.id), ((), 0.0))
+        heard_at = max(spoke_at, worker.reported_at)
+        return now - heard_at if heard_at else 0.0
 
     def staleness_of(self, job: int, worker: int) -> Sequence[int]:
         """Contributions by staleness: how many were 0, 1, ... 14, and 15 or more rounds old when they arrived."""
@@ -53,6 +69,6 @@ class Telemetry:
 
     def forget(self, job: int) -> None:
         """The id is about to be used anew."""
-        for kept in (self._workers, self._staleness):
+        for kept in (self._workers, self._heard, self._staleness):
             for who in [who for who in kept if who[0] == job]:
                 del kept[who]

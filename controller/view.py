@@ -68,9 +68,9 @@ def workers_table(job: Json) -> Table:
             str(worker["worker"]),
             report.get("state") if worker["state"] == "running" and report else worker["state"],
             str(worker["iteration"]),
-            _shown(report.get("round")),
-            _shown(report.get("loss"), ".4f"),
-            _shown(report.get("accuracy"), ".3f"),
+            shown(report.get("round")),
+            shown(report.get("loss"), ".4f"),
+            shown(report.get("accuracy"), ".3f"),
             waiting_share(report),
             str(worker["blocked"]),
             str(worker["repeats"]),
@@ -116,8 +116,18 @@ def waiting_share(report: Json) -> str:
     return f"{seconds[0] / total:.0%}" if len(seconds) == len(parts) and total else NOT_YET
 
 
-def _shown(value: Any, form: str = "") -> str:
+def shown(value: Any, form: str = "") -> str:
     """What a worker said is shown whatever it is."""
     if value is None:
         return NOT_YET
     return format(value, form) if isinstance(value, int | float) else str(value)
+
+
+def explanation(told: Json) -> RenderableType:
+    """The job's headline, and a line or two a worker."""
+    lines = [Text(told["headline"], style="bold")]
+    for worker in told["workers"]:
+        lines.append(Text(f"  {worker['text']}", style="yellow" if worker["waits_for"] else ""))
+        if worker["advice"]:
+            lines.append(Text(f"    {worker['advice']}", style="dim"))
+    return Group(*lines)

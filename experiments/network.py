@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -35,9 +37,15 @@ class WorkerProcess:
         return self._process.poll()
 
     def kill(self) -> None:
-        """It need not leave its job, for the whole network goes with it."""
+        """It need not leave its job, for the whole network goes with it, or another process takes its place."""
         self._process.kill()
         self._process.wait()
+
+    def pause(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
 
     def error(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()
@@ -65,9 +73,21 @@ class Network(ABC):
     def url(self) -> str:
         """Of the controller."""
 
+    @property
     @abstractmethod
+    def parts(self) -> dict[str, Background]:
+        """The processes of the network by name: switch and controller, and the shim if there is one."""
+
+    @abstractmethod
+    def start_again(self, part: str) -> None:
+        """A part that was killed, as it was started. Raises NetworkError."""
+
     def dead(self) -> str | None:
-        """Which part of the network has died, with the end of its log."""
+        """Which part of the network has died, not being killed on purpose, with the end of its log."""
+        for name, process in self.parts.items():
+            if not process.killed and process.poll() is not None:
+                return f"the {name} ended with status {process.poll()}:\n{process.tail()}"
+        return None
 
     @abstractmethod
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
@@ -80,7 +100,7 @@ class Network(ABC):
         log = self.work / f"worker-{worker}.log"
         command = [sys.executable, "-m", "workers.train", *arguments, *self._worker_address(worker)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-        with log.open("wb") as output:
+        with log.open("ab") as output:  # a worker that starts again goes on in the same log
             process = self.popen(worker, command, stdout=output, stderr=output, env=environment)
         self._workers.append(WorkerProcess(worker, process, log))
         return self._workers[-1]
@@ -125,13 +145,23 @@ class MininetNetwork(Network):
 
         setLogLevel("error")
         name = _free_switch_name()
-        topology = Star(self.settings.workers, link_mbit=self.settings.link_mbit, mtu=self.settings.mtu, switch=name)
+        # The embedded switch cuts large buffers; BMv2 and the shim hand on what they get.
+        offload = self.settings.target == "embedded" and self.settings.shim_file is None
+        topology = Star(
+            self.settings.workers,
+            link_mbit=self.settings.link_mbit,
+            mtu=self.settings.mtu,
+            switch=name,
+            offload=offload,
+        )
         kind = switches[self.settings.target]
         self._net = Mininet(
             topo=topology,
             controller=None,
             build=False,
-            switch=lambda switch, **params: kind(switch, log=self.work / "switch.log", **params),
+            switch=lambda switch, **params: kind(
+                switch, log=self.work / "switch.log", faults=self.settings.shim_file, **params
+            ),
         )
         self._controller = SereneController(
             "c0", log=self.work / "controller.log", p4_program=self.settings.program.name
@@ -150,8 +180,17 @@ class MininetNetwork(Network):
     def url(self) -> str:
         return str(self._controller.url)
 
-    def dead(self) -> str | None:
-        return _dead({"switch": self._switch.process, "controller": self._controller.process})
+    @property
+    def parts(self) -> dict[str, Background]:
+        found = {"switch": self._switch.process, "controller": self._controller.process, "shim": self._switch.shim}
+        return {name: process for name, process in found.items() if process is not None}
+
+    def start_again(self, part: str) -> None:
+        with _network_errors():
+            if part == "switch":
+                self._switch.start_again()
+            else:
+                self._controller.start_again()
 
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
@@ -167,20 +206,20 @@ class LocalNetwork(Network):
         super().__init__(settings, work)
         self._switch: Background | None = None
         self._controller: Background | None = None
-        self._http = 0
+        self._http = self._p4runtime = 0
         self._pairs: list[tuple[int, int]] = []
 
     def start(self) -> None:
-        p4runtime, self._http = free_port(9559), free_port(8559)
+        self._p4runtime, self._http = free_port(9559), free_port(8559)
         numbers = _free_udp_ports(2 * self.settings.workers)
         self._pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
         ports = [f"-i={worker + 1}@udp:{switch}:{own}" for worker, (switch, own) in enumerate(self._pairs)]
-        further = ["--", "--grpc-server-addr", f"127.0.0.1:{p4runtime}", "--cpu-port", "255"]
+        further = ["--", "--grpc-server-addr", f"127.0.0.1:{self._p4runtime}", "--cpu-port", "255"]
         command = [program("serene-switch"), "--no-p4", *ports, *further]
         self._switch = Background("switch", command, self.work / "switch.log")
-        self._switch.wait_until(lambda: listens(p4runtime), 30)
+        self._switch.wait_until(lambda: listens(self._p4runtime), 30)
         command = [
-            program("serenectl"), "up", "--foreground", "--switch", f"127.0.0.1:{p4runtime}",
+            program("serenectl"), "up", "--foreground", "--switch", f"127.0.0.1:{self._p4runtime}",
             "--ports", f"1-{self.settings.workers}", "--http", f"127.0.0.1:{self._http}",
             "--program", self.settings.program.name, "--wait", "60",
         ]  # fmt: skip
@@ -196,8 +235,16 @@ class LocalNetwork(Network):
     def url(self) -> str:
         return f"http://127.0.0.1:{self._http}"
 
-    def dead(self) -> str | None:
-        return _dead({"switch": self._switch, "controller": self._controller})
+    @property
+    def parts(self) -> dict[str, Background]:
+        found = {"switch": self._switch, "controller": self._controller}
+        return {name: process for name, process in found.items() if process is not None}
+
+    def start_again(self, part: str) -> None:
+        port = self._p4runtime if part == "switch" else self._http
+        with _network_errors():
+            self.parts[part].start_again()
+            self.parts[part].wait_until(lambda: listens(port), 90)
 
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(mortal(command), stdin=subprocess.DEVNULL, start_new_session=True, **options)
@@ -207,11 +254,12 @@ class LocalNetwork(Network):
         return ["--frame-udp", f"{own}:{switch}"]
 
 
-def _dead(parts: dict[str, Background | None]) -> str | None:
-    for name, process in parts.items():
-        if process is not None and process.poll() is not None:
-            return f"the {name} ended with status {process.poll()}:\n{process.tail()}"
-    return None
+@contextlib.contextmanager
+def _network_errors() -> Iterator[None]:
+    try:
+        yield
+    except NotReady as error:
+        raise NetworkError(str(error)) from None
 
 
 def _free_switch_name() -> str:

@@ -6,7 +6,7 @@ import csv
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,13 @@ class Results:
     rows: list[Json]
 
 
-def collect(settings: Settings, work: Path, job: Json) -> Results:
-    """From the workers' files and the controller's view of the job."""
+def collect(
+    settings: Settings, work: Path, job: Json, events: Sequence[Json] = (), lost_lives: Sequence[int] = ()
+) -> Results:
+    """From the workers' files and the controller's view of the job.
+
+    events: those of a fault file, as played. lost_lives: steps that workers had done when they were killed.
+    """
     workers = []
     for worker in range(settings.workers):
         path = work / f"worker-{worker}.json"
@@ -44,6 +49,7 @@ def collect(settings: Settings, work: Path, job: Json) -> Results:
     start = min(worker["started_unix"] for worker in workers)
     end = max(worker["ended_unix"] for worker in workers)
     rows = sorted(_rows(work, settings.workers, start), key=lambda row: row["t"])
+    slots = -(-workers[0]["parameters"] // settings.program.lanes)
     summary = {
         "target": settings.target,
         "workers": settings.workers,
@@ -56,12 +62,17 @@ def collect(settings: Settings, work: Path, job: Json) -> Results:
         "final_accuracy": workers[0]["final_accuracy"],
         "waiting_s": [round(worker["waiting_s"], 3) for worker in workers],
         "strategy": list(_strategies(job["history"], start)),
-        "contributions_sent": sum(worker["contributions_sent"] for worker in workers),
+        "events": [{"t": round(event["t_unix"] - start, 3), "event": event["event"]} for event in events],
+        "contributions_sent": sum(worker["contributions_sent"] for worker in workers) + slots * sum(lost_lives),
+        "contributions_under_way": slots * len(lost_lives),  # when workers were killed: each applied once or never
         "contributions_applied": sum(worker["contributions"] for worker in job["workers"]),
         "retransmissions": sum(worker["retransmissions"] for worker in workers),
         "saturated_values": sum(worker["saturated_values"] for worker in workers),
         "packets": sum(worker["packets_sent"] + worker["packets_received"] for worker in workers),
     }
+    shim = work / "shim.log"
+    if shim.exists():
+        summary["links"] = shim.read_text().strip()
     return Results(summary, workers, rows)
 
 
@@ -77,13 +88,15 @@ def _strategies(history: list[Json], start: float) -> Iterable[Json]:
 
 def _rows(work: Path, workers: int, start: float) -> Iterable[Json]:
     for worker in range(workers):
-        with (work / f"worker-{worker}.csv").open(newline="") as file:
-            for row in csv.DictReader(file):
-                yield {"t": round(float(row["t_unix"]) - start, 6), **row}
+        for path in (*work.glob(f"worker-{worker}-life-*.csv"), work / f"worker-{worker}.csv"):
+            with path.open(newline="") as file:
+                for row in csv.DictReader(file):
+                    if None not in row.values():  # a killed worker's last line may be half a line
+                        yield {"t": round(float(row["t_unix"]) - start, 6), **row}
 
 
-def write(results: Results, work: Path, out: Path) -> None:
-    """Moves everything into ``out`` in one step. Under sudo the files belong to who called it."""
+def write(results: Results, work: Path, out: Path, further: Callable[[Results, Path], None] | None = None) -> None:
+    """Moves everything into ``out`` in one step; ``further`` adds to it. Under sudo the files belong to who called."""
     from experiments.plot import draw
 
     part = work / "results"
@@ -97,6 +110,8 @@ def write(results: Results, work: Path, out: Path) -> None:
     for worker in range(results.summary["workers"]):
         for name in (f"worker-{worker}.json", f"parameters-{worker}.npy"):
             shutil.move(work / name, part / name)
+    if further is not None:
+        further(results, part)
     give_to_caller(part)
     if out.exists():
         out.rmdir()  # empty: it was checked

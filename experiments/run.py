@@ -16,12 +16,13 @@ import tempfile
 import time
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console
 
-from controller.api import ControllerClient, NoController
+from controller.api import ControllerClient, NoController, Rejected
 from experiments import results
+from experiments.events import Events
 from experiments.live import View
 from experiments.network import LocalNetwork, MininetNetwork, Network, NetworkError, WorkerProcess
 from experiments.settings import Settings, check
@@ -36,7 +37,20 @@ class Failed(SereneError):
     """A part of the run died; the message has the end of its log."""
 
 
-def train(settings: Settings, work: Path, console: Console) -> results.Results:
+class Companion(Protocol):
+    """What goes along with a run: it may command the controller, and keeps files of its own beside the run's."""
+
+    def look(self, job: Json, controller: ControllerClient) -> None:
+        """Called every POLL_S seconds or so with the job's status."""
+
+    def keep(self, found: results.Results, directory: Path) -> None:
+        """Called at the end, before anything is kept."""
+
+    def told(self) -> list[str]:
+        """The last lines that the user reads."""
+
+
+def train(settings: Settings, work: Path, console: Console, companion: Companion | None = None) -> results.Results:
     """One run, from nothing to results; everything it started is gone when it returns or raises."""
     kind = MininetNetwork if settings.mininet else LocalNetwork
     with kind(settings, work) as network, ControllerClient(network.url) as controller:
@@ -44,20 +58,29 @@ def train(settings: Settings, work: Path, console: Console) -> results.Results:
         workers = [
             network.start_worker(worker, _arguments(settings, worker, job, work)) for worker in range(settings.workers)
         ]
+        events = Events(settings, network, workers, lambda worker: _arguments(settings, worker, job, work))
         prefix = "" if network.url.endswith(":8559") else f"SERENE_CONTROLLER={network.url} "
         hint = f"in another terminal: {prefix}.venv/bin/serenectl sync ssp --staleness 3   (or bsp, asp, quorum --k 3)"
         with View(settings, console, hint) as view:
             if not console.is_terminal:
                 console.print(hint)
-            while any(worker.poll() is None for worker in workers):
-                _check_alive(network, workers)
-                with contextlib.suppress(NoController):  # busy; if it has died, the next look says so
-                    view.show(controller.job(job))
+            while any(worker.poll() is None for worker in workers) or events.under_way:
+                _check_alive(network, workers, events)
+                # Busy, or just started again; if it has died, the next look says so.
+                with contextlib.suppress(NoController, Rejected):
+                    status = controller.job(job)
+                    view.show(status)
+                    events.look(status)
+                    if companion is not None:
+                        companion.look(status, controller)
+                events.end_due()
                 time.sleep(POLL_S)  # the pace of the display
-            _check_alive(network, workers)
+            _check_alive(network, workers, events)
             status = controller.job(job)
             view.show(status)
-    return results.collect(settings, work, status)
+    for line in events.never:
+        console.print(f"this never came: {line}", highlight=False)
+    return results.collect(settings, work, status, events.played, events.lost_lives)
 
 
 def _arguments(settings: Settings, worker: int, job: int, work: Path) -> list[str]:
@@ -78,12 +101,12 @@ def _arguments(settings: Settings, worker: int, job: int, work: Path) -> list[st
     return [str(part) for pair in arguments.items() for part in pair]
 
 
-def _check_alive(network: Network, workers: list[WorkerProcess]) -> None:
+def _check_alive(network: Network, workers: list[WorkerProcess], events: Events) -> None:
     dead = network.dead()
     if dead:
         raise Failed(dead)
     for worker in workers:
-        if worker.poll():
+        if worker.poll() and worker.worker not in events.away:
             raise Failed(f"worker {worker.worker} ended with status {worker.poll()}:\n{worker.error()}")
 
 
@@ -111,6 +134,7 @@ def parser() -> argparse.ArgumentParser:
     add("--seed", default="1")
     add("--compute-ms", default="250", help="mean compute time of an iteration; 0: as fast as it goes")
     add("--program", default="serene", help="serene (MTU 1500) or serene_jumbo")
+    add("--faults", type=Path, default=None, help="a file of faults, as docs/faults.md shows")
     add("--out", default="", help="directory for the results (default runs/DATE-STRATEGY)")
     add("--no-mininet", action="store_true", help="UDP on loopback instead: no root needed")
     return result
@@ -132,14 +156,19 @@ def main() -> int:
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    return launch(settings, console)
+
+
+def launch(settings: Settings, console: Console, companion: Companion | None = None) -> int:
+    """Runs, shows and keeps, as root where that is needed; the exit status."""
     if not settings.mininet:
-        return _run(settings, console)
+        return _run(settings, console, companion)
     if os.geteuid() != 0:
         return _with_sudo(console)
     from topologies.isolation import run_isolated
 
     try:
-        return run_isolated(lambda: _run(settings, console))
+        return run_isolated(lambda: _run(settings, console, companion))
     except OSError as error:
         print(f"error: {error}; 'make run-local' works without Mininet", file=sys.stderr)
         return 1
@@ -151,11 +180,12 @@ def _with_sudo(console: Console) -> int:
         print("error: Mininet needs root, and there is no sudo; 'make run-local' works without both", file=sys.stderr)
         return 1
     console.print("Mininet needs root: asking sudo")
-    command = [sudo, sys.executable, "-m", "experiments.run", *sys.argv[1:]]
+    spec = sys.modules["__main__"].__spec__
+    command = [sudo, sys.executable, "-m", spec.name if spec else __name__, *sys.argv[1:]]
     os.execv(sudo, command)
 
 
-def _run(settings: Settings, console: Console) -> int:
+def _run(settings: Settings, console: Console, companion: Companion | None) -> int:
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
@@ -170,8 +200,8 @@ def _run(settings: Settings, console: Console) -> int:
     settings.out.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=".run-", dir=settings.out.parent))
     try:
-        found = train(settings, work, console)
-        results.write(found, work, settings.out)
+        found = train(settings, work, console, companion)
+        results.write(found, work, settings.out, companion.keep if companion else None)
     except (SereneError, NetworkError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -183,6 +213,8 @@ def _run(settings: Settings, console: Console) -> int:
         for directory in above[-1:]:
             results.give_to_caller(directory)
     _conclude(found, settings, console)
+    for line in companion.told() if companion is not None else ():
+        console.print(line, highlight=False)
     return 0
 
 
@@ -190,7 +222,15 @@ def _conclude(found: results.Results, settings: Settings, console: Console) -> N
     summary = found.summary
     console.print(results.table(found))
     sent, applied = summary["contributions_sent"], summary["contributions_applied"]
-    balance = "every one counted once" if sent == applied else "NOT EQUAL"
+    under_way = summary["contributions_under_way"]
+    balance = "every one counted once" if sent <= applied <= sent + under_way else "NOT EQUAL"
+    for event in summary["events"]:
+        console.print(f"{event['t']:6.1f} s  {event['event']}", highlight=False)
+    if "links" in summary:
+        console.print(f"on the links: {summary['links']}", highlight=False)
+    if under_way:
+        line = f"{under_way:,} contributions, of which {applied - sent:,} were applied"
+        console.print(f"under way when a worker was killed: {line}", highlight=False)
     console.print(
         f"accuracy {summary['initial_accuracy']:.3f} -> {summary['final_accuracy']:.3f} in {summary['wall_s']:.1f} s; "
         f"contributions sent {sent:,}, applied {applied:,}: {balance}",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from serene.errors import SereneError, choices
+from serene.faults import Faults
+from serene.faults import load as load_faults
 from serene.program import Program
 from serene.strategy import Strategy, parse
 from workers import data, models, stragglers
@@ -37,6 +39,13 @@ class Settings:
     program: Program
     mininet: bool
     out: Path
+    faults: Faults = field(default_factory=Faults)
+    faults_file: Path | None = None
+
+    @property
+    def shim_file(self) -> Path | None:
+        """For the shim between links and switch, where packets are to suffer."""
+        return self.faults_file if self.faults.packets else None
 
     @property
     def mtu(self) -> int | None:
@@ -86,6 +95,7 @@ def check(
     program: str,
     mininet: bool,
     out: Path,
+    faults: Path | None = None,
 ) -> Settings:
     """Raises BadSetting or another SereneError that names the valid choices."""
     chosen = Program.load(program)
@@ -108,6 +118,10 @@ def check(
         raise BadSetting(f"OUT={out} exists already: choose another directory, or remove it")
     if link_mbit and not mininet:
         raise BadSetting("LINK_MBIT needs Mininet: there are no links without it")
+    wrong = load_faults(faults) if faults is not None else Faults()
+    wrong.check_workers(count)
+    if wrong.packets and not mininet:
+        raise BadSetting(f"FAULTS={faults}: faults of packets need Mininet; without it only [[events]] can be played")
     return Settings(
         target=resolve_target(target, mininet),
         workers=count,
@@ -123,4 +137,6 @@ def check(
         program=chosen,
         mininet=mininet,
         out=out,
+        faults=wrong,
+        faults_file=faults.resolve() if faults is not None else None,
     )

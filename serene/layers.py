@@ -41,11 +41,14 @@ class Membership(Packet):
     fields_desc = _fields(MEMBERSHIP_FIELDS)
 
 
+MOST_VALUES = 4096  # scapy stops at 100 unless told
+
+
 class Values(Packet):
     """Follows PUSH, PULL and ANSWER: as many values as the packet holds."""
 
     name = "Serene values"
-    fields_desc: ClassVar[list[Any]] = [FieldListField("values", [], SignedIntField("", 0))]
+    fields_desc: ClassVar[list[Any]] = [FieldListField("values", [], SignedIntField("", 0), max_count=MOST_VALUES)]
 
 
 bind_layers(UDP, Serene, dport=SERENE_UDP_PORT)

@@ -163,3 +163,7 @@ class Run(Marked):
     def parameters(self, worker: int) -> np.ndarray:
         """float32[size], as the worker ended."""
         return np.load(self.out / f"parameters-{worker}.npy")  # type: ignore[no-any-return]
+
+    def worker(self, worker: int) -> Json:
+        """What it says of itself at the end."""
+        return json.loads((self.out / f"worker-{worker}.json").read_text())  # type: ignore[no-any-return]

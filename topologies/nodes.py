@@ -6,6 +6,8 @@ Both switches take the same place: P4Runtime on loopback, interfaces as ports, a
 from __future__ import annotations
 
 import shutil
+import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,27 +24,37 @@ START_TIMEOUT_S = 60.0
 
 
 class P4Switch(Switch):  # type: ignore[misc]
-    """A switch that a P4Runtime controller commands. ``p4runtime_port`` is where it listens."""
+    """A switch that a P4Runtime controller commands. ``p4runtime_port`` is where it listens.
+
+    ``faults``: a fault file (docs/faults.md); packets then pass a shim between the links and the switch's ports.
+    """
 
     target = ""
 
-    def __init__(self, name: str, log: Path | None = None, p4runtime_port: int | None = None, **params: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        log: Path | None = None,
+        p4runtime_port: int | None = None,
+        faults: Path | None = None,
+        **params: Any,
+    ) -> None:
         super().__init__(name, **params)
         self.p4runtime_port = p4runtime_port or free_port(P4RUNTIME_PORT)
         self.process: Background | None = None
+        self.shim: Background | None = None
         self._log = log
+        self._faults = faults
 
     def command(self) -> list[str]:
         """The program and the flags before the ports."""
         raise NotImplementedError
 
     def start(self, controllers: list[Node]) -> None:
-        ports = [
-            argument
-            for port, interface in sorted(self.intfs.items())
-            if interface.name != "lo"
-            for argument in ("-i", f"{port}@{interface.name}")
-        ]
+        interfaces = {port: intf.name for port, intf in sorted(self.intfs.items()) if intf.name != "lo"}
+        if self._faults is not None:
+            interfaces = self._behind_shim(interfaces, self._faults)
+        ports = [argument for port, name in interfaces.items() for argument in ("-i", f"{port}@{name}")]
         further = ["--", "--grpc-server-addr", f"127.0.0.1:{self.p4runtime_port}", "--cpu-port", str(CPU_PORT)]
         self.process = Background(f"{self.target}-{self.name}", [*self.command(), *ports, *further], self._log)
         self.process.wait_until(lambda: listens(self.p4runtime_port), START_TIMEOUT_S)
@@ -50,10 +62,31 @@ class P4Switch(Switch):  # type: ignore[misc]
             if isinstance(controller, SereneController):
                 controller.bring_up(self)
 
+    def _behind_shim(self, interfaces: dict[int, str], faults: Path) -> dict[int, str]:
+        """The interfaces that the switch is to open, by port. Worker w is at port w + 1."""
+        inner = {port: f"{self.name}-in{port}" for port in interfaces}
+        links = [f"{port - 1}:{name}:{inner[port]}" for port, name in interfaces.items()]
+        log = self._log.with_name("shim.log") if self._log is not None else None
+        command = [sys.executable, "-m", "serene.faults.shim", str(faults), *links]
+        self.shim = Background(f"shim-{self.name}", command, log)
+        wanted = set(inner.values())
+        self.shim.wait_until(lambda: wanted <= {name for _, name in socket.if_nameindex()}, START_TIMEOUT_S)
+        for name in inner.values():
+            self.cmd("sysctl -qw", f"net.ipv6.conf.{name}.disable_ipv6=1")
+            self.cmd("ip link set dev", name, "up")
+        return inner
+
+    def start_again(self) -> None:
+        """After ``process.kill()``: a switch that knows nothing."""
+        assert self.process is not None
+        self.process.start_again()
+        self.process.wait_until(lambda: listens(self.p4runtime_port), START_TIMEOUT_S)
+
     def stop(self, deleteIntfs: bool = True) -> None:
-        if self.process is not None:
-            self.process.stop()
-            self.process = None
+        for process in (self.process, self.shim):
+            if process is not None:
+                process.stop()
+        self.process = self.shim = None
         super().stop(deleteIntfs)
 
     def defaultIntf(self) -> Any:
@@ -66,7 +99,9 @@ class EmbeddedSwitch(P4Switch):
     target = "embedded"
 
     def command(self) -> list[str]:
-        return [program("serene-switch"), "--no-p4", "--device-id", str(DEVICE_ID)]
+        # A host's stack takes a run of packets in one piece; the shim does not.
+        join = ["--join-udp"] if self._faults is None else []
+        return [program("serene-switch"), "--no-p4", *join, "--device-id", str(DEVICE_ID)]
 
 
 class Bmv2Switch(P4Switch):
@@ -119,6 +154,12 @@ class SereneController(Controller):  # type: ignore[misc]
             "--program", self._program, "--wait", str(START_TIMEOUT_S),
         ]  # fmt: skip
         self.process = Background(f"controller-{self.name}", command, self._log)
+        self.process.wait_until(lambda: listens(self.http_port), START_TIMEOUT_S + 30)
+
+    def start_again(self) -> None:
+        """After ``process.kill()``: it takes over what it finds on the switch."""
+        assert self.process is not None
+        self.process.start_again()
         self.process.wait_until(lambda: listens(self.http_port), START_TIMEOUT_S + 30)
 
     def stop(self, *args: Any, **kwargs: Any) -> None:

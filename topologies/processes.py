@@ -71,11 +71,17 @@ class Background:
     def __init__(self, name: str, command: Sequence[str], log: Path | None = None) -> None:
         self.name = name
         self.log = log or Path(tempfile.gettempdir(), f"serene-{name}-{os.getpid()}.log")
-        with self.log.open("wb") as output:
-            self._process = subprocess.Popen(
-                mortal(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-            )
+        self.log.unlink(missing_ok=True)
         self._keep_log = log is not None
+        self._command = command
+        self.killed = False  # on purpose: it is to start again
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as output:
+            return subprocess.Popen(
+                mortal(self._command), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
 
     @property
     def pid(self) -> int:
@@ -99,6 +105,17 @@ class Background:
             if time.monotonic() > until:
                 raise NotReady(f"{self.name} was not ready within {timeout_s:g} s:\n{self.tail()}")
             time.sleep(0.05)
+
+    def kill(self) -> None:
+        """SIGKILL; ``start_again`` is to follow."""
+        self.killed = True
+        self._process.kill()
+        self._process.wait()
+
+    def start_again(self) -> None:
+        """The same command, its output after that of the last time."""
+        self._process = self._start()
+        self.killed = False
 
     def stop(self, timeout_s: float = 5.0) -> None:
         """SIGTERM, and SIGKILL if that is not enough."""

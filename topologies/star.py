@@ -53,19 +53,30 @@ class SwitchInterface(Intf):  # type: ignore[misc]
 
 
 class HostInterface(SwitchInterface):
-    """A host's end: checksums made in software, for a switch hands on bytes and knows of no offload."""
+    """A host's end. Without ``offload`` checksums are made in software, for a switch that hands on bytes as is."""
 
-    def config(self, mtu: int | None = None, bw: float | None = None, **params: Any) -> Any:
+    def config(self, mtu: int | None = None, bw: float | None = None, offload: bool = False, **params: Any) -> Any:
         result = super().config(mtu, bw, **params)
-        self.cmd("ethtool -K", self, "tx off rx off tso off gso off gro off sg off")
+        if not offload:
+            self.cmd("ethtool -K", self, "tx off rx off tso off gso off gro off sg off")
         return result
 
 
 class Star(Topo):  # type: ignore[misc]
-    """``workers`` hosts, one switch. ``link_mbit`` limits each link, both ways; ``mtu`` is 9000 for jumbo frames."""
+    """``workers`` hosts, one switch. ``link_mbit`` limits each link, both ways; ``mtu`` is 9000 for jumbo frames.
+
+    ``offload``: hosts may hand over large buffers and half-made checksums, as the embedded switch and a Linux bridge
+    take them.
+    """
 
     def build(
-        self, workers: int = 4, link_mbit: float | None = None, mtu: int | None = None, switch: str = "s1", **_: Any
+        self,
+        workers: int = 4,
+        link_mbit: float | None = None,
+        mtu: int | None = None,
+        switch: str = "s1",
+        offload: bool = False,
+        **_: Any,
     ) -> None:
         self.addSwitch(switch)
         shaped = {"bw": link_mbit} if link_mbit else {}
@@ -73,7 +84,7 @@ class Star(Topo):  # type: ignore[misc]
             host = self.addHost(f"h{worker}", ip=f"10.0.0.{worker}/24", mac=f"02:00:00:00:00:{worker:02x}")
             self.addLink(
                 host, switch, port2=worker, cls1=HostInterface, cls2=SwitchInterface,
-                params1={"mtu": mtu, **shaped}, params2={"mtu": mtu, **shaped},
+                params1={"mtu": mtu, "offload": offload, **shaped}, params2={"mtu": mtu, **shaped},
             )  # fmt: skip
 
 

@@ -95,6 +95,7 @@ class Worker:
         self._trainer = Trainer(recipe, options.worker)
         self._straggler = stragglers.parse(options.straggler)
         self._client = Client(transport, options.job, options.worker, self._trainer.size)
+        self._client.while_waiting = lambda: self._report("waiting")
         self._totals = Totals()
         self._started_at: float | None = None
         self._ended_at: float | None = None
@@ -219,9 +220,11 @@ class Worker:
 
     def _report(self, state: str, *, force: bool = False) -> None:
         now, totals = time.monotonic(), self._totals
-        # The end of what was reported is reported too, or a worker would seem to exchange all the time.
-        ended = totals.last_state == "exchanging" != state
-        if not (force or ended) and now - totals.last_report < REPORT_EVERY_S:
+        # The end of what was reported is reported too, or a worker would seem to exchange all the time; and a wait is
+        # reported when it begins, because nobody is to wonder why a worker that waits is said to compute.
+        ended = totals.last_state in ("exchanging", "waiting") and state == "computing"
+        begun = state == "waiting" != totals.last_state
+        if not (force or ended or begun) and now - totals.last_report < REPORT_EVERY_S:
             return
         totals.last_report, totals.last_state = now, state
         self._client.report({"state": state, **self._facts()})
@@ -232,6 +235,8 @@ class Worker:
             "iteration": totals.step,
             "epoch": totals.epoch,
             "round": totals.round,
+            "at_epoch": self._client.epoch,
+            "at_round": self._client.round,
             "loss": totals.loss,
             "accuracy": totals.accuracy,
             "compute_s": totals.compute_s,

@@ -16,7 +16,8 @@ class WorkerView:
     in_barrier: the others may have to wait for it; False once it is evicted. rounds: iterations it has contributed
     to, since the session began. silent_s: since anything was heard of it. iteration_s, compute_s, slowest_s: of its
     recent iterations, the mean time of a whole one, the mean time it computed, and the longest time it computed.
-    waiting_share: of its recent time, the part in which it waited for others, 0 to 1. loss: its own, as reported last.
+    waiting_share: of its recent time in the present epoch, the part in which it waited for others, 0 to 1. loss: its
+    own, as reported last.
     """
 
     id: int

@@ -47,9 +47,12 @@ class DSSP(Automatic):
         Both workers push at time 0. The fastest, r iterations ahead, pushes again at r * fastest_s, and waits for the
         slowest one's next push, at a multiple of slowest_s.
         """
-        waits = {
-            bound: -((bound + 1) * fastest_s) % slowest_s if slowest_s > fastest_s else 0.0
-            for bound in range(self.low, self.high + 1)
-        }
+        waits = {bound: _until_next(slowest_s, (bound + 1) * fastest_s) for bound in range(self.low, self.high + 1)}
         enough = min(waits.values()) + self.tolerance * fastest_s
         return next(bound for bound, wait in waits.items() if wait <= enough)
+
+
+def _until_next(period: float, time: float) -> float:
+    """From a time to the next multiple of a period; a time that is one but for rounding counts as one."""
+    wait = -time % period
+    return 0.0 if period - wait < 1e-9 * period else wait

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ class Reading:
     """What was known of a worker at one moment: its report's sums, in seconds and iterations."""
 
     iterations: int
+    epoch: object
     compute_s: float
     network_s: float
     waiting_s: float
@@ -49,7 +50,7 @@ class Observer:
         reading = _reading(report)
         if reading is None:
             return
-        known.loss = _number(report.get("loss"))
+        known.loss = number(report.get("loss"))
         if known.readings and reading.iterations < known.readings[-1].iterations:
             known.readings.clear()  # the worker was started anew
         if not known.readings or reading.iterations > known.readings[-1].iterations:
@@ -65,23 +66,31 @@ class Observer:
             spent = [getattr(last, part) - getattr(first, part) for part in ("compute_s", "network_s", "waiting_s")]
             total = sum(spent)
             iteration, compute = total / count, spent[0] / count
-            waiting = spent[2] / total if total > 0 else 0.0
+            waiting = _waiting_share([step for step in steps if step.epoch == last.epoch])
             slowest = max((b.compute_s - a.compute_s) / (b.iterations - a.iterations) for a, b in pairwise(steps))
         return WorkerView(
             worker, in_barrier, rounds, now - known.heard_at, iteration, compute, slowest, waiting, known.loss
         )
 
 
+def _waiting_share(steps: Sequence[Reading]) -> float | None:
+    """Within one epoch: what was measured under another strategy says nothing about this one."""
+    first, last = steps[0], steps[-1]
+    waited = last.waiting_s - first.waiting_s
+    total = waited + last.compute_s - first.compute_s + last.network_s - first.network_s
+    return waited / total if total > 0 else None
+
+
 def _reading(report: Mapping[str, object]) -> Reading | None:
     iterations = report.get("iteration")
-    sums = [_number(report.get(key)) for key in ("compute_s", "network_s", "waiting_s")]
+    sums = [number(report.get(key)) for key in ("compute_s", "network_s", "waiting_s")]
     if not isinstance(iterations, int) or any(number is None for number in sums):
         return None
     compute, network, waiting = (number or 0.0 for number in sums)
-    return Reading(iterations, compute, network, waiting)
+    return Reading(iterations, report.get("epoch"), compute, network, waiting)
 
 
-def _number(value: object) -> float | None:
+def number(value: object) -> float | None:
     """A worker may report anything."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None

@@ -9,6 +9,7 @@ with Client(UdpTransport(), job=0, worker=2, vector_length=79510) as client:
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from serene.client.fastpath import FastPath, Outcome, dequantise, library, quantise
 from serene.client.protocol import Counts, Membership, Protocol, Read, parse_welcome
 from serene.client.restoration import Remains, Restored, Vote, ballot, count, donor_of, outcome
-from serene.client.transport import Transport
+from serene.client.transport import Transport, TransportError
 from serene.client.window import Window
 from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_LIMIT, FixedPoint
@@ -26,6 +28,7 @@ from serene.wire import HEADER, MEMBERSHIP, Op, ReadMode, control_payload, heade
 
 HELLO_EVERY_S = 0.1
 LEAVE_EVERY_S = 0.2
+WAITING_S = 0.1  # without a packet: the barrier holds the worker, or the network is broken
 
 
 class Refused(SereneError):
@@ -99,17 +102,24 @@ class Client:
         self._job = job
         self._worker = worker
         self._vector_length = vector_length
-        self._window = window
+        self._first_window = window
         self._limit = limit
         self._silence_s = silence_s
         self._give_up_s = give_up_s
         self._clock = clock
         self._protocol: Protocol | None = None
+        self._fast: FastPath | None = None
+        self.while_waiting: Callable[[], None] = lambda: None  # called now and then while nothing is heard
         self._remains: Remains | None = None  # of a session that was lost
         self._caught_up = False  # with the session that it has joined
         self._fixed = FixedPoint(limit=limit, scale=1)
         self.contributions_sent = 0  # packets in this session: slots times iterations
         self.saturated_values = 0
+
+    @property
+    def window(self) -> float:
+        """Slots that may be in flight now."""
+        return self._running.window.size
 
     def __enter__(self) -> Client:
         return self
@@ -127,6 +137,16 @@ class Client:
     @property
     def counts(self) -> Counts:
         return self._running.counts
+
+    @property
+    def epoch(self) -> int:
+        """Of the iteration under way, or of the next."""
+        return self._running.epoch
+
+    @property
+    def round(self) -> int:
+        """The same, within the epoch."""
+        return self._running.round
 
     @property
     def _running(self) -> Protocol:
@@ -147,7 +167,8 @@ class Client:
             for payload in self._control(HELLO_EVERY_S):
                 welcome = self._welcome(payload)
                 if welcome is not None:
-                    self._protocol = Protocol(self._job, self._worker, welcome, Window(self._window))
+                    self._protocol = Protocol(self._job, self._worker, welcome, Window(self._first_window))
+                    self._fast = self._fast_path(self._protocol)
                     self.contributions_sent = 0
                     self._caught_up = not welcome.incarnation and welcome.epoch == 1
                     self._fixed = FixedPoint(welcome.scale, self._limit)
@@ -156,6 +177,14 @@ class Client:
             f"no WELCOME for worker {self._worker} of job {self._job} within {timeout_s:g} s: "
             "is the controller up, the job created, and are all its workers there?"
         )
+
+    def _fast_path(self, protocol: Protocol) -> FastPath | None:
+        """None in virtual time, over other things than sockets, and without a C compiler."""
+        link = self._transport.link(protocol.payloads.shape[1])
+        compiled = library()
+        if link is None or compiled is None or self._clock is not time.monotonic:
+            return None
+        return FastPath(compiled, protocol, link)
 
     def catch_up(self) -> CaughtUp | None:
         """To be called after ``join``: what the job did before, or None when it has just begun.
@@ -167,7 +196,7 @@ class Client:
         remains = self._remains
         if self._caught_up:
             return None
-        before = protocol.held_values if remains is None else remains.held
+        before = protocol.held_values.copy() if remains is None else remains.held
         restored = None
         if protocol.membership.epoch == 1:
             restored = self._restore(protocol, remains)
@@ -242,14 +271,11 @@ class Client:
                 f"a gradient of shape {gradient.shape}; the job's vector has {self._vector_length} values"
             )
         protocol = self._running
-        values, clipped = self._fixed.quantise(gradient)
+        clipped = quantise(gradient, self._fixed, protocol)
         self.saturated_values += clipped
         self.contributions_sent += protocol.membership.slots
-        shape = (protocol.membership.slots, protocol.membership.lanes)
-        whole = np.zeros(shape, np.int32)
-        whole.reshape(-1)[: self._vector_length] = values
         began, before = self._clock(), protocol.counts.retransmissions
-        protocol.push(whole, began)
+        protocol.begin(began)
         return self._finish(began, before, clipped)
 
     def pull(self) -> Update:
@@ -266,7 +292,7 @@ class Client:
         read = protocol.finish()
         most = int(read.contributions.max())
         return Update(
-            delta=self._fixed.dequantise(read.difference.reshape(-1)[: self._vector_length]),
+            delta=dequantise(read.difference.reshape(-1)[: self._vector_length], self._fixed),
             contributions=most,
             epoch=read.epoch,
             round=read.round,
@@ -284,20 +310,40 @@ class Client:
     def _exchange_packets(self, protocol: Protocol, began: float) -> None:
         heard = asked = began
         while not protocol.done:
+            anything = self._fast_round(protocol, self._fast) if self._fast else self._round(protocol)
             now = self._clock()
-            self._transport.send(protocol.packets(now))
-            deadline = protocol.deadline()
-            payloads, lengths = self._transport.receive((deadline or now) - self._clock())
-            now = self._clock()
-            if len(payloads):
+            if anything:
                 heard = now
-                self._hand_over(protocol, payloads, lengths, now)
-            elif now - max(heard, asked) > self._silence_s:
+            elif now - heard > WAITING_S:
+                self.while_waiting()
+            if now - max(heard, asked) > self._silence_s:
                 # Blocked workers hear nothing either: a WELCOME of the same session says that all is well.
                 asked = now
                 self._hello()
             if now - heard > self._give_up_s:
                 raise NoAnswer(f"nothing from the switch for {self._give_up_s:g} s, and no answer to HELLO")
+
+    def _round(self, protocol: Protocol) -> bool:
+        """Sends what is to be sent, and receives once; whether anything came."""
+        now = self._clock()
+        self._transport.send(protocol.packets(now))
+        deadline = protocol.deadline()
+        payloads, lengths = self._transport.receive((deadline or now) - self._clock())
+        if len(payloads):
+            self._hand_over(protocol, payloads, lengths, self._clock())
+        return bool(len(payloads))
+
+    def _fast_round(self, protocol: Protocol, fast: FastPath) -> bool:
+        """The same, for as long as nothing happens that the protocol has to decide."""
+        self._transport.send(protocol.repeats(self._clock()))
+        received = protocol.counts.received
+        try:
+            outcome = fast.run()
+        except OSError as error:
+            raise TransportError(f"{error.strerror}: {os.strerror(error.errno or 0)}") from error
+        if outcome is Outcome.ODD_PACKETS:
+            self._hand_over(protocol, *fast.odd_packets(), self._clock())
+        return outcome is Outcome.ODD_PACKETS or protocol.counts.received > received
 
     def _hand_over(self, protocol: Protocol, payloads: np.ndarray, lengths: np.ndarray, now: float) -> None:
         width = HEADER.itemsize + 4 * protocol.membership.lanes

@@ -8,6 +8,12 @@ time.
     while not protocol.done:
         send(protocol.packets(now)); ...; protocol.receive(payloads, now)
     read = protocol.finish()
+
+A vector may also go in parts, each a range of slots with rounds of its own: ``begin_part`` and ``finish_part``, as many
+at a time as there are slots. The parts that are under way together go out under one epoch.
+
+``serene.client.fastpath`` does the same as ``packets`` and ``receive`` in C, on the arrays of this class, while nothing
+unusual happens.
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from serene.client.window import RoundTrip, Window
-from serene.wire import HEADER, MEMBERSHIP, UNBOUNDED, Op, ReadMode, headers_of, push_payloads, values_of
+from serene.wire import HEADER, MEMBERSHIP, PROTOCOL_VERSION, UNBOUNDED, Op, ReadMode, headers_of, values_of
 
 PULL_SEQ = 1 << 31  # reads have seqs of their own, above those of contributions
 REORDERING = 16  # answers to this many later slots mean that a packet is lost, not late
@@ -87,46 +93,33 @@ class Protocol:
     def __post_init__(self) -> None:
         slots, lanes = self.membership.slots, self.membership.lanes
         self.epoch = self.membership.epoch
-        self.round = 0
         self.seq = 0  # of the last contribution
         self.held_values = np.zeros((slots, lanes), np.uint32)  # as read last: cumulative
         self.held_totals = np.zeros(slots, np.uint32)
         self.last: Read | None = None  # of a push
-        self._pulls = 0
+        self.payloads = np.zeros((slots, HEADER.itemsize + 4 * lanes), np.uint8)  # what a slot sends
+        self._headers = self.payloads[:, : HEADER.itemsize].view(HEADER)[:, 0]
+        self._headers["version"], self._headers["slot"] = PROTOCOL_VERSION, np.arange(slots)
+        for name, value in (("job", self.job), ("worker", self.worker), ("session", self.membership.session)):
+            self._headers[name] = value
+        self.values = self.payloads[:, HEADER.itemsize :].view(">i4")  # contributions: write, then begin
+        self._new_values = self.held_values.copy()
+        self._new_totals = self.held_totals.copy()
+        self._rounds = np.zeros(slots, np.uint32)
         self._state = np.full(slots, ANSWERED, np.uint8)
-        self._pulling = False
-
-    # -- one iteration ---------------------------------------------------------------------------------------
-
-    def push(self, values: np.ndarray, now: float) -> None:
-        """Begins an iteration. values: int32[slots, lanes]."""
-        self.seq += 1
-        self._begin(Op.PUSH, values, self.seq, now)
-
-    def pull(self, now: float) -> None:
-        """Begins a read that contributes nothing."""
-        self._pulls += 1
-        self._begin(Op.PULL, np.zeros(self.held_values.shape, np.int32), PULL_SEQ + self._pulls, now)
-
-    def _begin(self, op: Op, values: np.ndarray, seq: int, now: float) -> None:
-        if not self.done:
-            raise RuntimeError("the last iteration is not finished")
-        slots = self.membership.slots
-        self._pulling = op is Op.PULL
-        self._awaited = seq
-        self._payloads = push_payloads(
-            values, op=op, job=self.job, worker=self.worker, session=self.membership.session, epoch=self.epoch,
-            round=self.round, seq=seq, total=self.held_totals,
-        )  # fmt: skip
-        self._state = np.zeros(slots, np.uint8)
+        self._awaited = np.zeros(slots, np.uint32)  # seq
         self._sent_at = np.zeros(slots)
         self._order = np.zeros(slots, np.int64)  # of the last transmission, to notice gaps
         self._attempts = np.zeros(slots, np.int32)
         self._due = np.zeros(slots, bool)  # to be sent again at once
+        self._pulls = 0
+        self._pulling = False
+        self._start(0.0)
+
+    def _start(self, now: float) -> None:
+        """Nothing is under way: what is noted of packets begins anew."""
         self._transmissions = 0
         self._latest_answered = 0
-        self._new_values = self.held_values.copy()
-        self._new_totals = self.held_totals.copy()
         self._announced = 0  # newest epoch seen beyond our own
         self._policy: np.void | None = None
         self._seen = 0
@@ -135,15 +128,72 @@ class Protocol:
         self._waited_s = 0.0
 
     @property
+    def round(self) -> int:
+        """Of the next push, or of the one under way."""
+        return int(self._rounds.max())
+
+    @round.setter
+    def round(self, number: int) -> None:
+        self._rounds[:] = number
+
+    # -- one iteration ---------------------------------------------------------------------------------------
+
+    def push(self, values: np.ndarray, now: float) -> None:
+        """Begins an iteration. values: int32[slots, lanes]."""
+        self._expect_rest()
+        self.values[:] = values
+        self.begin(now)
+
+    def begin(self, now: float) -> None:
+        """Begins an iteration with what was written to ``self.values``."""
+        self._expect_rest()
+        self.begin_part(slice(None), now)
+
+    def begin_part(self, slots: slice, now: float) -> None:
+        """Begins a contribution of some slots, none of which is under way; their ``self.values`` are written."""
+        if (self._state[slots] != ANSWERED).any():
+            raise RuntimeError("the last iteration of these slots is not finished")
+        self.seq += 1
+        self._begin(Op.PUSH, slots, self.seq, now)
+
+    def pull(self, now: float) -> None:
+        """Begins a read that contributes nothing."""
+        self._expect_rest()
+        self._pulls += 1
+        self._begin(Op.PULL, slice(None), PULL_SEQ + self._pulls, now)
+
+    def _expect_rest(self) -> None:
+        if not self.done:
+            raise RuntimeError("the last iteration is not finished")
+
+    def _begin(self, op: Op, slots: slice, seq: int, now: float) -> None:
+        if self.done:
+            self._start(now)
+        self._pulling = op is Op.PULL
+        headers = self._headers[slots]
+        headers["op"], headers["epoch"], headers["seq"] = op, self.epoch, seq
+        headers["round"], headers["total"] = self._rounds[slots], self.held_totals[slots]
+        self._awaited[slots] = seq
+        self._attempts[slots] = 0
+        self._due[slots] = False
+        self._state[slots] = UNSENT
+
+    @property
     def done(self) -> bool:
         return bool((self._state == ANSWERED).all())
 
     def packets(self, now: float) -> np.ndarray:
         """What to send now: uint8[n, payload bytes]; n may be 0."""
         fresh = self._fresh()
-        rows = np.concatenate([self._again(now), fresh])
         if fresh.size:
             self._busy_at = now
+        return self._send(np.concatenate([self._again(now), fresh]), now)
+
+    def repeats(self, now: float) -> np.ndarray:
+        """The part of it that has been sent before."""
+        return self._send(self._again(now), now)
+
+    def _send(self, rows: np.ndarray, now: float) -> np.ndarray:
         if rows.size:
             self._transmissions += rows.size
             self._order[rows] = np.arange(self._transmissions - rows.size, self._transmissions)
@@ -152,7 +202,7 @@ class Protocol:
             self._state[rows] = IN_FLIGHT
             self._due[rows] = False
             self.counts.sent += rows.size
-        return self._payloads[rows]
+        return self.payloads[rows]
 
     def _again(self, now: float) -> np.ndarray:
         """In-flight slots to be sent again: asked for, overtaken, or the oldest when nothing is heard."""
@@ -204,12 +254,12 @@ class Protocol:
         width = HEADER.itemsize + 4 * self.membership.lanes
         if payloads.shape[1] < width:
             return
-        echo = headers["seq"] == self._awaited
+        slots = np.where(ours, headers["slot"], 0)
+        echo = headers["seq"] == self._awaited[slots]
         staleness = headers["staleness"].astype(np.int64)
-        allowed = (staleness == UNBOUNDED) | (self.round < headers["round"].astype(np.int64) + staleness)
+        allowed = (staleness == UNBOUNDED) | (self._rounds[slots] < headers["round"].astype(np.int64) + staleness)
         release = (headers["seq"] == 0) & (headers["epoch"] == self.epoch) & allowed & (not self._pulling)
-        waited = np.zeros(len(headers), bool)
-        waited[ours] = self._state[headers["slot"][ours]] == IN_FLIGHT
+        waited = self._state[slots] == IN_FLIGHT
         accepted = np.flatnonzero(ours & (headers["op"] == Op.ANSWER) & (echo | release) & waited)
         self.counts.ignored += len(headers) - accepted.size - int(np.count_nonzero(nudge))
         if accepted.size:
@@ -252,16 +302,27 @@ class Protocol:
         self.window.through(accepted.size)
         self.round_trip.progressed()
 
+    def part_done(self, slots: slice) -> bool:
+        return bool((self._state[slots] == ANSWERED).all())
+
     def finish(self) -> Read:
         """The iteration's result, once ``done``; moves on to the next round, or into the epoch that was announced."""
-        if not self.done or self._policy is None:
-            raise RuntimeError("the iteration is not finished")
+        return self._finish(slice(None), (self._new_values - self.held_values).view(np.int32))
+
+    def finish_part(self, slots: slice) -> Read:
+        """The same of some slots, once ``part_done``. Rounds go on, and an announced epoch begins when no other part
+        is under way; ``waited_s`` is of all that was under way together."""
+        return self._finish(slots, (self._new_values[slots] - self.held_values[slots]).view(np.int32))
+
+    def _finish(self, slots: slice, difference: np.ndarray) -> Read:
         policy = self._policy
+        if not self.part_done(slots) or policy is None:
+            raise RuntimeError("the iteration is not finished")
         read = Read(
-            difference=(self._new_values - self.held_values).view(np.int32),
-            contributions=(self._new_totals - self.held_totals).astype(np.int64),
+            difference=difference,
+            contributions=(self._new_totals[slots] - self.held_totals[slots]).astype(np.int64),
             epoch=self.epoch,
-            round=self.round,
+            round=int(self._rounds[slots].max()),
             seen=self._seen,
             sync_mask=int(policy["sync_mask"]),
             staleness=int(policy["staleness"]),
@@ -269,15 +330,15 @@ class Protocol:
             read_mode=ReadMode(int(policy["read_mode"])),
             waited_s=self._waited_s,
         )
-        self.held_values, self.held_totals = self._new_values, self._new_totals
+        self.held_values[slots], self.held_totals[slots] = self._new_values[slots], self._new_totals[slots]
         if self._pulling:
             self.seq = max(self.seq, self._seen)
             return read
         self.last = read
-        if self._announced:
-            self.epoch, self.round = self._announced, 0
-        else:
-            self.round += 1
+        self._rounds[slots] += 1
+        if self._announced and self.done:
+            self.epoch = self._announced
+            self._rounds[:] = 0
         return read
 
 

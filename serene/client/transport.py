@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from serene.client.fastpath import Link
 from serene.errors import SereneError
 from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation
 
@@ -32,6 +33,9 @@ class Transport(Protocol):
         The rows are valid until the next call.
         """
 
+    def link(self, payload_bytes: int) -> Link | None:
+        """The socket itself, for the fast path; None where there is none."""
+
     def close(self) -> None: ...
 
 
@@ -55,6 +59,10 @@ class _Socket:
     @property
     def port(self) -> int:
         return int(self._socket.getsockname()[1])
+
+    @property
+    def descriptor(self) -> int:
+        return self._socket.fileno()
 
     def send_rows(self, rows: np.ndarray) -> None:
         for row in rows:
@@ -93,6 +101,10 @@ class UdpTransport:
     def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
         return self._socket.receive_rows(timeout_s)
 
+    def link(self, payload_bytes: int) -> Link:
+        nothing = np.zeros(0, np.uint8)
+        return Link(self._socket.descriptor, nothing, nothing, cuts=True)
+
     def close(self) -> None:
         self._socket.close()
 
@@ -117,30 +129,39 @@ class FrameTransport:
         self._source = (f"02:00:00:00:00:{worker + 1:02x}", f"10.0.0.{worker + 1}", udp_port)
         self._destination = (switch_mac, switch_ip, SERENE_UDP_PORT)
         self._heads: dict[int, np.ndarray] = {}
+        # A switch port also carries ordinary frames: ours are IPv4, UDP, from Serene's port to this one.
+        self._expected = {
+            12: b"\x08\x00",
+            23: b"\x11",
+            34: SERENE_UDP_PORT.to_bytes(2, "big"),
+            36: udp_port.to_bytes(2, "big"),
+        }
 
-    def send(self, payloads: np.ndarray) -> None:
-        size = payloads.shape[1]
+    def _head(self, size: int) -> np.ndarray:
         if size not in self._heads:
             head = encapsulation(size, source=self._source, destination=self._destination)
             self._heads[size] = np.frombuffer(head, np.uint8)
+        return self._heads[size]
+
+    def send(self, payloads: np.ndarray) -> None:
+        size = payloads.shape[1]
         frames = np.empty((len(payloads), ENCAPSULATION_BYTES + size), np.uint8)
-        frames[:, :ENCAPSULATION_BYTES] = self._heads[size]
+        frames[:, :ENCAPSULATION_BYTES] = self._head(size)
         frames[:, ENCAPSULATION_BYTES:] = payloads
         self._socket.send_rows(frames)
 
     def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
         frames, lengths = self._socket.receive_rows(timeout_s)
-        # A switch port also carries ordinary frames: keep IPv4, UDP, from Serene's port to ours.
-        expected = {
-            12: b"\x08\x00",
-            23: b"\x11",
-            34: SERENE_UDP_PORT.to_bytes(2, "big"),
-            36: self._source[2].to_bytes(2, "big"),
-        }
         ours = lengths >= ENCAPSULATION_BYTES
-        for at, value in expected.items():
+        for at, value in self._expected.items():
             ours &= (frames[:, at : at + len(value)] == np.frombuffer(value, np.uint8)).all(axis=1)
         return frames[ours][:, ENCAPSULATION_BYTES:], lengths[ours] - ENCAPSULATION_BYTES
+
+    def link(self, payload_bytes: int) -> Link:
+        expected = np.zeros(ENCAPSULATION_BYTES, np.uint8)
+        for at, value in self._expected.items():
+            expected[at : at + len(value)] = np.frombuffer(value, np.uint8)
+        return Link(self._socket.descriptor, self._head(payload_bytes), expected)
 
     def close(self) -> None:
         self._socket.close()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from serene.errors import choices
+from serene.switch.calculations import CalculationWriter
 from serene.switch.expressions import Emitter, Expr, Place, constant, limbs_of, mask
 from serene.switch.program import Action, UnsupportedProgram
 
@@ -90,51 +91,85 @@ class ActionWriter:
     def assign(self, operands: Sequence[Operand]) -> None:
         self._emitter.store(self._target(operands[0]), self._number(operands[1]))
 
+    def assign_varbit(self, operands: Sequence[Operand]) -> None:
+        fields = [self._generator.program.field(*operand["value"]) for operand in operands]
+        (to, to_field), (source, source_field) = (operand["value"] for operand in operands)
+        size = min(field.most_bytes for field in fields)
+        names = self._generator.field_name
+        left = f"{self._generator.header(to)}.{names(to, to_field)}"
+        right = f"{self._generator.header(source)}.{names(source, source_field)}"
+        self._line(f"{left}_bytes = {right}_bytes > {size} ? {size} : {right}_bytes;")
+        self._line(f"memcpy({left}, {right}, {left}_bytes);")
+
     def add_header(self, operands: Sequence[Operand]) -> None:
         name = operands[0]["value"]
         valid, header = self._generator.valid(name), self._generator.header(name)
-        if self._generator.large(self._generator.program.headers[name]):
-            self._line(f"if (!{valid}) memset(&{header}, 0, sizeof {header});")
-        self._line(f"{valid} = 1;")
+        size = self._generator.known_header(name).type.bits // 8
+        self._line(f"if (!{valid}) {{ memset(&{header}, 0, sizeof {header}); packet->grown += {size}; }}")
+        for line in self._generator.set_valid(name):
+            self._line(line)
 
     def remove_header(self, operands: Sequence[Operand]) -> None:
-        self._line(f"{self._generator.valid(operands[0]['value'])} = 0;")
+        name = operands[0]["value"]
+        valid, header_type = self._generator.valid(name), self._generator.known_header(name).type
+        size = str(header_type.bits // 8)
+        if header_type.variable is not None:
+            field = self._generator.field_name(name, header_type.variable.name)
+            size += f" + (int32_t){self._generator.header(name)}.{field}_bytes"
+        self._line(f"if ({valid}) packet->grown -= {size};")
+        self._line(f"{valid} = 0;")
 
     def assign_header(self, operands: Sequence[Operand]) -> None:
-        to, source = (operand["value"] for operand in operands)
+        self._assign_header(*(operand["value"] for operand in operands))
+
+    def _assign_header(self, to: str, source: str) -> None:
         header, valid = self._generator.header, self._generator.valid
-        self._line(f"if ({valid(source)}) {header(to)} = {header(source)};")
-        self._line(f"{valid(to)} = {valid(source)};")
+        self._line(f"if ({valid(source)}) {{ {header(to)} = {header(source)};")
+        for line in self._generator.set_valid(to):
+            self._line(line)
+        self._line(f"}} else {{ {valid(to)} = 0; }}")
+
+    def assign_union(self, operands: Sequence[Operand]) -> None:
+        to, source = (self._generator.program.unions[operand["value"]] for operand in operands)
+        for left, right in zip(to, source, strict=True):
+            self._assign_header(left.name, right.name)
 
     def assign_header_stack(self, operands: Sequence[Operand]) -> None:
-        to, source = (self._generator.stack(operand["value"]) for operand in operands)
-        for part in ("", "valid_"):
-            self._line(f"memcpy(h->{part}{to}, h->{part}{source}, sizeof h->{part}{to});")
-        self._line(f"h->next_{to} = h->next_{source};")
+        generator = self._generator
+        to, source = (operand["value"] for operand in operands)
+        for left, right in zip(generator.stacks_of(to), generator.stacks_of(source), strict=True):
+            for part in ("", "valid_"):
+                at = f"h->{part}{generator.stack(left)}"
+                self._line(f"memcpy({at}, h->{part}{generator.stack(right)}, sizeof {at});")
+        self._line(f"h->{generator.next_name(to)} = h->{generator.next_name(source)};")
 
     def push(self, operands: Sequence[Operand]) -> None:
-        name, count = operands[0]["value"], int(operands[1]["value"], 16)
-        stack, size = self._generator.stack(name), len(self._generator.program.stacks[name])
-        count = min(count, size)
-        for part in ("", "valid_"):
-            at = f"h->{part}{stack}"
-            self._line(f"memmove({at} + {count}, {at}, {size - count} * sizeof *{at});")
-            self._line(f"memset({at}, 0, {count} * sizeof *{at});")
-        self._line(f"h->next_{stack} = h->next_{stack} + {count} > {size} ? {size} : h->next_{stack} + {count};")
+        count, size, following = self._move(operands, forward=True)
+        self._line(f"{following} = {following} + {count} > {size} ? {size} : {following} + {count};")
 
     def pop(self, operands: Sequence[Operand]) -> None:
-        name, count = operands[0]["value"], int(operands[1]["value"], 16)
-        stack, size = self._generator.stack(name), len(self._generator.program.stacks[name])
-        count = min(count, size)
-        for part in ("", "valid_"):
-            at = f"h->{part}{stack}"
-            self._line(f"memmove({at}, {at} + {count}, {size - count} * sizeof *{at});")
-            self._line(f"memset({at} + {size - count}, 0, {count} * sizeof *{at});")
-        self._line(f"h->next_{stack} = h->next_{stack} > {count} ? h->next_{stack} - {count} : 0;")
+        count, _, following = self._move(operands, forward=False)
+        self._line(f"{following} = {following} > {count} ? {following} - {count} : 0;")
+
+    def _move(self, operands: Sequence[Operand], forward: bool) -> tuple[int, int, str]:
+        """Moves a stack's elements; (by how many, the stack's size, C for what counts its elements)."""
+        generator, name = self._generator, operands[0]["value"]
+        stacks = generator.stacks_of(name)
+        size = len(generator.program.stacks[stacks[0]])
+        count = min(int(operands[1]["value"], 16), size)
+        for stack in stacks:
+            for part in ("", "valid_"):
+                at = f"h->{part}{generator.stack(stack)}"
+                to, source, gap = (f"{at} + {count}", at, at) if forward else (at, f"{at} + {count}", "")
+                self._line(f"memmove({to}, {source}, {size - count} * sizeof *{at});")
+                self._line(f"memset({gap or f'{at} + {size - count}'}, 0, {count} * sizeof *{at});")
+        return count, size, f"h->{generator.next_name(name)}"
 
     def mark_to_drop(self, operands: Sequence[Operand]) -> None:
-        self._line("h->standard_metadata.egress_spec = state->runtime.drop_port;")
-        self._line("h->standard_metadata.mcast_grp = 0;")
+        # p4c may hand it a copy of standard_metadata.
+        header = self._generator.header(operands[0]["value"] if operands else "standard_metadata")
+        self._line(f"{header}.egress_spec = state->runtime.drop_port;")
+        self._line(f"{header}.mcast_grp = 0;")
 
     def drop(self, operands: Sequence[Operand]) -> None:
         self._line("h->standard_metadata.egress_spec = state->runtime.drop_port;")
@@ -191,7 +226,7 @@ class ActionWriter:
         self._emitter.store(self._target(operands[0]), Expr("c", 0, mask(64), (call,)))
 
     def hash(self, operands: Sequence[Operand]) -> None:
-        call, _ = self._generator.hash_bytes(operands[2]["value"], self._reader, self._emitter)
+        call = CalculationWriter(self._generator).named(operands[2]["value"], self._reader, self._emitter)
         base, size = self._small(operands[1], 64), self._small(operands[3], 64)
         self._line(f"const uint64_t size = {size}, hash = {call};")
         value = Expr("c", 0, mask(64), (f"({base} + (size ? hash % size : hash))",))
@@ -227,7 +262,10 @@ PRIMITIVES: Mapping[str, Callable[[ActionWriter, Sequence[Operand]], None]] = {
     "modify_field": ActionWriter.assign,
     "add_header": ActionWriter.add_header,
     "remove_header": ActionWriter.remove_header,
+    "assign_VL": ActionWriter.assign_varbit,
     "assign_header": ActionWriter.assign_header,
+    "assign_union": ActionWriter.assign_union,
+    "assign_union_stack": ActionWriter.assign_header_stack,
     "copy_header": ActionWriter.assign_header,
     "assign_header_stack": ActionWriter.assign_header_stack,
     "push": ActionWriter.push,

@@ -366,12 +366,12 @@ class Reader:
     def __init__(
         self,
         emitter: Emitter,
-        place: Callable[[str, str], Place],
+        field: Callable[[str, str, Emitter], Expr],
         local: Callable[[int], Place],
         special: Callable[[str, Any, Emitter], Expr | None],
     ) -> None:
         self._emitter = emitter
-        self._place = place  # a header's field
+        self._field = field  # of a header
         self._local = local  # an action's parameter
         self._special = special  # what depends on where it stands: stacks, lookahead
 
@@ -380,7 +380,7 @@ class Reader:
         if kind == "expression":
             return self._operation(value) if "op" in value else self.number(value)
         if kind == "field":
-            return place_expr(self._place(value[0], value[1]))
+            return self._field(value[0], value[1], self._emitter)
         if kind == "hexstr":
             return constant(int(value, 16))
         if kind in ("local", "runtime_data"):
@@ -444,6 +444,8 @@ class Reader:
             if self._is_truth(left):
                 return f"({self.truth(left)} {op} {self.truth(right)})"
             return self._emitter.compare(op, self.number(left), self.number(right))
+        if op == "valid_union":
+            return self._emitter.exact(self.number(node))
         if op == "?":
             return f"({self.truth(value['cond'])} ? {self.truth(left)} : {self.truth(right)})"
         raise NotBmv2Json(f"operator {op!r} does not give a truth value")
@@ -456,4 +458,4 @@ class Reader:
             return False
         if "op" not in value:
             return self._is_truth(value)
-        return value["op"] in ("d2b", "not", "and", "or", *COMPARISONS)
+        return value["op"] in ("d2b", "not", "and", "or", "valid_union", *COMPARISONS)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from serene.switch.codegen import Generator
 
 TOO_SHORT, NO_MATCH, STACK_OUT_OF_BOUNDS = "PacketTooShort", "NoMatch", "StackOutOfBounds"
+HEADER_TOO_SHORT = "HeaderTooShort"  # what BMv2 says of a varbit field above its largest size
 
 
 class ParserWriter:
@@ -61,21 +62,31 @@ class ParserWriter:
         for name, header_type in self._generator.program.header_types.items():
             if not any(h.type.name == name and not h.metadata for h in self._generator.program.headers.values()):
                 continue
-            c_type, names = self._generator.type(name), self._generator.field_names[name]
-            lines.append(f"INLINE void extract_{c_type}(struct {c_type} *to, const uint8_t *data) {{")
-            at = 0
-            for field in header_type.fields:
-                if field.width <= 64:
-                    lines.append(f"    to->{names[field.name]} = load_bits(data, {at}, {field.width});")
-                else:
-                    lines.append(f"    load_wide(to->{names[field.name]}, data, {at}, {field.width});")
-                at += field.width
-            lines += ["    (void)to; (void)data;", "}", ""]
+            lines += [*self._extractor(header_type), ""]
         return lines
+
+    def _extractor(self, header_type: HeaderType) -> list[str]:
+        """``size`` is how many bytes the header's varbit field has."""
+        c_type, names = self._generator.type(header_type.name), self._generator.field_names[header_type.name]
+        lines = [f"INLINE void extract_{c_type}(struct {c_type} *to, const uint8_t *data, uint32_t size) {{"]
+        at = 0
+        for field in header_type.fields:
+            target = f"to->{names[field.name]}"
+            if field.most_bytes:
+                if at % 8:
+                    raise UnsupportedProgram(f"header type {header_type.name!r}: a varbit field within a byte")
+                lines += [f"    {target}_bytes = size;", f"    memcpy({target}, data + {at // 8}, size);"]
+                lines.append("    data += size;")
+            elif field.width <= 64:
+                lines.append(f"    {target} = load_bits(data, {at}, {field.width});")
+            else:
+                lines.append(f"    load_wide({target}, data, {at}, {field.width});")
+            at += field.width
+        return [*lines, "    (void)to; (void)data; (void)size;", "}"]
 
     def _state(self, state: Mapping[str, Any]) -> list[str]:
         emitter = self._generator.emitter()
-        reader = Reader(emitter, self._generator.place, self._no_local, self._special)
+        reader = Reader(emitter, self._generator.field_expr, self._no_local, self._special)
         for operation in state["parser_ops"]:
             emitter.line("{")
             self._operation(operation, emitter, reader)
@@ -107,6 +118,8 @@ class ParserWriter:
         op, operands = operation["op"], operation["parameters"]
         if op == "extract":
             self._extract(operands[0], emitter)
+        elif op == "extract_VL":
+            self._extract(operands[0], emitter, reader.number(operands[1]))
         elif op == "set":
             target = operands[0]["value"]
             emitter.store(self._generator.place(*target), reader.number(operands[1]))
@@ -131,35 +144,44 @@ class ParserWriter:
         emitter.line(self._need(size))
         emitter.line(f"packet->parsed += {size};")
 
-    def _extract(self, operand: Mapping[str, Any], emitter: Emitter) -> None:
+    def _extract(self, operand: Mapping[str, Any], emitter: Emitter, bits: Expr | None = None) -> None:
+        """``bits`` is how many bits the header's varbit field has."""
         kind, name = operand["type"], operand["value"]
         generator = self._generator
         if kind == "regular":
-            header_type, target, valid = (
-                generator.program.headers[name].type,
-                generator.header(name),
-                generator.valid(name),
-            )
-        elif kind == "stack":
-            stack, elements = generator.stack(name), generator.program.stacks[name]
-            header_type = elements[0].type
-            emitter.line(f"if (h->next_{stack} >= {len(elements)}) {self._error(STACK_OUT_OF_BOUNDS)}")
-            target, valid = f"h->{stack}[h->next_{stack}]", f"h->valid_{stack}[h->next_{stack}]"
+            header_type, target = generator.known_header(name).type, generator.header(name)
+            valid, after = generator.set_valid(name), []
+        elif kind in ("stack", "union_stack"):
+            stack = name if kind == "stack" else ".".join(name)
+            header_type, elements = generator.stack_type(stack), generator.program.stacks[stack]
+            at = f"h->{generator.next_name(stack)}"
+            emitter.line(f"if ({at} >= {len(elements)}) {self._error(STACK_OUT_OF_BOUNDS)}")
+            target = f"h->{generator.stack(stack)}[{at}]"
+            others = [s for s in generator.stacks_of(name[0]) if s != stack] if kind == "union_stack" else []
+            valid = [f"h->valid_{generator.stack(stack)}[{at}] = 1;"]
+            valid += [f"h->valid_{generator.stack(other)}[{at}] = 0;" for other in others]
+            after = [f"{at}++;"]
         else:
             raise UnsupportedProgram(f"extracting a {kind!r} is not supported")
-        size = self._bytes(header_type)
-        emitter.line(self._need(str(size)))
-        emitter.line(f"extract_{generator.type(header_type.name)}(&{target}, packet->data + packet->parsed);")
-        emitter.line(f"{valid} = 1;")
-        emitter.line(f"packet->parsed += {size};")
-        if kind == "stack":
-            emitter.line(f"h->next_{stack}++;")
-
-    @staticmethod
-    def _bytes(header_type: HeaderType) -> int:
         if header_type.bits % 8:
             raise UnsupportedProgram(f"header type {header_type.name!r} is not a whole number of bytes")
-        return header_type.bits // 8
+        fixed, size = header_type.bits // 8, "0"
+        variable = header_type.variable
+        if (variable is None) != (bits is None):
+            raise UnsupportedProgram(f"header type {header_type.name!r}: extracted without the size it needs")
+        if variable is not None and bits is not None:
+            size = "size"
+            emitter.line(f"const uint64_t varying = {emitter.exact(bits)}, size = varying / 8;")
+            emitter.line(f"if (varying % 8) {self._error('ParserInvalidArgument')}")
+            emitter.line(f"if (size > MAX_FRAME) {self._error(TOO_SHORT)}")
+        emitter.line(self._need(f"{fixed} + {size}"))
+        if variable is not None:
+            emitter.line(f"if (size > {variable.most_bytes}) {self._error(HEADER_TOO_SHORT)}")
+        emitter.line(
+            f"extract_{generator.type(header_type.name)}(&{target}, packet->data + packet->parsed, (uint32_t){size});"
+        )
+        for line in [*valid, f"packet->parsed += {fixed} + {size};", *after]:
+            emitter.line(line)
 
     # -- transitions -----------------------------------------------------------------------------------------
 
@@ -222,15 +244,15 @@ class ParserWriter:
     def _in_value_set(self, transition: Mapping[str, Any], keys: Sequence[tuple[str, int]], emitter: Emitter) -> str:
         name = transition["value"]
         bits = self._generator.program.value_sets[name]
-        if transition.get("mask"):
-            raise UnsupportedProgram(f"value set {name!r} under a mask is not supported")
+        masks = self._pieces(transition["mask"], keys) if transition.get("mask") else [mask(64)] * len(keys)
         array = emitter.temporary(limbs_of(bits))
         emitter.line(f"memset({array}, 0, sizeof {array});")
         at = 0
-        for code, width in reversed(keys):
-            emitter.line(f"{array}[{at // 64}] |= {code} << {at % 64};")
+        for (code, width), keep in zip(reversed(keys), reversed(masks), strict=True):
+            part = f"({code} & {keep & mask(width):#x}ull)"
+            emitter.line(f"{array}[{at // 64}] |= {part} << {at % 64};")
             if at % 64 + width > 64:
-                emitter.line(f"{array}[{at // 64 + 1}] |= {code} >> {64 - at % 64};")
+                emitter.line(f"{array}[{at // 64 + 1}] |= {part} >> {64 - at % 64};")
             at += width
         table = f"state->{self._generator.value_set(name)}"
         return f"table_probe(&{table}, {array}, {limbs_of(bits)}, 0)"

@@ -15,6 +15,7 @@ from typing import Any
 from serene.errors import SereneError, choices
 
 MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional", "valid")
+TABLE_TYPES = ("simple", "indirect", "indirect_ws")
 STANDARD_METADATA = (
     "ingress_port",
     "egress_spec",
@@ -39,8 +40,9 @@ class UnsupportedProgram(SereneError):
 @dataclass(frozen=True)
 class Field:
     name: str
-    width: int  # bits
+    width: int  # bits; 0 for a varbit field
     signed: bool = False
+    most_bytes: int = 0  # of a varbit field
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,25 @@ class HeaderType:
 
     @property
     def bits(self) -> int:
+        """Without what a varbit field holds."""
         return sum(field.width for field in self.fields)
+
+    @property
+    def most_bytes(self) -> int:
+        return self.bits // 8 + sum(field.most_bytes for field in self.fields)
+
+    @property
+    def variable(self) -> Field | None:
+        """Its varbit field; a header has at most one."""
+        return next((field for field in self.fields if field.most_bytes), None)
 
 
 @dataclass(frozen=True)
 class Header:
-    """A header or metadata instance; elements of a stack know the stack and their place in it."""
+    """A header or metadata instance; elements of a stack know the stack and their place in it.
+
+    A union's members are headers of their own. Those of a stack of unions form a stack per member, ``stack.member``.
+    """
 
     name: str
     type: HeaderType
@@ -95,6 +110,7 @@ class Table:
     next_tables: Mapping[str, str | None]
     base_default_next: str | None
     entries: tuple[Mapping[str, Any], ...]
+    profile: str | None = None  # the action profile that its entries name members and groups of
 
     @property
     def kind(self) -> str:
@@ -134,16 +150,30 @@ class Array:
 
 
 @dataclass(frozen=True)
+class ActionProfile:
+    """Members (actions with their parameters) that entries of its tables share; groups of them, if it selects."""
+
+    name: str
+    id: int
+    size: int  # members
+    actions: Mapping[str, Action]
+    selector: Mapping[str, Any] | None  # algorithm and input of the hash that takes a member of a group
+
+
+@dataclass(frozen=True)
 class Program:
     name: str
     header_types: Mapping[str, HeaderType]
     headers: Mapping[str, Header]
     stacks: Mapping[str, tuple[Header, ...]]
+    unions: Mapping[str, tuple[Header, ...]]  # the members, of which at most one is valid
+    union_stacks: Mapping[str, tuple[str, ...]]  # the members' names
     actions: tuple[Action, ...]
     pipelines: Mapping[str, Pipeline]
     counters: Mapping[str, Array]
     meters: Mapping[str, Array]
     registers: Mapping[str, Array]
+    action_profiles: Mapping[str, ActionProfile]
     digests: Mapping[int, tuple[str, tuple[tuple[str, str], ...]]]  # list id -> name, fields
     value_sets: Mapping[str, int]  # name -> bits
     json: Mapping[str, Any]  # the rest: parsers, deparsers, calculations, checksums, field lists
@@ -196,32 +226,10 @@ def load_program(source: str | Path | bytes) -> Program:
 
 
 def _build(raw: Mapping[str, Any]) -> Program:
-    for feature in ("header_union_types", "extern_instances"):
-        for item in raw.get(feature) or ():
-            raise UnsupportedProgram(f"{feature.replace('_', ' ').rstrip('s')} {item['name']!r} is not supported")
-
-    header_types = {}
-    for item in raw["header_types"]:
-        fields = []
-        for name, width, *signed in item["fields"]:
-            if width == "*":
-                raise UnsupportedProgram(f"header type {item['name']!r}: varbit field {name!r} is not supported")
-            fields.append(Field(name, width, bool(signed and signed[0])))
-        header_types[item["name"]] = HeaderType(item["name"], tuple(fields))
-
-    headers, by_id = {}, {}
-    places = {
-        id_: (stack["name"], index)
-        for stack in raw.get("header_stacks") or ()
-        for index, id_ in enumerate(stack["header_ids"])
-    }
-    for item in raw["headers"]:
-        stack, index = places.get(item["id"], (None, 0)) if not item["metadata"] else (None, 0)
-        header = Header(item["name"], header_types[item["header_type"]], item["metadata"], stack, index)
-        headers[header.name] = by_id[item["id"]] = header
-    stacks = {
-        stack["name"]: tuple(by_id[id_] for id_ in stack["header_ids"]) for stack in raw.get("header_stacks") or ()
-    }
+    for item in raw.get("extern_instances") or ():
+        raise UnsupportedProgram(f"extern instance {item['name']!r} is not supported")
+    header_types = {item["name"]: _header_type(item) for item in raw["header_types"]}
+    headers, stacks, unions, union_stacks = _headers(raw, header_types)
     standard = headers.get("standard_metadata")
     known = {field.name for field in standard.type.fields} if standard else set()
     lacking = [name for name in STANDARD_METADATA if name not in known]
@@ -243,6 +251,8 @@ def _build(raw: Mapping[str, Any]) -> Program:
         header_types=header_types,
         headers=headers,
         stacks=stacks,
+        unions=unions,
+        union_stacks=union_stacks,
         actions=tuple(actions.values()),
         pipelines={},
         counters=_arrays(raw.get("counter_arrays"), "is_direct", "binding"),
@@ -251,6 +261,7 @@ def _build(raw: Mapping[str, Any]) -> Program:
             item["name"]: Array(item["name"], index, item["size"], width=item["bitwidth"])
             for index, item in enumerate(raw.get("register_arrays") or ())
         },
+        action_profiles=_action_profiles(raw["pipelines"], actions),
         digests={
             item["id"]: (item["name"], tuple(tuple(element["value"]) for element in item["elements"]))
             for item in raw.get("learn_lists") or ()
@@ -269,6 +280,44 @@ def _build(raw: Mapping[str, Any]) -> Program:
     return program
 
 
+def _header_type(raw: Mapping[str, Any]) -> HeaderType:
+    fixed = sum(width for _, width, *_ in raw["fields"] if width != "*")
+    fields = []
+    for name, width, *signed in raw["fields"]:
+        if width == "*":
+            if raw.get("max_length") is None:
+                raise UnsupportedProgram(f"header type {raw['name']!r}: varbit field {name!r} has no largest size")
+            fields.append(Field(name, 0, most_bytes=max(raw["max_length"] - fixed // 8, 1)))
+        else:
+            fields.append(Field(name, width, bool(signed and signed[0])))
+    return HeaderType(raw["name"], tuple(fields))
+
+
+def _headers(
+    raw: Mapping[str, Any], header_types: Mapping[str, HeaderType]
+) -> tuple[dict[str, Header], dict[str, tuple[Header, ...]], dict[str, tuple[Header, ...]], dict[str, tuple[str, ...]]]:
+    """Headers, stacks, unions and stacks of unions, by name."""
+    members = {item["name"]: [name for name, _ in item["headers"]] for item in raw.get("header_union_types") or ()}
+    unions_by_id = {item["id"]: item for item in raw.get("header_unions") or ()}
+    stack_ids = {item["name"]: item["header_ids"] for item in raw.get("header_stacks") or ()}
+    union_stacks = {}
+    for item in raw.get("header_union_stacks") or ():
+        names = union_stacks[item["name"]] = tuple(members[item["union_type"]])
+        elements = [unions_by_id[id_]["header_ids"] for id_ in item["header_union_ids"]]
+        for place, name in enumerate(names):
+            stack_ids[f"{item['name']}.{name}"] = [ids[place] for ids in elements]
+
+    places = {id_: (stack, index) for stack, ids in stack_ids.items() for index, id_ in enumerate(ids)}
+    headers, by_id = {}, {}
+    for item in raw["headers"]:
+        stack, index = (None, 0) if item["metadata"] else places.get(item["id"], (None, 0))
+        header = Header(item["name"], header_types[item["header_type"]], item["metadata"], stack, index)
+        headers[header.name] = by_id[item["id"]] = header
+    stacks = {stack: tuple(by_id[id_] for id_ in ids) for stack, ids in stack_ids.items()}
+    unions = {item["name"]: tuple(by_id[id_] for id_ in item["header_ids"]) for item in unions_by_id.values()}
+    return headers, stacks, unions, union_stacks
+
+
 def _arrays(items: list[Mapping[str, Any]] | None, direct: str, binding: str) -> dict[str, Array]:
     return {
         item["name"]: Array(
@@ -282,12 +331,25 @@ def _arrays(items: list[Mapping[str, Any]] | None, direct: str, binding: str) ->
     }
 
 
+def _action_profiles(pipelines: list[Mapping[str, Any]], actions: Mapping[int, Action]) -> dict[str, ActionProfile]:
+    profiles: dict[str, ActionProfile] = {}
+    for item in (item for pipeline in pipelines for item in pipeline.get("action_profiles") or ()):
+        users = [t for p in pipelines for t in p["tables"] if t.get("action_profile") == item["name"]]
+        offered = {actions[id_].name: actions[id_] for table in users for id_ in table["action_ids"]}
+        profiles[item["name"]] = ActionProfile(
+            item["name"], len(profiles), item["max_size"], offered, item.get("selector")
+        )
+    return profiles
+
+
 def _pipeline(program: Program, actions: Mapping[int, Action], raw: Mapping[str, Any], first: int) -> Pipeline:
     tables = []
     for place, item in enumerate(raw["tables"]):
         name = item["name"]
-        if item["type"] != "simple":
-            raise UnsupportedProgram(f"table {name!r}: type {item['type']!r} is not supported (supported: simple)")
+        if item["type"] not in TABLE_TYPES:
+            raise UnsupportedProgram(
+                f"table {name!r}: type {item['type']!r} is not supported (supported: {choices(TABLE_TYPES)})"
+            )
         keys = []
         for key in item["key"]:
             if key["match_type"] not in MATCH_KINDS:
@@ -320,12 +382,11 @@ def _pipeline(program: Program, actions: Mapping[int, Action], raw: Mapping[str,
                 next_tables=item["next_tables"],
                 base_default_next=item.get("base_default_next"),
                 entries=tuple(item.get("entries") or ()),
+                profile=item["action_profile"] if item["type"] != "simple" else None,
             )
         )
     conditionals = tuple(
         Conditional(item["name"], item["expression"], item["true_next"], item["false_next"])
         for item in raw["conditionals"]
     )
-    if raw.get("action_profiles"):
-        raise UnsupportedProgram(f"action profile {raw['action_profiles'][0]['name']!r} is not supported")
     return Pipeline(raw["name"], raw["init_table"], tuple(tables), conditionals)

@@ -76,9 +76,9 @@ def test_no_controller(run: Run, command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "error"),
     [
-        ("frobnicate", "serenectl frobnicate: expected up, down, status, watch, evict, readmit, sync or jobs"),
-        ("sync", "serenectl sync: expected bsp, ssp, asp, quorum or mixed"),
-        ("sync fast", "serenectl sync fast: expected bsp, ssp, asp, quorum or mixed"),
+        ("frobnicate", "serenectl frobnicate: expected up, down, status, watch, explain, evict, readmit, sync or jobs"),
+        ("sync", "serenectl sync: expected bsp, ssp, asp, quorum, mixed or auto"),
+        ("sync fast", "serenectl sync fast: expected bsp, ssp, asp, quorum, mixed or auto"),
         ("sync ssp", "Missing option '--staleness'."),
         ("jobs make", "serenectl jobs make: expected create or delete"),
         ("sync mixed --async-workers all", "--async-workers 'all': expected worker ids, for example 3,5"),

@@ -314,7 +314,7 @@ class TestStragglers:
             jobs.plan_leave(0, 0, None)
         started(jobs)
         with pytest.raises(Conflict, match="worker 1 is no member of job 0"):
-            jobs.report(0, 1, {})
+            jobs.report(0, 1, {}, 0.0)
 
 
 class TestCreate:

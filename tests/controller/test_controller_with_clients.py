@@ -13,7 +13,7 @@ from controller.api import ControllerClient
 from serene.client.client import Client, Refused
 from serene.client.transport import FrameTransport
 from serene.strategy import ASP, BSP, SSP, Strategy
-from tests.controller.processes import ControllerProcess, SwitchProcess
+from tests.controller.processes import ControllerProcess, SwitchProcess, until
 
 VALUES = 700
 WORKERS = 3
@@ -83,3 +83,15 @@ def test_refusal_reaches_the_worker(switch: SwitchProcess, client: ControllerCli
         pytest.raises(Refused, match="job 0 has no worker 1: expected 0 to 0"),
     ):
         stranger.join(10.0)
+
+
+def test_deletion_ends_a_worker_that_waits(switch: SwitchProcess, client: ControllerClient) -> None:
+    client.create_job(2, BSP())
+    with worker(switch, 0) as waiting, worker(switch, 1) as idle, ThreadPoolExecutor(2) as pool:
+        for joining in [pool.submit(member.join) for member in (waiting, idle)]:
+            joining.result(30)
+        blocked = pool.submit(waiting.exchange, np.ones(VALUES, np.float32))
+        until(lambda: client.status()["jobs"][0]["workers"][0]["blocked"], "the switch has not answered worker 0")
+        client.delete_job(0)
+        with pytest.raises(Refused, match=r"job 0 was deleted|there is no job 0"):
+            blocked.result(30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 from serene.layers import Serene, Values
 from serene.strategy import ASP, BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, SWITCH_IP, SWITCH_MAC, Op
-from tests.dataplane.conftest import DataPlane
-from tests.frames import frame, mac, request
+from tests.dataplane.conftest import WORKERS, DataPlane
+from tests.frames import UDP_PORT, frame, mac, request
 
 LANES = 320
 ONES = np.ones(LANES, np.int32)
@@ -54,6 +55,29 @@ def with_ip_checksum(data: bytes) -> bytes:
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return altered(data, 24, struct.pack("!H", ~total & 0xFFFF))
+
+
+HOSTILE = {
+    "spoofed": lambda rng, data: (rng.randint(2, WORKERS), data),
+    "replayed": lambda rng, data: (1, data),
+    "truncated": lambda rng, data: (1, data[: rng.randrange(len(data))]),
+    "of another session": lambda rng, data: (1, frame(push(session=7 + rng.choice([-1, 1, 99]), seq=9), 0)),
+    "of another job": lambda rng, data: (1, frame(push(job=rng.randint(1, 255), seq=9), 0)),
+    "of another worker": lambda rng, data: (1, frame(push(worker=rng.randint(1, 255), seq=9), 0)),
+    "by another way": lambda rng, data: (1, frame(push(seq=9), 0, udp_port=rng.choice([1, UDP_PORT - 1, 65535]))),
+    "noise": lambda rng, data: (rng.randint(1, WORKERS), rng.randbytes(rng.randint(14, 1500))),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_packet_changes_no_value(running: DataPlane, kind: str) -> None:
+    """Spoofed, replayed, truncated or foreign: whatever it is answered, the sums stay as they were."""
+    rng = random.Random(kind)
+    genuine = frame(push(), 0)
+    for _ in range(25):
+        running.send(*HOSTILE[kind](rng, genuine))
+    assert sum_in_slot(running) == 1
+    assert sum(running.counter("contributions", worker) for worker in range(WORKERS)) == 1
 
 
 def test_from_another_port(running: DataPlane) -> None:

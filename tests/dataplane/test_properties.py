@@ -1,74 +1,215 @@
-"""What always holds (docs/protocol.md), for real workers and the real P4 program under loss, repeats and swaps."""
+"""What always holds (docs/protocol.md), for real workers' code and the real P4 program, in virtual time.
+
+Packets are lost, repeated and overtaken, workers are slow, stand still and die, strategies are swapped all the while.
+`make schedules` and `make soak` play the same at full size.
+"""
 
 from __future__ import annotations
 
 import itertools
-import random
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pytest
 
-from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
-from tests.dataplane.conftest import WORKERS, EmbeddedDataPlane
-from tests.harness import Schedule, Weather, any_strategy
+from experiments import schedules, soak
+from experiments.virtual.checks import Balance, Sent, Violation, balance
+from experiments.virtual.plan import Outcome, Plan
+from experiments.virtual.random_plans import FAMILIES, alternating, random_plan
+from experiments.virtual.schedule import Schedule
+from experiments.virtual.switch import VirtualSwitch
+from serene.faults import Action, BadFaults, Event, Faults, PacketFaults
+from serene.program import Program
+from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
+from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
 
-ROUGH = Weather(loss=0.05, repeat=0.05)
-STORM = Weather(loss=0.2, repeat=0.1)
+FINE = PacketFaults()
+ROUGH = PacketFaults(loss=0.05, duplication=0.05, reordering=0.1, late_s=0.2, jitter_s=0.005)
+STORM = PacketFaults(loss=0.2, duplication=0.1, reordering=0.2, late_s=0.5, jitter_s=0.01)
+WORKERS = 4
 
 
 @pytest.fixture(scope="module")
-def plane() -> EmbeddedDataPlane:
-    return EmbeddedDataPlane()
+def switch() -> Iterator[VirtualSwitch]:
+    loaded = VirtualSwitch(Program.load("serene"), WORKERS)
+    yield loaded
+    loaded.close()
 
 
-def random_strategies(seed: int) -> Iterator[Strategy]:
-    rng = random.Random(seed)
-    while True:
-        yield any_strategy(rng, WORKERS)
+def plan(seed: int, weather: PacketFaults, *events: Event, workers: int = 3, swaps: int = 12) -> Plan:
+    mean_s = tuple((0.02, 0.2, 0.5)[(seed + worker) % 3] for worker in range(workers))
+    return Plan(seed, 2, (12,) * workers, mean_s, Faults(seed, (weather,), events), swaps, 0.3)
 
 
-def run(plane: EmbeddedDataPlane, seed: int, strategies: Iterator[Strategy], swaps: int, weather: Weather) -> Schedule:
-    schedule = Schedule(plane, seed, workers=WORKERS, strategies=strategies, swaps=swaps, weather=weather)
-    schedule.run()
-    return schedule
+def play(switch: VirtualSwitch, chosen: Plan, strategies: Iterator[Strategy]) -> Outcome:
+    """Raises Violation where a property of docs/protocol.md does not hold."""
+    outcome = Schedule(switch, chosen, strategies).run()
+    assert outcome.balance == Balance()
+    return outcome
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_exactly_once(plane: EmbeddedDataPlane, seed: int) -> None:
-    """Across random swaps, with up to a fifth of all packets lost."""
-    weather = (Weather(), ROUGH, STORM)[seed % 3]
-    run(plane, seed, random_strategies(seed), 8, weather).check_exactly_once()
+@pytest.mark.parametrize("weather", [FINE, ROUGH, STORM], ids=["fine", "rough", "storm"])
+def test_exactly_once(switch: VirtualSwitch, weather: PacketFaults) -> None:
+    """At rest every replica equals the sum of every contribution, across random swaps, whatever the network does."""
+    for seed in range(15):
+        play(switch, plan(seed, weather), alternating(FAMILIES, seed, 3))
+
+
+def test_exactly_once_when_workers_die(switch: VirtualSwitch) -> None:
+    """What a worker had under way when it died is in each slot's sum once, or never."""
+    for seed in range(15):
+        deaths = [Event(at, Action.RESTART_WORKER, seed % 3, 0.5) for at in (2, 6)]
+        outcome = play(switch, plan(seed, ROUGH, *deaths), alternating(FAMILIES, seed, 3))
+        assert outcome.contributions == 3 * 12 * 2
 
 
 @pytest.mark.parametrize("staleness", [0, 1, 3, 15])
-def test_bounded_staleness(plane: EmbeddedDataPlane, staleness: int) -> None:
-    """The harness checks the bound at every step of every worker."""
-    run(plane, staleness, itertools.repeat(SSP(staleness)), 3, ROUGH).check_exactly_once()
+def test_bounded_staleness(switch: VirtualSwitch, staleness: int) -> None:
+    """No counted worker gets further ahead than the bound; checked whenever one goes on."""
+    for seed in range(10):
+        play(switch, plan(seed, ROUGH), itertools.repeat(SSP(staleness)))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_isolated_bsp(plane: EmbeddedDataPlane, seed: int) -> None:
+def test_isolated_bsp(switch: VirtualSwitch) -> None:
     """All workers read the same value for the same epoch and round, also under loss."""
-    schedule = run(plane, seed, itertools.repeat(BSP()), 4, STORM)
-    schedule.check_exactly_once()
-    assert schedule.bsp_reads > 3 * 15
+    for seed in range(10):
+        outcome = play(switch, plan(seed, STORM, swaps=3), itertools.repeat(BSP()))
+        assert outcome.bsp_reads > 15
 
 
-@pytest.mark.parametrize("first", [BSP(), SSP(10), Quorum(2), ASP()], ids=str)
-def test_no_stuck_worker(plane: EmbeddedDataPlane, first: Strategy) -> None:
-    """Shrinking and growing the bound, there and back: everybody finishes."""
-    run(plane, 5, itertools.cycle([first, BSP(), SSP(10), SSP(1), ASP()]), 40, ROUGH).check_exactly_once()
+@pytest.mark.parametrize("first", [BSP(), SSP(10), Quorum(2), ASP(), Mixed((0,))], ids=str)
+def test_no_stuck_worker(switch: VirtualSwitch, first: Strategy) -> None:
+    """Shrinking and growing the bound, there and back, and with workers that stop and die: everybody finishes."""
+    for seed in range(5):
+        events = Event(3, Action.PAUSE_WORKER, 0, 5.0), Event(5, Action.RESTART_WORKER, 1, 2.0)
+        strategies = itertools.cycle([first, BSP(), SSP(10), SSP(1), ASP()])
+        assert play(switch, plan(seed, ROUGH, *events, swaps=30), strategies).swaps > 5
 
 
-def test_one_policy_per_decision(plane: EmbeddedDataPlane) -> None:
-    """A round is never completed by arrivals of two epochs: two of three workers are in the old one."""
-    schedule = Schedule(plane, 1, workers=WORKERS, strategies=itertools.repeat(BSP()), swaps=0, weather=Weather())
+def test_killing_the_controller_never_stops_training(switch: VirtualSwitch) -> None:
+    """While nobody commands the switch, everybody goes on until the end of the work."""
+    chosen = plan(1, ROUGH, Event(1, Action.RESTART_CONTROLLER, None, 100.0), swaps=0)
+    schedule = Schedule(switch, chosen, itertools.repeat(BSP()))
+    for worker in schedule.workers:
+        schedule.begin(worker)
+    schedule.run_until(90.0)
+    assert [worker.done for worker in schedule.workers] == [12, 12, 12]
+
+
+class Watched(VirtualSwitch):
+    """Looks over the program's shoulder: is every decision that of one policy, and of that policy's own packets?"""
+
+    def __init__(self, program: Program, max_workers: int) -> None:
+        super().__init__(program, max_workers)
+        self.decisions = self.of_older_epochs = 0
+
+    def begin(self, workers: int, slots: int, fields: PolicyFields) -> int:
+        self._came: dict[tuple[int, int, int], set[int]] = defaultdict(set)  # (slot, epoch, round) -> counted workers
+        self._slots = slots
+        return super().begin(workers, slots, fields)
+
+    def process(self, packets: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+        return [answer for packet in packets for answer in self._one(packet)]
+
+    def _one(self, packet: tuple[int, bytes]) -> list[tuple[int, bytes]]:
+        header = np.frombuffer(packet[1], HEADER, 1, ENCAPSULATION_BYTES)[0]
+        worker, epoch, round_, slot = (int(header[name]) for name in ("worker", "epoch", "round", "slot"))
+        push, current = header["op"] == Op.PUSH, epoch == self.epoch
+        if push and current and self.fields.sync_mask >> worker & 1:
+            self._came[slot, epoch, round_].add(worker)
+        before = self.bases(self._slots)[slot]
+        answers = super().process([packet])
+        after = self.bases(self._slots)[slot]
+        if after > before:
+            self.decisions += 1
+            assert current, f"a packet of epoch {epoch} completed a round of epoch {self.epoch}"
+            assert after == round_ + 1
+            assert len(self._came[slot, epoch, round_]) == self.fields.quorum
+        said = [np.frombuffer(data, HEADER, 1, ENCAPSULATION_BYTES)[0] for _, data in answers]
+        if push and not current:
+            self.of_older_epochs += 1
+            # The older policy holds nobody up any more, and the newer one does not know the round.
+            assert [int(answer["seq"]) for answer in said if answer["worker"] == worker] == [int(header["seq"])]
+        for answer in said:
+            told = [int(answer[name]) for name in ("epoch", "sync_mask", "staleness", "quorum", "read_mode")]
+            fields = self.fields
+            assert told == [self.epoch, fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode)]
+        return answers
+
+
+def test_one_policy_per_decision() -> None:
+    """A round is completed by exactly the quorum, in packets of the one epoch in force; every answer tells which."""
+    switch = Watched(Program.load("serene"), WORKERS)
+    for seed in range(15):
+        play(switch, plan(seed, ROUGH), alternating(("bsp", "ssp", "quorum", "mixed"), seed, 3))
+    assert switch.decisions > 150
+    assert switch.of_older_epochs > 50
+
+
+def test_arrivals_of_two_epochs_complete_no_round(switch: VirtualSwitch) -> None:
+    """Two of three workers are in the old epoch, the third has heard of the new one."""
+    schedule = Schedule(switch, plan(1, FINE, swaps=0), itertools.repeat(BSP()))
     for worker in schedule.workers[:2]:
         schedule.push(worker)
     schedule.run_until(0.05)
     schedule.install(BSP())
-    schedule.workers[2].protocol.epoch = 2  # it has heard of the swap; the other two have not
+    schedule.workers[2].protocol.epoch = 2
     schedule.push(schedule.workers[2])
     schedule.run_until(0.25)
-    assert plane.switch.register_read_all("SereneIngress.barrier.base_of", 0, 3) == [0, 0, 0]
+    assert switch.bases(2) == [0, 0]
     assert not schedule.workers[2].protocol.done
+
+
+# -- the commands, small ---------------------------------------------------------------------------------------
+
+
+def test_schedules_of_every_pair() -> None:
+    """`make schedules`, four runs a pair."""
+    for pair in schedules.PAIRS:
+        tally = schedules.play_many(pair, range(4))
+        assert (tally.runs, tally.lost, tally.repeated, tally.broken, tally.failed) == (4, 0, 0, {}, [])
+        assert tally.swaps > 4
+
+
+def test_soak() -> None:
+    """`make soak`, twenty thousand packets."""
+    weather = PacketFaults(loss=0.01, duplication=0.01, reordering=0.01)
+    outcome = soak.soak(20_000, Faults(1, (weather,)), seed=1)
+    assert outcome.balance == Balance()
+    assert outcome.packets > 20_000
+    assert min(outcome.lost, outcome.duplicated, outcome.reordered) > 200
+
+
+# -- the checks themselves -------------------------------------------------------------------------------------
+
+
+def test_a_run_follows_from_its_seed(switch: VirtualSwitch) -> None:
+    first, second, other = (
+        Schedule(switch, random_plan(seed), alternating(FAMILIES, seed, random_plan(seed).workers)).run()
+        for seed in (5, 5, 6)
+    )
+    assert first == second != other
+
+
+def test_a_balance_tells_what_is_missing_and_what_is_there_twice() -> None:
+    numbers = np.random.default_rng(1)
+    vectors = [numbers.integers(-1000, 1000, (2, 320)).astype(np.int32) for _ in range(6)]
+    sent = Sent(certain=vectors[:5], interrupted=vectors[5:])
+
+    def total(*times: int) -> np.ndarray:
+        return sum((n * vector for n, vector in zip(times, vectors, strict=True)), np.zeros((2, 320), np.int32)).view(
+            np.uint32
+        )
+
+    assert balance(sent, total(1, 1, 1, 1, 1, 0)) == balance(sent, total(1, 1, 1, 1, 1, 1)) == Balance()
+    assert balance(sent, total(1, 0, 1, 1, 1, 1)) == Balance(lost=2)
+    assert balance(sent, total(1, 3, 1, 0, 1, 2)) == Balance(lost=2, repeated=6)
+    with pytest.raises(Violation, match="holds something that nobody sent"):
+        balance(sent, total(1, 1, 1, 1, 1, 1) + np.uint32(1))
+
+
+def test_events_that_mean_nothing_in_process(switch: VirtualSwitch) -> None:
+    chosen = plan(1, FINE, Event(1, Action.RESTART_SWITCH))
+    with pytest.raises(BadFaults, match="restart switch: not in process"):
+        Schedule(switch, chosen, itertools.repeat(BSP()))

@@ -21,7 +21,7 @@ NOBODY = "65534"
 SUMMARY = {
     "target", "workers", "model", "dataset", "straggler", "steps", "wall_s", "initial_accuracy", "final_accuracy",
     "waiting_s", "strategy", "contributions_sent", "contributions_applied", "retransmissions", "saturated_values",
-    "packets",
+    "packets", "events", "contributions_under_way",
 }  # fmt: skip
 
 

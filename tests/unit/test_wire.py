@@ -69,10 +69,11 @@ def test_frames_are_those_of_scapy() -> None:
 
 
 def test_scapy_dissects_both_directions() -> None:
+    values = [*range(-448, 448)]  # as many as a jumbo frame has
     for ports in ({"sport": 24142, "dport": 5000}, {"sport": 5000, "dport": 24142}):
-        packet = Ether(bytes(Ether() / IP() / UDP(**ports) / Serene(op="ANSWER", slot=9) / Values(values=[1, -2])))
+        packet = Ether(bytes(Ether() / IP() / UDP(**ports) / Serene(op="ANSWER", slot=9) / Values(values=values)))
         assert packet[Serene].slot == 9
-        assert packet[Values].values == [1, -2]
+        assert packet[Values].values == values
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -14,6 +14,7 @@ from serene.switch.engine import Switch
 class InterfacePort:
     number: int
     interface: str
+    join_udp: bool = False
 
     def check(self) -> None:
         """PortError where the interface is missing or may not be opened."""
@@ -27,7 +28,7 @@ class InterfacePort:
             raise PortError(f"cannot open interface {self.interface!r}: {error.strerror}; there are {names}") from None
 
     def attach(self, switch: Switch) -> None:
-        switch.add_interface(self.number, self.interface)
+        switch.add_interface(self.number, self.interface, join_udp=self.join_udp)
 
     def __str__(self) -> str:
         return f"{self.number}@{self.interface}"

@@ -71,13 +71,14 @@ EXPORT void switch_destroy(struct state *state) {
         while (ports->first) switch_port_remove(state, ports->first->number);
         if (ports->wake >= 0) close(ports->wake);
         free(ports->frames);
-        free(ports->virtio);
+        free(ports->next);
         free(ports->injected.bytes);
         free(ports);
     }
     state_free(state);
     for (int i = 0; i < MAX_GROUPS; i++) free(runtime->groups[i]);
     for (int i = 0; i < MAX_SESSIONS; i++) free(runtime->sessions[i]);
+    free(runtime->loops);
     free(runtime->outputs.bytes);
     free(runtime->outputs.items);
     free(runtime->cpu.bytes);
@@ -85,9 +86,9 @@ EXPORT void switch_destroy(struct state *state) {
     free(state);
 }
 
-EXPORT int switch_port_interface(struct state *state, uint32_t number, const char *interface) {
+EXPORT int switch_port_interface(struct state *state, uint32_t number, const char *interface, int joins) {
     lock_for_control(&state->runtime);
-    int error = port_open_interface(&state->runtime, number, interface);
+    int error = port_open_interface(&state->runtime, number, interface, joins);
     pthread_mutex_unlock(&state->runtime.lock);
     ports_wake(&state->runtime);
     return error;
@@ -111,6 +112,7 @@ EXPORT void switch_port_counts(struct state *state, uint32_t number, struct port
 EXPORT void switch_process(struct state *state, uint32_t count, const uint32_t *ports, const uint32_t *lengths,
                            const uint8_t *data, uint32_t *until) {
     lock_for_control(&state->runtime);
+    STAGE(&state->runtime, STAGE_OUTSIDE);
     outputs_clear(&state->runtime.outputs);
     for (uint32_t i = 0; i < count; i++) {
         process_packet(state, ports[i], data, lengths[i]);
@@ -208,9 +210,13 @@ EXPORT void switch_count(struct state *state, uint32_t counter, uint32_t index, 
 EXPORT void switch_register(struct state *state, uint32_t which, uint32_t index, uint32_t number, int set,
                             void *values) {
     struct register_array *array = &state->registers[which];
-    uint8_t *items = (uint8_t *)array->items + (size_t)index * array->element_bytes;
+    uint8_t *item = (uint8_t *)array->items + (size_t)index * array->row_bytes, *value = values;
     lock_for_control(&state->runtime);
-    memcpy(set ? (void *)items : values, set ? values : (void *)items, (size_t)number * array->element_bytes);
+    for (uint32_t i = 0; i < number; i++) {
+        memcpy(set ? item : value, set ? value : item, array->element_bytes);
+        item += array->row_bytes;
+        value += array->element_bytes;
+    }
     pthread_mutex_unlock(&state->runtime.lock);
 }
 
@@ -225,6 +231,42 @@ EXPORT void switch_meter(struct state *state, uint32_t which, uint32_t index, co
     }
     pthread_mutex_unlock(&state->runtime.lock);
 }
+
+/* Sets a member of an action profile, or (data NULL) removes it. */
+EXPORT void switch_member(struct state *state, uint32_t which, uint32_t number, uint32_t action, const uint64_t *data) {
+    struct profile *profile = &state->action_profiles[which];
+    lock_for_control(&state->runtime);
+    profile->members[number].used = data != NULL;
+    profile->members[number].action = action;
+    if (data) memcpy(profile->members[number].data, data, profile->data_limbs * 8);
+    pthread_mutex_unlock(&state->runtime.lock);
+}
+
+/* Gives a group `count` members, in this order; `count` -1 removes it. 0 on success. */
+EXPORT int switch_group(struct state *state, uint32_t which, uint32_t number, const uint32_t *members, int count) {
+    struct group *group = &state->action_profiles[which].groups[number];
+    uint32_t *copy = count > 0 ? malloc((size_t)count * sizeof *copy) : NULL;
+    if (count > 0 && !copy) return -1;
+    if (count > 0) memcpy(copy, members, (size_t)count * sizeof *copy);
+    lock_for_control(&state->runtime);
+    free(group->members);
+    *group = (struct group){.used = count >= 0, .count = count > 0 ? (uint32_t)count : 0, .members = copy};
+    pthread_mutex_unlock(&state->runtime.lock);
+    return 0;
+}
+
+#ifdef PROFILE
+/* Cycles and visits by stage since the last call; room for MAX_STAGES of each. */
+EXPORT void switch_profile(struct state *state, uint64_t *cycles, uint64_t *entered) {
+    struct runtime *runtime = &state->runtime;
+    lock_for_control(runtime);
+    memcpy(cycles, runtime->stage_cycles, sizeof runtime->stage_cycles);
+    memcpy(entered, runtime->stage_entered, sizeof runtime->stage_entered);
+    memset(runtime->stage_cycles, 0, sizeof runtime->stage_cycles);
+    memset(runtime->stage_entered, 0, sizeof runtime->stage_entered);
+    pthread_mutex_unlock(&runtime->lock);
+}
+#endif
 
 /* kind 0: multicast group, 1: clone session. `count` -1 removes. 0 on success. */
 EXPORT int switch_replicas(struct state *state, int kind, uint32_t id, const uint32_t *pairs, int count,

@@ -12,8 +12,6 @@ enum instance_type {
     INSTANCE_RESUBMITTED = 6
 };
 
-enum { MAX_PASSES = 64 };        /* of one packet through the pipeline */
-
 static void run_ingress(struct packet *packet, int passes);
 
 static void begin_packet(struct packet *packet, struct state *state, uint32_t port, const uint8_t *data,
@@ -22,6 +20,7 @@ static void begin_packet(struct packet *packet, struct state *state, uint32_t po
     packet->state = state;
     packet->data = data;
     packet->length = length;
+    packet->grown = 0;
     packet->requests = (struct requests){0};
     packet->h.standard_metadata.ingress_port = port;
     packet->h.standard_metadata.packet_length = length;
@@ -35,22 +34,33 @@ static void begin_again(struct packet *copy, const struct packet *packet, const 
     copy->h.standard_metadata.instance_type = type;
 }
 
+static void copy_packet(struct packet *to, const struct packet *from) {
+    memcpy(to, from, offsetof(struct packet, h));
+    phv_copy(&to->h, &from->h);
+}
+
+/* `packet` is used up. */
 static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, int passes) {
     struct state *state = packet->state;
     struct runtime *runtime = &state->runtime;
+    STAGE(runtime, STAGE_REPLICATE);
     packet->h.standard_metadata.egress_port = port;
     packet->h.standard_metadata.egress_rid = instance;
     packet->h.standard_metadata.egress_spec = (runtime->drop_port + 1) & 0x1ff;
-    packet->h.standard_metadata.packet_length = packet->length;
-    packet->h.standard_metadata.egress_global_timestamp = (now_ns() - runtime->started_ns) / 1000;
+    packet->h.standard_metadata.packet_length = packet->length + (uint32_t)packet->grown;
+    if (USES_EGRESS_TIME)
+        packet->h.standard_metadata.egress_global_timestamp = (now_ns() - runtime->started_ns) / 1000;
     packet->requests = (struct requests){.truncate = packet->requests.truncate};
 
+    STAGE(runtime, STAGE_MATCH);
     egress(packet);
+    STAGE(runtime, STAGE_REPLICATE);
 
     if (packet->requests.clone && passes < MAX_PASSES) {
         struct replicas *replicas = runtime->sessions[packet->requests.clone_session % MAX_SESSIONS];
         for (uint32_t i = 0; replicas && i < replicas->count; i++) {
-            struct packet copy = *packet;
+            struct packet copy;
+            copy_packet(&copy, packet);
             metadata_clear(&copy.h);
             copy_fields(packet->requests.clone_fields, &copy.h, &packet->h);
             copy.h.standard_metadata.instance_type = INSTANCE_EGRESS_CLONE;
@@ -60,7 +70,9 @@ static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, 
     }
     if (packet->h.standard_metadata.egress_spec == runtime->drop_port) return;
 
+    STAGE(runtime, STAGE_CHECKSUM);
     update_checksums(packet);
+    STAGE(runtime, STAGE_DEPARSE);
     uint32_t payload = packet->length - packet->parsed;
     uint8_t *to = outputs_reserve(&runtime->outputs, MAX_HEADERS + payload);
     if (!to) return;
@@ -68,38 +80,48 @@ static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, 
     memcpy(to + length, packet->data + packet->parsed, payload);
     length += payload;
     if (packet->requests.truncate && packet->requests.truncate < length) length = packet->requests.truncate;
+    STAGE(runtime, STAGE_REPLICATE);
 
-    if (packet->requests.recirculate) {
-        if (passes >= MAX_PASSES) {
-            runtime->loops_cut++;
-            return;
-        }
-        /* Its own copy: the outputs grow, and move, while it goes round. */
-        uint8_t *bytes = malloc(length ? length : 1);
-        if (!bytes) return;
-        memcpy(bytes, to, length);
-        struct packet again;
-        begin_again(&again, packet, bytes, length, packet->requests.recirculate_fields, INSTANCE_RECIRCULATED);
-        run_ingress(&again, passes + 1);
-        free(bytes);
+    if (!packet->requests.recirculate) {
+        outputs_commit(&runtime->outputs, port, length);
         return;
     }
-    outputs_commit(&runtime->outputs, port, length);
+    /* Bytes of its own: the outputs grow, and move, while it goes round. */
+    if (!runtime->loops) runtime->loops = malloc((size_t)MAX_PASSES * MAX_FRAME);
+    if (passes >= MAX_PASSES || length > MAX_FRAME || !runtime->loops) {
+        runtime->loops_cut++;
+        return;
+    }
+    uint8_t *bytes = runtime->loops + (size_t)passes * MAX_FRAME;
+    memcpy(bytes, to, length);
+    struct packet again;
+    begin_again(&again, packet, bytes, length, packet->requests.recirculate_fields, INSTANCE_RECIRCULATED);
+    run_ingress(&again, passes + 1);
 }
 
+/* A copy for each but the last, which gets the packet itself. */
 static void replicate(struct packet *packet, const struct replicas *replicas, int passes) {
-    for (uint32_t i = 0; replicas && i < replicas->count; i++) {
-        struct packet copy = *packet;
+    if (!replicas || !replicas->count) return;
+    for (uint32_t i = 0; i + 1 < replicas->count; i++) {
+        struct packet copy;
+        copy_packet(&copy, packet);
         run_egress(&copy, replicas->items[i].port, replicas->items[i].instance, passes);
     }
+    const struct replica *last = &replicas->items[replicas->count - 1];
+    run_egress(packet, last->port, last->instance, passes);
 }
 
 static void run_ingress(struct packet *packet, int passes) {
     struct runtime *runtime = &packet->state->runtime;
-    packet->h.standard_metadata.ingress_global_timestamp = (now_ns() - runtime->started_ns) / 1000;
+    if (USES_INGRESS_TIME)
+        packet->h.standard_metadata.ingress_global_timestamp = (now_ns() - runtime->started_ns) / 1000;
+    STAGE(runtime, STAGE_PARSE);
     parse(packet);
+    STAGE(runtime, STAGE_CHECKSUM);
     verify_checksums(packet);
+    STAGE(runtime, STAGE_MATCH);
     ingress(packet);
+    STAGE(runtime, STAGE_REPLICATE);
 
     struct requests requests = packet->requests;
     if (requests.clone && passes < MAX_PASSES) {
@@ -143,8 +165,10 @@ static void run_ingress(struct packet *packet, int passes) {
 static void process_packet(struct state *state, uint32_t port, const uint8_t *data, uint32_t length) {
     struct packet packet;
     if (port < MAX_PORTS) state->runtime.counts[port].received++;
+    STAGE(&state->runtime, STAGE_PARSE);
     begin_packet(&packet, state, port, data, length);
     run_ingress(&packet, 0);
+    STAGE(&state->runtime, STAGE_OUTSIDE);
 }
 
 #endif

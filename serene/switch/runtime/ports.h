@@ -1,13 +1,11 @@
 /* Live ports: AF_PACKET on interfaces, or UDP datagrams that each carry a whole frame. One thread serves all of
- * them in batches; the lock is held while a batch is processed. */
+ * them in batches; the lock is held while a batch is processed. Nothing is allocated for a packet. */
 #ifndef SERENE_PORTS_H
 #define SERENE_PORTS_H
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <linux/virtio_net.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -20,12 +18,14 @@
 #endif
 
 enum { BATCH = 64, SOCKET_BUFFER = 8 << 20 };
-enum { FRAME_ROOM = 10240 };     /* of a received frame; jumbo frames are 9,018 bytes */
+enum { FRAME_ROOM = 66560 };     /* of a received frame, or of a sender's buffer that is yet to be cut */
+enum { PARTS = 1024 };           /* pieces of memory in one call of sendmmsg */
 
 struct port {
     uint32_t number;
     int socket;
     int is_packet;               /* AF_PACKET: frames come with a virtio header */
+    int joins;                   /* runs of UDP packets leave as one buffer */
     struct sockaddr_in peer;     /* UDP; port 0 until the first datagram tells */
     struct port *next;
 };
@@ -35,9 +35,21 @@ struct ports {
     int wake;                    /* eventfd: something changed, or stop */
     volatile int running;
     pthread_t thread;
-    uint8_t (*frames)[FRAME_ROOM];
-    struct virtio_net_hdr *virtio;
     struct ring injected;        /* packet-outs waiting for the thread */
+
+    uint8_t (*frames)[FRAME_ROOM];              /* of a received batch */
+    struct virtio_net_hdr virtio[BATCH];
+    struct mmsghdr received[BATCH];
+    struct iovec received_parts[BATCH][2];
+    struct sockaddr_in from[BATCH];
+
+    struct mmsghdr sending[BATCH];              /* of a batch on its way out */
+    uint32_t packets[BATCH];                    /* that each message holds */
+    struct iovec parts[PARTS];
+    struct virtio_net_hdr run_virtio[BATCH];
+    uint8_t run_headers[BATCH][RUN_HEADER_BYTES];
+    uint32_t first_of[MAX_PORTS], last_of[MAX_PORTS];   /* outputs by port, index + 1 */
+    uint32_t *next, next_capacity;
 };
 
 static struct ports *ports_of(struct runtime *runtime) { return runtime->ports; }
@@ -48,19 +60,23 @@ static int ports_init(struct runtime *runtime) {
     if (!ports) return -ENOMEM;
     ports->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     ports->frames = malloc(BATCH * sizeof *ports->frames);
-    ports->virtio = calloc(BATCH, sizeof *ports->virtio);
     ports->injected.bytes = malloc(RING_BYTES);
-    return ports->wake < 0 || !ports->frames || !ports->virtio || !ports->injected.bytes ? -ENOMEM : 0;
+    if (ports->wake < 0 || !ports->frames || !ports->injected.bytes) return -ENOMEM;
+    for (int i = 0; i < BATCH; i++) {
+        ports->received_parts[i][0] = (struct iovec){&ports->virtio[i], sizeof ports->virtio[i]};
+        ports->received_parts[i][1] = (struct iovec){ports->frames[i], FRAME_ROOM};
+    }
+    return 0;
 }
 
-static int port_insert(struct runtime *runtime, uint32_t number, int socket, int is_packet,
+static int port_insert(struct runtime *runtime, uint32_t number, int socket, int is_packet, int joins,
                        const struct sockaddr_in *peer) {
     struct port *port = calloc(1, sizeof *port);
     if (!port) {
         close(socket);
         return -ENOMEM;
     }
-    *port = (struct port){.number = number, .socket = socket, .is_packet = is_packet};
+    *port = (struct port){.number = number, .socket = socket, .is_packet = is_packet, .joins = joins};
     if (peer) port->peer = *peer;
     int size = SOCKET_BUFFER;
     if (setsockopt(socket, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size))
@@ -73,7 +89,7 @@ static int port_insert(struct runtime *runtime, uint32_t number, int socket, int
 }
 
 /* 0, or a negative errno. */
-static int port_open_interface(struct runtime *runtime, uint32_t number, const char *interface) {
+static int port_open_interface(struct runtime *runtime, uint32_t number, const char *interface, int joins) {
     unsigned index = if_nametoindex(interface);
     if (!index) return -errno;
     int on = 1;
@@ -89,7 +105,7 @@ static int port_open_interface(struct runtime *runtime, uint32_t number, const c
         close(fd);
         return -error;
     }
-    return port_insert(runtime, number, fd, 1, NULL);
+    return port_insert(runtime, number, fd, 1, joins, NULL);
 }
 
 static int port_open_udp(struct runtime *runtime, uint32_t number, const char *host, uint16_t port,
@@ -105,110 +121,148 @@ static int port_open_udp(struct runtime *runtime, uint32_t number, const char *h
         close(fd);
         return -error;
     }
-    return port_insert(runtime, number, fd, 0, &peer);
+    return port_insert(runtime, number, fd, 0, 0, &peer);
 }
 
-/* A sender that leaves the checksum to its (virtual) hardware hands over a half-made one: finish it, or the
- * receiver would drop the packet. */
-static void complete_checksum(uint8_t *frame, uint32_t length, const struct virtio_net_hdr *virtio) {
-    if (!(virtio->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)) return;
-    uint32_t start = virtio->csum_start, at = start + virtio->csum_offset;
-    if (start >= length || at + 2 > length) return;
-    uint64_t sum = checksum_csum16(frame + start, length - start);
-    if (!sum) sum = 0xffff;
-    frame[at] = (uint8_t)(sum >> 8);
-    frame[at + 1] = (uint8_t)sum;
+/* One received frame, or one large buffer; 0 if it was dropped. */
+static int port_take(struct state *state, struct port *port, int i) {
+    struct ports *ports = ports_of(&state->runtime);
+    uint32_t length = ports->received[i].msg_len;
+    uint8_t *frame = ports->frames[i];
+    if (ports->received[i].msg_hdr.msg_flags & MSG_TRUNC) return 0;
+    if (!port->is_packet) {
+        if (!port->peer.sin_port) {
+            port->peer = ports->from[i];
+        } else if (ports->from[i].sin_port != port->peer.sin_port
+                   || ports->from[i].sin_addr.s_addr != port->peer.sin_addr.s_addr) {
+            return 0;            /* nobody's but the peer's */
+        }
+        process_packet(state, port->number, frame, length);
+        return 1;
+    }
+    struct virtio_net_hdr *virtio = &ports->virtio[i];
+    if (length < sizeof *virtio) return 0;
+    length -= sizeof *virtio;
+    uint8_t gso_type = virtio->gso_type & (uint8_t)~VIRTIO_NET_HDR_GSO_ECN;
+    if (gso_type != VIRTIO_NET_HDR_GSO_NONE)
+        return process_large(state, port->number, frame, length, gso_type, virtio->gso_size);
+    complete_checksum(frame, length, virtio);
+    process_packet(state, port->number, frame, length);
+    return 1;
 }
 
 static int port_receive(struct state *state, struct port *port) {
     struct ports *ports = ports_of(&state->runtime);
-    struct mmsghdr messages[BATCH] = {0};
-    struct iovec parts[BATCH][2];
-    struct sockaddr_in from[BATCH];
+    STAGE(&state->runtime, STAGE_RECEIVE);
     for (int i = 0; i < BATCH; i++) {
-        parts[i][0] = (struct iovec){&ports->virtio[i], sizeof ports->virtio[i]};
-        parts[i][1] = (struct iovec){ports->frames[i], FRAME_ROOM};
-        messages[i].msg_hdr.msg_iov = port->is_packet ? parts[i] : parts[i] + 1;
-        messages[i].msg_hdr.msg_iovlen = port->is_packet ? 2 : 1;
-        if (!port->is_packet) {
-            messages[i].msg_hdr.msg_name = &from[i];
-            messages[i].msg_hdr.msg_namelen = sizeof from[i];
-        }
+        ports->received[i].msg_hdr = (struct msghdr){
+            .msg_iov = ports->received_parts[i] + !port->is_packet,
+            .msg_iovlen = port->is_packet ? 2 : 1,
+            .msg_name = port->is_packet ? NULL : &ports->from[i],
+            .msg_namelen = port->is_packet ? 0 : sizeof ports->from[i]};
     }
-    int count = recvmmsg(port->socket, messages, BATCH, MSG_DONTWAIT, NULL);
-    for (int i = 0; i < count; i++) {
-        uint32_t length = messages[i].msg_len;
-        if (port->is_packet) {
-            if (length < sizeof ports->virtio[i]) continue;
-            length -= sizeof ports->virtio[i];
-        } else if (!port->peer.sin_port) {
-            port->peer = from[i];
-        } else if (from[i].sin_port != port->peer.sin_port
-                   || from[i].sin_addr.s_addr != port->peer.sin_addr.s_addr) {
-            state->runtime.counts[port->number].dropped++;      /* nobody's but the peer's */
-            continue;
-        }
-        if (messages[i].msg_hdr.msg_flags & MSG_TRUNC) {
-            state->runtime.counts[port->number].dropped++;
-            continue;
-        }
-        if (port->is_packet) complete_checksum(ports->frames[i], length, &ports->virtio[i]);
-        process_packet(state, port->number, ports->frames[i], length);
-    }
+    int count = recvmmsg(port->socket, ports->received, BATCH, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < count; i++)
+        if (!port_take(state, port, i)) state->runtime.counts[port->number].dropped++;
+    STAGE(&state->runtime, STAGE_OUTSIDE);
     return count;
 }
 
-static void port_send(struct runtime *runtime, struct port *port) {
+/* Makes message `number` of what begins with output `at`; the output that comes after it (index + 1, 0: none).
+ * `parts` is how many of the parts are taken. */
+static uint32_t port_message(struct runtime *runtime, struct port *port, uint32_t at, int number, uint32_t *parts) {
     static struct virtio_net_hdr plain;
+    struct ports *ports = ports_of(runtime);
     struct outputs *outputs = &runtime->outputs;
-    struct mmsghdr messages[BATCH] = {0};
-    struct iovec parts[BATCH][2];
-    uint32_t at = 0;
-    while (at < outputs->count) {
-        int count = 0;
-        for (; at < outputs->count && count < BATCH; at++) {
-            struct output *output = &outputs->items[at];
-            if (output->port != port->number) continue;
-            parts[count][0] = (struct iovec){&plain, sizeof plain};
-            parts[count][1] = (struct iovec){outputs->bytes + output->offset, output->length};
-            messages[count].msg_hdr = (struct msghdr){
-                .msg_iov = port->is_packet ? parts[count] : parts[count] + 1,
-                .msg_iovlen = port->is_packet ? 2 : 1,
-                .msg_name = port->is_packet ? NULL : &port->peer,
-                .msg_namelen = port->is_packet ? 0 : sizeof port->peer};
-            count++;
-        }
-        int sent = 0;
-        if (port->is_packet || port->peer.sin_port) {
-            while (sent < count) {
-                int done = sendmmsg(port->socket, messages + sent, (unsigned)(count - sent), 0);
-                if (done > 0) {
-                    sent += done;
-                } else if (errno == EAGAIN || errno == ENOBUFS) {
-                    break;       /* the queue is full: a switch drops */
-                } else {
-                    runtime->counts[port->number].dropped++;
-                    messages[sent] = messages[count - 1];       /* step over the one that cannot go */
-                    count--;
-                }
+    struct iovec *own = ports->parts + *parts;
+    const struct output *first = &outputs->items[at - 1];
+    const uint8_t *frame = outputs->bytes + first->offset;
+    uint32_t count = 1, used = 0, next = ports->next[at - 1];
+    if (port->is_packet) own[used++] = (struct iovec){&plain, sizeof plain};
+    own[used++] = (struct iovec){(void *)frame, first->length};
+    if (port->joins && next && run_begins(frame, first->length)) {
+        uint32_t size = first->length - RUN_HEADER_BYTES, total = size, payload = size;
+        while (next && count < RUN_MOST_PACKETS && *parts + used + 2 <= PARTS && payload == size) {
+            const struct output *output = &outputs->items[next - 1];
+            const uint8_t *more = outputs->bytes + output->offset;
+            if (!run_begins(more, output->length) || !run_continues(frame, more, count)) break;
+            payload = output->length - RUN_HEADER_BYTES;
+            if (payload > size || total + payload > RUN_MOST_BYTES - UDP_BYTES) break;
+            if (count == 1) {
+                own[1] = (struct iovec){ports->run_headers[number], RUN_HEADER_BYTES};
+                own[used++] = (struct iovec){(void *)(frame + RUN_HEADER_BYTES), size};
             }
+            own[used++] = (struct iovec){(void *)(more + RUN_HEADER_BYTES), payload};
+            total += payload;
+            count++;
+            next = ports->next[next - 1];
         }
-        runtime->counts[port->number].sent += (uint64_t)sent;
-        runtime->counts[port->number].dropped += (uint64_t)(count - sent);
+        if (count > 1) {
+            own[0] = (struct iovec){&ports->run_virtio[number], sizeof ports->run_virtio[number]};
+            run_header(ports->run_headers[number], &ports->run_virtio[number], frame, size, total);
+        }
+    }
+    ports->sending[number].msg_hdr = (struct msghdr){
+        .msg_iov = own, .msg_iovlen = used, .msg_name = port->is_packet ? NULL : &port->peer,
+        .msg_namelen = port->is_packet ? 0 : sizeof port->peer};
+    ports->packets[number] = count;
+    *parts += used;
+    return next;
+}
+
+/* The outputs of one port, from `at` (index + 1) on. */
+static void port_send(struct runtime *runtime, struct port *port, uint32_t at) {
+    struct ports *ports = ports_of(runtime);
+    struct port_counts *counts = &runtime->counts[port->number];
+    while (at) {
+        int count = 0, sent = 0;
+        uint32_t parts = 0;
+        while (at && count < BATCH && parts + 3 <= PARTS) at = port_message(runtime, port, at, count++, &parts);
+        int reachable = port->is_packet || port->peer.sin_port;
+        while (reachable && sent < count) {
+            int done = sendmmsg(port->socket, ports->sending + sent, (unsigned)(count - sent), 0);
+            if (done <= 0 && (errno == EAGAIN || errno == ENOBUFS)) break;     /* the queue is full: a switch drops */
+            if (done <= 0) counts->dropped += ports->packets[sent++];          /* step over what cannot go */
+            for (; done > 0; done--) counts->sent += ports->packets[sent++];
+        }
+        while (sent < count) counts->dropped += ports->packets[sent++];
     }
 }
 
 /* Everything in the outputs leaves, or goes to the control plane. */
 static void flush_outputs(struct runtime *runtime) {
+    struct ports *ports = ports_of(runtime);
     struct outputs *outputs = &runtime->outputs;
     if (!outputs->count) return;
-    for (struct port *port = ports_of(runtime)->first; port; port = port->next) port_send(runtime, port);
+    STAGE(runtime, STAGE_SEND);
+    if (ports->next_capacity < outputs->items_capacity) {
+        uint32_t *next = realloc(ports->next, outputs->items_capacity * sizeof *next);
+        if (!next) {
+            outputs_clear(outputs);
+            return;
+        }
+        ports->next = next;
+        ports->next_capacity = outputs->items_capacity;
+    }
     for (uint32_t i = 0; i < outputs->count; i++) {
         struct output *output = &outputs->items[i];
         if (runtime->cpu_port >= 0 && output->port == (uint32_t)runtime->cpu_port)
             ring_push(&runtime->cpu, "", 0, outputs->bytes + output->offset, output->length);
+        if (output->port >= MAX_PORTS) continue;
+        ports->next[i] = 0;
+        if (ports->first_of[output->port]) {
+            ports->next[ports->last_of[output->port] - 1] = i + 1;
+        } else {
+            ports->first_of[output->port] = i + 1;
+        }
+        ports->last_of[output->port] = i + 1;
     }
+    for (struct port *port = ports->first; port; port = port->next)
+        port_send(runtime, port, ports->first_of[port->number]);
+    for (uint32_t i = 0; i < outputs->count; i++)
+        if (outputs->items[i].port < MAX_PORTS) ports->first_of[outputs->items[i].port] = 0;
     outputs_clear(outputs);
+    STAGE(runtime, STAGE_OUTSIDE);
 }
 
 static void inject_waiting(struct state *state) {

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include "wide.h"
 
 struct count {
@@ -15,10 +17,32 @@ struct counter_array {
     struct count *items;
 };
 
+/* A column of rows that registers of the same size share. */
 struct register_array {
-    uint32_t size, element_bytes;
-    void *items;
+    uint32_t size, element_bytes, row_bytes;
+    void *items;                 /* element 0 */
 };
+
+enum { HUGE_PAGE = 2 << 20 };
+
+static size_t rows_bytes(size_t count, size_t row_bytes) {
+    size_t size = (count ? count : 1) * row_bytes;
+    return (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+}
+
+/* Zeroed, at a page's start; large ones in huge pages where the kernel has them, so that a packet that touches a few
+ * rows does not wait for the page tables. NULL when memory has run out. */
+static void *rows_make(size_t count, size_t row_bytes) {
+    size_t size = rows_bytes(count, row_bytes);
+    void *rows = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (rows == MAP_FAILED) return NULL;
+    if (count * row_bytes >= HUGE_PAGE) madvise(rows, size, MADV_HUGEPAGE);
+    return rows;
+}
+
+static void rows_free(void *rows, size_t count, size_t row_bytes) {
+    if (rows) munmap(rows, rows_bytes(count, row_bytes));
+}
 
 /* Two rates, three colours (RFC 2698, colour-blind). Rates are units per microsecond, as BMv2 counts them. */
 struct meter {
@@ -48,6 +72,59 @@ INLINE uint64_t meter_execute(struct meter *meter, int counts_bytes, uint32_t le
     if (meter->tokens[0] < cost) return YELLOW;
     meter->tokens[0] -= cost;
     return GREEN;
+}
+
+/* Action profiles: members that table entries share, and groups of them. An entry's data is {is a group, number}. */
+enum { PROFILE_ENTRY = 0xfffffffe };
+
+struct member {
+    int used;
+    uint32_t action;
+    uint64_t *data;
+};
+
+struct group {
+    int used;
+    uint32_t count;
+    uint32_t *members;
+};
+
+struct profile {
+    uint32_t size;               /* of both arrays */
+    int data_limbs;
+    struct member *members;
+    struct group *groups;
+    uint64_t *data;
+};
+
+static int profile_init(struct profile *profile, uint32_t size, int data_limbs) {
+    profile->size = size = size ? size : 1;
+    profile->data_limbs = data_limbs;
+    profile->members = calloc(size, sizeof *profile->members);
+    profile->groups = calloc(size, sizeof *profile->groups);
+    profile->data = calloc((size_t)size * (data_limbs ? data_limbs : 1), 8);
+    if (!profile->members || !profile->groups || !profile->data) return 0;
+    for (uint32_t i = 0; i < size; i++) profile->members[i].data = profile->data + (size_t)i * data_limbs;
+    return 1;
+}
+
+static void profile_free(struct profile *profile) {
+    for (uint32_t i = 0; profile->groups && i < profile->size; i++) free(profile->groups[i].members);
+    free(profile->members);
+    free(profile->groups);
+    free(profile->data);
+}
+
+/* The member that an entry names; of a group, the one that the hash takes. NULL: there is none. */
+static inline struct member *profile_choose(struct profile *profile, const uint64_t *entry, uint64_t hash) {
+    uint64_t number = entry[1];
+    if (number >= profile->size) return NULL;
+    if (entry[0]) {
+        struct group *group = &profile->groups[number];
+        if (!group->count) return NULL;
+        number = group->members[hash % group->count];
+    }
+    return profile->members[number].used ? &profile->members[number] : NULL;
 }
 
 #endif

@@ -13,7 +13,22 @@
 #define EXPORT __attribute__((visibility("default"), unused))
 
 enum { MAX_PORTS = 512, MAX_GROUPS = 65536, MAX_SESSIONS = 32768, MAX_FRAME = 65536 };
+enum { MAX_PASSES = 64 };        /* of one packet through the pipeline */
 enum { RING_BYTES = 4 << 20 };
+
+/* Where the cycles go, counted when compiled with -DPROFILE only. */
+enum stage {
+    STAGE_OUTSIDE, STAGE_RECEIVE, STAGE_PARSE, STAGE_CHECKSUM, STAGE_MATCH, STAGE_REPLICATE, STAGE_DEPARSE, STAGE_SEND,
+    STAGE_ACTIONS                /* and one for each action, by its id */
+};
+enum { MAX_STAGES = STAGE_ACTIONS + 1024 };
+
+#ifdef PROFILE
+#include <x86intrin.h>
+#define STAGE(runtime, stage) stage_enter(runtime, stage)
+#else
+#define STAGE(runtime, stage) ((void)0)
+#endif
 
 struct replica {
     uint32_t port;
@@ -65,8 +80,23 @@ struct runtime {
     int control_waiting;         /* calls that want the lock: packets let them go first */
     pthread_cond_t events;
     struct port_counts counts[MAX_PORTS];
+    uint8_t *loops;              /* [MAX_PASSES][MAX_FRAME], made with the first packet that is recirculated */
     void *ports;                 /* ports.h */
+#ifdef PROFILE
+    uint64_t stage_cycles[MAX_STAGES], stage_entered[MAX_STAGES], stage_since;
+    uint32_t stage;
+#endif
 };
+
+#ifdef PROFILE
+static inline void stage_enter(struct runtime *runtime, uint32_t stage) {
+    uint64_t now = __rdtsc();
+    runtime->stage_cycles[runtime->stage] += now - runtime->stage_since;
+    runtime->stage_since = now;
+    runtime->stage = stage = stage < MAX_STAGES ? stage : STAGE_OUTSIDE;
+    runtime->stage_entered[stage]++;
+}
+#endif
 
 static void lock_for_control(struct runtime *runtime) {
     __atomic_fetch_add(&runtime->control_waiting, 1, __ATOMIC_RELAXED);

@@ -101,36 +101,71 @@ INLINE int wide_less(const uint64_t *a, const uint64_t *b, int limbs) {
     return 0;
 }
 
-/* Bit fields in packets: `offset` and `bits` are constants where this is inlined. */
+/* Bit fields in packets: `offset` and `bits` are constants where this is inlined, so that each becomes a load (or a
+ * few), a byte swap and a shift. */
+INLINE uint64_t load_power(const uint8_t *at, int size) {
+    uint64_t eight;
+    uint32_t four;
+    uint16_t two;
+    switch (size) {
+    case 8: memcpy(&eight, at, 8); return __builtin_bswap64(eight);
+    case 4: memcpy(&four, at, 4); return __builtin_bswap32(four);
+    case 2: memcpy(&two, at, 2); return __builtin_bswap16(two);
+    default: return at[0];
+    }
+}
+
+INLINE void store_power(uint8_t *at, int size, uint64_t value) {
+    uint64_t eight = __builtin_bswap64(value);
+    uint32_t four = __builtin_bswap32((uint32_t)value);
+    uint16_t two = __builtin_bswap16((uint16_t)value);
+    switch (size) {
+    case 8: memcpy(at, &eight, 8); return;
+    case 4: memcpy(at, &four, 4); return;
+    case 2: memcpy(at, &two, 2); return;
+    default: at[0] = (uint8_t)value; return;
+    }
+}
+
+/* One to eight bytes, as up to three of the above. */
+INLINE uint64_t load_bytes(const uint8_t *at, int size) {
+    if ((size & (size - 1)) == 0) return load_power(at, size);
+    uint64_t word = 0;
+    for (int part = 4; part; part /= 2) {
+        if (!(size & part)) continue;
+        word = word << (8 * part) | load_power(at, part);
+        at += part;
+    }
+    return word;
+}
+
+INLINE void store_bytes(uint8_t *at, int size, uint64_t value) {
+    if ((size & (size - 1)) == 0) {
+        store_power(at, size, value);
+        return;
+    }
+    int left = size;
+    for (int part = 4; part; part /= 2) {
+        if (!(size & part)) continue;
+        left -= part;
+        store_power(at, part, value >> (8 * left));
+        at += part;
+    }
+}
+
 INLINE uint64_t load_bits(const uint8_t *data, int offset, int bits) {
     const uint8_t *at = data + offset / 8;
     int lead = offset % 8, span = (lead + bits + 7) / 8;
-    if (lead == 0 && bits == 64) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        return __builtin_bswap64(word);
-    }
-    if (lead == 0 && bits == 32) {
-        uint32_t word;
-        memcpy(&word, at, 4);
-        return __builtin_bswap32(word);
-    }
-    unsigned __int128 word = 0;
-    for (int i = 0; i < span; i++) word = word << 8 | at[i];
+    if (span <= 8) return load_bytes(at, span) >> (8 * span - lead - bits) & MASK(bits);
+    unsigned __int128 word = (unsigned __int128)load_bytes(at, 8) << 8 | at[8];
     return (uint64_t)(word >> (8 * span - lead - bits)) & MASK(bits);
 }
 
 INLINE void store_bits(uint8_t *data, int offset, int bits, uint64_t value) {
     uint8_t *at = data + offset / 8;
     int lead = offset % 8, span = (lead + bits + 7) / 8;
-    if (lead == 0 && bits == 64) {
-        value = __builtin_bswap64(value);
-        memcpy(at, &value, 8);
-        return;
-    }
-    if (lead == 0 && bits == 32) {
-        uint32_t word = __builtin_bswap32((uint32_t)value);
-        memcpy(at, &word, 4);
+    if (lead == 0 && bits % 8 == 0) {
+        store_bytes(at, bits / 8, value);
         return;
     }
     int tail = 8 * span - lead - bits;
@@ -143,16 +178,40 @@ INLINE void store_bits(uint8_t *data, int offset, int bits, uint64_t value) {
     }
 }
 
+/* Whole limbs, in both directions: the order of limbs is turned round as well, which the compiler vectorises. */
+INLINE void swap_limbs(uint8_t *to, const uint8_t *from, int limbs) {
+    for (int i = 0; i < limbs; i++) {
+        uint64_t word;
+        memcpy(&word, from + 8 * (limbs - 1 - i), 8);
+        word = __builtin_bswap64(word);
+        memcpy(to + 8 * i, &word, 8);
+    }
+}
+
 INLINE void load_wide(uint64_t *to, const uint8_t *data, int offset, int bits) {
     int limbs = (bits + 63) / 64, top = bits - 64 * (limbs - 1);
+    if (offset % 8 == 0 && bits % 64 == 0) {
+        swap_limbs((uint8_t *)to, data + offset / 8, limbs);
+        return;
+    }
     for (int i = 0; i < limbs - 1; i++) to[i] = load_bits(data, offset + bits - 64 * (i + 1), 64);
     to[limbs - 1] = load_bits(data, offset, top);
 }
 
 INLINE void store_wide(uint8_t *data, int offset, int bits, const uint64_t *value) {
     int limbs = (bits + 63) / 64, top = bits - 64 * (limbs - 1);
+    if (offset % 8 == 0 && bits % 64 == 0) {
+        swap_limbs(data + offset / 8, (const uint8_t *)value, limbs);
+        return;
+    }
     for (int i = 0; i < limbs - 1; i++) store_bits(data, offset + bits - 64 * (i + 1), 64, value[i]);
     store_bits(data, offset, top, value[limbs - 1]);
+}
+
+/* A byte string of any length as a number. */
+INLINE void load_string(uint64_t *to, int limbs, const uint8_t *data, uint32_t size) {
+    for (int i = 0; i < limbs; i++) to[i] = 0;
+    for (uint32_t i = 0; i < size; i++) to[i / 8] |= (uint64_t)data[size - 1 - i] << (8 * (i % 8));
 }
 
 #endif

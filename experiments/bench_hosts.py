@@ -1,0 +1,147 @@
+"""What ``experiments.bench`` runs in the hosts of its networks; each part writes its measurements as JSON.
+
+python -m experiments.bench_hosts PART '{"...": ...}' RESULTS
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from serene.client import Client, UdpTransport
+from serene.fixedpoint import DEFAULT_SCALE
+
+Json = dict[str, Any]
+WARM_UP = 5
+FRAME_BYTES = 1362  # with the Ethernet header, as a link's limit counts them
+SINK_PORT = 9999
+
+
+def gradient(worker: int, values: int) -> np.ndarray:
+    """float32[values], each worker's own and known to all."""
+    return np.random.default_rng(worker).normal(0, 0.1, values).astype(np.float32)
+
+
+def _repeat(once: Callable[[], np.ndarray], expected: np.ndarray, bound: float, options: Json) -> Json:
+    """Seconds and CPU seconds an all-reduce, each over a series of them that follow one another without a pause."""
+    for _ in range(WARM_UP):
+        once()
+    seconds, cpu, error = [], [], 0.0
+    for _ in range(options["repeats"]):
+        before, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+        for _ in range(options["series"]):
+            result = once()
+        seconds.append((time.perf_counter() - began) / options["series"])
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        cpu.append(used / options["series"])
+        error = max(error, float(np.abs(result - expected).max()))
+    if not error <= bound:
+        raise SystemExit(f"a sum is wrong by {error:g}; at most {bound:g} was expected")
+    return {"seconds": seconds, "cpu_s": cpu, "error": error, "bound": bound}
+
+
+def _expected(options: Json) -> np.ndarray:
+    rows = [gradient(worker, options["values"]).astype(np.float64) for worker in range(options["workers"])]
+    return np.asarray(np.sum(rows, axis=0))
+
+
+def serene(options: Json) -> Json:
+    """All-reduce through the switch: every worker's sum, within the fixed-point error."""
+    expected = _expected(options)
+    mine = gradient(options["worker"], options["values"])
+    # Half a unit for each contribution, and the last bit of a float32 sum.
+    bound = options["workers"] * 0.5 / DEFAULT_SCALE + float(np.abs(expected).max()) * 2**-23
+    with Client(UdpTransport(), 0, options["worker"], options["values"]) as client:
+        client.join()
+        measured = _repeat(lambda: client.exchange(mine).delta, expected, bound, options)
+        measured["retransmissions"] = client.counts.retransmissions
+        measured["window"] = client.window
+        client.leave()
+    return measured
+
+
+def gloo(options: Json) -> Json:
+    """torch.distributed's all_reduce of the same vectors, over TCP."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    host = f"h{options['worker'] + 1}"
+    os.environ["GLOO_SOCKET_IFNAME"] = f"{host}-eth0"
+    dist.init_process_group(
+        "gloo", init_method="tcp://10.0.0.1:29500", rank=options["worker"], world_size=options["workers"]
+    )
+    mine = torch.from_numpy(gradient(options["worker"], options["values"]))
+    result = torch.empty_like(mine)
+
+    def once() -> np.ndarray:
+        result.copy_(mine)
+        dist.all_reduce(result)
+        return result.numpy()
+
+    expected = _expected(options)
+    measured = _repeat(once, expected, options["workers"] * float(np.abs(expected).max()) * 2**-23, options)
+    dist.barrier()
+    dist.destroy_process_group()
+    return measured
+
+
+def pushes(options: Json) -> Json:
+    """PUSHes a second of one worker, each answered at once."""
+    with Client(UdpTransport(), 0, 0, options["values"]) as client:
+        slots = client.join().slots
+        mine = np.ones(options["values"], np.float32)
+        client.exchange(mine)
+        rates = []
+        for _ in range(options["repeats"]):
+            began, count = time.perf_counter(), 0
+            while time.perf_counter() - began < options["seconds"]:
+                client.exchange(mine)
+                count += slots
+            rates.append(count / (time.perf_counter() - began))
+        client.leave()
+        return {"rates": rates, "retransmissions": client.counts.retransmissions, "window": client.window}
+
+
+def flood(options: Json) -> Json:
+    """Datagrams to another host as fast as the kernel takes them."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        sender.connect(("10.0.0.2", SINK_PORT))
+        payload, sent, until = bytes(FRAME_BYTES - 42), 0, time.perf_counter() + options["seconds"] + 1
+        while time.perf_counter() < until:
+            with contextlib.suppress(ConnectionRefusedError):  # nobody listens yet, or any more
+                sent += sender.send(payload)
+    return {"sent": sent}
+
+
+def sink(options: Json) -> Json:
+    """Mbit/s that arrive, frames with their headers, from the first datagram on."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("", SINK_PORT))
+        receiver.settimeout(30)
+        receiver.recv(9000)
+        began, frames = time.perf_counter(), 0
+        while (elapsed := time.perf_counter() - began) < options["seconds"]:
+            receiver.recv(9000)
+            frames += 1
+    return {"mbit_s": frames * FRAME_BYTES * 8 / elapsed / 1e6}
+
+
+PARTS = {"serene": serene, "gloo": gloo, "pushes": pushes, "flood": flood, "sink": sink}
+
+
+if __name__ == "__main__":
+    result = PARTS[sys.argv[1]](json.loads(sys.argv[2]))
+    Path(sys.argv[3]).write_text(json.dumps(result))

@@ -1,0 +1,241 @@
+"""Live swaps, many in one training run, and how long each takes: ``make swaps``.
+
+A swap's latency runs from the command to the moment at which the last worker computes under the new epoch; also in
+iterations, the most that a worker still finished under an older one. Written to swaps.csv and swaps.png, beside what
+every run leaves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import random
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from controller.api import ControllerClient
+from experiments.plot import COLOURS
+from experiments.results import Results
+from experiments.run import launch
+from experiments.settings import check
+from experiments.virtual.random_plans import FAMILIES, alternating
+from serene.errors import SereneError
+from serene.strategy import Strategy
+
+Json = dict[str, Any]
+
+FIRST_AT_STEP = 3  # of every worker: the first swap
+LONGER = 1.3  # than the swaps need, in steps
+
+
+@dataclass(frozen=True)
+class Commanded:
+    """One swap as the controller did it. t_unix: when it was asked for. write_ms: the switch's part."""
+
+    t_unix: float
+    epoch: int
+    before: str
+    strategy: str
+    write_ms: float
+
+
+@dataclass(frozen=True)
+class Swap:
+    """One swap as the workers saw it. latency_ms: from the command to the last worker under the new epoch.
+
+    iterations: the most that one worker finished under an older epoch meanwhile.
+    """
+
+    t: float
+    epoch: int
+    before: str
+    strategy: str
+    write_ms: float
+    latency_ms: float
+    iterations: int
+
+
+class Swapper:
+    """Goes along with a run and commands so many swaps, ``every_s`` apart, to ever another family of strategies."""
+
+    def __init__(self, count: int, every_s: float, seed: int, workers: int) -> None:
+        self._left = count
+        self._every_s = every_s
+        self._random = random.Random(seed)
+        self._next_at = 0.0
+        self._strategies = alternating(_shuffled(self._random), seed, workers)
+        self.commanded: list[Commanded] = []
+        self.swaps: list[Swap] = []
+
+    def look(self, job: Json, controller: ControllerClient) -> None:
+        """Commands a swap, if it is time for one."""
+        begun = min(int(worker["iteration"]) for worker in job["workers"]) >= FIRST_AT_STEP
+        if not begun or not self._left or time.monotonic() < self._next_at or job["state"] != "running":
+            return
+        self._next_at = time.monotonic() + self._every_s * self._random.uniform(0.5, 1.5)
+        self._left -= 1
+        asked, strategy = time.time(), self._another(self.commanded[-1].strategy if self.commanded else "")
+        change = controller.set_strategy(job["job"], strategy)
+        before = self.commanded[-1].strategy if self.commanded else "the first"
+        self.commanded.append(Commanded(asked, change["epoch"], before, str(strategy), change["write_ms"]))
+
+    def _another(self, than: str) -> Strategy:
+        return next(strategy for strategy in self._strategies if str(strategy) != than)
+
+    def keep(self, results: Results, directory: Path) -> None:
+        """Writes its own files beside the run's."""
+        self.swaps = list(latencies(self.commanded, results.rows))
+        if not self.swaps:
+            raise SereneError("the run ended before the first swap: give it more --swaps, or a longer --compute-ms")
+        with (directory / "swaps.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, [field.name for field in fields(Swap)])
+            writer.writeheader()
+            writer.writerows(asdict(swap) for swap in self.swaps)
+        draw(self.swaps, results.summary, directory / "swaps.png")
+
+    def told(self) -> list[str]:
+        """The distribution in words."""
+        late = np.array([swap.latency_ms for swap in self.swaps])
+        finished = np.array([swap.iterations for swap in self.swaps])
+        counts = ", ".join(f"{(finished == number).sum()} after {number}" for number in range(finished.max() + 1))
+        written = np.median([swap.write_ms for swap in self.swaps])
+        return [
+            f"{len(self.swaps)} swaps, from the command to the last worker under the new epoch: "
+            f"median {np.median(late):.0f} ms, 95 % within {np.percentile(late, 95):.0f} ms, "
+            f"longest {late.max():.0f} ms",
+            f"in iterations that a worker still finished under the old epoch: {counts}",
+            f"the switch's part, one MODIFY: median {written:.1f} ms",
+        ]
+
+
+def _shuffled(rng: random.Random) -> tuple[str, ...]:
+    """All pairs of families come, in both directions: a walk that is the same for the same seed."""
+    walk = [pair for first in FAMILIES for second in FAMILIES if first != second for pair in (first, second)]
+    rng.shuffle(walk)
+    return tuple(walk)
+
+
+def latencies(commanded: Iterable[Commanded], rows: Sequence[Json]) -> Iterator[Swap]:
+    """rows: every worker's iterations, as in metrics.csv. Swaps that not all workers lived to see are left out."""
+    steps: dict[str, list[tuple[float, int]]] = {}
+    for row in rows:
+        steps.setdefault(row["worker"], []).append((float(row["t_unix"]), int(row["epoch"])))
+    start = min(float(row["t_unix"]) - row["t"] for row in rows)
+    for swap in commanded:
+        seen = [_seen(sorted(of_worker), swap) for of_worker in steps.values()]
+        if all(seen):
+            yield Swap(
+                t=round(swap.t_unix - start, 3),
+                epoch=swap.epoch,
+                before=swap.before,
+                strategy=swap.strategy,
+                write_ms=round(swap.write_ms, 3),
+                latency_ms=round(max(when - swap.t_unix for when, _ in filter(None, seen)) * 1e3, 3),
+                iterations=max(finished for _, finished in filter(None, seen)),
+            )
+
+
+def _seen(steps: Sequence[tuple[float, int]], swap: Commanded) -> tuple[float, int] | None:
+    """When a worker began to compute under the new epoch (or a newer one), and what it finished before that.
+
+    A worker adopts an epoch as it finishes an iteration, so it is under it from the end of the one before its first.
+    """
+    first = next((number for number, (_, epoch) in enumerate(steps) if epoch >= swap.epoch), None)
+    if first is None:
+        return None
+    adopted = max(steps[first - 1][0], swap.t_unix) if first else swap.t_unix
+    return adopted, sum(when > swap.t_unix for when, _ in steps[:first])
+
+
+def draw(swaps: Sequence[Swap], summary: Json, path: Path) -> None:
+    """How many of the swaps had reached everybody after how long; and how many iterations that was."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", width_ratios=(3, 2))
+    figure.suptitle(
+        f"{len(swaps)} live swaps in one run: {summary['workers']} workers, {summary['target']} switch, "
+        f"straggler {summary['straggler']}",
+        fontsize=11,
+    )
+    late = np.sort([swap.latency_ms for swap in swaps])
+    left.step([0, *late], np.arange(len(late) + 1) / len(late) * 100, where="post", color=COLOURS[0], linewidth=1.6)
+    left.set_xlabel("command to the last worker under the new epoch [ms]")
+    left.set_ylabel("swaps [%]")
+    left.set_xlim(0, late[-1] * 1.03)
+    left.set_ylim(0, 101)
+    numbers, counts = np.unique([swap.iterations for swap in swaps], return_counts=True)
+    right.bar(numbers, counts, color=COLOURS[0], width=0.6)
+    right.set_xticks(range(numbers.max() + 1))
+    right.set_xlabel("iterations finished under the old epoch")
+    right.set_ylabel("swaps")
+    for axes in (left, right):
+        axes.grid(color="#dddddd", linewidth=0.6)
+        axes.set_axisbelow(True)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        print(f"error: {message}", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m experiments.swaps", description=__doc__.splitlines()[0])
+    parser.add_argument("--swaps", type=int, default=200)
+    parser.add_argument("--every-ms", type=float, default=400, help="between two swaps, on average")
+    parser.add_argument("--workers", default="4")
+    parser.add_argument("--target", default="auto", help="auto, embedded or bmv2")
+    parser.add_argument("--compute-ms", type=float, default=100, help="mean compute time of an iteration")
+    parser.add_argument("--straggler", default="slow_worker:probability=0.2")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--out", type=Path, help="directory for the results (default runs/DATE-swaps)")
+    return parser
+
+
+def main() -> int:
+    parser = _parser()
+    options = parser.parse_args()
+    if options.swaps < 1 or not 0 < options.every_ms < math.inf or not 0 < options.compute_ms < math.inf:
+        parser.error("--swaps: expected 1 or more; --every-ms and --compute-ms: expected more than 0")
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    try:
+        settings = check(
+            workers=options.workers,
+            strategy="bsp",
+            straggler=options.straggler,
+            steps=str(math.ceil(LONGER * options.swaps * options.every_ms / options.compute_ms) + 10 * FIRST_AT_STEP),
+            target=options.target,
+            model="mlp",
+            dataset="digits",
+            data_dir=None,
+            link_mbit="",
+            seed=options.seed,
+            compute_ms=str(options.compute_ms),
+            program="serene",
+            mininet=True,
+            out=options.out or Path("runs", f"{time.strftime('%Y%m%d-%H%M%S')}-swaps"),
+        )
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    swapper = Swapper(options.swaps, options.every_ms / 1e3, settings.seed, settings.workers)
+    return launch(settings, console, swapper)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,345 @@
+/* A worker's packets without Python in between: numbers to packets and back, and an exchange in which all goes plainly.
+ *
+ * What is plain: slots go out for the first time, answers and releases of the worker's own epoch come in. Everything
+ * else (a nudge, another epoch, another session, a loss, silence) ends the call, and serene.client.protocol decides; its
+ * arrays are the ones used here, so it takes over in the middle of an iteration. Where both have a rule, it is the same
+ * rule, and tests/client/test_fastpath.py plays the same packets to both. */
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+enum { HEADER_BYTES = 40, BATCH = 128 };
+enum { OP_ANSWER = 0x82, UNBOUNDED = 255 };
+enum state { UNSENT, IN_FLIGHT, ANSWERED };
+enum outcome { ALL_ANSWERED, SILENCE, ODD_PACKETS, OVERTAKEN, WOKEN, BROKEN };
+
+/* Offsets in a packet (serene.wire.SERENE_FIELDS). */
+enum { AT_OP = 1, AT_JOB = 2, AT_WORKER = 3, AT_SESSION = 4, AT_EPOCH = 8, AT_ROUND = 12, AT_SEQ = 16, AT_SLOT = 20,
+       AT_TOTAL = 24, AT_SEEN = 28, AT_STALENESS = 36 };
+
+struct exchange {                /* serene.client.fastpath.Exchange */
+    uint8_t *state;              /* per slot, from here on */
+    int32_t *attempts;
+    int64_t *order;
+    double *sent_at;
+    uint32_t *awaited, *rounds, *totals;
+    uint32_t *values;            /* slots x lanes, as read */
+    uint8_t *payloads;           /* slots x payload_bytes */
+    uint8_t *policy;             /* HEADER_BYTES: the answer accepted last */
+    uint8_t *rows;               /* BATCH x row_bytes: what was received */
+    uint32_t *odd_rows, *odd_lengths;
+    uint8_t *head, *expected;    /* before each payload sent and received; head_bytes may be 0 */
+    double window, largest_window, smoothed, variation, first_timeout, shortest_timeout, longest_timeout;
+    double heard_at, busy_at, waited_s;
+    int64_t transmissions, latest_answered, sent, received, releases, ignored;
+    uint32_t slots, lanes, payload_bytes, row_bytes, head_bytes;
+    uint32_t session, epoch, newest_epoch, seen, odd, backoff, reordering;
+    uint32_t run_most;           /* packets in such a buffer; 1: the kernel or the interface does not cut */
+    uint8_t job, worker, pulling, measured;
+    int32_t socket, wake, error;
+};
+
+static uint32_t read32(const uint8_t *at) {
+    uint32_t word;
+    memcpy(&word, at, 4);
+    return __builtin_bswap32(word);
+}
+
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* -- numbers ------------------------------------------------------------------------------------------------ */
+
+/* float32[count] into packets, from a value's place in the vector on: serene.fixedpoint.quantise, big-endian.
+ * Returns how many values were clipped, or -1 when one is not finite. */
+int64_t quantise(const float *from, uint64_t first, uint64_t count, double scale, double limit, uint8_t *payloads,
+                 uint32_t payload_bytes, uint32_t lanes) {
+    int64_t clipped = 0;
+    int finite = 1;
+    while (count) {
+        uint64_t slot = first / lanes, lane = first % lanes;
+        uint64_t part = lanes - lane < count ? lanes - lane : count;
+        uint32_t *to = (uint32_t *)(payloads + slot * payload_bytes + HEADER_BYTES) + lane;
+        uint32_t over = 0, bad = 0;
+        for (uint64_t i = 0; i < part; i++) {
+            double value = from[i];
+            over += fabs(value) > limit;
+            bad |= !(fabsf(from[i]) <= FLT_MAX);
+            value = value < -limit ? -limit : value;
+            value = value > limit ? limit : value;
+            to[i] = __builtin_bswap32((uint32_t)(int32_t)rint(value * scale));
+        }
+        clipped += over;
+        finite &= !bad;
+        from += part, first += part, count -= part;
+    }
+    return finite ? clipped : -1;
+}
+
+/* int32[count], a difference of two reads, to float32[count]. */
+void dequantise(const int32_t *difference, uint64_t count, double scale, float *to) {
+    for (uint64_t i = 0; i < count; i++) to[i] = (float)((double)difference[i] / scale);
+}
+
+/* -- an exchange -------------------------------------------------------------------------------------------- */
+
+/* The next slots that lie side by side and have not been sent: packets that lie side by side, too. 0: none is left. */
+static uint32_t next_run(const struct exchange *exchange, uint32_t *cursor, uint32_t most) {
+    if (*cursor >= exchange->slots) return 0;
+    uint8_t *next = memchr(exchange->state + *cursor, UNSENT, exchange->slots - *cursor);
+    *cursor = next ? (uint32_t)(next - exchange->state) : exchange->slots;
+    if (most > exchange->slots - *cursor) most = exchange->slots - *cursor;
+    uint32_t run = 0;
+    while (run < most && next[run] == UNSENT) run++;
+    return run;
+}
+
+/* A message of the packets of `run` slots, which the kernel cuts where they are several. */
+static void prepare(const struct exchange *exchange, uint32_t slot, uint32_t run, struct msghdr *message,
+                    struct iovec parts[2], void *control) {
+    parts[0] = (struct iovec){exchange->head, exchange->head_bytes};
+    parts[1] = (struct iovec){exchange->payloads + (size_t)slot * exchange->payload_bytes,
+                              (size_t)run * exchange->payload_bytes};
+    message->msg_iov = exchange->head_bytes ? parts : parts + 1;
+    message->msg_iovlen = exchange->head_bytes ? 2 : 1;
+    if (run == 1) return;
+    message->msg_control = control;
+    message->msg_controllen = CMSG_SPACE(sizeof(uint16_t));
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    *header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(uint16_t)), .cmsg_level = IPPROTO_UDP,
+                               .cmsg_type = UDP_SEGMENT};
+    uint16_t size = (uint16_t)exchange->payload_bytes;
+    memcpy(CMSG_DATA(header), &size, sizeof size);
+}
+
+/* First transmissions, as far as the window allows. */
+static int send_fresh(struct exchange *exchange, uint32_t *in_flight, uint32_t *cursor) {
+    while (*in_flight < (uint32_t)exchange->window) {
+        struct mmsghdr messages[BATCH];
+        struct iovec parts[BATCH][2];
+        _Alignas(struct cmsghdr) uint8_t control[BATCH][CMSG_SPACE(sizeof(uint16_t))];
+        uint32_t first[BATCH], run[BATCH];
+        unsigned count = 0;
+        double now = now_s();
+        memset(messages, 0, sizeof messages);
+        memset(control, 0, sizeof control);
+        while (count < BATCH && *in_flight < (uint32_t)exchange->window) {
+            uint32_t room = (uint32_t)exchange->window - *in_flight;
+            run[count] = next_run(exchange, cursor, room < exchange->run_most ? room : exchange->run_most);
+            if (!run[count]) break;
+            first[count] = *cursor;
+            prepare(exchange, *cursor, run[count], &messages[count].msg_hdr, parts[count], control[count]);
+            for (uint32_t i = 0; i < run[count]; i++, ++*cursor) {
+                exchange->state[*cursor] = IN_FLIGHT;
+                exchange->order[*cursor] = exchange->transmissions++;
+                exchange->attempts[*cursor]++;
+                exchange->sent_at[*cursor] = exchange->busy_at = now;
+            }
+            exchange->sent += run[count];
+            *in_flight += run[count++];
+        }
+        if (!count) return 0;
+        for (unsigned sent = 0; sent < count;) {
+            int done = sendmmsg(exchange->socket, messages + sent, count - sent, MSG_DONTWAIT);
+            if (done > 0) {
+                sent += (unsigned)done;
+            } else if (errno == EAGAIN || errno == ENOBUFS) {
+                break;           /* the queue is full: to the protocol, losses */
+            } else if (exchange->run_most > 1 && (errno == EIO || errno == EINVAL)) {
+                exchange->run_most = 1;      /* an interface that does not cut, or no checksums: packet by packet */
+                for (unsigned i = sent; i < count; i++)
+                    for (uint32_t slot = first[i]; slot < first[i] + run[i]; slot++, --*in_flight, exchange->sent--) {
+                        exchange->state[slot] = UNSENT;
+                        exchange->attempts[slot]--;
+                    }
+                *cursor = 0;
+                break;
+            } else if (errno != EINTR && errno != ECONNREFUSED) {
+                exchange->error = errno;
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Whether an answer is one that the protocol would accept at once; serene.client.protocol.receive. */
+static int is_plain(const struct exchange *exchange, const uint8_t *packet, uint32_t length) {
+    return length == exchange->payload_bytes && packet[AT_OP] == OP_ANSWER && packet[AT_JOB] == exchange->job
+           && packet[AT_WORKER] == exchange->worker && read32(packet + AT_SESSION) == exchange->session
+           && read32(packet + AT_EPOCH) <= exchange->newest_epoch && read32(packet + AT_SLOT) < exchange->slots;
+}
+
+/* A switch's port also carries ordinary frames: ours are IPv4, UDP, and from and to the right ports. */
+static int is_framed(const struct exchange *exchange, const uint8_t *row) {
+    const uint8_t *expected = exchange->expected;
+    return !exchange->head_bytes || (!memcmp(row + 12, expected + 12, 2) && row[23] == expected[23]
+                                     && !memcmp(row + 34, expected + 34, 4));
+}
+
+struct batch {
+    double sent_last;            /* of the slots answered by an echo to their only transmission */
+    uint32_t accepted, once;
+};
+
+static void accept_answer(struct exchange *exchange, const uint8_t *packet, struct batch *batch) {
+    uint32_t slot = read32(packet + AT_SLOT), seq = read32(packet + AT_SEQ);
+    int echo = seq == exchange->awaited[slot];
+    int permitted = packet[AT_STALENESS] == UNBOUNDED
+                    || exchange->rounds[slot] < (uint64_t)read32(packet + AT_ROUND) + packet[AT_STALENESS];
+    int release = !seq && !exchange->pulling && permitted && read32(packet + AT_EPOCH) == exchange->epoch;
+    if (exchange->state[slot] != IN_FLIGHT || !(echo || release)) {
+        exchange->ignored++;
+        return;
+    }
+    if (!echo) {
+        exchange->releases++;
+    } else if (exchange->attempts[slot] == 1) {
+        batch->once++;
+        if (exchange->sent_at[slot] > batch->sent_last) batch->sent_last = exchange->sent_at[slot];
+    }
+    uint32_t total = read32(packet + AT_TOTAL);
+    if ((int32_t)(total - exchange->totals[slot]) > 0) {     /* reads go forward only */
+        exchange->totals[slot] = total;
+        uint32_t *to = exchange->values + (size_t)slot * exchange->lanes;
+        const uint8_t *from = packet + HEADER_BYTES;
+        for (uint32_t lane = 0; lane < exchange->lanes; lane++) to[lane] = read32(from + 4 * lane);
+    }
+    exchange->state[slot] = ANSWERED;
+    if (exchange->order[slot] > exchange->latest_answered) exchange->latest_answered = exchange->order[slot];
+    memcpy(exchange->policy, packet, HEADER_BYTES);
+    uint32_t seen = read32(packet + AT_SEEN);
+    if (seen > exchange->seen) exchange->seen = seen;
+    batch->accepted++;
+}
+
+static void measured(struct exchange *exchange, double sample) {
+    if (!exchange->measured) {
+        exchange->measured = 1;
+        exchange->smoothed = sample;
+        exchange->variation = sample / 2;
+    } else {
+        exchange->variation += (fabs(sample - exchange->smoothed) - exchange->variation) / 4;
+        exchange->smoothed += (sample - exchange->smoothed) / 8;
+    }
+}
+
+static double timeout_s(const struct exchange *exchange) {
+    double base = exchange->first_timeout;
+    if (exchange->measured) {
+        base = exchange->smoothed + 4 * exchange->variation;
+        if (base < exchange->shortest_timeout) base = exchange->shortest_timeout;
+    }
+    for (uint32_t i = 0; i < exchange->backoff; i++) base *= 2;
+    return base < exchange->longest_timeout ? base : exchange->longest_timeout;
+}
+
+/* What one batch of answers tells about the network and the window. */
+static void progressed(struct exchange *exchange, const struct batch *batch, double now) {
+    if (batch->once) {
+        measured(exchange, now - batch->sent_last);
+    } else {
+        double waited = now - exchange->busy_at - (exchange->measured ? exchange->smoothed : 0);
+        if (waited > 0) exchange->waited_s += waited;
+    }
+    exchange->busy_at = exchange->heard_at = now;
+    exchange->window += batch->accepted / exchange->window;
+    if (exchange->window > exchange->largest_window) exchange->window = exchange->largest_window;
+    exchange->backoff = 0;
+}
+
+/* Takes in whatever has arrived; how many slots it answered, or -1. Odd packets stay in their rows. */
+static int receive_batch(struct exchange *exchange) {
+    struct mmsghdr messages[BATCH];
+    struct iovec parts[BATCH];
+    memset(messages, 0, sizeof messages);
+    for (int i = 0; i < BATCH; i++) {
+        parts[i] = (struct iovec){exchange->rows + (size_t)i * exchange->row_bytes, exchange->row_bytes};
+        messages[i].msg_hdr.msg_iov = &parts[i];
+        messages[i].msg_hdr.msg_iovlen = 1;
+    }
+    int count = recvmmsg(exchange->socket, messages, BATCH, MSG_DONTWAIT, NULL);
+    if (count < 0) {
+        if (errno == EAGAIN || errno == EINTR || errno == ECONNREFUSED) return 0;
+        exchange->error = errno;
+        return -1;
+    }
+    double now = now_s();
+    struct batch batch = {0};
+    for (int i = 0; i < count; i++) {
+        const uint8_t *row = exchange->rows + (size_t)i * exchange->row_bytes;
+        uint32_t length = messages[i].msg_len, head = exchange->head_bytes;
+        if (length < head || !is_framed(exchange, row)) continue;
+        if (is_plain(exchange, row + head, length - head)) {
+            exchange->received++;
+            accept_answer(exchange, row + head, &batch);
+        } else {
+            exchange->odd_rows[exchange->odd] = (uint32_t)i;
+            exchange->odd_lengths[exchange->odd++] = length - head;
+        }
+    }
+    if (batch.accepted) progressed(exchange, &batch, now);
+    return (int)batch.accepted;
+}
+
+/* A slot sent long before one that was answered is lost, not late. */
+static int overtaken(const struct exchange *exchange) {
+    if (exchange->latest_answered <= exchange->reordering) return 0;
+    for (uint32_t slot = 0; slot < exchange->slots; slot++)
+        if (exchange->state[slot] == IN_FLIGHT
+            && exchange->order[slot] + exchange->reordering < exchange->latest_answered)
+            return 1;
+    return 0;
+}
+
+/* Goes on until every slot is answered or something happens that the protocol has to decide. */
+int run(struct exchange *exchange) {
+    uint32_t in_flight = 0, cursor = 0;
+    double sent_last = 0;
+    exchange->odd = 0;
+    for (uint32_t slot = 0; slot < exchange->slots; slot++) {
+        if (exchange->state[slot] != IN_FLIGHT) continue;
+        in_flight++;
+        if (exchange->sent_at[slot] > sent_last) sent_last = exchange->sent_at[slot];
+    }
+    for (;;) {
+        int64_t sent = exchange->sent;
+        if (send_fresh(exchange, &in_flight, &cursor)) return BROKEN;
+        if (exchange->sent != sent) sent_last = exchange->busy_at;
+        if (!in_flight) return ALL_ANSWERED;
+
+        double from = sent_last > exchange->heard_at ? sent_last : exchange->heard_at;
+        double left = from + timeout_s(exchange) - now_s();
+        if (left < 0) left = 0;  /* a worker that was kept from running looks first whether something has come */
+        struct timespec wait = {(time_t)left, (long)(1e9 * (left - floor(left)))};
+        struct pollfd waits[2] = {{.fd = exchange->socket, .events = POLLIN}, {.fd = exchange->wake, .events = POLLIN}};
+        int ready = ppoll(waits, 2, &wait, NULL);
+        if (ready < 0) {
+            if (errno == EINTR) return WOKEN;
+            exchange->error = errno;
+            return BROKEN;
+        }
+        if (!ready) return SILENCE;
+        int answered = receive_batch(exchange);
+        if (answered < 0) return BROKEN;
+        in_flight -= (uint32_t)answered;
+        if (exchange->odd) return ODD_PACKETS;
+        if (answered && overtaken(exchange)) return OVERTAKEN;
+        if (waits[1].revents) return WOKEN;
+    }
+}

@@ -1,0 +1,193 @@
+"""The worker's fast path: ``fastpath.c``, compiled on first use, over the arrays of ``Protocol``.
+
+An iteration of a hundred packets is a few calls from here instead of a hundred trips through Python. The C code does
+only what is plain; what it returns with tells what the protocol has to look at. Without a C compiler there is no fast
+path, and the client does everything in Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from serene.client.protocol import REORDERING, Protocol
+from serene.client.window import FIRST_TIMEOUT_S, LARGEST_WINDOW, LONGEST_TIMEOUT_S, SHORTEST_TIMEOUT_S
+from serene.fixedpoint import FixedPoint
+from serene.switch.build import CompileFailed, CompilerMissing, compile_source
+from serene.wire import HEADER
+
+SOURCE = Path(__file__).with_name("fastpath.c")
+RUN_MOST = 16  # packets that one call hands to the kernel in one buffer; more only makes bursts
+RUN_MOST_BYTES = 65000
+BATCH = 128  # packets that one system call sends or receives, as in the C code
+
+
+class Outcome(IntEnum):
+    """Why ``run`` came back."""
+
+    ALL_ANSWERED = 0
+    SILENCE = 1
+    ODD_PACKETS = 2
+    OVERTAKEN = 3
+    WOKEN = 4
+    BROKEN = 5
+
+
+class _Exchange(ctypes.Structure):
+    """``struct exchange``."""
+
+    _fields_ = (
+        *[(name, ctypes.c_void_p) for name in (
+            "state", "attempts", "order", "sent_at", "awaited", "rounds", "totals", "values", "payloads", "policy",
+            "rows", "odd_rows", "odd_lengths", "head", "expected",
+        )],
+        *[(name, ctypes.c_double) for name in (
+            "window", "largest_window", "smoothed", "variation", "first_timeout", "shortest_timeout",
+            "longest_timeout", "heard_at", "busy_at", "waited_s",
+        )],
+        *[(name, ctypes.c_int64) for name in (
+            "transmissions", "latest_answered", "sent", "received", "releases", "ignored",
+        )],
+        *[(name, ctypes.c_uint32) for name in (
+            "slots", "lanes", "payload_bytes", "row_bytes", "head_bytes", "session", "epoch", "newest_epoch", "seen",
+            "odd", "backoff", "reordering", "run_most",
+        )],
+        *[(name, ctypes.c_uint8) for name in ("job", "worker", "pulling", "measured")],
+        *[(name, ctypes.c_int32) for name in ("socket", "wake", "error")],
+    )  # fmt: skip
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The compiled fast path; None where it cannot be compiled."""
+    try:
+        return ctypes.CDLL(str(compile_source(SOURCE.read_text())))
+    except (CompilerMissing, CompileFailed):
+        return None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A connected datagram socket. head: uint8[n], bytes before every payload that is sent; expected: uint8[n], those
+    that a received one has in the places that matter (n = 0: payloads travel alone). cuts: whether the kernel takes
+    several payloads in one buffer (UDP segmentation offload)."""
+
+    descriptor: int
+    head: np.ndarray
+    expected: np.ndarray
+    cuts: bool = False
+
+
+def quantise(gradient: np.ndarray, fixed: FixedPoint, protocol: Protocol, first: int = 0) -> int:
+    """Writes float32[n] into the packets from a value's place in the vector on; the number of values clipped.
+
+    Raises BadGradient; the packets' values are void then.
+    """
+    compiled = library()
+    if compiled is not None:
+        flat = np.ascontiguousarray(gradient, np.float32)
+        compiled.quantise.restype = ctypes.c_int64
+        clipped = compiled.quantise(
+            ctypes.c_void_p(flat.ctypes.data), ctypes.c_uint64(first), ctypes.c_uint64(len(flat)),
+            ctypes.c_double(fixed.scale), ctypes.c_double(fixed.limit), ctypes.c_void_p(protocol.payloads.ctypes.data),
+            ctypes.c_uint32(protocol.payloads.shape[1]), ctypes.c_uint32(protocol.membership.lanes),
+        )  # fmt: skip
+        if clipped >= 0:
+            return int(clipped)
+    values, clipped = fixed.quantise(gradient)
+    places = np.arange(first, first + len(gradient))
+    protocol.values[np.divmod(places, protocol.membership.lanes)] = values
+    return clipped
+
+
+def dequantise(difference: np.ndarray, fixed: FixedPoint) -> np.ndarray:
+    """int32[n], a difference of two reads, to float32[n]."""
+    compiled = library()
+    if compiled is None:
+        return fixed.dequantise(difference)
+    result = np.empty(len(difference), np.float32)
+    compiled.dequantise(
+        ctypes.c_void_p(difference.ctypes.data), ctypes.c_uint64(len(difference)), ctypes.c_double(fixed.scale),
+        ctypes.c_void_p(result.ctypes.data),
+    )  # fmt: skip
+    return result
+
+
+class FastPath:
+    """One worker's protocol over one link. ``wake``: a descriptor that ends ``run`` when it is readable."""
+
+    def __init__(self, compiled: ctypes.CDLL, protocol: Protocol, link: Link, wake: int = -1) -> None:
+        self._run = compiled.run
+        self._protocol = protocol
+        head_bytes, payload_bytes = len(link.head), protocol.payloads.shape[1]
+        row_bytes = head_bytes + max(payload_bytes, 2048)  # control packets may be longer than ours
+        self._rows = np.zeros((BATCH, row_bytes), np.uint8)
+        self._odd_rows, self._odd_lengths = np.zeros((2, BATCH), np.uint32)
+        self._policy = np.zeros(1, HEADER)
+        self._arrays = {  # kept here: C holds their addresses
+            "state": protocol._state, "attempts": protocol._attempts, "order": protocol._order,
+            "sent_at": protocol._sent_at, "awaited": protocol._awaited, "rounds": protocol._rounds,
+            "totals": protocol._new_totals, "values": protocol._new_values, "payloads": protocol.payloads,
+            "policy": self._policy, "rows": self._rows, "odd_rows": self._odd_rows, "odd_lengths": self._odd_lengths,
+            "head": link.head, "expected": link.expected,
+        }  # fmt: skip
+        self._exchange = _Exchange(
+            **{name: array.ctypes.data for name, array in self._arrays.items()},
+            slots=protocol.membership.slots, lanes=protocol.membership.lanes, payload_bytes=payload_bytes,
+            row_bytes=row_bytes, head_bytes=head_bytes, session=protocol.membership.session, job=protocol.job,
+            worker=protocol.worker, reordering=REORDERING, largest_window=LARGEST_WINDOW,
+            run_most=min(RUN_MOST, RUN_MOST_BYTES // payload_bytes) if link.cuts else 1,
+            first_timeout=FIRST_TIMEOUT_S, shortest_timeout=SHORTEST_TIMEOUT_S, longest_timeout=LONGEST_TIMEOUT_S,
+            socket=link.descriptor, wake=wake,
+        )  # fmt: skip
+
+    def run(self) -> Outcome:
+        """Sends and receives until the iteration is over, or something happens that is not plain.
+
+        Raises OSError when the socket cannot be used.
+        """
+        self._copy_in()
+        outcome = Outcome(self._run(ctypes.byref(self._exchange)))
+        self._copy_out()
+        if outcome is Outcome.BROKEN:
+            raise OSError(self._exchange.error, "the worker's socket failed")
+        return outcome
+
+    def odd_packets(self) -> tuple[np.ndarray, np.ndarray]:
+        """What came with ODD_PACKETS, for the protocol and the client: uint8[n, bytes] and the lengths int[n]."""
+        count = self._exchange.odd
+        rows = self._rows[self._odd_rows[:count], self._exchange.head_bytes :]
+        return rows, self._odd_lengths[:count].astype(np.int64)
+
+    def _copy_in(self) -> None:
+        protocol, exchange = self._protocol, self._exchange
+        exchange.epoch, exchange.newest_epoch = protocol.epoch, max(protocol.epoch, protocol._announced)
+        exchange.pulling = protocol._pulling
+        exchange.window = protocol.window.size
+        exchange.measured = protocol.round_trip.smoothed is not None
+        exchange.smoothed, exchange.variation = protocol.round_trip.smoothed or 0.0, protocol.round_trip.variation
+        exchange.backoff = protocol.round_trip.backoff
+        exchange.heard_at, exchange.busy_at = protocol._heard_at, protocol._busy_at
+        exchange.waited_s, exchange.seen = protocol._waited_s, protocol._seen
+        exchange.transmissions, exchange.latest_answered = protocol._transmissions, protocol._latest_answered
+        for name in ("sent", "received", "releases", "ignored"):
+            setattr(exchange, name, getattr(protocol.counts, name))
+        self._policy["version"] = 0
+
+    def _copy_out(self) -> None:
+        protocol, exchange = self._protocol, self._exchange
+        protocol.window.size = exchange.window
+        protocol.round_trip.smoothed = exchange.smoothed if exchange.measured else None
+        protocol.round_trip.variation, protocol.round_trip.backoff = exchange.variation, exchange.backoff
+        protocol._heard_at, protocol._busy_at = exchange.heard_at, exchange.busy_at
+        protocol._waited_s, protocol._seen = exchange.waited_s, exchange.seen
+        protocol._transmissions, protocol._latest_answered = exchange.transmissions, exchange.latest_answered
+        for name in ("sent", "received", "releases", "ignored"):
+            setattr(protocol.counts, name, getattr(exchange, name))
+        if self._policy["version"][0]:
+            protocol._policy = self._policy[0].copy()

@@ -1,0 +1,208 @@
+"""A process between the switch and its links that loses, repeats, holds back and delays packets as a fault file says.
+
+    python -m serene.faults.shim faults.toml 0:s1-eth1:s1-in1 1:s1-eth2:s1-in2
+
+For each worker it takes the interface where the link arrives, makes the one that the switch is to open instead, and
+carries packets between them. (It does what netem does, without needing it in the kernel, and knows Serene's packets.)
+Its ends of the new pairs are in a network namespace of its own: when it dies, however it does, they vanish, and with
+them the interfaces it made. Needs root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import fcntl
+import heapq
+import os
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from serene.errors import SereneError
+from serene.faults.links import Links
+from serene.faults.plan import Direction, Faults
+from serene.faults.toml import load
+
+CLONE_NEWNET = 0x40000000
+ETH_P_ALL = 3
+PACKET_OUTGOING = 4
+SIOCGIFMTU = 0x8921
+SO_RCVBUFFORCE = 33
+SOCKET_BUFFER = 8 << 20
+LARGEST_FRAME = 65536
+BATCH = 64  # packets taken from a socket before the others have their turn
+
+
+class ShimError(SereneError):
+    """An interface that is not there, or cannot be made."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A worker's link: the interface where it arrives, and the one that the switch opens."""
+
+    worker: int
+    host_side: str
+    switch_side: str
+
+
+@dataclass(frozen=True)
+class End:
+    """One of a link's two ends: what comes in here goes out at the peer."""
+
+    worker: int
+    direction: Direction
+    packets: socket.socket
+    peer: socket.socket
+
+
+def _open(interface: str) -> socket.socket:
+    end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+    try:
+        end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER)
+        end.bind((interface, 0))
+    except OSError as error:
+        end.close()
+        raise ShimError(f"cannot open interface {interface}: {error.strerror}") from None
+    end.setblocking(False)
+    return end
+
+
+def _mtu(interface: str) -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+        answer = fcntl.ioctl(asker, SIOCGIFMTU, struct.pack("16sI12x", interface.encode(), 0))
+    return int(struct.unpack_from("16sI", answer)[1])
+
+
+def _ip(*arguments: str) -> None:
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ShimError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+
+
+class Shim:
+    """Opens its sockets, then moves this process into a namespace of its own."""
+
+    def __init__(self, faults: Faults, links: Sequence[Link]) -> None:
+        self._links = Links(faults)
+        self._made = [f"shim{link.worker}" for link in links]
+        self._late: list[tuple[float, int, socket.socket, bytes]] = []  # heap
+        self._held = 0
+        self._ends: list[End] = []
+        outside = [(_open(link.host_side), _mtu(link.host_side)) for link in links]
+        libc = ctypes.CDLL(None, use_errno=True)
+        with open("/proc/self/ns/net") as before:
+            if libc.unshare(CLONE_NEWNET):
+                raise ShimError(f"no network namespace: {os.strerror(ctypes.get_errno())} (it needs root)")
+            Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
+            there = f"/proc/{os.getpid()}/fd/{before.fileno()}"
+            for link, name, (host, mtu) in zip(links, self._made, outside, strict=True):
+                size = ("mtu", str(mtu))
+                _ip("link", "add", name, *size, "type", "veth", "peer", link.switch_side, *size, "netns", there)
+                _ip("link", "set", name, "up")
+                switch = _open(name)
+                self._ends += [
+                    End(link.worker, Direction.TO_SWITCH, host, switch),
+                    End(link.worker, Direction.TO_WORKER, switch, host),
+                ]
+
+    def run(self, stop: int) -> None:
+        """Carries packets until something can be read from the descriptor ``stop``."""
+        began = time.monotonic()
+        with selectors.DefaultSelector() as ready:
+            ready.register(stop, selectors.EVENT_READ)
+            for end in self._ends:
+                ready.register(end.packets, selectors.EVENT_READ, end)
+            while True:
+                wait = max(self._late[0][0] - time.monotonic(), 0.0) if self._late else None
+                for key, _ in ready.select(wait):
+                    if key.data is None:
+                        return
+                    self._take(key.data, began)
+                self._send_due()
+
+    def _take(self, end: End, began: float) -> None:
+        for _ in range(BATCH):
+            try:
+                packet, address = end.packets.recvfrom(LARGEST_FRAME)
+            except (BlockingIOError, OSError):  # nothing more, or the interface is down for a moment
+                return
+            if address[2] == PACKET_OUTGOING:
+                continue
+            now = time.monotonic()
+            for delay, outcome in self._links.fate(packet, end.worker, end.direction, now - began):
+                if delay:
+                    self._held += 1
+                    heapq.heappush(self._late, (now + delay, self._held, end.peer, outcome))
+                else:
+                    _send(end.peer, outcome)
+
+    def _send_due(self) -> None:
+        now = time.monotonic()
+        while self._late and self._late[0][0] <= now:
+            _, _, peer, packet = heapq.heappop(self._late)
+            _send(peer, packet)
+
+    def counts(self) -> str:
+        links = self._links
+        return f"{links.carried} packets: {links.lost} lost, {links.duplicated} repeated, {links.reordered} reordered"
+
+    def close(self) -> None:
+        for end in self._ends:
+            end.packets.close()
+        for name in self._made:
+            with contextlib.suppress(ShimError):
+                _ip("link", "delete", name)
+
+
+def _send(peer: socket.socket, packet: bytes) -> None:
+    with contextlib.suppress(OSError):  # a full queue, or nobody listens: a loss, as on any network
+        peer.send(packet)
+
+
+def _link(text: str) -> Link:
+    worker, *interfaces = text.split(":")
+    if not worker.isdecimal() or len(interfaces) != 2 or not all(interfaces):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected WORKER:HOST_SIDE:SWITCH_SIDE, as 0:s1-eth1:s1-in1")
+    return Link(int(worker), *interfaces)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        print(f"error: {message}", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def main() -> int:
+    parser = _Parser(prog="python -m serene.faults.shim", description="Carries packets, with faults.")
+    parser.add_argument("faults", type=Path, help="a fault file, docs/faults.md")
+    parser.add_argument("links", type=_link, nargs="+", metavar="WORKER:HOST_SIDE:SWITCH_SIDE")
+    options = parser.parse_args()
+    stopped, stop = os.pipe()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os.write(stop, b"x"))
+    try:
+        faults = load(options.faults)
+        shim = Shim(faults, options.links)
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    try:
+        shim.run(stopped)
+    finally:
+        shim.close()
+    print(shim.counts(), file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,133 @@
+"""Fault files: TOML to `Faults`, with errors that name the place, what is wrong and what would be right."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from serene.errors import choices
+from serene.faults.plan import Action, BadFaults, Direction, Event, Faults, PacketFaults
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def load(path: str | Path) -> Faults:
+    """Raises BadFaults, with the file's name."""
+    try:
+        text = Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadFaults(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is no text'}") from None
+    try:
+        return parse(text)
+    except BadFaults as error:
+        raise BadFaults(f"{path}: {error}") from None
+
+
+def parse(text: str) -> Faults:
+    """The faults that a file's text describes. Raises BadFaults."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadFaults(f"not TOML: {error}") from None
+    fields = _checked(document, {"seed": _whole, "packets": _list, "events": _list}, "the file")
+    return Faults(
+        seed=fields.get("seed", 0),
+        packets=tuple(
+            _made(PacketFaults, table, PACKETS, f"[[packets]] number {number}")
+            for number, table in enumerate(fields.get("packets", ()), 1)
+        ),
+        events=tuple(
+            _made(Event, table, EVENTS, f"[[events]] number {number}", needs=("iteration", "action"))
+            for number, table in enumerate(fields.get("events", ()), 1)
+        ),
+    )
+
+
+class _Wrong(Exception):
+    """What was expected instead of a value."""
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise _Wrong("a whole number, 0 or more")
+    return value
+
+
+def _number(value: object) -> float:
+    if type(value) not in (int, float) or math.isnan(value):  # type: ignore[arg-type]
+        raise _Wrong("a number")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+        raise _Wrong("tables under [[packets]] or [[events]]")
+    return value
+
+
+def _workers(value: object) -> tuple[int, ...]:
+    if not isinstance(value, list) or not value:
+        raise _Wrong("a list of worker ids, as [0, 2]")
+    return tuple(_whole(item) for item in value)
+
+
+def _kinds(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
+        raise _Wrong('a list of kinds of packets, as ["PUSH", "ANSWER"]')
+    return tuple(value)
+
+
+def _direction(value: object) -> Direction:
+    if value not in list(Direction):
+        raise _Wrong(choices(f'"{direction.value}"' for direction in Direction))
+    return Direction(value)
+
+
+def _action(value: object) -> Action:
+    if value not in list(Action):
+        raise _Wrong(choices(f'"{action.value}"' for action in Action))
+    return Action(value)
+
+
+Reader = Callable[[object], Any]
+
+PACKETS: dict[str, Reader] = {
+    "workers": _workers,
+    "direction": _direction,
+    "kinds": _kinds,
+    **dict.fromkeys(("loss", "duplication", "reordering"), _number),
+    **dict.fromkeys(("late_s", "delay_s", "jitter_s", "start_s", "end_s"), _number),
+}
+EVENTS: dict[str, Reader] = {"iteration": _whole, "action": _action, "worker": _whole, "seconds": _number}
+
+
+def _made(
+    kind: Callable[..., Any], table: Mapping[str, object], readers: dict[str, Reader], where: str, needs: tuple = ()
+) -> Any:
+    fields = _checked(table, readers, where)
+    missing = [name for name in needs if name not in fields]
+    if missing:
+        raise BadFaults(f"{where} needs {' and '.join(missing)}")
+    try:
+        return kind(**fields)
+    except BadFaults as error:
+        raise BadFaults(f"{where}: {error}") from None
+
+
+def _checked(table: Mapping[str, object], readers: Mapping[str, Reader], where: str) -> dict[str, Any]:
+    unknown = [name for name in table if name not in readers]
+    if unknown:
+        raise BadFaults(f"{where} has no {choices(unknown)}; expected {choices(readers)}")
+    fields = {}
+    for name, value in table.items():
+        try:
+            fields[name] = readers[name](value)
+        except _Wrong as wrong:
+            raise BadFaults(f"{where}: {name} = {value!r}: expected {wrong}") from None
+    return fields

@@ -1,0 +1,70 @@
+"""Counters, meters and registers, read and written by the control plane."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+
+import numpy as np
+
+from serene.switch.control import ControlError, CounterValue, MeterRates
+from serene.switch.expressions import limbs_of, mask
+from serene.switch.loaded import Loaded, integer, limbs, named
+from serene.switch.program import Array
+
+
+def _register_type(width: int) -> type[np.unsignedinteger]:
+    return next((t for bits, t in ((8, np.uint8), (16, np.uint16), (32, np.uint32)) if width <= bits), np.uint64)
+
+
+class ArrayControl(Loaded):
+    def counter_read(self, counter: str, index: int) -> CounterValue:
+        return self.counter_read_all(counter, index, 1)[0]
+
+    def counter_read_all(self, counter: str, first: int = 0, count: int | None = None) -> list[CounterValue]:
+        array = self._indexed(self.program.counters, "counter", counter, first)
+        count = array.size - first if count is None else count
+        values = (ctypes.c_uint64 * (2 * max(count, 1)))()
+        self._lib.switch_count(self._state, array.id, first, count, 0, values)
+        return [CounterValue(values[2 * i], values[2 * i + 1]) for i in range(count)]
+
+    def counter_write(self, counter: str, index: int, value: CounterValue) -> None:
+        array = self._indexed(self.program.counters, "counter", counter, index)
+        self._lib.switch_count(self._state, array.id, index, 1, 1, (ctypes.c_uint64 * 2)(value.packets, value.bytes))
+
+    def meter_set(self, meter: str, index: int, rates: MeterRates | None) -> None:
+        """Configures a cell of a meter; ``None`` lets everything pass as green. Direct meters: by entry handle."""
+        array = self._indexed(self.program.meters, "meter", meter, index)
+        if rates is None:
+            self._lib.switch_meter(self._state, array.id, index, None, None)
+            return
+        per_us = (ctypes.c_double * 2)(rates.committed_rate / 1e6, rates.peak_rate / 1e6)
+        bursts = (ctypes.c_double * 2)(rates.committed_burst, rates.peak_burst)
+        self._lib.switch_meter(self._state, array.id, index, per_us, bursts)
+
+    def register_read(self, register: str, index: int) -> int:
+        return self.register_read_all(register, index, 1)[0]
+
+    def register_read_all(self, register: str, first: int = 0, count: int | None = None) -> list[int]:
+        array = self._indexed(self.program.registers, "register", register, first)
+        count = array.size - first if count is None else count
+        element = _register_type(array.width)
+        values = np.zeros((count, limbs_of(array.width)), element)
+        self._lib.switch_register(self._state, array.id, first, count, 0, values.ctypes.data_as(ctypes.c_void_p))
+        return [integer(row) for row in values.tolist()]
+
+    def register_write(self, register: str, index: int, value: int) -> None:
+        array = self._indexed(self.program.registers, "register", register, index)
+        if value < 0 or value > mask(array.width):
+            raise ControlError(f"register {register!r}: {value} does not fit {array.width} bits")
+        row = np.array(limbs(value, array.width), np.uint64).astype(_register_type(array.width))
+        self._lib.switch_register(self._state, array.id, index, 1, 1, row.ctypes.data_as(ctypes.c_void_p))
+
+    def _indexed(self, arrays: Mapping[str, Array], what: str, name: str, index: int) -> Array:
+        array = named(arrays, name, what)
+        size = array.size
+        if array.direct_table is not None:
+            size = self.program.tables[array.direct_table].size
+        if not 0 <= index < max(size, 1):
+            raise ControlError(f"{what} {name!r} has the indices 0 to {size - 1}, not {index}")
+        return array

@@ -1,0 +1,153 @@
+"""What happens to a packet around its pipelines: checksums, its headers as bytes again, and what it leaves behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from serene.switch.calculations import CalculationWriter
+from serene.switch.expressions import Expr, Place, mask
+from serene.switch.program import Field, Header, UnsupportedProgram
+
+if TYPE_CHECKING:
+    from serene.switch.codegen import Generator
+
+
+class DeparserWriter:
+    def __init__(self, generator: Generator) -> None:
+        self._generator = generator
+
+    def checksums(self, function: str, which: str) -> str:
+        """``which`` is verify or update."""
+        generator = self._generator
+        lines = [
+            f"static void {function}(struct packet *packet) {{",
+            "    struct phv *const h = &packet->h;",
+            "    (void)h;",
+        ]
+        for item in generator.program.json.get("checksums") or ():
+            if not item.get(which, which == "update"):
+                continue
+            emitter = generator.emitter()
+            reader = generator.reader(emitter)
+            condition = reader.truth(item["if_cond"]) if item.get("if_cond") else "1"
+            before, emitter.lines = emitter.lines, []
+            call = CalculationWriter(generator).named(item["calculation"], reader, emitter)
+            target = generator.place(*item["target"])
+            if which == "verify":
+                emitter.line(f"if (({call} & {mask(target.width):#x}ull) != {target.code})")
+                emitter.line("    h->standard_metadata.checksum_error = 1;")
+            else:
+                emitter.store(target, Expr("c", 0, mask(64), (call,)))
+            lines += ["    {", *(f"        {line}" for line in before), f"        if ({condition}) {{"]
+            lines += [*(f"            {line}" for line in emitter.lines), "        }", "    }"]
+        return "\n".join([*lines, "}"])
+
+    def deparser(self) -> str:
+        generator = self._generator
+        lines = [
+            "/* Writes the valid headers in order; their length in bytes. */",
+            "static uint32_t deparse(struct packet *packet, uint8_t *to) {",
+            "    struct phv *const h = &packet->h;",
+            "    uint32_t at = 0;",
+            "    (void)h;",
+        ]
+        for name in generator.program.json["deparsers"][0]["order"]:
+            header = generator.known_header(name)
+            if header.type.bits % 8:
+                raise UnsupportedProgram(f"header {name!r} is not a whole number of bytes")
+            lines += [f"    if ({generator.valid(name)}) {{", *self._emit(header), "    }"]
+        return "\n".join([*lines, "    return at;", "}"])
+
+    def _emit(self, header: Header) -> list[str]:
+        lines: list[str] = []
+        at = 0
+        run: list[Field] = []  # fields since the last byte boundary
+
+        def flush() -> None:
+            nonlocal at
+            bits = sum(field.width for field in run)
+            places = [self._generator.place(header.name, field.name) for field in run]
+            if 0 < bits <= 64 and bits % 8 == 0 and at % 8 == 0:
+                terms, left = [], bits
+                for place in places:
+                    left -= place.width
+                    terms.append(f"(uint64_t){place.code} << {left}" if left else f"(uint64_t){place.code}")
+                lines.append(f"        store_bytes(to + at + {at // 8}, {bits // 8}, {' | '.join(terms)});")
+                at += bits
+            else:
+                for place in places:
+                    store = "store_bits" if place.width <= 64 else "store_wide"
+                    cast = "(uint64_t)" if place.width <= 64 else ""
+                    lines.append(f"        {store}(to + at, {at}, {place.width}, {cast}{place.code});")
+                    at += place.width
+            run.clear()
+
+        for field in header.type.fields:
+            if field.most_bytes:
+                flush()
+                if at % 8:
+                    raise UnsupportedProgram(f"header {header.name!r}: varbit field {field.name!r} within a byte")
+                code = f"{self._generator.header(header.name)}.{self._generator.field_name(header.name, field.name)}"
+                lines.append(f"        memcpy(to + at + {at // 8}, {code}, {code}_bytes);")
+                lines.append(f"        at += {at // 8} + {code}_bytes;")
+                at = 0
+                continue
+            run.append(field)
+            if (at + sum(each.width for each in run)) % 8 == 0:
+                flush()
+        flush()
+        return [*lines, f"        at += {at // 8};"]
+
+    def copy_fields(self) -> str:
+        generator = self._generator
+        lines = [
+            "static void copy_fields(uint32_t list, struct phv *to, const struct phv *from) {",
+            "    (void)to; (void)from;",
+            "    switch (list) {",
+        ]
+        for id_, item in generator.field_lists.items():
+            lines.append(f"    case {id_}:")
+            for element in item["elements"]:
+                if element["type"] == "field":
+                    header, field = element["value"]
+                    to, source = (generator.place(header, field, of) for of in ("to", "from"))
+                    lines.append(f"        {_copy(to, source)}")
+                elif element["type"] == "header":
+                    name = element["value"]
+                    lines.append(f"        {generator.header(name, 'to')} = {generator.header(name, 'from')};")
+                else:
+                    raise UnsupportedProgram(f"field list {item['name']!r}: a {element['type']!r} is not supported")
+            lines.append("        break;")
+        return "\n".join([*lines, "    default: break;", "    }", "}"])
+
+    def learn(self) -> str:
+        lines = [
+            "static void learn(struct packet *packet, uint32_t list) {",
+            "    struct phv *const h = &packet->h;",
+            "    struct ring *digests = &packet->state->runtime.digests;",
+            "    (void)h;",
+            "    switch (list) {",
+        ]
+        for id_, (_, fields) in self._generator.program.digests.items():
+            places = [self._generator.place(*field) for field in fields]
+            total = sum(place.limbs for place in places)
+            lines += [f"    case {id_}: {{", f"        uint64_t values[{max(total, 1)}];"]
+            at = 0
+            for place in places:
+                if place.width <= 64:
+                    lines.append(f"        values[{at}] = {place.code};")
+                else:
+                    lines.append(f"        wide_copy(values + {at}, {place.limbs}, {place.code}, {place.limbs});")
+                at += place.limbs
+            lines += [
+                f"        ring_push(digests, &list, sizeof list, values, {8 * total});",
+                "        break;",
+                "    }",
+            ]
+        return "\n".join([*lines, "    default: (void)digests; break;", "    }", "}"])
+
+
+def _copy(to: Place, source: Place) -> str:
+    if to.width <= 64:
+        return f"{to.code} = {source.code};"
+    return f"wide_copy({to.code}, {to.limbs}, {source.code}, {to.limbs});"

@@ -1,0 +1,146 @@
+"""Ingress and egress as labels and gotos, as p4c left them: tables, conditionals, and what follows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from serene.switch.calculations import CalculationWriter
+from serene.switch.expressions import limbs_of
+from serene.switch.program import Pipeline, Table, UnsupportedProgram
+
+if TYPE_CHECKING:
+    from serene.switch.codegen import Generator
+
+
+class PipelineWriter:
+    """``void ingress(struct packet *packet)``, or egress."""
+
+    def __init__(self, generator: Generator, pipeline: Pipeline) -> None:
+        self._generator = generator
+        self._pipeline = pipeline
+        self._labels = {table.name: f"table_{table.id}" for table in pipeline.tables}
+        self._labels |= {c.name: f"condition_{index}" for index, c in enumerate(pipeline.conditionals)}
+
+    def source(self) -> str:
+        generator, pipeline = self._generator, self._pipeline
+        lines = [
+            f"static void {pipeline.name}(struct packet *packet) {{",
+            "    struct phv *const h = &packet->h;",
+            "    struct state *const state = packet->state;",
+            "    (void)h; (void)state;",
+            f"    {self._go(pipeline.init)}",
+        ]
+        for table in pipeline.tables:
+            lines += [f"{self._labels[table.name]}: {{  /* {table.name} */", *self._apply(table), "}"]
+        for conditional in pipeline.conditionals:
+            emitter = generator.emitter()
+            test = generator.reader(emitter).truth(conditional.expression)
+            lines += [f"{self._labels[conditional.name]}: {{", *(f"    {line}" for line in emitter.lines)]
+            lines += [f"    if ({test}) {self._go(conditional.true_next)}", f"    {self._go(conditional.false_next)}"]
+            lines += ["}"]
+        return "\n".join([*lines, "}"])
+
+    def _go(self, name: str | None) -> str:
+        return f"goto {self._labels[name]};" if name else "return;"
+
+    def _call(self, action: int, data: str) -> str:
+        stage = f"STAGE(&state->runtime, STAGE_ACTIONS + {action}); "
+        return f"{stage}{self._generator.action(action)}(packet, {data}); STAGE(&state->runtime, STAGE_MATCH);"
+
+    def _apply(self, table: Table) -> list[str]:
+        fixed = table.default_action if not table.keys and table.const_default else None
+        at = f"state->tables[{table.id}]"
+        lines = []
+        if fixed and not table.with_counters and not fixed[0].parameters:
+            lines.append(f"    {self._call(fixed[0].id, 'NULL')}")
+            lines.append("    if (packet->requests.exit) return;")
+            return [*lines, f"    {self._go(self._next(table, fixed[0].name))}"]
+        if table.keys:
+            lines += self._key(table)
+            limbs = sum(limbs_of(key.width) for key in table.keys)
+            lines.append(f"    struct entry *entry = table_lookup(&{at}, TABLE_{table.kind.upper()}, key, {limbs});")
+        else:
+            lines.append("    struct entry *entry = NULL;")
+        lines += ["    const int hit = entry != NULL;", "    (void)hit;", f"    if (!hit) entry = &{at}.standard;"]
+        if table.with_counters:
+            lines += ["    entry->packets++;", "    entry->bytes += packet->length;"]
+        if table.direct_meter:
+            lines += self._direct_meter(table)
+        lines += [
+            f"    const uint64_t *data = table_data(&{at}, entry);",
+            "    uint32_t action = entry->action;",
+            "    (void)data;",
+        ]
+        if table.profile is not None:
+            lines += self._choose(table)
+        lines.append("    switch (action) {")
+        for action in table.actions.values():
+            lines.append(f"    case {action.id}: {self._call(action.id, 'data')} break;")
+        lines += ["    default: break;", "    }", "    if (packet->requests.exit) return;"]
+        if "__HIT__" in table.next_tables:
+            hit, miss = (self._go(table.next_tables[name]) for name in ("__HIT__", "__MISS__"))
+            return [*lines, f"    if (hit) {hit}", f"    {miss}"]
+        if len({self._next(table, name) for name in table.actions} | {table.base_default_next}) == 1:
+            return [*lines, f"    {self._go(table.base_default_next)}"]
+        lines.append("    switch (action) {")
+        for action in table.actions.values():
+            lines.append(f"    case {action.id}: {self._go(self._next(table, action.name))}")
+        return [*lines, f"    default: {self._go(table.base_default_next)}", "    }"]
+
+    @staticmethod
+    def _next(table: Table, action: str) -> str | None:
+        if "__MISS__" in table.next_tables:
+            return table.next_tables["__MISS__"]
+        return table.next_tables.get(action, table.base_default_next)
+
+    def _key(self, table: Table) -> list[str]:
+        emitter = self._generator.emitter()
+        total = sum(limbs_of(key.width) for key in table.keys)
+        emitter.line(f"uint64_t key[{total}];")
+        at = 0
+        for key in table.keys:
+            place = self._generator.place(*key.target)
+            if key.width <= 64:
+                keep = f" & {key.mask:#x}ull" if key.mask is not None else ""
+                emitter.line(f"key[{at}] = {place.code}{keep};")
+            else:
+                if key.mask is not None:
+                    raise UnsupportedProgram(f"table {table.name!r}: a masked key of {key.width} bits is not supported")
+                emitter.line(f"wide_copy(key + {at}, {place.limbs}, {place.code}, {place.limbs});")
+            at += limbs_of(key.width)
+        return [f"    {line}" for line in emitter.lines]
+
+    def _choose(self, table: Table) -> list[str]:
+        """An entry of a table with an action profile names a member, or a group from which the selector takes one."""
+        generator = self._generator
+        profile = generator.program.action_profiles[table.profile or ""]
+        emitter = generator.emitter()
+        call = "0"
+        if profile.selector is not None:
+            call, _ = CalculationWriter(generator).input(
+                profile.name, profile.selector["algo"], profile.selector["input"], generator.reader(emitter), emitter
+            )
+        return [
+            "    if (action == PROFILE_ENTRY) {",
+            "        uint64_t hash = 0;",
+            "        if (data[0]) {",
+            *(f"            {line}" for line in emitter.lines),
+            f"            hash = {call};",
+            "        }",
+            f"        struct member *member = profile_choose(&state->action_profiles[{profile.id}], data, hash);",
+            "        action = member ? member->action : UINT32_MAX;",
+            "        data = member ? member->data : data;",
+            "    }",
+        ]
+
+    def _direct_meter(self, table: Table) -> list[str]:
+        program = self._generator.program
+        meter = program.meters[table.direct_meter or ""]
+        target = next(item["result_target"] for item in program.json["meter_arrays"] if item["name"] == meter.name)
+        place = self._generator.place(*target)
+        index = f"entry - state->tables[{table.id}].entries"
+        return [
+            f"    if (hit) {place.code} = meter_execute(&state->meters[{meter.id}].items[{index}], "
+            f"{int(meter.kind == 'bytes')}, packet->length, "
+            "(now_ns() - state->runtime.started_ns) / 1000);"
+        ]

@@ -1,0 +1,148 @@
+/* What a network card would do: cut the large buffers that a sender's kernel hands over, finish checksums, and (where
+ * it is asked for) hand runs of equal UDP packets to the kernel as one buffer.
+ *
+ * A program sees packets of the size that would be on the wire, whatever the sender's offloads. */
+#ifndef SERENE_OFFLOAD_H
+#define SERENE_OFFLOAD_H
+
+#include <linux/if_ether.h>
+#include <linux/virtio_net.h>
+#include <netinet/in.h>
+
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
+
+enum { ETHERNET_BYTES = 14, IPV4_BYTES = 20, IPV6_BYTES = 40, UDP_BYTES = 8, TCP_BYTES = 20 };
+enum { RUN_HEADER_BYTES = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES };
+enum { RUN_MOST_PACKETS = 64, RUN_MOST_BYTES = 65535 - IPV4_BYTES };     /* what the kernel takes as one buffer */
+
+static inline uint16_t get16(const uint8_t *at) { return (uint16_t)(at[0] << 8 | at[1]); }
+
+static inline void put16(uint8_t *at, uint64_t value) {
+    at[0] = (uint8_t)(value >> 8);
+    at[1] = (uint8_t)value;
+}
+
+/* The sum of 16-bit words, not yet complemented. */
+static uint64_t word_sum(const uint8_t *data, size_t size) { return ~checksum_csum16(data, size) & 0xffff; }
+
+static uint16_t finished(uint64_t sum) {
+    while (sum >> 16) sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)~sum;
+}
+
+/* A sender that leaves the checksum to its (virtual) hardware hands over a half-made one: finish it, or the
+ * receiver would drop the packet. */
+static void complete_checksum(uint8_t *frame, uint32_t length, const struct virtio_net_hdr *virtio) {
+    if (!(virtio->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)) return;
+    uint32_t start = virtio->csum_start, at = start + virtio->csum_offset;
+    if (start >= length || at + 2 > length) return;
+    uint64_t sum = checksum_csum16(frame + start, length - start);
+    put16(frame + at, sum ? sum : 0xffff);
+}
+
+/* The sum that a UDP or TCP checksum has besides its own bytes. */
+static uint64_t pseudo_header_sum(const uint8_t *frame, int is_ipv6, uint8_t protocol, uint32_t length) {
+    const uint8_t *addresses = frame + ETHERNET_BYTES + (is_ipv6 ? 8 : 12);
+    return word_sum(addresses, is_ipv6 ? 32 : 8) + protocol + (length >> 16) + (length & 0xffff);
+}
+
+struct large {
+    int is_ipv6, is_udp;
+    uint32_t l4, head;           /* where the transport header begins and ends */
+};
+
+/* 0 if it is no buffer that this switch can cut. */
+static int large_parse(const uint8_t *frame, uint32_t length, uint8_t gso_type, struct large *large) {
+    if (length < RUN_HEADER_BYTES) return 0;
+    uint16_t type = get16(frame + 12);
+    large->is_ipv6 = type == ETH_P_IPV6;
+    large->is_udp = gso_type == VIRTIO_NET_HDR_GSO_UDP_L4;
+    if (!large->is_ipv6 && type != ETH_P_IP) return 0;
+    large->l4 = ETHERNET_BYTES + (large->is_ipv6 ? IPV6_BYTES : (frame[ETHERNET_BYTES] & 15u) * 4);
+    uint8_t protocol = frame[ETHERNET_BYTES + (large->is_ipv6 ? 6 : 9)];
+    if (protocol != (large->is_udp ? IPPROTO_UDP : IPPROTO_TCP)) return 0;
+    if (length < large->l4 + (large->is_udp ? UDP_BYTES : TCP_BYTES)) return 0;
+    large->head = large->l4 + (large->is_udp ? UDP_BYTES : (frame[large->l4 + 12] >> 4) * 4u);
+    return large->head < length;
+}
+
+/* Makes packet `number` of a large buffer: `head` is the buffer's own, `frame` begins with a copy of it. */
+static void segment_finish(uint8_t *frame, uint32_t length, const struct large *large, uint32_t number, uint32_t size,
+                           int last) {
+    uint8_t *l3 = frame + ETHERNET_BYTES, *l4 = frame + large->l4;
+    uint32_t transport = length - large->l4;
+    if (large->is_ipv6) {
+        put16(l3 + 4, transport);
+    } else {
+        put16(l3 + 2, length - ETHERNET_BYTES);
+        put16(l3 + 4, get16(l3 + 4) + number);
+        put16(l3 + 10, 0);
+        put16(l3 + 10, finished(word_sum(l3, large->l4 - ETHERNET_BYTES)));
+    }
+    uint8_t *checksum = l4 + (large->is_udp ? 6 : 16);
+    if (large->is_udp) {
+        put16(l4 + 4, transport);
+    } else {
+        store_bytes(l4 + 4, 4, load_bytes(l4 + 4, 4) + (uint64_t)number * size);
+        if (!last) l4[13] &= (uint8_t)~0x09;    /* FIN and PSH belong to the last, CWR to the first */
+        if (number) l4[13] &= (uint8_t)~0x80;
+    }
+    put16(checksum, 0);
+    uint8_t protocol = large->is_udp ? IPPROTO_UDP : IPPROTO_TCP;
+    uint16_t sum = finished(word_sum(l4, transport) + pseudo_header_sum(frame, large->is_ipv6, protocol, transport));
+    put16(checksum, sum || !large->is_udp ? sum : 0xffff);
+}
+
+/* Cuts a large buffer into packets and processes them. The header of each is written in front of its payload, over
+ * the payload of the one before, which has been processed by then. Returns 0 if the buffer cannot be cut. */
+static int process_large(struct state *state, uint32_t port, uint8_t *frame, uint32_t length, uint8_t gso_type,
+                         uint32_t size) {
+    struct large large;
+    uint8_t head[256];
+    if (!size || !large_parse(frame, length, gso_type, &large) || large.head > sizeof head) return 0;
+    memcpy(head, frame, large.head);
+    uint32_t number = 0;
+    for (uint32_t at = large.head; at < length; at += size, number++) {
+        uint32_t payload = length - at < size ? length - at : size;
+        uint8_t *packet = frame + at - large.head;
+        memcpy(packet, head, large.head);
+        segment_finish(packet, large.head + payload, &large, number, size, at + size >= length);
+        process_packet(state, port, packet, large.head + payload);
+    }
+    return 1;
+}
+
+/* Whether a packet may begin a run: UDP over IPv4 without options, fragments, checksum or a tail. */
+static int run_begins(const uint8_t *frame, uint32_t length) {
+    return length > RUN_HEADER_BYTES && get16(frame + 12) == ETH_P_IP && frame[14] == 0x45
+           && frame[23] == IPPROTO_UDP && (get16(frame + 20) & 0x3fff) == 0
+           && get16(frame + 16) == length - ETHERNET_BYTES
+           && get16(frame + 38) == length - ETHERNET_BYTES - IPV4_BYTES && get16(frame + 40) == 0;
+}
+
+/* Whether `next` continues the run that `first` began, as its packet `number`. What the kernel will write into it
+ * (lengths, checksums, an id that counts up) has to be there already, or to mean nothing (the id under DF). */
+static int run_continues(const uint8_t *first, const uint8_t *next, uint32_t number) {
+    int same_id = get16(next + 18) == (uint16_t)(get16(first + 18) + number) || (first[20] & 0x40);
+    return same_id && !memcmp(first, next, 16) && !memcmp(first + 20, next + 20, 4)
+           && !memcmp(first + 26, next + 26, 12);
+}
+
+/* The header of a run of packets of which each carries `size` bytes, `total` together. */
+static void run_header(uint8_t *head, struct virtio_net_hdr *virtio, const uint8_t *first, uint32_t size,
+                       uint32_t total) {
+    memcpy(head, first, RUN_HEADER_BYTES);
+    uint32_t transport = UDP_BYTES + total;
+    put16(head + 16, IPV4_BYTES + transport);
+    put16(head + 24, 0);
+    put16(head + 24, finished(word_sum(head + ETHERNET_BYTES, IPV4_BYTES)));
+    put16(head + 38, transport);
+    put16(head + 40, (uint16_t)~finished(pseudo_header_sum(head, 0, IPPROTO_UDP, transport)));
+    *virtio = (struct virtio_net_hdr){
+        .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM, .gso_type = VIRTIO_NET_HDR_GSO_UDP_L4, .hdr_len = RUN_HEADER_BYTES,
+        .gso_size = (uint16_t)size, .csum_start = ETHERNET_BYTES + IPV4_BYTES, .csum_offset = 6};
+}
+
+#endif

@@ -1,0 +1,176 @@
+"""The fast path in C does what the protocol in Python does: the same packets to both, and the same state after each.
+
+Two workers over two real sockets, one with the fast path and one without; the test is the switch at the other end, and
+answers both alike: late, twice, not at all, in any order, with odd packets in between.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
+from serene.client.protocol import Membership, Protocol
+from serene.client.window import Window
+from serene.fixedpoint import BadGradient, FixedPoint
+from serene.wire import HEADER, UNBOUNDED, Op, ReadMode, control_payload, push_payloads
+
+LANES, SLOTS, SESSION = 16, 40, 7
+NOTHING = np.zeros(0, np.uint8)
+
+pytestmark = pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
+
+
+@dataclass
+class Pair:
+    """A worker's protocol in C and one in Python, and the switch's end of the first one's socket."""
+
+    fast: Protocol
+    slow: Protocol
+    run: FastPath
+    switch: socket.socket
+    worker: socket.socket
+
+    def begin(self, values: np.ndarray) -> None:
+        for protocol in (self.fast, self.slow):
+            protocol.push(values, 0.0)
+
+    def step(self, answers: list[np.ndarray]) -> Outcome:
+        """Hands the answers to both; what the fast path ended with."""
+        for protocol in (self.fast, self.slow):
+            protocol.window.size = SLOTS  # losses would close them at different times: here the clocks differ
+        for row in answers:
+            self.switch.send(row.tobytes())
+        outcome = self.run.run()
+        if outcome is Outcome.ODD_PACKETS:
+            rows, lengths = self.run.odd_packets()
+            for row, length in zip(rows, lengths, strict=True):
+                self.fast.receive(row[None, :length], 1.0)
+        self.slow.packets(1.0)
+        for row in answers:
+            self.slow.receive(row[None, :], 1.0)
+        return outcome
+
+    def agree(self) -> None:
+        for name in ("_state", "_new_values", "_new_totals", "_awaited", "_rounds"):
+            assert np.array_equal(getattr(self.fast, name), getattr(self.slow, name)), name
+        assert (self.fast._announced, self.fast._seen) == (self.slow._announced, self.slow._seen)
+        assert self.fast.done == self.slow.done
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    joined = Membership(SESSION, 1, SLOTS * LANES, SLOTS, LANES, 2**20, 3)
+    fast, slow = (Protocol(2, 1, joined, Window(SLOTS)) for _ in range(2))
+    ours, switch = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    compiled = library()
+    assert compiled is not None
+    yield Pair(fast, slow, FastPath(compiled, fast, Link(ours.fileno(), NOTHING, NOTHING)), switch, ours)
+    ours.close()
+    switch.close()
+
+
+def answer(slot: int, value: int, **header: int) -> np.ndarray:
+    fields = {"job": 2, "worker": 1, "session": SESSION, "epoch": 1, "round": 1, "seq": 1, "total": 3, "seen": 1,
+              "sync_mask": 7, "staleness": 0, "quorum": 3, "read_mode": int(ReadMode.SNAPSHOT), **header}  # fmt: skip
+    return push_payloads(np.full((slot + 1, LANES), value, np.int32), op=Op.ANSWER, **fields)[slot]
+
+
+def contributions(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-(2**31), 2**31, (SLOTS, LANES)).astype(np.int32)
+
+
+def test_both_send_the_same_packets(pair: Pair) -> None:
+    pair.begin(contributions(1))
+    pair.step([])
+    sent = [pair.switch.recv(4096) for _ in range(SLOTS)]
+    assert sent == [row.tobytes() for row in pair.slow.payloads]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_both_believe_the_same(pair: Pair, seed: int) -> None:
+    """Answers, echoes and releases, repeats, old and foreign ones: slot by slot the same state."""
+    rng = random.Random(seed)
+    for iteration in range(1, 4):
+        pair.begin(contributions(seed * 10 + iteration))
+        for _ in range(20):
+            rows = [_some_answer(rng, iteration) for _ in range(rng.randint(1, 20))]
+            pair.step(rows)
+            pair.agree()
+            if pair.fast.done:
+                break
+        while not pair.fast.done:
+            waiting = np.flatnonzero(pair.fast._state != 2)
+            pair.step([answer(int(slot), 9, seq=iteration, round=iteration, total=3 * iteration) for slot in waiting])
+            pair.agree()
+        fast, slow = pair.fast.finish(), pair.slow.finish()
+        assert np.array_equal(fast.difference, slow.difference)
+        assert (fast.epoch, fast.round, fast.quorum) == (slow.epoch, slow.round, slow.quorum)
+
+
+def _some_answer(rng: random.Random, iteration: int) -> np.ndarray:
+    """Mostly what the switch would say now; often something else."""
+    header = {
+        "seq": rng.choice([iteration, iteration, iteration, 0, iteration - 1]),
+        "round": rng.choice([iteration, iteration, iteration - 1]),
+        "total": rng.randint(3 * (iteration - 1), 3 * iteration),
+        "seen": iteration,
+        "staleness": rng.choice([0, 0, 2, UNBOUNDED]),
+        "session": rng.choice([SESSION] * 9 + [SESSION + 1]),
+        "worker": rng.choice([1] * 9 + [0]),
+        "job": rng.choice([2] * 9 + [3]),
+    }
+    return answer(rng.randrange(SLOTS), rng.randint(-(2**31), 2**31 - 1), **header)
+
+
+def test_a_nudge_and_a_newer_epoch_are_left_to_the_protocol(pair: Pair) -> None:
+    pair.begin(contributions(2))
+    nudge = np.frombuffer(control_payload(Op.NUDGE, job=2, worker=1, session=SESSION, epoch=2, slot=3), np.uint8)
+    assert pair.step([nudge]) is Outcome.ODD_PACKETS
+    pair.agree()
+    assert pair.step([answer(4, 5, epoch=2)]) in (Outcome.ODD_PACKETS, Outcome.SILENCE)
+    pair.agree()
+    assert pair.fast._announced == 2
+
+
+def test_silence_ends_the_call(pair: Pair) -> None:
+    pair.begin(contributions(3))
+    assert pair.step([]) is Outcome.SILENCE
+
+
+def test_a_closed_socket_is_an_error(pair: Pair) -> None:
+    pair.begin(contributions(4))
+    pair.switch.close()
+    with pytest.raises(OSError, match="socket failed"):
+        for _ in range(5):
+            pair.run.run()
+
+
+@pytest.mark.parametrize("first", [0, 5, LANES * 3 - 1])
+def test_numbers_are_those_of_the_library(first: int) -> None:
+    """Quantised into packets, from any place in the vector on, and back: bit for bit as in NumPy."""
+    fixed = FixedPoint(2**20, 8.0)
+    rng = np.random.default_rng(first)
+    gradient = np.concatenate([rng.normal(0, 4, 300), [8.0, -8.0, 8.5, 1e30, 0.5 / 2**20, 1.5 / 2**20]])
+    gradient = gradient.astype(np.float32)
+    protocol = Protocol(2, 1, Membership(SESSION, 1, SLOTS * LANES, SLOTS, LANES, 2**20, 3), Window(4))
+    clipped = quantise(gradient, fixed, protocol, first)
+    values, theirs = fixed.quantise(gradient)
+    assert clipped == theirs
+    assert protocol.values.reshape(-1)[first : first + len(gradient)].tolist() == values.tolist()
+    assert np.array_equal(dequantise(values, fixed), fixed.dequantise(values))
+
+
+def test_a_gradient_that_is_no_number() -> None:
+    protocol = Protocol(2, 1, Membership(SESSION, 1, SLOTS * LANES, SLOTS, LANES, 2**20, 3), Window(4))
+    with pytest.raises(BadGradient):
+        quantise(np.array([1.0, np.nan], np.float32), FixedPoint(2**20, 8.0), protocol)
+
+
+def test_a_header_is_as_long_as_in_c() -> None:
+    assert HEADER.itemsize == 40

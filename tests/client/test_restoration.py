@@ -1,0 +1,80 @@
+"""The vote after a lost session: who gives the sum back, and what that means for everybody else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serene.client.protocol import Read
+from serene.client.restoration import Restored, Vote, ballot, count, donor_of, outcome
+from serene.wire import ReadMode
+
+LANES = 128  # four lanes for each of the 32 workers: the least a vote needs
+counters = st.integers(0, 2**31 - 1)
+votes_of_a_job = st.lists(
+    st.builds(Vote, finished=counters, held=counters, epoch=counters, round=st.integers(-1, 2**31 - 2)),
+    min_size=1,
+    max_size=32,
+)
+
+SNAPSHOT = Read(
+    difference=np.zeros((1, 1), np.int32),
+    contributions=np.zeros(1, np.uint32),
+    epoch=3,
+    round=7,
+    sync_mask=0b11,
+    staleness=0,
+    quorum=2,
+    read_mode=ReadMode.SNAPSHOT,
+    seen=0,
+    waited_s=0.0,
+)
+
+
+@given(votes_of_a_job)
+def test_the_sum_of_all_ballots_holds_every_vote(votes: list[Vote]) -> None:
+    total = sum(ballot(vote, worker, 2, LANES).view(np.uint32) for worker, vote in enumerate(votes))
+    assert count(total, len(votes)) == votes
+    back = sum(-ballot(vote, worker, 2, LANES).view(np.uint32) for worker, vote in enumerate(votes))
+    assert not (total + back).any(), "the second round leaves nothing of the first"
+
+
+@given(votes_of_a_job)
+def test_nobody_holds_more_than_the_donor(votes: list[Vote]) -> None:
+    donor = donor_of(votes)
+    assert votes[donor].held == max(vote.held for vote in votes)
+    assert donor_of(votes[: donor + 1]) == donor, "of equals the first: all workers come to the same"
+
+
+@pytest.mark.parametrize(
+    ("what", "read", "in_flight", "expected"),
+    [
+        ("the donor read its round's snapshot", SNAPSHOT, (3, 7), Restored(0, True, False, 0)),
+        ("the donor is a round behind", SNAPSHOT, (3, 8), Restored(0, False, False, 0)),
+        ("of another epoch", SNAPSHOT, (4, 0), Restored(0, False, False, 0)),
+        ("nothing was under way", SNAPSHOT, None, Restored(0, False, False, 0)),
+        ("sums prove nothing", replace(SNAPSHOT, read_mode=ReadMode.LATEST), (3, 7), Restored(0, False, True, 0)),
+        ("a quorum of one might be without it", replace(SNAPSHOT, quorum=1), (3, 7), Restored(0, False, True, 0)),
+        (
+            "the worker was not counted",
+            replace(SNAPSHOT, sync_mask=0b01, quorum=1),
+            (3, 7),
+            Restored(0, False, True, 0),
+        ),
+        ("a worker that had read nothing yet", None, (1, 0), Restored(0, False, True, 0)),
+    ],
+)
+def test_an_unfinished_iteration(
+    what: str, read: Read | None, in_flight: tuple[int, int] | None, expected: Restored
+) -> None:
+    votes = [Vote(finished=8, held=16, epoch=3, round=7), Vote(finished=7, held=14, epoch=3, round=6)]
+    assert outcome(votes, 1, in_flight, read) == expected, what
+
+
+def test_what_was_read_and_is_not_restored_is_counted() -> None:
+    votes = [Vote(finished=10, held=19, epoch=1, round=9), Vote(finished=12, held=18, epoch=1, round=11)]
+    assert outcome(votes, 0, None, SNAPSHOT).lost == 10 + 12 - 19

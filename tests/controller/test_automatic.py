@@ -1,0 +1,247 @@
+"""Automatic strategies: what they decide from what they see, and how they are found. No switch."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from controller.automatic import SHIPPED, BadAutomatic, Decision, Observation, Observer, WorkerView, load
+from serene.errors import SereneError
+from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
+from tests.controller.processes import ROOT
+
+PAGE = ROOT / "docs" / "automatic-strategies.md"
+
+
+def view(worker: int, pace: float = 0.1, **fields: object) -> WorkerView:
+    whole = WorkerView(worker, True, 10, 0.0, pace * 1.2, pace, pace, 0.1, 1.0)
+    return replace(whole, **fields)  # type: ignore[arg-type]
+
+
+def seen(*workers: WorkerView, strategy: Strategy = BSP(), since: float = 100.0) -> Observation:
+    return Observation(t=500.0, epoch=3, since_swap_s=since, strategy=strategy, workers=workers)
+
+
+# -- dssp ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ((0.1, 0.1, 0.1), BSP()),
+        ((0.1, 0.1, 0.105), BSP()),  # less than the tolerance is worth
+        ((0.1, 0.1, 0.2), SSP(1)),  # after two iterations of the fast one, the slow one has one
+        ((0.1, 0.12, 0.3), SSP(2)),
+        ((0.1, 0.1, 0.25), SSP(4)),  # five fast ones are two slow ones
+    ],
+)
+def test_dssp_follows_the_iteration_times(times: tuple[float, ...], expected: Strategy) -> None:
+    views = [view(worker, time) for worker, time in enumerate(times)]
+    assert load("dssp").decide(seen(*views)) == expected
+
+
+def test_dssp_bridges_a_spike_and_keeps_to_its_bounds() -> None:
+    spike = [view(0), view(1, slowest_s=0.4)]
+    assert load("dssp").decide(seen(*spike)) == SSP(3)
+    assert load("dssp", {"high": "2"}).decide(seen(*spike)) == SSP(2)
+    assert load("dssp", {"low": 5}).decide(seen(view(0), view(1))) == SSP(5)
+
+
+def test_dssp_does_not_look_at_evicted_workers_and_waits_for_times() -> None:
+    assert load("dssp").decide(seen(view(0), view(1, 5.0, in_barrier=False))) == BSP()
+    assert load("dssp").decide(seen(view(0, compute_s=None, slowest_s=None))) is None
+
+
+# -- sync-switch ---------------------------------------------------------------------------------------------
+
+
+def test_sync_switch_goes_asynchronous_after_its_iterations_for_good() -> None:
+    automatic = load("sync-switch", {"after": 30})
+    assert automatic.decide(seen(view(0, rounds=10), view(1, rounds=12))) == BSP()
+    assert automatic.decide(seen(view(0, rounds=29), view(1, rounds=29))) == BSP()
+    assert automatic.decide(seen(view(0, rounds=30), view(1, rounds=31))) == ASP()
+    assert automatic.decide(seen(view(0, rounds=90), view(1, rounds=60), strategy=ASP())) == ASP()
+
+
+def test_sync_switch_pauses_bsp_while_somebody_straggles() -> None:
+    automatic = load("sync-switch", {"after": 30})
+    straggling = (view(0, rounds=10), view(1, rounds=10), view(2, 0.3, rounds=10))
+    assert automatic.decide(seen(*straggling)) == ASP()
+    recovered = (view(0, rounds=25), view(1, rounds=25), view(2, rounds=20))
+    assert automatic.decide(seen(*recovered, strategy=ASP())) == BSP()
+    later = [view(worker, rounds=39) for worker in range(3)]
+    assert automatic.decide(seen(*later)) == BSP(), "10 + 19 iterations were synchronous"
+    assert automatic.decide(seen(*[view(worker, rounds=40) for worker in range(3)])) == ASP()
+
+
+# -- waiting -------------------------------------------------------------------------------------------------
+
+
+def waiting(share: float, strategy: Strategy, since: float = 100.0) -> Observation:
+    return seen(view(0, waiting_share=share), view(1, waiting_share=share), strategy=strategy, since=since)
+
+
+def test_waiting_climbs_the_ladder_while_workers_wait() -> None:
+    automatic = load("waiting", {"asynchronous": "true"})
+    strategy: Strategy = BSP()
+    climbed = []
+    while (step := automatic.decide(waiting(0.5, strategy))) is not None:
+        climbed.append(step)
+        strategy = step
+    assert climbed == [SSP(1), SSP(2), SSP(4), SSP(8), SSP(15), ASP()]
+    assert load("waiting").decide(waiting(0.5, SSP(15))) is None
+    assert load("waiting").decide(waiting(0.5, SSP(3))) == SSP(4)
+    assert load("waiting").decide(waiting(0.5, Quorum(2))) == SSP(1)
+
+
+def test_waiting_descends_with_patience_and_more_of_it_after_a_failure() -> None:
+    automatic = load("waiting", {"patience": 3})
+    quiet = waiting(0.01, SSP(2))
+    assert [automatic.decide(quiet) for _ in range(3)] == [None, None, SSP(1)]
+    assert automatic.decide(waiting(0.5, SSP(1))) == SSP(2), "that was too tight"
+    assert [automatic.decide(quiet) for _ in range(6)] == [None] * 5 + [SSP(1)]
+
+
+def test_waiting_does_not_judge_a_strategy_by_the_one_before() -> None:
+    assert load("waiting").decide(waiting(0.9, BSP(), since=1.0)) is None
+
+
+# -- evict ---------------------------------------------------------------------------------------------------
+
+
+def test_evict_keeps_the_strategy_and_lets_workers_back_in() -> None:
+    automatic = load("evict", {"silent": "2.5"})
+    assert automatic.decide(seen(view(0), view(1, silent_s=2.6), strategy=SSP(3))) == Decision(SSP(3), frozenset({1}))
+    back = seen(view(0), view(1, silent_s=0.1, in_barrier=False), strategy=SSP(3))
+    assert automatic.decide(back) == Decision(SSP(3))
+    assert automatic.decide(seen(view(0, silent_s=9.0), view(1, silent_s=9.0))) is None, "somebody must stay"
+
+
+# -- observing -----------------------------------------------------------------------------------------------
+
+
+def report(iteration: int, compute: float, waiting: float, **more: object) -> dict[str, object]:
+    return {"iteration": iteration, "compute_s": compute, "network_s": 0.0, "waiting_s": waiting, **more}
+
+
+def test_times_are_those_of_recent_iterations() -> None:
+    observer = Observer(0.0)
+    for step in range(20):
+        spent = 0.1 * step + (0.4 if step > 15 else 0.0)  # one iteration took 0.5 s
+        observer.note(0, float(step), {"contributions": step}, report(step, spent, 0.1 * step, loss=2.0))
+    told = observer.view(0, 19.5, rounds=20, in_barrier=True)
+    assert told.compute_s == pytest.approx((8 * 0.1 + 0.4) / 8)
+    assert told.slowest_s == pytest.approx(0.5)
+    assert told.waiting_share == pytest.approx(0.8 / 2.0)
+    assert (told.silent_s, told.loss) == (0.5, 2.0)
+
+
+def test_who_asks_again_is_not_silent_and_who_is_released_may_be() -> None:
+    observer = Observer(0.0)
+    observer.note(0, 1.0, {"repeats": 1, "releases": 5}, None)
+    observer.note(1, 1.0, {"repeats": 1, "releases": 5}, None)
+    observer.note(0, 6.0, {"repeats": 2, "releases": 5}, None)
+    observer.note(1, 6.0, {"repeats": 1, "releases": 9}, None)
+    assert observer.view(0, 7.0, rounds=0, in_barrier=True).silent_s == 1.0
+    assert observer.view(1, 7.0, rounds=0, in_barrier=True).silent_s == 6.0
+
+
+def test_a_restarted_worker_and_nonsense_in_reports() -> None:
+    observer = Observer(0.0)
+    observer.note(0, 1.0, {}, report(50, 5.0, 0.0))
+    observer.note(0, 2.0, {}, report(60, 6.0, 0.0))
+    observer.note(0, 3.0, {}, report(1, 0.3, 0.0))
+    assert observer.view(0, 3.0, rounds=0, in_barrier=True).compute_s is None
+    observer.note(0, 4.0, {}, {"iteration": "many", "compute_s": None, "loss": "nan"})
+    observer.note(0, 5.0, {}, report(3, 0.9, 0.0))
+    assert observer.view(0, 5.0, rounds=0, in_barrier=True).compute_s == pytest.approx(0.3)
+
+
+# -- loading -------------------------------------------------------------------------------------------------
+
+
+def page_example() -> str:
+    match = re.search(r"<!-- my_strategy.py.*?-->\n```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert match is not None
+    return match[1]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    file = tmp_path / "my_strategy.py"
+    file.write_text(page_example())
+    return file
+
+
+def test_the_page_s_example_works(own: Path) -> None:
+    automatic = load(f"{own}:Impatient", {"share": "0.3"})
+    assert automatic.period_s == 0.5
+    assert automatic.decide(waiting(0.25, BSP())) is None
+    assert automatic.decide(waiting(0.35, BSP())) == SSP(1)
+    assert automatic.decide(waiting(0.35, SSP(15))) == SSP(15)
+
+
+def test_the_page_names_the_shipped_ones_with_their_parameters() -> None:
+    rows = dict(re.findall(r"^\| `([\w-]+)` \|.*?\| ([^|]+) \|$", PAGE.read_text(), re.MULTILINE))
+    for name, made in SHIPPED.items():
+        defaults = {key: field.default for key, field in made.__dataclass_fields__.items()}  # type: ignore[attr-defined]
+        told = dict(re.findall(r"`(\w+)` ([\w.]+)", rows[name]))
+        shown = {
+            key: format(value, "g") if type(value) is not bool else str(value).lower()
+            for key, value in defaults.items()
+        }
+        assert told == shown, name
+
+
+def test_a_function_is_enough(tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text("from serene.strategy import SSP\ndef steady(seen, bound: int = 2):\n    return SSP(bound)\n")
+    assert load(f"{file}:steady").decide(seen(view(0))) == SSP(2)
+    assert load(f"{file}:steady", {"bound": "4"}).decide(seen(view(0))) == SSP(4)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "said"),
+    [
+        ("bssp", {}, "no automatic strategy 'bssp'; there are dssp, sync-switch, waiting, evict or FILE.py:NAME"),
+        ("dssp", {"hi": "3"}, "dssp has no parameter hi; it has low, high, tolerance or period"),
+        ("dssp", {"high": "three"}, "dssp: high is a whole number, not 'three'"),
+        ("dssp", {"high": True}, "dssp: high is a whole number, not True"),
+        ("dssp", {"high": "16"}, "dssp: low 0 and high 16; expected 0 <= low <= high <= 15"),
+        ("waiting", {"above": "0.1", "below": "0.2"}, "waiting: below 0.2, above 0.1, patience 5; expected 0 <= below"),
+        ("waiting", {"asynchronous": "perhaps"}, "waiting: asynchronous is true or false, not 'perhaps'"),
+        ("sync-switch", {"straggler": "1"}, "sync-switch: after 100 and straggler 1; expected at least 0 and more"),
+        ("evict", {"silent": "0"}, "evict: silent 0 and period 0.5; expected more than 0"),
+        ("/nowhere/at/all.py:X", {}, "/nowhere/at/all.py: no such file"),
+    ],
+)
+def test_bad_choices(name: str, parameters: dict[str, object], said: str) -> None:
+    with pytest.raises(BadAutomatic) as refused:
+        load(name, parameters)
+    assert str(refused.value).startswith(said)
+
+
+def test_bad_files(own: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadAutomatic, match="has no automatic strategy 'Patient'; it has Impatient"):
+        load(f"{own}:Patient")
+    own.write_text("import nothing_of_the_kind")
+    with pytest.raises(BadAutomatic, match=r"my_strategy.py: ModuleNotFoundError"):
+        load(f"{own}:Impatient")
+    own.write_text("def needs(seen, bound: int): ...\ndef fails(seen, x: int = 1 / 1): ...\n")
+    with pytest.raises(BadAutomatic, match="needs bound"):
+        load(f"{own}:needs")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to give a file to somebody else")
+def test_somebody_else_s_file_is_not_run(own: Path) -> None:
+    os.chown(own, 65534, 65534)
+    with pytest.raises(BadAutomatic, match="must belong to the user who runs the controller"):
+        load(f"{own}:Impatient")
+    os.chown(own, 0, 0)
+    own.chmod(0o666)
+    with pytest.raises(SereneError, match="nobody else may write it"):
+        load(f"{own}:Impatient")

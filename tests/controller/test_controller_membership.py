@@ -1,0 +1,188 @@
+"""Who the barrier waits for, changed while a job runs: by hand, by an automatic strategy, on each target."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.api import ControllerClient, Rejected
+from serene.strategy import BSP, SSP, Quorum, to_dict
+from serene.wire import Op
+from tests.controller.hosts import Host
+from tests.controller.processes import ControllerProcess, serenectl, until
+from tests.controller.test_controller_end_to_end import join
+
+
+@pytest.fixture
+def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
+    yield controller.client
+    for job in controller.client.jobs():
+        controller.client.delete_job(job["job"])
+
+
+class Trio:
+    """A job of three one-slot workers, pushed by hand."""
+
+    def __init__(self, client: ControllerClient, hosts: list[Host]) -> None:
+        self.client, self.hosts = client, hosts
+        self.session = join(hosts, 0)[0]["session"]
+        self.seq = [0, 0, 0]
+
+    @property
+    def epoch(self) -> int:
+        return int(self.client.job(0)["epoch"])
+
+    def push(self, worker: int, round_: int, *, again: bool = False) -> None:
+        self.seq[worker] += not again
+        self.hosts[worker].push(
+            0, worker, [1], session=self.session, epoch=self.epoch, seq=self.seq[worker], round=round_
+        )
+
+    def answered(self, worker: int, round_: int) -> bool:
+        """Whether the worker is let go on, asking as a worker does."""
+        self.hosts[worker].forget()  # answers to what was asked twice
+        self.push(worker, round_)
+        for _ in range(5):
+            answer = self.hosts[worker].hear(0.2)
+            if answer is not None and answer.op is Op.ANSWER:
+                return True
+            self.push(worker, round_, again=True)
+        return False
+
+
+@pytest.fixture
+def trio(client: ControllerClient, hosts: list[Host]) -> Trio:
+    client.create_job(3, BSP())
+    return Trio(client, hosts)
+
+
+def states(client: ControllerClient) -> list[str]:
+    return [worker["state"] for worker in client.job(0)["workers"]]
+
+
+def test_an_evicted_worker_is_not_waited_for_and_waits_for_nobody(trio: Trio, client: ControllerClient) -> None:
+    trio.push(0, 0)
+    assert not trio.answered(1, 0), "worker 2 has not come"
+    assert client.evict(0, 2)["epoch"] == 2
+    assert states(client) == ["running", "running", "evicted"]
+    # A new epoch begins with round 0; the two that are left complete it.
+    trio.push(0, 0)
+    assert trio.answered(1, 0)
+    assert trio.answered(2, 0) and trio.answered(2, 1) and trio.answered(2, 2), "the evicted one goes freely"
+    assert client.job(0)["workers"][2]["contributions"] == 3, "and what it sends counts"
+    assert client.readmit(0, 2)["epoch"] == 3
+    trio.push(0, 0)
+    assert not trio.answered(1, 0), "the barrier waits for it again"
+    assert trio.answered(2, 0)
+
+
+def test_what_cannot_be_evicted(trio: Trio, client: ControllerClient) -> None:
+    client.evict(0, 2)
+    assert client.evict(0, 2)["epoch"] == 2, "once is enough"
+    client.evict(0, 1)
+    with pytest.raises(Rejected, match="job 0: nobody would be left in the barrier"):
+        client.evict(0, 0)
+    with pytest.raises(Rejected, match="worker 7 does not take part in job 0: expected 0, 1 or 2"):
+        client.evict(0, 7)
+    assert client.readmit(0, 0)["epoch"] == 3, "who is in is in"
+    assert states(client) == ["running", "evicted", "evicted"]
+    client.readmit(0, 1)
+    assert states(client) == ["running", "running", "evicted"]
+
+
+def test_strategies_are_among_those_in_the_barrier(trio: Trio, client: ControllerClient) -> None:
+    client.set_strategy(0, Quorum(3))
+    assert client.evict(0, 0)["strategy"] == {"name": "quorum", "k": 3}, "of as many as there are"
+    trio.push(1, 0)
+    assert trio.answered(2, 0)
+    client.set_strategy(0, SSP(1))
+    assert trio.answered(0, 5), "still out"
+    with pytest.raises(Rejected, match="a quorum of 3 of 2 workers"):
+        client.set_strategy(0, Quorum(3))
+
+
+def test_the_last_in_the_barrier_ends_the_job(trio: Trio, client: ControllerClient, hosts: list[Host]) -> None:
+    client.evict(0, 2)
+    for worker in (0, 1):
+        hosts[worker].ask(lambda worker=worker: hosts[worker].leave(0, worker), Op.BYE)
+    assert client.job(0)["state"] == "finished"
+    hosts[2].ask(lambda: hosts[2].leave(0, 2), Op.BYE)
+    assert states(client) == ["left", "left", "left"]
+
+
+def test_a_silent_worker_is_evicted_and_let_back_in(trio: Trio, client: ControllerClient) -> None:
+    client.set_automatic(0, "evict", {"silent": "1.0", "period": "0.2"})
+
+    def worker_two_is(state: str) -> bool:
+        for worker in (0, 1):  # these two keep asking
+            trio.push(worker, 0, again=True)
+        return states(client)[2] == state
+
+    until(lambda: worker_two_is("evicted"), "the silent one is out")
+    assert states(client)[:2] == ["running", "running"]
+    epoch = trio.epoch
+    time.sleep(0.6)  # three decisions: the same answer writes nothing
+    assert trio.epoch in (epoch, epoch + 1)
+    seen = trio.epoch
+
+    def returns() -> bool:
+        trio.push(2, 0)
+        return worker_two_is("running")
+
+    until(returns, "it is heard and let back in")
+    assert trio.epoch == seen + 1
+    assert client.job(0)["strategy"] == to_dict(BSP())
+    told = client.job(0)["automatic"]
+    assert (told["name"], told["trouble"]) == ("evict", None)
+    assert told["changes"] == trio.epoch - 1
+
+
+def test_a_user_s_own_file_decides_until_the_user_does(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from controller.automatic import Automatic\nfrom serene.strategy import SSP\n"
+        "class Mine(Automatic):\n    period_s = 0.1\n    def __init__(self, bound: int): self.bound = bound\n"
+        "    def decide(self, seen): return SSP(self.bound)\n"
+    )
+    said = serenectl("sync", "auto", f"{file}:Mine", "--bound", "4", "--controller", client.url)
+    assert (said.returncode, said.stdout) == (0, f"job 0: {file}:Mine decides\n"), said.stderr
+    until(lambda: client.job(0)["strategy"] == to_dict(SSP(4)), "it decides")
+    until(lambda: client.job(0)["automatic"]["decisions"] > 3, "it decides again")
+    assert (trio.epoch, client.job(0)["automatic"]["changes"]) == (2, 1), "one rule, however often it says so"
+    client.set_strategy(0, BSP())
+    assert client.job(0)["automatic"] is None
+    refused = serenectl("sync", "auto", f"{file}:Mine", "--controller", client.url)
+    assert (refused.returncode, refused.stderr) == (2, f"error: {file}:Mine needs bound\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "trouble"),
+    [
+        ("return 1 / 0", "ZeroDivisionError('division by zero')"),
+        ("return 'ssp'", "decide() returned 'ssp': expected a Strategy, a Decision or None"),
+        ("return Quorum(9)", "a quorum of 9 of 3 workers: expected 1 to 3"),
+    ],
+)
+def test_a_program_that_fails_is_asked_no_more(
+    trio: Trio, client: ControllerClient, tmp_path: Path, body: str, trouble: str
+) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text(f"from serene.strategy import Quorum\ndef bad(seen):\n    {body}\n")
+    client.set_automatic(0, f"{file}:bad")
+    until(lambda: client.job(0)["automatic"]["trouble"], "it fails")
+    assert client.job(0)["automatic"]["trouble"] == trouble
+    assert (trio.epoch, client.job(0)["strategy"]) == (1, to_dict(BSP()))
+    client.unset_automatic(0)
+    assert client.job(0)["automatic"] is None
+
+
+def test_a_program_that_never_ends_holds_nothing_up(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
+    file = tmp_path / "endless.py"
+    file.write_text("import time\ndef endless(seen):\n    while True: time.sleep(0.1)\n")
+    client.set_automatic(0, f"{file}:endless")
+    until(lambda: client.job(0)["automatic"]["trouble"], "it is given up")
+    assert client.job(0)["automatic"]["trouble"] == "no decision within 5 s"
+    assert client.set_strategy(0, SSP(2))["epoch"] == 2

@@ -1,0 +1,153 @@
+"""Why a worker waits, in words: over invented states, and over a real one on each target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from controller.api import ControllerClient, Rejected
+from controller.explain import explain, headline
+from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy, to_dict
+from tests.controller.hosts import Host
+from tests.controller.processes import ControllerProcess, serenectl, until
+from tests.controller.test_controller_end_to_end import join
+
+
+def worker(number: int, doing: str = "computing", at: tuple[int, int] | None = (1, 5), **fields: Any) -> dict[str, Any]:
+    report = None if at is None else {"state": doing, "at_epoch": at[0], "at_round": at[1]}
+    return {"worker": number, "state": "running", "silent_s": 0.2, "report": report, **fields}
+
+
+def status(*workers: dict[str, Any], strategy: Strategy = BSP(), **job: Any) -> dict[str, Any]:
+    whole = {
+        "job": 0, "state": "running", "epoch": 1, "strategy": to_dict(strategy), "automatic": None, "incarnation": 0,
+        "restoring": False, "workers": list(workers), **job,
+    }  # fmt: skip
+    return {"switch": {"connected": True, "trouble": None}, "jobs": [whole]}
+
+
+def told(of: int, *workers: dict[str, Any], strategy: Strategy = BSP(), **job: Any) -> tuple[str, str | None]:
+    (explanation,) = explain(status(*workers, strategy=strategy, **job), 0, of)
+    return explanation.text, explanation.advice
+
+
+def test_bsp_waits_for_whoever_has_not_contributed() -> None:
+    assert told(0, worker(0, "waiting"), worker(1), worker(2, "exchanging"), worker(3, "waiting")) == (
+        "worker 0 waits in round 5 of epoch 1 for worker 1 to contribute to its round "
+        "(1 is computing in round 5, heard 0.2 s ago)",
+        "'serenectl sync ssp --job 0 --staleness 1' would let it go on",
+    )
+
+
+def test_ssp_waits_for_a_round_long_ago() -> None:
+    text, advice = told(0, worker(0, "waiting", (1, 9)), worker(1, at=(1, 6)), worker(2, at=(1, 7)), strategy=SSP(3))
+    assert "waits in round 9 of epoch 1 for worker 1 to contribute to round 6 (1 is computing in round 6" in text
+    assert advice == "'serenectl sync ssp --job 0 --staleness 4' would let it go on"
+
+
+def test_a_quorum_waits_for_some_of_several() -> None:
+    workers = [worker(0, "waiting"), worker(1), worker(2), worker(3)]
+    assert "for 2 of workers 1, 2 and 3 to contribute" in told(0, *workers, strategy=Quorum(3))[0]
+
+
+def test_somebody_in_an_earlier_epoch_is_waited_for_and_in_a_later_one_is_not() -> None:
+    text, _ = told(0, worker(0, "waiting", (3, 0)), worker(1, at=(2, 40)), worker(2, at=(4, 0)))
+    assert "for worker 1 to contribute to its round (1 is computing, heard" in text
+
+
+def test_a_silent_one_that_holds_up_the_rest() -> None:
+    workers = [worker(0, "waiting"), worker(1, silent_s=8.0)]
+    assert told(0, *workers)[1] == "'serenectl evict --job 0 --worker 1' would let it go on"
+    assert told(1, *workers) == (
+        "worker 1 has not been heard for 8 s; it was computing in round 5 of epoch 1",
+        "if it is dead: restart it, or 'serenectl evict --job 0 --worker 1'",
+    )
+
+
+def test_so_far_behind_that_no_bound_helps() -> None:
+    workers = [worker(0, "waiting", (1, 40)), worker(1, at=(1, 20))]
+    assert told(0, *workers, strategy=SSP(15))[1] == "'serenectl sync asp --job 0' would let it go on"
+
+
+@pytest.mark.parametrize(("strategy", "waits"), [(ASP(), False), (Mixed((0,)), False), (Mixed((1,)), True)], ids=str)
+def test_who_is_free_waits_for_nobody(strategy: Strategy, waits: bool) -> None:
+    text, _ = told(0, worker(0, "waiting"), worker(1), worker(2), strategy=strategy)
+    assert ("worker 2" in text) == waits
+    assert "worker 1 to" not in text
+
+
+@pytest.mark.parametrize(
+    ("one", "text"),
+    [
+        (worker(0, "exchanging"), "worker 0 is exchanging in round 5 of epoch 1"),
+        (worker(0, at=None), "worker 0 is not reporting"),
+        (worker(0, state="expected"), "worker 0 has not joined yet"),
+        (worker(0, state="joined"), "worker 0 has joined and waits for the job to start"),
+        (worker(0, state="left"), "worker 0 has left"),
+        (worker(0, state="evicted"), "worker 0 is out of the barrier: nobody waits for it (it is heard)"),
+        (worker(0, "waiting"), "worker 0 waits in round 5 of epoch 1 for an answer that is on its way"),
+    ],
+)
+def test_who_does_not_wait_for_others(one: dict[str, Any], text: str) -> None:
+    assert told(0, one, worker(1, "exchanging"))[0] == text
+
+
+def test_headlines() -> None:
+    assert headline(status(worker(0), automatic={"name": "dssp"}), 0) == "job 0 runs under BSP, dssp decides, epoch 1"
+    waiting = status(worker(0, state="joined"), worker(1, state="expected"), state="waiting")
+    assert headline(waiting, 0) == "job 0 waits for worker 1 to join before it starts under BSP"
+    again = status(worker(1, state="expected"), state="waiting", incarnation=1)
+    assert headline(again, 0) == "job 0 waits for worker 1 to join again before it starts under BSP"
+    assert "putting their sums back under BSP, then SSP(3) follows" in headline(
+        status(worker(0), restoring=True, strategy=SSP(3)), 0
+    )
+    assert headline(status(worker(0), state="finished"), 0) == "job 0 has finished: every worker has left"
+    away = status(worker(0))
+    away["switch"] = {"connected": False, "trouble": "closed"}
+    assert headline(away, 0) == "job 0: the switch is away (closed); what follows is from before"
+
+
+# -- a real one ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
+    yield controller.client
+    for job in controller.client.jobs():
+        controller.client.delete_job(job["job"])
+
+
+def test_a_real_worker_that_waits(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(2, BSP())
+    session = join(hosts[:2], 0)[0]["session"]
+    hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
+
+    def blocked() -> dict[str, Any] | None:
+        hosts[0].report(0, 0, state="waiting", at_epoch=1, at_round=0)
+        hosts[1].report(0, 1, state="computing", at_epoch=1, at_round=0)
+        told = client.explain(0, 0)["workers"][0]
+        return told if told["waits_for"] else None
+
+    told = until(blocked, "worker 0 is said to wait")
+    assert isinstance(told, dict)
+    assert (told["waits_for"], told["round"], told["epoch"]) == ([1], 0, 1)
+    assert "worker 0 waits in round 0 of epoch 1 for worker 1 to contribute to its round (1 is comp" in told["text"]
+    said = serenectl("explain", "--worker", "0", "--controller", client.url)
+    assert (said.returncode, said.stdout.splitlines()[0]) == (0, "job 0 runs under BSP, epoch 1")
+    # What it advises helps.
+    staleness = int(told["advice"].split("--staleness ")[1].split("'")[0])
+    client.set_strategy(0, SSP(staleness))
+    hosts[0].push(0, 0, [1], session=session, epoch=2, seq=1)
+    until(lambda: client.job(0)["workers"][0]["answers"] == 1, "it goes on")
+
+
+def test_who_is_not_there(client: ControllerClient) -> None:
+    client.create_job(2, BSP())
+    with pytest.raises(Rejected, match="job 0 has no worker 2: expected 0 or 1"):
+        client.explain(0, 2)
+    with pytest.raises(Rejected, match="there is no job 3"):
+        client.explain(3)
+    said = serenectl("explain", "--controller", client.url)
+    assert "job 0 waits for workers 0 and 1 to join before it starts under BSP" in said.stdout

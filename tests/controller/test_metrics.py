@@ -1,0 +1,123 @@
+"""What Prometheus is told: read by its own parser, compared with the status, and held together with the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from controller.api import ControllerClient
+from serene.strategy import BSP, SSP
+from serene.wire import Op
+from tests.controller.hosts import Host
+from tests.controller.processes import ROOT, ControllerProcess, until
+from tests.controller.test_controller_end_to_end import join
+
+PAGE = ROOT / "docs" / "telemetry.md"
+
+
+@pytest.fixture
+def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
+    yield controller.client
+    for job in controller.client.jobs():
+        controller.client.delete_job(job["job"])
+
+
+def families(client: ControllerClient) -> dict[str, Any]:
+    answer = httpx.get(f"{client.url}/metrics", trust_env=False)
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    return {family.name: family for family in text_string_to_metric_families(answer.text)}
+
+
+def samples(family: Any) -> dict[tuple[str, ...], float]:
+    return {(sample.name, *sample.labels.values()): sample.value for sample in family.samples}
+
+
+def test_metrics_say_what_the_status_says(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(2, BSP())
+    session = join(hosts[:2], 0)[0]["session"]
+    for worker in (0, 1, 1):
+        hosts[worker].push(0, worker, [1], session=session, epoch=1, seq=1)
+    client.set_strategy(0, SSP(2))
+    hosts[0].report(0, 0, iteration=1, compute_s=1.5, network_s=0.25, waiting_s="much", loss=0.5, accuracy=None)
+    until(lambda: client.job(0)["workers"][0]["report"], "the report is here")
+    until(lambda: client.job(0)["workers"][1]["repeats"] == 1, "all pushes are counted")
+
+    told, job = families(client), client.job(0)
+    assert samples(told["serene_switch_up"]) == {("serene_switch_up",): 1.0}
+    assert told["serene_job_info"].samples[0].labels == {
+        "job": "0",
+        "strategy": "SSP(2)",
+        "automatic": "",
+        "state": "running",
+    }
+    assert samples(told["serene_job_epoch"]) == {("serene_job_epoch", "0"): 2.0}
+    for name in ("contributions", "repeats", "blocked", "answers", "releases", "nudges"):
+        family = told[f"serene_worker_{name}_packets"]
+        assert family.type == "counter"
+        expected = {(f"{family.name}_total", "0", str(w["worker"])): float(w[name]) for w in job["workers"]}
+        assert samples(family) == expected
+    assert samples(told["serene_worker_compute_seconds"]) == {("serene_worker_compute_seconds_total", "0", "0"): 1.5}
+    assert samples(told["serene_worker_waiting_seconds"]) == {}, "that was no number"
+    assert samples(told["serene_worker_loss"]) == {("serene_worker_loss", "0", "0"): 0.5}
+    swaps = samples(told["serene_policy_write_seconds"])
+    assert swaps["serene_policy_write_seconds_count",] >= 1
+
+    stale = told["serene_worker_staleness_rounds"]
+    assert stale.type == "histogram"
+    buckets = [s for s in stale.samples if s.name.endswith("_bucket") and s.labels["worker"] == "1"]
+    assert [float(s.labels["le"]) for s in buckets] == [*range(15), float("inf")]
+    assert [s.value for s in buckets] == [1.0] * 16
+
+
+def test_every_metric_is_on_the_page_and_the_other_way_round(client: ControllerClient) -> None:
+    client.create_job(1, BSP())
+    answer = httpx.get(f"{client.url}/metrics", trust_env=False).text
+    told = {
+        (name, kind, text)
+        for name, text in re.findall(r"^# HELP (\S+) (.*)$", answer, re.MULTILINE)
+        for kind in re.findall(rf"^# TYPE {name} (\S+)$", answer, re.MULTILINE)
+    }
+    rows = re.findall(r"^\| `(serene_\w+)` \| (\w+) \| (?:[^|]*) \| ([^|]+) \|$", PAGE.read_text(), re.MULTILINE)
+    assert set(rows) == told
+
+
+def test_metrics_go_on_while_the_switch_is_away(client: ControllerClient, switch: Any) -> None:
+    switch.kill()
+    try:
+        until(lambda: not client.status()["switch"]["connected"], "the controller notices")
+        assert samples(families(client)["serene_switch_up"]) == {("serene_switch_up",): 0.0}
+    finally:
+        switch.start()
+    until(lambda: client.status()["switch"]["connected"], "the switch is back")
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "said"),
+    [
+        ("Origin", "http://example.org", "Origin: http://example.org: expected none, or a loopback address"),
+        ("Origin", "null", "Origin: null: expected none, or a loopback address"),
+        ("Host", "example.org:8559", "Host: example.org:8559: expected a loopback address"),
+    ],
+)
+def test_a_page_of_another_site_is_turned_away(client: ControllerClient, header: str, value: str, said: str) -> None:
+    answer = httpx.post(f"{client.url}/v1/jobs", json={"workers": 1}, headers={header: value}, trust_env=False)
+    assert (answer.status_code, json.loads(answer.text)) == (403, {"error": said})
+    assert client.jobs() == []
+
+
+def test_our_own_pages_are_not(client: ControllerClient) -> None:
+    for origin in (client.url, "http://localhost:3000"):
+        assert httpx.get(f"{client.url}/v1/status", headers={"Origin": origin}, trust_env=False).status_code == 200
+
+
+def test_the_last_answer_of_a_worker_is_heard(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(1, BSP())
+    session = join(hosts[:1], 0)[0]["session"]
+    hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1), Op.ANSWER)
+    assert client.job(0)["workers"][0]["silent_s"] < 5

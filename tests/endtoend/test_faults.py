@@ -1,0 +1,80 @@
+"""Whole runs on each target with a bad network, and with processes that are killed: every gradient counts once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.runs import Run, private_network
+
+pytestmark = pytest.mark.mininet
+
+WORKERS, STEPS = 3, 50
+FAULTS = """
+seed = 7
+
+[[packets]]
+workers = [0]
+direction = "to_worker"
+kinds = ["ANSWER", "RELEASE"]
+loss = 0.03
+
+[[packets]]
+loss = 0.01
+duplication = 0.01
+reordering = 0.01
+
+[[events]]
+iteration = 8
+action = "restart controller"
+
+[[events]]
+iteration = 15
+action = "pause worker"
+worker = 2
+
+[[events]]
+iteration = 30
+action = "restart switch"
+"""
+
+
+def test_a_run_outlives_a_bad_network_its_controller_and_its_switch(target: str, tmp_path: Path) -> None:
+    (tmp_path / "faults.toml").write_text(FAULTS)
+    with private_network():
+        run = Run(
+            tmp_path / "out", tmp_path / "log", "--target", target, "--workers", WORKERS, "--steps", STEPS,
+            "--compute-ms", 20, "--faults", tmp_path / "faults.toml",
+        )  # fmt: skip
+        try:
+            assert run.wait(240) == 0, run.output
+        finally:
+            run.end()
+    summary = run.summary()
+    assert [event["event"].rpartition(" at")[0] for event in summary["events"]] == [
+        "restart controller",
+        "pause worker 2",
+        "restart switch",
+    ]
+    assert "lost" in summary["links"]
+    # Of the last session: what was contributed to the lost one came back in its first two rounds.
+    assert summary["contributions_sent"] == summary["contributions_applied"]
+    assert summary["final_accuracy"] > 0.8
+    for worker in range(WORKERS):
+        assert [int(row["step"]) for row in run.rows(worker)] == list(range(1, STEPS + 1))
+        assert run.worker(worker)["sessions_lost"] == 1
+        assert run.worker(worker)["contributions_lost"] == run.worker(worker)["iterations_repeated"] == 0, "BSP"
+        np.testing.assert_allclose(run.parameters(worker), run.parameters(0), atol=1e-4)
+
+
+def test_a_wrong_fault_file(tmp_path: Path) -> None:
+    (tmp_path / "faults.toml").write_text('[[events]]\niteration = 1\naction = "restart router"\n')
+    run = Run(tmp_path / "out", tmp_path / "log", "--faults", tmp_path / "faults.toml")
+    try:
+        assert run.wait() == 2
+    finally:
+        run.end()
+    assert "expected" in run.output and '"restart switch"' in run.output
+    assert not run.out.exists()

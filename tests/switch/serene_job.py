@@ -1,0 +1,56 @@
+"""Serene's own program with a running job, for tests that send it anything: entries, and one packet of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from serene.switch import Exact
+from serene.wire import SWITCH_IP, SWITCH_MAC, Op
+from tests.frames import UDP_PORT, frame, ip, ip_number, mac, mac_number, request
+from tests.switch.stf import Target
+
+WORKERS = 3
+SESSION = 7
+SLOTS = 4
+FLOOD_GROUP, JOB_GROUP = 1, 16
+
+
+def start_job(target: Target, *, staleness: int = 1, quorum: int = WORKERS, read_mode: int = 0) -> None:
+    """A job of three workers at ports 1 to 3, under SSP(1) unless told otherwise."""
+    tables = {name.rpartition(".")[2]: table for name, table in target.program.tables.items()}
+
+    def add(table: str, match: Sequence[int], action: str, params: Sequence[int]) -> None:
+        actions = {name.rpartition(".")[2]: each for name, each in tables[table].actions.items()}
+        target.add(tables[table], [Exact(value) for value in match], actions[action], params, 0)
+
+    switch = [mac_number(SWITCH_MAC), ip_number(SWITCH_IP)]
+    for worker in range(WORKERS):
+        place = [mac_number(mac(worker)), ip_number(ip(worker)), UDP_PORT]
+        add("member", [worker + 1, *place, 0, worker], "admit", [])
+        add("address", [0, worker], "to_member", [*place, *switch])
+    target.group(FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
+    target.group(JOB_GROUP, [(worker + 1, worker + 1) for worker in range(WORKERS)])
+    add("job", [0], "set_job", [0, SLOTS, 320 * SLOTS, 2**20, WORKERS, 0, -(-65536 // WORKERS)])
+    add("policy", [0], "set_policy", [SESSION, 1, (1 << WORKERS) - 1, staleness, quorum, read_mode])
+    add("switch_address", [switch[1]], "answer_arp", [switch[0]])
+
+
+def seeds(lanes: int) -> list[tuple[int, bytes]]:
+    """(port, frame)s: every request from every worker, several rounds, ARP and ordinary traffic."""
+    rng = np.random.default_rng(1)
+    packets: list[tuple[int, bytes]] = []
+    for worker in range(WORKERS):
+        for op in (Op.HELLO, Op.PUSH, Op.PULL, Op.REPORT, Op.LEAVE):
+            for round in range(3):
+                values = rng.integers(-(2**31), 2**31, lanes)
+                payload = request(
+                    op, worker, values=values, lanes=lanes, session=SESSION, round=round, seq=round + 1,
+                    slot=int(rng.integers(SLOTS)),
+                )  # fmt: skip
+                packets.append((worker + 1, frame(payload, worker)))
+    question = bytes.fromhex("ffffffffffff0200000000ee08060001080006040001") + bytes.fromhex("0200000000ee0a000063")
+    packets.append((1, question + bytes(6) + ip_number(SWITCH_IP).to_bytes(4, "big")))
+    packets.append((2, bytes.fromhex("0200000000010200000000ee88b5") + b"ordinary traffic" * 4))
+    return packets

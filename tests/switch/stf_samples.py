@@ -1,0 +1,229 @@
+"""All of p4c's v1model packet tests on the embedded switch, and the table of the results in docs/engine.md.
+
+    python -m tests.switch.stf_samples --p4c ~/p4c            runs them and prints what did not pass
+    python -m tests.switch.stf_samples --p4c ~/p4c --write    ... and writes the table
+    python -m tests.switch.stf_samples --p4c ~/p4c --bmv2     ... on simple_switch_grpc too
+
+``--p4c`` is a checkout of https://github.com/p4lang/p4c (or the variable P4C_SOURCE); p4c-bm2-ss has to be installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+import grpc
+
+from serene.errors import SereneError
+from serene.switch import UnsupportedProgram
+from tests.switch.stf import Runner, StfError, StfMismatch, parse
+from tests.switch.stf_embedded import EmbeddedTarget
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "docs" / "engine.md"
+BEGIN, END = "<!-- stf: begin -->", "<!-- stf: end -->"
+CACHE = ROOT / "build" / "stf"
+COMPILER = "p4c-bm2-ss"
+# Scripts, and where their programs are: P4-14 ones as p4c itself translated them, for not every p4c reads P4-14.
+SUITES = {"p4_16_samples": "p4_16_samples", "p4_14_samples": "p4_14_samples_outputs"}
+QUICK = ("-O1",)  # these programs see a dozen packets each
+OTHER_ARCHITECTURES = re.compile(r"ebpf|ubpf|psa-|pna-")
+
+
+@dataclass(frozen=True)
+class Sample:
+    suite: str
+    name: str
+    source: Path
+    script: Path
+
+
+@dataclass(frozen=True)
+class Result:
+    suite: str
+    name: str
+    outcome: str  # pass, refused, fail, or "not v1model"
+    reason: str = ""
+
+
+def why_not(p4c: str | None) -> str:
+    """What is missing to run the samples; empty if nothing is."""
+    if shutil.which(COMPILER) is None:
+        return f"{COMPILER} is not installed"
+    if not p4c:
+        return "P4C_SOURCE names no checkout of p4c"
+    if not (Path(p4c) / "testdata" / "p4_16_samples").is_dir():
+        return f"{p4c} is no checkout of p4c: it has no testdata/p4_16_samples"
+    return ""
+
+
+def samples(p4c: str | Path) -> Iterator[Sample]:
+    """Every sample with a packet test."""
+    for suite in SUITES:
+        for script in sorted((Path(p4c) / "testdata" / suite).glob("*.stf")):
+            sample = _sample(script)
+            if sample.source.exists():
+                yield sample
+
+
+def _sample(script: Path) -> Sample:
+    suite = script.parent.name
+    return Sample(suite, script.stem, script.parents[1] / SUITES[suite] / f"{script.stem}.p4", script)
+
+
+@cache
+def _compiler_version() -> str:
+    return subprocess.run([COMPILER, "--version"], capture_output=True, text=True, check=False).stdout
+
+
+class NotCompiled(SereneError):
+    """p4c refuses the sample for BMv2's v1model."""
+
+
+def compile_sample(sample: Sample) -> tuple[Path, Path]:
+    """(JSON, P4Info) of a sample; compiled once per content. Raises NotCompiled."""
+    digest = hashlib.sha256(_compiler_version().encode() + sample.source.read_bytes()).hexdigest()[:16]
+    place = CACHE / sample.suite / f"{sample.name}-{digest}"
+    built, info, log = (place.with_name(place.name + end) for end in (".json", ".p4info.txtpb", ".log"))
+    if not built.exists() and not log.exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        scratch = place.with_name(f"{place.name}.{os.getpid()}.json")
+        command = [COMPILER, "--target", "bmv2", "--arch", "v1model"]
+        command += ["--p4runtime-files", str(info), "-o", str(scratch), str(sample.source)]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        if run.returncode or not scratch.exists():
+            scratch.unlink(missing_ok=True)
+            log.write_text(run.stderr)
+        else:
+            scratch.replace(built)
+    if not built.exists():
+        first = next((line for line in log.read_text().splitlines() if "error" in line), "p4c refuses it")
+        raise NotCompiled(first.rpartition("error: ")[2])
+    return built, info
+
+
+def run_sample(sample: Sample, switch: str) -> Result:
+    """``switch`` is embedded or bmv2."""
+    try:
+        built, info = compile_sample(sample)
+    except NotCompiled as error:
+        return Result(sample.suite, sample.name, "not v1model", str(error))
+    try:
+        statements = parse(sample.script.read_text())
+        if switch == "embedded":
+            with contextlib.closing(EmbeddedTarget(built.read_bytes(), QUICK)) as target:
+                Runner(target).run(statements)
+        else:
+            from tests.switch.bmv2 import Bmv2Target, running_bmv2
+
+            with running_bmv2(built, info) as process:
+                Runner(Bmv2Target(process, built)).run(statements)
+    except UnsupportedProgram as error:
+        return Result(sample.suite, sample.name, "refused", str(error))
+    except grpc.RpcError as error:
+        said = error.details() if isinstance(error, grpc.Call) else error
+        return Result(sample.suite, sample.name, "fail", f"{switch}: {said}")
+    except (StfError, StfMismatch, SereneError) as error:
+        return Result(sample.suite, sample.name, "fail", f"{type(error).__name__}: {error}")
+    return Result(sample.suite, sample.name, "pass")
+
+
+def _in_child(sample: Sample, switch: str) -> Result:
+    """A crash is a result, too."""
+    command = [sys.executable, "-m", "tests.switch.stf_samples", "--one", str(sample.script), "--switch", switch]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    if run.returncode:
+        last = (run.stderr.strip().splitlines() or [""])[-1]
+        return Result(sample.suite, sample.name, "fail", f"ended with {run.returncode}: {last}")
+    return Result(**json.loads(run.stdout))
+
+
+def run_all(p4c: str | Path, switch: str = "embedded") -> list[Result]:
+    # A BMv2 gets ports that were free just now: two that start together would take the same.
+    with concurrent.futures.ThreadPoolExecutor(1 if switch == "bmv2" else os.cpu_count()) as pool:
+        return list(pool.map(lambda sample: _in_child(sample, switch), samples(p4c)))
+
+
+def table(results: Sequence[Result], bmv2: Sequence[Result] = ()) -> str:
+    """Markdown: the counts by suite, and each that is not a pass with its reason."""
+    passed_by_bmv2 = {(result.suite, result.name) for result in bmv2 if result.outcome == "pass"}
+    ours = [result for result in results if result.outcome != "not v1model"]
+    lines = [
+        "| suite | programs with a packet test | pass | refused by name | fail | BMv2 passes | of those, we pass |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for suite in SUITES:
+        counts = Counter(result.outcome for result in ours if result.suite == suite)
+        theirs = {name for place, name in passed_by_bmv2 if place == suite}
+        both = [r for r in ours if r.suite == suite and r.outcome == "pass" and r.name in theirs]
+        shown = f"{len(theirs)} | {len(both)}" if bmv2 else "not run | not run"
+        total = sum(counts.values())
+        lines.append(f"| {suite} | {total} | {counts['pass']} | {counts['refused']} | {counts['fail']} | {shown} |")
+    rest = [result for result in ours if result.outcome != "pass"]
+    if rest:
+        lines += ["", "| not a pass | result | reason |", "|---|---|---|"]
+        lines += [f"| {result.suite}/{result.name} | {result.outcome} | {_cell(result.reason)} |" for result in rest]
+    failed = [result for result in bmv2 if result.outcome == "fail"]
+    if failed:
+        lines += ["", "| what BMv2 does not pass | reason |", "|---|---|"]
+        lines += [f"| {result.suite}/{result.name} | {_cell(result.reason)} |" for result in failed]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    """Text for a cell of a table, without what differs from run to run."""
+    flat = " ".join(text.split()).replace("|", "\\|")
+    return re.sub(r"/\S*/|127\.0\.0\.1:\d+", "", flat)[:160]
+
+
+def documented() -> str:
+    """The table as docs/engine.md has it."""
+    text = DOCUMENT.read_text()
+    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)].strip()
+
+
+def write(new: str) -> None:
+    text = DOCUMENT.read_text()
+    DOCUMENT.write_text(f"{text[: text.index(BEGIN)]}{BEGIN}\n{new}\n{text[text.index(END) :]}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="stf_samples", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--p4c", default=os.environ.get("P4C_SOURCE"), help="a checkout of p4c (default: $P4C_SOURCE)")
+    parser.add_argument("--bmv2", action="store_true", help="run them on simple_switch_grpc as well")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/engine.md")
+    parser.add_argument("--one", type=Path, metavar="SCRIPT", help="run one script; its result as JSON")
+    parser.add_argument("--switch", choices=("embedded", "bmv2"), default="embedded", help="for --one")
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(asdict(run_sample(_sample(options.one), options.switch))))
+        return 0
+    missing = why_not(options.p4c)
+    if not missing and options.bmv2 and shutil.which("simple_switch_grpc") is None:
+        missing = "simple_switch_grpc is not installed"
+    if missing:
+        print(f"error: {missing}", file=sys.stderr)
+        return 2
+    results = run_all(options.p4c)
+    text = table(results, run_all(options.p4c, "bmv2") if options.bmv2 else ())
+    print(text)
+    if options.write:
+        write(text)
+    return 1 if any(result.outcome == "fail" for result in results) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,201 @@
+"""Faults: what a file may say, and what becomes of packets."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serene.faults import KINDS, Action, BadFaults, Direction, Event, Faults, Links, PacketFaults, kind_of, load, parse
+from serene.wire import Op, control_payload
+from tests.frames import frame, request
+
+UP, DOWN = Direction.TO_SWITCH, Direction.TO_WORKER
+
+
+def push(seq: int = 1) -> bytes:
+    return frame(request(Op.PUSH, 0, values=np.zeros(320), seq=seq), 0)
+
+
+def test_a_whole_file() -> None:
+    text = """
+    seed = 7
+    [[packets]]
+    workers = [0, 2]
+    direction = "to_switch"
+    kinds = ["PUSH", "PULL"]
+    loss = 0.1
+    duplication = 1
+    reordering = 0.2
+    late_s = 0.5
+    delay_s = 0.01
+    jitter_s = 0.002
+    start_s = 1
+    end_s = 2.5
+    [[packets]]
+    loss = 0.5
+    [[events]]
+    iteration = 20
+    action = "restart worker"
+    worker = 1
+    seconds = 0.5
+    [[events]]
+    iteration = 30
+    action = "restart switch"
+    """
+    assert parse(text) == Faults(
+        7,
+        (
+            PacketFaults((0, 2), UP, ("PUSH", "PULL"), 0.1, 1.0, 0.2, 0.5, 0.01, 0.002, 1.0, 2.5),
+            PacketFaults(loss=0.5),
+        ),
+        (Event(20, Action.RESTART_WORKER, 1, 0.5), Event(30, Action.RESTART_SWITCH)),
+    )
+    assert parse("") == Faults()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("loss = 0.1", "the file has no loss; expected seed, packets or events"),
+        ("[[packets]]\nlost = 0.1", "[[packets]] number 1 has no lost; expected workers, direction, kinds, loss"),
+        ("[[packets]]\nloss = 1.5", "[[packets]] number 1: loss 1.5: a probability, expected 0 to 1"),
+        ('[[packets]]\nloss = "much"', "loss = 'much': expected a number"),
+        ("[[packets]]\ndelay_s = -1", "delay_s -1: a time in seconds, expected 0 or more"),
+        ("[[packets]]\ndelay_s = inf", "delay_s inf: a time in seconds"),
+        ('[[packets]]\nkinds = ["PUSHES"]', "no kind of packet PUSHES; there are HELLO, PUSH, PULL"),
+        ('[[packets]]\ndirection = "up"', 'direction = \'up\': expected "to_switch" or "to_worker"'),
+        ("[[packets]]\nworkers = 3", "workers = 3: expected a list of worker ids"),
+        ("[[packets]]\n[[packets]]\nstart_s = 3\nend_s = 3", "number 2: start_s 3 and end_s 3: expected an end after"),
+        ("[packets]\nloss = 0.1", "expected tables under [[packets]] or [[events]]"),
+        ("[[events]]\niteration = 3", "[[events]] number 1 needs action"),
+        (
+            '[[events]]\niteration = 3\naction = "kill"',
+            'expected "pause worker", "restart worker", "restart controller" or "restart switch"',
+        ),
+        ('[[events]]\niteration = 3\naction = "pause worker"', "pause worker: which one? Expected worker = 0, 1"),
+        ('[[events]]\niteration = 3\naction = "restart switch"\nworker = 1', "restart switch: worker 1 has no part"),
+        ('[[events]]\niteration = 1.5\naction = "restart switch"', "iteration = 1.5: expected a whole number"),
+        ("seed = -1", "seed = -1: expected a whole number, 0 or more"),
+        ("seed = ", "not TOML"),
+    ],
+)
+def test_what_is_wrong_is_named_with_what_would_be_right(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(BadFaults) as raised:
+        parse(text)
+    assert said in str(raised.value)
+    path = tmp_path / "faults.toml"
+    path.write_text(text)
+    with pytest.raises(BadFaults, match=r"faults\.toml: "):
+        load(path)
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(BadFaults, match=r"cannot read nowhere\.toml: No such file"):
+        load("nowhere.toml")
+
+
+def test_workers_that_are_not_in_the_run() -> None:
+    faults = Faults(packets=(PacketFaults(workers=(1, 7)),), events=(Event(1, Action.PAUSE_WORKER, 4),))
+    faults.check_workers(8)
+    with pytest.raises(BadFaults, match="worker 4 or 7 is not in the run; it has workers 0 to 3"):
+        faults.check_workers(4)
+
+
+def test_kinds_of_packets() -> None:
+    for op in (Op.HELLO, Op.PUSH, Op.PULL, Op.REPORT, Op.LEAVE):
+        assert kind_of(frame(request(op, 0), 0)) == op.name
+    for op in (Op.WELCOME, Op.ANSWER, Op.NUDGE, Op.REFUSED, Op.BYE):
+        assert kind_of(frame(control_payload(op, seq=1), 0)) == op.name
+    assert kind_of(frame(control_payload(Op.ANSWER, seq=0), 0)) == "RELEASE"
+    assert kind_of(bytes(60)) == kind_of(b"") == kind_of(frame(b"", 0)) == "OTHER"
+    arp = bytes.fromhex("ffffffffffff0200000000010806") + bytes(28)
+    assert kind_of(arp) == "OTHER"
+    assert {"RELEASE", "OTHER"} < set(KINDS)
+
+
+def fates(faults: PacketFaults, count: int = 4000, seed: int = 1) -> list[list[tuple[float, bytes]]]:
+    links = Links(Faults(seed, (faults,)))
+    return [links.fate(push(), 0, UP, 0.0) for _ in range(count)]
+
+
+def test_shares_of_lost_repeated_and_late_packets() -> None:
+    found = fates(PacketFaults(loss=0.1, duplication=0.2, reordering=0.3, late_s=0.5))
+    copies = Counter(map(len, found))
+    assert copies[0] / 4000 == pytest.approx(0.1, abs=0.02)
+    assert copies[2] / (4000 - copies[0]) == pytest.approx(0.2, abs=0.02)
+    firsts = [outcome[0][0] for outcome in found if outcome]
+    late = [delay for delay in firsts if delay > 0]
+    assert len(late) / len(firsts) == pytest.approx(0.3, abs=0.03)
+    assert sum(late) / len(late) == pytest.approx(0.5, rel=0.1)
+    assert {packet for outcome in found for _, packet in outcome} == {push()}
+
+
+def test_delay_and_jitter() -> None:
+    assert fates(PacketFaults(delay_s=0.25), 3) == [[(0.25, push())]] * 3
+    delays = [outcome[0][0] for outcome in fates(PacketFaults(delay_s=0.25, jitter_s=0.1))]
+    assert min(delays) >= 0.25
+    assert sum(delays) / len(delays) == pytest.approx(0.35, rel=0.05)
+
+
+def test_the_seed_decides_everything() -> None:
+    weather = PacketFaults(loss=0.1, duplication=0.2, reordering=0.3, jitter_s=0.1)
+    assert fates(weather, 200) == fates(weather, 200)
+    assert fates(weather, 200) != fates(weather, 200, seed=2)
+
+
+def test_a_link_does_not_depend_on_what_the_others_carry() -> None:
+    weather = Faults(3, (PacketFaults(loss=0.2, jitter_s=0.01),))
+    alone, together, rng = Links(weather), Links(weather), random.Random(0)
+    for _ in range(100):
+        for _ in range(rng.randrange(3)):
+            together.fate(push(), rng.randrange(1, 4), rng.choice([UP, DOWN]), 0.0)
+        assert alone.fate(push(), 0, UP, 0.0) == together.fate(push(), 0, UP, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("faults", "hit"),
+    [
+        (PacketFaults(loss=1), {(0, UP, "PUSH"), (0, DOWN, "NUDGE"), (1, UP, "PUSH")}),
+        (PacketFaults(loss=1, workers=(1,)), {(1, UP, "PUSH")}),
+        (PacketFaults(loss=1, direction=DOWN), {(0, DOWN, "NUDGE")}),
+        (PacketFaults(loss=1, kinds=("NUDGE", "OTHER")), {(0, DOWN, "NUDGE"), (0, UP, "OTHER")}),
+    ],
+)
+def test_which_packets_it_speaks_of(faults: PacketFaults, hit: set[tuple[int, Direction, str]]) -> None:
+    packets = {"PUSH": push(), "NUDGE": frame(control_payload(Op.NUDGE), 0), "OTHER": bytes(60)}
+    links = Links(Faults(packets=(faults,)))
+    for case in [(0, UP, "PUSH"), (0, DOWN, "NUDGE"), (1, UP, "PUSH"), (0, UP, "OTHER")]:
+        worker, direction, kind = case
+        lost = not links.fate(packets[kind], worker, direction, 0.0)
+        assert lost == (case in hit), case
+
+
+def test_the_first_description_that_fits_decides_and_only_in_its_time() -> None:
+    links = Links(
+        Faults(
+            packets=(PacketFaults(kinds=("PULL",)), PacketFaults(start_s=1, end_s=2, loss=1), PacketFaults(delay_s=9))
+        )
+    )
+    pull = frame(request(Op.PULL, 0), 0)
+    for now in (0.0, 1.5):
+        assert links.fate(pull, 0, UP, now) == [(0.0, pull)]
+    assert [len(links.fate(push(), 0, UP, now)) for now in (0.9, 1.0, 1.9, 2.0)] == [1, 0, 0, 1]
+    assert links.fate(push(), 0, UP, 5.0) == [(9.0, push())]
+
+
+def test_the_file_in_the_documentation() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/faults.md").read_text()
+    faults = parse(page.split("```toml\n")[1].split("```")[0])
+    assert faults.packets[0].workers == (0,)
+    assert [event.action for event in faults.events] == [
+        Action.RESTART_CONTROLLER,
+        Action.RESTART_WORKER,
+        Action.PAUSE_WORKER,
+        Action.RESTART_SWITCH,
+    ]
+    for kind in KINDS:
+        assert kind in page

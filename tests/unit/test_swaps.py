@@ -1,0 +1,45 @@
+"""Latencies of live swaps, from rows written by hand: workers of 100 ms an iteration, and what they heard when."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.swaps import Commanded, Swap, latencies
+
+START = 1000.0
+
+
+def rows(worker: int, epochs: list[int], every_s: float = 0.1) -> list[dict[str, object]]:
+    """One iteration after the other, each under an epoch."""
+    ends = [(number + 1) * every_s for number in range(len(epochs))]
+    return [
+        {"t": end, "worker": str(worker), "t_unix": str(START + end), "epoch": str(epoch)}
+        for end, epoch in zip(ends, epochs, strict=True)
+    ]
+
+
+def command(t: float, epoch: int) -> Commanded:
+    return Commanded(START + t, epoch, "BSP", "ASP", 0.5)
+
+
+def test_the_last_worker_counts() -> None:
+    # Worker 0 adopts epoch 2 at 0.2 s, worker 1, whose iterations take twice as long, at 0.4 s.
+    seen = rows(0, [1, 1, 2, 2, 2]) + rows(1, [1, 1, 2], 0.2)
+    (swap,) = latencies([command(0.15, 2)], seen)
+    assert swap == Swap(0.15, 2, "BSP", "ASP", 0.5, pytest.approx(250.0), 2)
+
+
+def test_who_skips_an_epoch_is_under_a_newer_one() -> None:
+    first, second = latencies([command(0.12, 2), command(0.14, 3)], rows(0, [1, 1, 3, 3]))
+    assert first.latency_ms == pytest.approx(80.0)
+    assert second.latency_ms == pytest.approx(60.0)
+    assert first.iterations == second.iterations == 1
+
+
+def test_a_swap_between_iterations_costs_none() -> None:
+    (swap,) = latencies([command(0.2, 2)], rows(0, [1, 1, 2]))
+    assert (swap.latency_ms, swap.iterations) == (0.0, 0)
+
+
+def test_a_swap_that_somebody_did_not_live_to_see_is_left_out() -> None:
+    assert not list(latencies([command(0.35, 2)], rows(0, [1, 1, 1, 1, 2]) + rows(1, [1, 1, 1])))
