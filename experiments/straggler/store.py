@@ -35,7 +35,10 @@ class Store:
         try:
             return Trace.load(path)
         except BadTrace:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(
+                OSError
+            ):  # what cannot be removed will be in the way of its successor, who says so
+                path.unlink()
             return None
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:

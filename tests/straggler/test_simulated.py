@@ -115,7 +115,7 @@ def test_a_run_follows_from_its_cell() -> None:
 
 
 def test_staleness_stays_within_its_bound() -> None:
-    """By the P4 program's own counters, in rounds: bound s means at most s + 1, what the others did meanwhile included."""
+    """By the P4 program's own counters, in rounds: at most s + 1, what the others did meanwhile included."""
     bsp = simulate(replace(TIMING, strategy="bsp")).staleness.sum(axis=0)
     ssp = simulate(replace(TIMING, strategy="ssp:3")).staleness.sum(axis=0)
     asp = simulate(replace(TIMING, strategy="asp", straggler="heterogeneous:factor=9")).staleness.sum(axis=0)
