@@ -110,6 +110,7 @@ class Client:
         self._protocol: Protocol | None = None
         self._fast: FastPath | None = None
         self.while_waiting: Callable[[], None] = lambda: None  # called now and then while nothing is heard
+        self._heard_at = self._asked_at = 0.0
         self._remains: Remains | None = None  # of a session that was lost
         self._caught_up = False  # with the session that it has joined
         self._fixed = FixedPoint(limit=limit, scale=1)
@@ -308,20 +309,50 @@ class Client:
         )
 
     def _exchange_packets(self, protocol: Protocol, began: float) -> None:
-        heard = asked = began
+        self._heard_at = self._asked_at = began
         while not protocol.done:
-            anything = self._fast_round(protocol, self._fast) if self._fast else self._round(protocol)
-            now = self._clock()
-            if anything:
-                heard = now
-            elif now - heard > WAITING_S:
-                self.while_waiting()
-            if now - max(heard, asked) > self._silence_s:
-                # Blocked workers hear nothing either: a WELCOME of the same session says that all is well.
-                asked = now
-                self._hello()
-            if now - heard > self._give_up_s:
-                raise NoAnswer(f"nothing from the switch for {self._give_up_s:g} s, and no answer to HELLO")
+            self.exchange_round()
+
+    def exchange_round(self) -> None:
+        """Sends and receives for a while. Raises as ``exchange``."""
+        protocol = self._running
+        anything = self._fast_round(protocol, self._fast) if self._fast else self._round(protocol)
+        now = self._clock()
+        if anything:
+            self._heard_at = now
+        elif now - self._heard_at > WAITING_S:
+            self.while_waiting()
+        if now - max(self._heard_at, self._asked_at) > self._silence_s:
+            # Blocked workers hear nothing either: a WELCOME of the same session says that all is well.
+            self._asked_at = now
+            self._hello()
+        if now - self._heard_at > self._give_up_s:
+            raise NoAnswer(f"nothing from the switch for {self._give_up_s:g} s, and no answer to HELLO")
+
+    # -- part by part (serene.client.parts) -------------------------------------------------------------------
+
+    def begin_part(self, slots: slice, gradient: np.ndarray) -> None:
+        """Contributes to some slots, none of which has a part under way; the last one is filled up with zeros."""
+        protocol = self._running
+        now, lanes = self._clock(), protocol.membership.lanes
+        if protocol.done:
+            self._heard_at = self._asked_at = now
+        self.saturated_values += quantise(gradient, self._fixed, protocol, slots.start * lanes)
+        protocol.values.reshape(-1)[slots.start * lanes + len(gradient) : slots.stop * lanes] = 0
+        self.contributions_sent += slots.stop - slots.start
+        protocol.begin_part(slots, now)
+
+    def part_done(self, slots: slice) -> bool:
+        return self._running.part_done(slots)
+
+    def finish_part(self, slots: slice) -> np.ndarray:
+        """float32[slots * lanes]: what was contributed there since the last read."""
+        return dequantise(np.ascontiguousarray(self._running.finish_part(slots).difference).reshape(-1), self._fixed)
+
+    def wake_with(self, descriptor: int) -> None:
+        """``exchange_round`` ends early when this descriptor becomes readable; -1 for none."""
+        if self._fast is not None:
+            self._fast.wake_with(descriptor)
 
     def _round(self, protocol: Protocol) -> bool:
         """Sends what is to be sent, and receives once; whether anything came."""

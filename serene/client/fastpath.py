@@ -158,6 +158,10 @@ class FastPath:
             raise OSError(self._exchange.error, "the worker's socket failed")
         return outcome
 
+    def wake_with(self, descriptor: int) -> None:
+        """``run`` ends with WOKEN when this becomes readable; -1 for none."""
+        self._exchange.wake = descriptor
+
     def odd_packets(self) -> tuple[np.ndarray, np.ndarray]:
         """What came with ODD_PACKETS, for the protocol and the client: uint8[n, bytes] and the lengths int[n]."""
         count = self._exchange.odd

@@ -336,7 +336,8 @@ class Protocol:
             return read
         self.last = read
         self._rounds[slots] += 1
-        if self._announced and self.done:
+        # All slots of an iteration go out under one epoch: not between its parts.
+        if self._announced and self.done and (self._rounds == self._rounds[0]).all():
             self.epoch = self._announced
             self._rounds[:] = 0
         return read

@@ -63,7 +63,9 @@ def test_a_run_outlives_a_bad_network_its_controller_and_its_switch(target: str,
     assert summary["contributions_sent"] == summary["contributions_applied"]
     assert summary["final_accuracy"] > 0.8
     for worker in range(WORKERS):
-        assert [int(row["step"]) for row in run.rows(worker)] == list(range(1, STEPS + 1))
+        # Each step once; one whose answer was lost with the session, and which the donor had, is not done again.
+        steps = [int(row["step"]) for row in run.rows(worker)]
+        assert steps == sorted(set(steps)) and steps[-1] == STEPS and len(steps) >= STEPS - 1
         assert run.worker(worker)["sessions_lost"] == 1
         assert run.worker(worker)["contributions_lost"] == run.worker(worker)["iterations_repeated"] == 0, "BSP"
         np.testing.assert_allclose(run.parameters(worker), run.parameters(0), atol=1e-4)

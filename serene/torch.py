@@ -1,0 +1,112 @@
+"""PyTorch's DistributedDataParallel through the switch.
+
+    model = torch.nn.parallel.DistributedDataParallel(network)      # any process group; it only spreads the start
+    with SwitchReducer(network, worker=dist.get_rank()) as reducer:
+        model.register_comm_hook(reducer, reduce_bucket)
+        ...                                                         # train as always
+
+The gradients of a bucket leave while the backward pass still computes the next one. What DDP gets is the sum of what
+all workers contributed since the last read, divided by their number: under BSP the mean, as always.
+"""
+
+# No deferred annotations here: DDP looks at those of its hooks.
+import threading
+
+import torch
+from torch import Tensor, nn
+from torch.distributed import GradBucket
+from torch.futures import Future
+from typing_extensions import Self
+
+from serene.client import Client, Transport, UdpTransport
+from serene.client.parts import Parts
+from serene.errors import SereneError
+from serene.program import Program
+
+
+class SwitchReducer:
+    """One worker of a job, for one module on the CPU.
+
+    Each parameter that is trained has slots of its own, so that it does not matter how DDP makes its buckets. Raises
+    what `Client.join` does. program: the one that the switch runs; it says how many values a slot has.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        *,
+        job: int = 0,
+        worker: int,
+        transport: Transport | None = None,
+        program: str = "serene",
+        timeout_s: float = 60.0,
+    ) -> None:
+        lanes = Program.load(program).lanes
+        self._first_slot: dict[int, int] = {}  # by the parameter's identity
+        slots = 0
+        for parameter in module.parameters():
+            if parameter.requires_grad:
+                self._first_slot[id(parameter)] = slots
+                slots += -(-parameter.numel() // lanes)
+        if not slots:
+            raise SereneError("the module has no parameter that is trained")
+        self.client = Client(transport or UdpTransport(), job, worker, slots * lanes)
+        try:
+            joined = self.client.join(timeout_s)
+            if joined.lanes != lanes:
+                raise SereneError(f"the switch has {joined.lanes} values a slot, program {program!r} has {lanes}")
+        except BaseException:
+            self.client.close()
+            raise
+        self._parts = Parts(self.client)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        self.close(leave=kind is None)
+
+    def close(self, *, leave: bool = True) -> None:
+        """Ends the exchange; with ``leave`` the others do not wait for this worker any more."""
+        self._parts.close()
+        if leave:
+            self.client.leave()
+        self.client.close()
+
+    def reduce(self, bucket: GradBucket) -> Future[Tensor]:
+        """The bucket's mean gradient, when the switch has answered."""
+        result: Future[Tensor] = Future()
+        workers = self.client.membership.workers
+        parts = [
+            self._parts.submit(self._slot_of(parameter), gradient.detach().reshape(-1).numpy().copy())
+            for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True)
+        ]
+        left, lock = len(parts), threading.Lock()
+
+        def arrived(_: object) -> None:
+            nonlocal left
+            with lock:  # in the exchange's thread, or here if it has arrived already
+                left -= 1
+                if left:
+                    return
+            try:
+                mean = torch.cat([torch.from_numpy(part.result()) for part in parts]) / workers
+            except Exception as error:
+                result.set_exception(error)  # type: ignore[arg-type]
+            else:
+                result.set_result(mean)
+
+        for part in parts:
+            part.add_done_callback(arrived)
+        return result
+
+    def _slot_of(self, parameter: Tensor) -> int:
+        try:
+            return self._first_slot[id(parameter)]
+        except KeyError:
+            raise SereneError("a parameter that the reducer was not made with") from None
+
+
+def reduce_bucket(reducer: SwitchReducer, bucket: GradBucket) -> Future[Tensor]:
+    """For ``register_comm_hook``."""
+    return reducer.reduce(bucket)

@@ -1,0 +1,57 @@
+"""One process of a DDP training.
+
+    python -m tests.torch.ddp_worker RANK WORKERS RENDEZVOUS_PORT LOCAL_UDP SWITCH_UDP OUT
+
+RANK counts from 0. With LOCAL_UDP 0, gloo reduces as in plain DDP. Small buckets: several are under way at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from serene.client import FrameTransport
+from serene.torch import SwitchReducer, reduce_bucket
+
+STEPS, BATCH = 12, 16
+
+
+def network() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(40, 60), nn.Tanh(), nn.Linear(60, 30), nn.Tanh(), nn.Linear(30, 5))
+
+
+def batch(rank: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1000 * rank + step)
+    return torch.randn(BATCH, 40, generator=generator), torch.randint(0, 5, (BATCH,), generator=generator)
+
+
+def main(rank: int, workers: int, rendezvous: int, local_udp: int, switch_udp: int, out: Path) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{rendezvous}", rank=rank, world_size=workers)
+    module = network()
+    model = nn.parallel.DistributedDataParallel(module, bucket_cap_mb=0.004)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    with contextlib.ExitStack() as stack:
+        if local_udp:
+            transport = FrameTransport(rank, local=("127.0.0.1", local_udp), switch=("127.0.0.1", switch_udp))
+            reducer = stack.enter_context(SwitchReducer(module, worker=rank, transport=transport))
+            model.register_comm_hook(reducer, reduce_bucket)
+        for step in range(STEPS):
+            inputs, labels = batch(rank, step)
+            optimiser.zero_grad()
+            nn.functional.cross_entropy(model(inputs), labels).backward()
+            optimiser.step()
+        dist.barrier()
+    np.save(out, torch.cat([p.detach().reshape(-1) for p in module.parameters()]).numpy())
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(*(int(argument) for argument in sys.argv[1:6]), Path(sys.argv[6]))

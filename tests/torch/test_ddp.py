@@ -1,0 +1,146 @@
+"""DistributedDataParallel through the switch trains as it does with gloo, within what fixed point rounds off."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from torch import nn
+
+from controller.api import ControllerClient
+from serene.client import Client, FrameTransport
+from serene.client.parts import Parts
+from serene.errors import SereneError
+from serene.strategy import ASP, BSP, SSP
+from serene.torch import SwitchReducer
+from tests.controller.conftest import controller, switch
+from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, free_port
+
+__all__ = ["controller", "switch"]
+
+WORKERS = 3
+PATIENCE_S = 120
+
+
+@pytest.fixture
+def client(switch: SwitchProcess, controller: ControllerProcess) -> Iterator[ControllerClient]:
+    if switch.target != "embedded":
+        pytest.skip("FrameTransport needs the embedded switch's udp: ports")
+    yield controller.client
+    for job in controller.client.jobs():
+        controller.client.delete_job(job["job"])
+
+
+def transport(switch: SwitchProcess, worker: int) -> FrameTransport:
+    here, there = switch.peer_udp_ports[worker + 1], switch.udp_ports[worker + 1]
+    return FrameTransport(worker, local=("127.0.0.1", here), switch=("127.0.0.1", there))
+
+
+def train(switch: SwitchProcess | None, out: Path) -> list[np.ndarray]:
+    """Every worker's parameters at the end."""
+    rendezvous, processes = free_port(), []
+    for rank in range(WORKERS):
+        ports = (switch.peer_udp_ports[rank + 1], switch.udp_ports[rank + 1]) if switch else (0, 0)
+        arguments = [rank, WORKERS, rendezvous, *ports, out / f"{bool(switch)}-{rank}.npy"]
+        command = [sys.executable, "-m", "tests.torch.ddp_worker", *map(str, arguments)]
+        processes.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True))
+    try:
+        for process in processes:
+            _, said = process.communicate(timeout=PATIENCE_S)
+            assert process.returncode == 0, said
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return [np.load(out / f"{bool(switch)}-{rank}.npy") for rank in range(WORKERS)]
+
+
+def test_ddp_ends_where_gloo_ends(switch: SwitchProcess, client: ControllerClient, tmp_path: Path) -> None:
+    client.create_job(WORKERS, BSP())
+    ours = train(switch, tmp_path)
+    theirs = train(None, tmp_path)
+    for parameters in ours[1:]:
+        assert np.array_equal(parameters, ours[0]), "under BSP everybody reads the same bits"
+    np.testing.assert_allclose(ours[0], theirs[0], atol=2e-5)
+    assert not np.array_equal(ours[0], theirs[0]), "one of them was not used"
+    assert client.job(0)["state"] == "finished"
+
+
+@pytest.mark.parametrize("strategy", [BSP(), SSP(2), ASP()])
+def test_parts_lose_nothing_across_swaps(switch: SwitchProcess, client: ControllerClient, strategy: object) -> None:
+    """Parts of uneven sizes, in an order of each worker's own, while the strategy is changed between and within."""
+    lanes, iterations, sizes = 320, 30, (700, 20, 320, 1000)
+    first_slots = (0, 3, 4, 5)
+    client.create_job(WORKERS, strategy)  # type: ignore[arg-type]
+
+    def work(worker: int) -> np.ndarray:
+        total = np.zeros(9 * lanes, np.float32)
+        with Client(transport(switch, worker), 0, worker, 9 * lanes) as member:
+            member.join()
+            with Parts(member) as parts:
+                for iteration in range(iterations):
+                    if worker == 0 and iteration in (10, 20):
+                        client.set_strategy(0, [SSP(1), BSP()][iteration // 10 - 1])
+                    order = np.random.default_rng((worker, iteration)).permutation(len(sizes))
+                    results = {
+                        part: parts.submit(first_slots[part], np.full(sizes[part], worker + 1, np.float32))
+                        for part in order.tolist()
+                    }
+                    for part, result in results.items():
+                        start = first_slots[part] * lanes
+                        total[start : start + sizes[part]] += result.result(PATIENCE_S)
+            assert member.leave_and_wait(30.0)
+            return total + member.pull().delta
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        totals = list(pool.map(work, range(WORKERS)))
+    expected = np.zeros(9 * lanes, np.float32)
+    for first, size in zip(first_slots, sizes, strict=True):
+        expected[first * lanes : first * lanes + size] = iterations * sum(range(1, WORKERS + 1))
+    for total in totals:
+        assert np.array_equal(total, expected)
+
+
+def test_a_part_that_does_not_fit(switch: SwitchProcess, client: ControllerClient) -> None:
+    client.create_job(1, BSP())
+    with Client(transport(switch, 0), 0, 0, 640) as member:
+        member.join()
+        with Parts(member) as parts:
+            for first, size in ((1, 400), (-1, 10), (0, 0), (2, 1)):
+                with pytest.raises(SereneError, match="the job has 2 slots of 320 values"):
+                    parts.submit(first, np.zeros(size, np.float32))
+            assert parts.submit(1, np.ones(5, np.float32)).result(PATIENCE_S).tolist() == [1.0] * 5
+
+
+def test_closing_fails_what_is_under_way(switch: SwitchProcess, client: ControllerClient) -> None:
+    client.create_job(2, BSP())
+    with (
+        ThreadPoolExecutor(2) as pool,
+        Client(transport(switch, 0), 0, 0, 320) as here,
+        Client(transport(switch, 1), 0, 1, 320) as other,
+    ):
+        list(pool.map(lambda member: member.join(), (here, other)))
+        with Parts(here) as parts:
+            waits_for_the_other = parts.submit(0, np.ones(320, np.float32))
+        with pytest.raises(SereneError, match="closed"):
+            waits_for_the_other.result(PATIENCE_S)
+
+
+def test_a_module_without_parameters(switch: SwitchProcess) -> None:
+    with pytest.raises(SereneError, match="no parameter"):
+        SwitchReducer(nn.Tanh(), worker=0)
+
+
+def test_the_page_in_the_documentation() -> None:
+    """Its program names what there is."""
+    page = (ROOT / "docs/pytorch.md").read_text()
+    program = page.split("```python\n")[1].split("```")[0]
+    compile(program, "docs/pytorch.md", "exec")
+    names: dict[str, object] = {}
+    exec("\n".join(line for line in program.splitlines() if line.startswith(("import ", "from "))), names)
+    assert names["SwitchReducer"] is SwitchReducer
