@@ -1,7 +1,7 @@
 # Serene: training through a P4 switch. `make help` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run-mininet run-local test bench schedules soak swaps profile fuzz p4 shell lint clean
+.PHONY: help setup run-mininet run-local test bench reproduce schedules soak swaps profile fuzz p4 shell lint clean
 
 PYTHON := .venv/bin/python
 
@@ -20,6 +20,8 @@ COMPUTE_MS := 250
 PROGRAM := serene
 FAULTS :=
 PACKETS := 100000
+FULL :=
+COMMA := ,
 OUT :=
 
 RUN = $(PYTHON) -m experiments.run --workers '$(WORKERS)' --strategy '$(STRATEGY)' --straggler '$(STRAGGLER)' \
@@ -32,6 +34,7 @@ help:
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
 	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root)"
+	@echo "make reproduce     the paper's experiments and a report: about 5 min; FULL=1 about an hour, and can be resumed"
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (about 20 min)"
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (under a minute)"
 	@echo "make swaps         200 live swaps in one training run, and how long each took (needs root)"
@@ -64,6 +67,10 @@ test: setup
 
 bench: setup
 	@$(PYTHON) -m experiments.bench
+
+reproduce: setup
+	@$(PYTHON) -m experiments.straggler --grid $(if $(FULL),full,quick) --out '$(or $(OUT),runs/straggler)' \
+		$(if $(FULL),--distortion 1$(COMMA)2$(COMMA)4)
 
 schedules: setup
 	@$(PYTHON) -m experiments.schedules

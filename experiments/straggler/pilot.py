@@ -1,0 +1,52 @@
+"""Automatic strategies in virtual time: the controller's own classes, shown what the controller would show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from controller.automatic import Automatic, Decision, Observation, Observer
+from serene.strategy import Strategy
+from workers.train import REPORT_EVERY_S
+
+
+@dataclass
+class Reports:
+    """A worker's telemetry as ``workers.train`` sends it: sums over its run, and no report too soon after another."""
+
+    sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("compute_s", "network_s", "waiting_s"), 0.0))
+    latest: dict[str, object] | None = None
+    _sent_at: float = -REPORT_EVERY_S
+
+    def send(self, state: str, now: float, iteration: int, loss: float, *, force: bool = False) -> None:
+        ended = self.latest is not None and self.latest["state"] == "exchanging" != state
+        if force or ended or now - self._sent_at >= REPORT_EVERY_S:
+            self._sent_at = now
+            self.latest = {"state": state, "iteration": iteration, "loss": loss, **self.sums}
+
+
+class Pilot:
+    """One automatic strategy with its memory of one job, as controller.autopilot has it."""
+
+    def __init__(self, automatic: Automatic) -> None:
+        self.automatic = automatic
+        self._observer = Observer(0.0)
+
+    def decide(
+        self,
+        now: float,
+        epoch: int,
+        since_swap_s: float,
+        strategy: Strategy,
+        evicted: frozenset[int],
+        workers: Sequence[tuple[int, Mapping[str, int], int, Reports]],
+    ) -> Decision:
+        """What is to hold from now on. workers: of those who take part, id, counters, rounds and reports."""
+        views = []
+        for worker, counters, rounds, reports in workers:
+            self._observer.note(worker, now, counters, reports.latest)
+            views.append(self._observer.view(worker, now, rounds=rounds, in_barrier=worker not in evicted))
+        decided = self.automatic.decide(Observation(now, epoch, since_swap_s, strategy, views))
+        if decided is None:
+            return Decision(strategy, evicted)
+        return decided if isinstance(decided, Decision) else Decision(decided, evicted)

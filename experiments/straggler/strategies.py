@@ -1,0 +1,41 @@
+"""Strategies by the names that a cell has: fixed ones as on every command line, automatic ones as ``auto:NAME`` or
+``auto:NAME:key=value,...``, the names being those of `serenectl auto`."""
+
+from __future__ import annotations
+
+from controller.automatic import SHIPPED, Automatic, load
+from serene.errors import choices
+from serene.strategy import BSP, NAMES, BadStrategy, Strategy, parse
+
+AUTOMATIC = "auto:"
+
+
+def automatic_parts(text: str) -> tuple[str, dict[str, object]]:
+    """``auto:waiting:above=0.3`` as name and parameters. Raises BadStrategy."""
+    name, _, rest = text.removeprefix(AUTOMATIC).partition(":")
+    pairs = [item.partition("=") for item in filter(None, rest.split(","))]
+    if name not in SHIPPED or not all(equals and value for _, equals, value in pairs):
+        names = choices([AUTOMATIC + known for known in SHIPPED])
+        raise BadStrategy(f"no automatic strategy {text!r}; expected {names}, parameters as :key=value,...")
+    return name, {key: value for key, _, value in pairs}
+
+
+def automatic(text: str) -> Automatic | None:
+    """The automatic strategy that a text means; None for a fixed one. Raises BadStrategy or BadAutomatic."""
+    return load(*automatic_parts(text)) if text.startswith(AUTOMATIC) else None
+
+
+def first_strategy(text: str) -> Strategy:
+    """What the job starts with: an automatic strategy begins with BSP. Raises BadStrategy."""
+    if text.startswith(AUTOMATIC):
+        return BSP()
+    try:
+        return parse(text)
+    except BadStrategy:
+        raise BadStrategy(f"no strategy {text!r}; expected {choices([*NAMES, AUTOMATIC + 'NAME'])}") from None
+
+
+def check_strategy(text: str, workers: int) -> None:
+    """Raises BadStrategy or BadAutomatic for what cannot be meant for so many workers."""
+    automatic(text)
+    first_strategy(text).compile(range(workers))

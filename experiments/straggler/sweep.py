@@ -1,0 +1,83 @@
+"""Runs the cells that have no result yet, several at a time, with a progress bar. May be stopped and gone on with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from experiments.straggler.cell import Cell
+from experiments.straggler.crew import work_off
+from experiments.straggler.store import Store
+from serene.errors import SereneError
+
+
+class Failed(SereneError):
+    """Cells that could not be run, with their reasons."""
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """How many cells run side by side, by engine. The emulated ones sleep most of the time; that they do not distort
+    each other's times is measured (`python -m experiments.straggler distortion`)."""
+
+    simulated: int = os.cpu_count() or 1
+    emulated: int = 2
+
+
+def sweep(cells: Sequence[Cell], store: Store, console: Console, parallel: Parallel | None = None) -> int:
+    """Runs what is missing; how many that were. Raises Failed when some could not be run, after all others."""
+    parallel = parallel or Parallel()
+    for cell in cells:
+        cell.check()
+    failures: list[str] = []
+    with store.alone():
+        missing = store.missing(cells)
+        for engine, count in (("simulated", parallel.simulated), ("emulated", parallel.emulated)):
+            mine = [cell for cell in missing if cell.engine == engine]
+            if mine:
+                failures += _run(engine, mine, store, console, count)
+    if failures:
+        raise Failed(f"{len(failures)} of {len(missing)} cells failed:\n" + "\n".join(failures[:5]))
+    return len(missing)
+
+
+def _run(engine: str, cells: list[Cell], store: Store, console: Console, count: int) -> list[str]:
+    cells = sorted(cells, key=lambda cell: cell.model == "cnn")  # the dearest last: a report may be had before
+    failures = []
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
+        TextColumn("{task.fields[last]}"),
+    )  # fmt: skip
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with Progress(*columns, console=console, refresh_per_second=2, transient=not console.is_terminal) as progress:
+        task = progress.add_task(f"{engine} cells", total=len(cells), last="")
+        for cell, trouble in work_off(cells, partial(run_cell, store), count):
+            if trouble is not None:
+                failures.append(f"  {label(cell)}: {trouble}")
+            progress.update(task, advance=1, last=label(cell))
+    return failures
+
+
+def label(cell: Cell) -> str:
+    """A cell in a few words."""
+    return (
+        f"{cell.workers} workers, {cell.model}, {cell.straggler.partition(':')[0]}, {cell.strategy}, seed {cell.seed}"
+    )
+
+
+def run_cell(store: Store, cell: Cell) -> None:
+    """One cell to its file, in this process."""
+    if cell.engine == "emulated":
+        from experiments.straggler.emulated import emulate
+
+        trace = emulate(cell, store.directory)
+    else:
+        from experiments.straggler.simulated import simulate
+
+        trace = simulate(cell)
+    trace.save(store.path(cell))

@@ -1,0 +1,65 @@
+"""Numbers from traces that were made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments.straggler.cell import Cell
+from experiments.straggler.measures import SMOOTHING, curve, numbers
+from experiments.straggler.study import Spread
+from experiments.straggler.trace import STEP, Swap, Trace
+
+NAN = float("nan")
+
+
+def trace(accuracies: list[float], *, workers: int = 1, step_s: float = 2.0, waited: float = 0.5) -> Trace:
+    """Every worker has these accuracies, one a step."""
+    rows = [
+        (worker, step, (step - 1) * step_s, (step - 1) * step_s + 1, step * step_s, waited, 1, 4, 0.0, accuracy)
+        for step, accuracy in enumerate(accuracies, 1)
+        for worker in range(workers)
+    ]
+    cell = Cell(model="softmax", workers=workers, steps=len(accuracies))
+    return Trace(cell, np.array(rows, STEP), np.zeros((workers, 16)), (Swap(0.0, "BSP"),), 0.0)
+
+
+def test_the_target_is_reached_between_two_evaluations() -> None:
+    steady = trace([0.5] * SMOOTHING + [1.0] * SMOOTHING)
+    found = numbers(steady, 0.75)
+    # The mean over three evaluations passes 0.75 half-way between 2/3 and 5/6 of the way from 0.5 to 1.
+    assert found.target_steps == pytest.approx(SMOOTHING + 1.5)
+    assert found.target_s == pytest.approx(2 * found.target_steps)
+
+
+def test_one_lucky_evaluation_does_not_reach_it() -> None:
+    assert np.isnan(numbers(trace([0.5, 0.5, 0.5, 1.0, 0.5, 0.5]), 0.7).target_s)
+
+
+def test_a_step_is_split_into_its_parts() -> None:
+    found = numbers(trace([NAN, NAN, 0.5], workers=2), 0.4)
+    assert (found.step_s, found.compute_s, found.network_s, found.waiting_s) == pytest.approx((2, 1, 0.5, 0.5))
+    assert found.waited_s.tolist() == [1.5, 1.5]
+
+
+def test_what_comes_after_the_first_worker_has_finished_does_not_count() -> None:
+    rows = trace([0.5] * 4, workers=2).steps
+    slow = rows["worker"] == 1
+    for name in ("began", "pushed", "ended"):
+        rows[name][slow] *= 2
+    late = Trace(Cell(model="softmax", workers=2, steps=4), rows[np.argsort(rows["ended"])], np.zeros((2, 16)), (), 0.0)
+    assert numbers(late, 0.4).step_s == pytest.approx(8 / ((4 + 2) / 2))
+
+
+def test_curves_count_the_steps_of_all_workers() -> None:
+    found = curve(trace([0.2, 0.4, 0.6], workers=2))
+    assert found.steps.tolist() == [0, 0.5, 1, 1.5, 2, 2.5, 3]
+    assert found.accuracy[-1] == pytest.approx(0.4)
+
+
+def test_a_run_that_never_arrives_is_the_slowest() -> None:
+    spread = Spread.of([1.0, NAN, 3.0])
+    assert (spread.middle, spread.low, spread.high) == (3.0, 1.0, np.inf)
+    assert spread.text() == "3.0 [1.0, never]"
+    assert Spread.of([1.0, NAN, NAN]).percent() == "not reached"
+    assert Spread.of([-0.1, 0.2, 0.1]).percent() == "+10.0 % [-10.0, +20.0]"

@@ -1,0 +1,142 @@
+"""The simulated engine against closed forms that know nothing of packets, protocols or queues."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from experiments.straggler.cell import NOTHING, SOFTMAX, Cell, Network
+from experiments.straggler.simulated import Simulation, simulate
+from experiments.straggler.trace import Trace
+from workers.stragglers import parse
+
+SLOW = "slow_worker:probability=0.3,low=0.5,high=2.0"
+LATENCY_S = 50e-6
+ROUND_TRIP = 2 * LATENCY_S
+TIMING = Cell(model=NOTHING, straggler=SLOW, steps=60, workers=5, compute_ms=250)
+
+
+def compute_times(cell: Cell) -> np.ndarray:
+    """float64[workers, steps], seconds."""
+    profile, mean = parse(cell.straggler), cell.compute_ms / 1e3
+    return np.array(
+        [
+            [mean + profile.delay(worker, step, mean, cell.seed) for step in range(1, cell.steps + 1)]
+            for worker in range(cell.workers)
+        ]
+    )
+
+
+def ended(trace: Trace, worker: int) -> np.ndarray:
+    rows = trace.steps[trace.steps["worker"] == worker]
+    return rows["ended"][np.argsort(rows["step"])]
+
+
+def test_a_bsp_step_takes_as_long_as_its_slowest_worker() -> None:
+    expected = np.cumsum(compute_times(TIMING).max(axis=0) + ROUND_TRIP)
+    trace = simulate(TIMING)
+    for worker in range(TIMING.workers):
+        assert np.allclose(ended(trace, worker), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("bound", [1, 3, 10])
+def test_ssp_follows_its_recurrence(bound: int) -> None:
+    """Worker w ends round r when its own push is there, and everybody's push of round r - bound is."""
+    cell = replace(TIMING, strategy=f"ssp:{bound}")
+    times = compute_times(cell)
+    pushed, end = np.zeros_like(times), np.zeros_like(times)
+    for step in range(cell.steps):
+        before = end[:, step - 1] if step else np.zeros(cell.workers)
+        pushed[:, step] = before + times[:, step]
+        # Round r may be ended while r < base + bound, and base is r - bound + 1 once round r - bound is complete.
+        others = pushed[:, step - bound].max() if step >= bound else 0.0
+        end[:, step] = np.maximum(pushed[:, step], others) + ROUND_TRIP
+    trace = simulate(cell)
+    first_to_leave = end[:, -1].min()  # from then on the job has fewer workers, in a new epoch
+    for worker in range(cell.workers):
+        upto = end[worker] <= first_to_leave
+        assert np.allclose(ended(trace, worker)[upto], end[worker][upto], atol=1e-9)
+
+
+def test_asp_waits_for_nobody() -> None:
+    trace = simulate(replace(TIMING, strategy="asp"))
+    expected = np.cumsum(compute_times(TIMING) + ROUND_TRIP, axis=1)
+    for worker in range(TIMING.workers):
+        assert np.allclose(ended(trace, worker), expected[worker], atol=1e-9)
+    assert trace.steps["waited"].sum() == 0
+
+
+def test_the_mean_bsp_step_is_the_expected_maximum() -> None:
+    """E[max of n] of 1 + B * U: from the distribution, not from the delays that were drawn."""
+    workers, steps, p, low, high = 8, 600, 0.3, 0.5, 2.0
+    grid = np.linspace(0, high, 20001)
+    below = (1 - p) + p * np.clip((grid - low) / (high - low), 0, 1)  # P(delay <= x)
+    expected = 1 + np.trapezoid(1 - below**workers, grid)
+    trace = simulate(replace(TIMING, workers=workers, steps=steps))
+    measured = trace.steps["ended"].max() / steps / 0.25
+    deviation = np.sqrt(np.trapezoid(2 * grid * (1 - below**workers), grid) - (expected - 1) ** 2)
+    assert abs(measured - expected) < 4 * deviation / np.sqrt(steps)
+
+
+def test_links_and_switch_take_their_time() -> None:
+    """One worker: its packets queue at its link, then at the switch, one after the other."""
+    network = Network(worker_pps=1000, switch_pps=4000, latency_us=50)
+    cell = Cell(model=NOTHING, workers=1, steps=3, compute_ms=10, stands_for=320 * 8, network=network)
+    trace = simulate(cell)
+    # Eight packets' worth on the way up, at the switch, and on the way down.
+    expected = 0.010 + 8 / 1000 + 8 / 4000 + 8 / 1000 + ROUND_TRIP
+    assert np.allclose(ended(trace, 0), expected * np.arange(1, 4), atol=1e-9)
+
+
+def test_groups_of_packets_change_little() -> None:
+    network = Network(worker_pps=60_000, switch_pps=75_000)
+    cell = Cell(model="cnn", steps=2, straggler=SLOW, network=network, compute_ms=20)
+    one, many = Simulation(cell, group=1).run(), Simulation(cell, group=64).run()
+    longest_group = 11 * 29 / 11 / 75_000  # a cnn's 11 packets, each charged as 29 / 11 of 320 values
+    difference = np.abs(np.sort(one.steps["ended"]) - np.sort(many.steps["ended"]))
+    assert difference.max() < 4 * cell.steps * longest_group
+
+
+@pytest.mark.parametrize("strategy", ["bsp", "ssp:3", "asp", "quorum:3", "mixed:0", "auto:waiting", "auto:dssp"])
+def test_every_contribution_counts_once(strategy: str) -> None:
+    cell = Cell(model=SOFTMAX, strategy=strategy, straggler=SLOW, steps=30, compute_ms=250)
+    facts = simulate(cell).facts
+    assert facts["contributions_sent"] == facts["contributions_applied"] == 4 * 30 * 2  # two slots
+    assert facts["dropped"] == 0
+
+
+def test_a_run_follows_from_its_cell() -> None:
+    cell = Cell(model=SOFTMAX, strategy="ssp:3", straggler=SLOW, steps=30)
+    first, again, other = simulate(cell), simulate(cell), simulate(replace(cell, seed=2))
+    assert first.steps.tobytes() == again.steps.tobytes()
+    assert first.steps.tobytes() != other.steps.tobytes()
+
+
+def test_staleness_stays_within_its_bound() -> None:
+    """By the P4 program's own counters, in rounds: at most s + 1, what the others did meanwhile included."""
+    bsp = simulate(replace(TIMING, strategy="bsp")).staleness.sum(axis=0)
+    ssp = simulate(replace(TIMING, strategy="ssp:3")).staleness.sum(axis=0)
+    asp = simulate(replace(TIMING, strategy="asp", straggler="heterogeneous:factor=9")).staleness.sum(axis=0)
+    assert np.flatnonzero(bsp).max() == 0
+    assert 1 <= np.flatnonzero(ssp).max() <= 4
+    assert np.flatnonzero(asp).max() > 4
+
+
+def test_an_automatic_strategy_changes_the_job() -> None:
+    trace = simulate(replace(TIMING, strategy="auto:waiting"))
+    assert [swap.strategy for swap in trace.swaps][:2] == ["BSP", "SSP(1)"]
+    assert trace.steps["ended"].max() < simulate(TIMING).steps["ended"].max()
+
+
+def test_a_silent_worker_is_evicted_and_comes_back() -> None:
+    cell = replace(TIMING, straggler="failure:worker=2,iteration=10,pause_s=6", strategy="auto:evict:silent=1")
+    names = [swap.strategy for swap in simulate(cell).swaps]
+    assert names == ["BSP", "BSP, without 2", "BSP"]
+
+
+def test_more_workers_than_the_ring_and_ports() -> None:
+    trace = simulate(replace(TIMING, workers=32, steps=20))
+    expected = np.cumsum(compute_times(replace(TIMING, workers=32, steps=20)).max(axis=0) + ROUND_TRIP)
+    assert np.allclose(ended(trace, 31), expected, atol=1e-9)

@@ -1,0 +1,72 @@
+"""Results are kept by what was asked for, and only whole ones count."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.straggler.cell import Cell, Network
+from experiments.straggler.simulated import simulate
+from experiments.straggler.store import Busy, Store
+from experiments.straggler.trace import BadTrace, Trace
+
+CELL = Cell(model="softmax", steps=4, straggler="slow_worker", strategy="ssp:1")
+OTHERS = {
+    "engine": "emulated", "workers": 3, "model": "cnn", "dataset": "mnist", "straggler": "none", "strategy": "asp",
+    "seed": 9, "steps": 5, "compute_ms": 9.0, "learning_rate": 0.9, "eval_every": 9, "stands_for": 9,
+    "network": Network(9, 9, 9),
+}  # fmt: skip
+
+
+def test_each_setting_makes_another_result() -> None:
+    assert set(OTHERS) == {field.name for field in fields(Cell)}
+    digests = [CELL.digest, *(replace(CELL, **{name: value}).digest for name, value in OTHERS.items())]
+    assert len(set(digests)) == len(digests)
+    assert replace(CELL).digest == CELL.digest
+
+
+def test_a_result_comes_back_as_it_was(tmp_path: Path) -> None:
+    store, trace = Store(tmp_path), simulate(CELL)
+    assert store.get(CELL) is None
+    trace.save(store.path(CELL))
+    found = store.get(CELL)
+    assert found is not None
+    assert found.cell == CELL
+    assert found.steps.tobytes() == trace.steps.tobytes()
+    assert np.array_equal(found.staleness, trace.staleness)
+    assert (found.swaps, found.facts) == (trace.swaps, trace.facts)
+    assert list(tmp_path.iterdir()) == [store.path(CELL)]
+
+
+def test_only_whole_results_count(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    simulate(CELL).save(store.path(CELL))
+    whole = store.path(CELL).read_bytes()
+    for broken in (b"", whole[: len(whole) // 2], b"PK" + whole[2:50], whole[:200] + bytes(100) + whole[300:]):
+        store.path(CELL).write_bytes(broken)
+        with pytest.raises(BadTrace, match=store.path(CELL).name):
+            Trace.load(store.path(CELL))
+        assert store.missing([CELL, CELL]) == [CELL]
+        assert not store.path(CELL).exists()
+
+
+def test_a_result_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    trace = simulate(CELL)
+    with pytest.raises(TypeError):
+        Trace(trace.cell, trace.steps, trace.staleness, trace.swaps, 0.0, {"x": object()}).save(tmp_path / "x.npz")  # type: ignore[dict-item]
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_sweep_at_a_time_and_leftovers_go(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    (tmp_path / ".0123.npz.77").write_bytes(b"half")
+    (tmp_path / ".run-x").mkdir()
+    with store.alone():
+        assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+        with pytest.raises(Busy, match="in use by another run"), Store(tmp_path).alone():
+            pass
+    with store.alone():
+        pass

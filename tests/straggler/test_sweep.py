@@ -1,0 +1,106 @@
+"""A sweep may be stopped, killed, or lose a process at any time: what is done stays, and nothing else does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from experiments.straggler.cell import Cell
+from experiments.straggler.crew import work_off
+from experiments.straggler.store import Store
+from experiments.straggler.sweep import Failed, Parallel, sweep
+from tests.controller.processes import until
+from tests.runs import Marked
+
+CELLS = [Cell(model="nothing", steps=3, seed=seed) for seed in range(1, 7)]
+
+
+def quiet() -> Console:
+    return Console(file=StringIO())
+
+
+def double(task: Path) -> None:
+    """In a process of a crew; one task kills its process, one fails."""
+    if task.name == "3":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if task.name == "4":
+        raise ValueError("no fours")
+    task.write_text("done")
+
+
+def test_a_process_that_dies_takes_only_its_own_task_along(tmp_path: Path) -> None:
+    tasks = [tmp_path / str(number) for number in range(8)]
+    done = dict(work_off(tasks, double, 2))
+    assert set(done) == set(tasks)
+    assert done[tasks[3]] == "its process ended with status -9"
+    assert done[tasks[4]] == "ValueError: no fours"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "5", "6", "7"]
+
+
+def test_only_what_is_missing_is_run(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert sweep(CELLS[:4], store, quiet(), Parallel(2, 1)) == 4
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
+    assert sweep(CELLS, store, quiet(), Parallel(2, 1)) == 2
+    assert sweep(CELLS, store, quiet(), Parallel(2, 1)) == 0
+    assert len(list(tmp_path.glob("*.npz"))) == 6
+    assert all(path.stat().st_mtime_ns == changed for path, changed in before.items())
+
+
+def test_a_cell_that_fails_is_named_and_the_others_are_run(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.path(CELLS[1]).mkdir()  # cannot be replaced by a file
+    with pytest.raises(Failed, match=r"1 of 3 cells failed:\n  4 workers, nothing, none, bsp, seed 2: IsADirectory"):
+        sweep([CELLS[0], CELLS[1], CELLS[2]], store, quiet(), Parallel(1, 1))
+    assert store.get(CELLS[2]) is not None
+
+
+def test_a_cell_that_makes_no_sense_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="quorum of 5 of 4"):
+        sweep([CELLS[0], replace(CELLS[1], strategy="quorum:5")], Store(tmp_path), quiet())
+    assert not list(tmp_path.glob("*.npz"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_sweep_leaves_no_process_and_goes_on_later(number: signal.Signals, tmp_path: Path) -> None:
+    script = tmp_path / "run.py"
+    script.write_text(SCRIPT)
+    run = Marked([sys.executable, str(script), str(tmp_path / "cells")], tmp_path / "log", PYTHONPATH=os.getcwd())
+    try:
+        until(lambda: any((tmp_path / "cells").glob("*.npz")), f"a first result; it says {run.output}", 60)
+        time.sleep(0.1)  # so that it is in the middle of something
+        run.process.send_signal(number)
+        run.wait(30)
+        until(lambda: not run.alive(), "its processes are gone", 20)
+    finally:
+        run.end()
+    done = len(list((tmp_path / "cells").glob("*.npz")))
+    assert done < 40
+    store = Store(tmp_path / "cells")
+    cells = [replace(CELLS[0], seed=seed, steps=300) for seed in range(done + 2)]
+    known = len(cells) - len(store.missing(cells))
+    assert known >= 1
+    assert sweep(cells, store, quiet(), Parallel(2, 1)) == len(cells) - known
+    assert not list(store.directory.glob(".*.npz.*"))
+
+
+SCRIPT = """
+import signal, sys
+from pathlib import Path
+from rich.console import Console
+from experiments.straggler.cell import Cell
+from experiments.straggler.store import Store
+from experiments.straggler.sweep import Parallel, sweep
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    cells = [Cell(model="nothing", steps=300, seed=seed) for seed in range(40)]
+    sweep(cells, Store(Path(sys.argv[1])), Console(), Parallel(2, 1))
+"""
