@@ -179,7 +179,7 @@ def table(measured: Sequence[Row]) -> Table:
         limit = _number(row.limit, row.unit) if row.limit else ""
         shown.add_row(
             row.work, "time" if row.unit == "s" else row.unit, _number(ours, row.unit), _spread(row.ours),
-            _number(peer, row.unit), _spread(row.peer), limit, f"{row.ratio:.1f}", _bar(row), row.peer_name,
+            _number(peer, row.unit), _spread(row.peer), limit, f"{row.ratio:.2f}", _bar(row), row.peer_name,
         )  # fmt: skip
     return shown
 
@@ -188,7 +188,7 @@ def main() -> int:
     from topologies.isolation import run_isolated
 
     # A pipe has no width to fold to.
-    console = Console(highlight=False) if sys.stdout.isatty() else Console(width=190, highlight=False)
+    console = Console(highlight=False) if sys.stdout.isatty() else Console(width=220, highlight=False)
 
     def run() -> int:
         measured = []
