@@ -207,17 +207,13 @@ class LocalNetwork(Network):
         self._switch: Background | None = None
         self._controller: Background | None = None
         self._http = self._p4runtime = 0
-        self._pairs: list[tuple[int, int]] = []
+        # The workers' ends, open from the start: a port that was free would not stay so until a worker is up.
+        self._ends: list[socket.socket] = []
+        self._switch_ports: list[int] = []
 
     def start(self) -> None:
-        self._p4runtime, self._http = free_port(9559), free_port(8559)
-        numbers = _free_udp_ports(2 * self.settings.workers)
-        self._pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
-        ports = [f"-i={worker + 1}@udp:{switch}:{own}" for worker, (switch, own) in enumerate(self._pairs)]
-        further = ["--", "--grpc-server-addr", f"127.0.0.1:{self._p4runtime}", "--cpu-port", "255"]
-        command = [program("serene-switch"), "--no-p4", *ports, *further]
-        self._switch = Background("switch", command, self.work / "switch.log")
-        self._switch.wait_until(lambda: listens(self._p4runtime), 30)
+        self._ends = [_bound() for _ in range(self.settings.workers)]
+        self._start_switch()
         command = [
             program("serenectl"), "up", "--foreground", "--switch", f"127.0.0.1:{self._p4runtime}",
             "--ports", f"1-{self.settings.workers}", "--http", f"127.0.0.1:{self._http}",
@@ -226,10 +222,27 @@ class LocalNetwork(Network):
         self._controller = Background("controller", command, self.work / "controller.log")
         self._controller.wait_until(lambda: listens(self._http), 90)
 
+    def _start_switch(self) -> None:
+        self._p4runtime, self._http = free_port(9559), free_port(8559)
+        probes = [_bound() for _ in self._ends]
+        self._switch_ports = [probe.getsockname()[1] for probe in probes]
+        for probe in probes:
+            probe.close()
+        ports = [
+            f"-i={worker + 1}@udp:{number}:{end.getsockname()[1]}"
+            for worker, (number, end) in enumerate(zip(self._switch_ports, self._ends, strict=True))
+        ]
+        further = ["--", "--grpc-server-addr", f"127.0.0.1:{self._p4runtime}", "--cpu-port", "255"]
+        command = [program("serene-switch"), "--no-p4", *ports, *further]
+        self._switch = Background("switch", command, self.work / "switch.log")
+        self._switch.wait_until(lambda: listens(self._p4runtime), 30)
+
     def stop(self) -> None:
         for part in (self._controller, self._switch):
             if part is not None:
                 part.stop()
+        for end in self._ends:
+            end.close()
 
     @property
     def url(self) -> str:
@@ -247,11 +260,13 @@ class LocalNetwork(Network):
             self.parts[part].wait_until(lambda: listens(port), 90)
 
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(mortal(command), stdin=subprocess.DEVNULL, start_new_session=True, **options)
+        end = self._ends[worker].fileno()
+        return subprocess.Popen(
+            mortal(command), stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=(end,), **options
+        )
 
     def _worker_address(self, worker: int) -> list[str]:
-        switch, own = self._pairs[worker]
-        return ["--frame-udp", f"{own}:{switch}"]
+        return ["--frame-udp", f"fd{self._ends[worker].fileno()}:{self._switch_ports[worker]}"]
 
 
 @contextlib.contextmanager
@@ -268,13 +283,8 @@ def _free_switch_name() -> str:
     return next(f"s{number}" for number in range(1, 1000) if f"s{number}" not in taken)
 
 
-def _free_udp_ports(count: int) -> list[int]:
-    sockets = []
-    try:
-        for _ in range(count):
-            sockets.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            sockets[-1].bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in sockets]
-    finally:
-        for probe in sockets:
-            probe.close()
+def _bound() -> socket.socket:
+    """A UDP socket on a port of loopback that was free."""
+    end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    end.bind(("127.0.0.1", 0))
+    return end

@@ -11,6 +11,7 @@ import csv
 import json
 import math
 import os
+import re
 import signal
 import sys
 import time
@@ -320,14 +321,13 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
-def _two_ports(text: str) -> tuple[int, int]:
-    try:
-        local, switch = (int(port) for port in text.split(":"))
-    except ValueError:
-        local = switch = 0
-    if not (0 < local < 65536 and 0 < switch < 65536):
-        raise argparse.ArgumentTypeError(f"{text}: expected LOCAL:SWITCH, two UDP ports")
-    return local, switch
+def _two_ports(text: str) -> tuple[tuple[str, int] | int, tuple[str, int]]:
+    given = re.fullmatch(r"(fd)?(\d+):(\d+)", text)
+    if given:
+        inherited, local, switch = bool(given[1]), int(given[2]), int(given[3])
+        if 0 < switch < 65536 and (inherited or 0 < local < 65536):
+            return local if inherited else ("127.0.0.1", local), ("127.0.0.1", switch)
+    raise argparse.ArgumentTypeError(f"{text}: expected LOCAL:SWITCH, two UDP ports (or fdN:SWITCH, a socket inherited)")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -383,8 +383,8 @@ def _transport(options: argparse.Namespace) -> Transport:
     local, switch = options.frame_udp
     return FrameTransport(
         options.worker,
-        local=("127.0.0.1", local),
-        switch=("127.0.0.1", switch),
+        local=local,
+        switch=switch,
         switch_ip=options.switch_ip,
         udp_port=FIRST_EPHEMERAL_PORT + os.getpid() % 16384,  # as a kernel's: a restarted worker has another one
     )

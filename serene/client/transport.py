@@ -40,14 +40,20 @@ class Transport(Protocol):
 
 
 class _Socket:
-    """A connected, non-blocking UDP socket with a batch of receive buffers."""
+    """A connected, non-blocking UDP socket with a batch of receive buffers. local: an address, or the descriptor of a
+    socket that is bound already."""
 
-    def __init__(self, local: tuple[str, int], remote: tuple[str, int]) -> None:
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    def __init__(self, local: tuple[str, int] | int, remote: tuple[str, int]) -> None:
+        try:
+            given = local if isinstance(local, int) else None
+            self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, fileno=given)
+        except OSError as error:
+            raise TransportError(f"descriptor {local} is no socket: {error.strerror}") from error
         try:
             for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 self._socket.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
-            self._socket.bind(local)
+            if not isinstance(local, int):
+                self._socket.bind(local)
             self._socket.connect(remote)
         except OSError as error:
             self._socket.close()
@@ -112,14 +118,15 @@ class UdpTransport:
 class FrameTransport:
     """Ethernet frames in UDP datagrams, for the embedded switch's ``udp:`` ports: no root, no interfaces.
 
-    ``worker`` makes up the addresses of a host that is not there: 10.0.0.(worker + 1).
+    ``worker`` makes up the addresses of a host that is not there: 10.0.0.(worker + 1). ``local``: an address to send
+    from, or the descriptor of a UDP socket that is bound already.
     """
 
     def __init__(
         self,
         worker: int,
         *,
-        local: tuple[str, int],
+        local: tuple[str, int] | int,
         switch: tuple[str, int],
         switch_ip: str = SWITCH_IP,
         switch_mac: str = SWITCH_MAC,
