@@ -327,7 +327,7 @@ def _two_ports(text: str) -> tuple[tuple[str, int] | int, tuple[str, int]]:
         inherited, local, switch = bool(given[1]), int(given[2]), int(given[3])
         if 0 < switch < 65536 and (inherited or 0 < local < 65536):
             return local if inherited else ("127.0.0.1", local), ("127.0.0.1", switch)
-    raise argparse.ArgumentTypeError(f"{text}: expected LOCAL:SWITCH, two UDP ports (or fdN:SWITCH, a socket inherited)")
+    raise argparse.ArgumentTypeError(f"{text}: expected LOCAL:SWITCH, UDP ports (or fdN:SWITCH)")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -337,7 +337,12 @@ def parser() -> argparse.ArgumentParser:
     add("--worker", type=int, required=True, help="this worker's id, from 0")
     add("--workers", type=int, required=True, help="of the whole job")
     add("--switch-ip", default=SWITCH_IP, help=f"where the switch answers (default {SWITCH_IP})")
-    add("--frame-udp", type=_two_ports, metavar="LOCAL:SWITCH", help="frames in UDP, to a udp: port of serene-switch")
+    add(
+        "--frame-udp",
+        type=_two_ports,
+        metavar="LOCAL:SWITCH",
+        help="frames in UDP, to a udp: port of serene-switch; LOCAL may be fdN, an inherited socket",
+    )
     add("--model", default="mlp", help="mlp or cnn")
     add("--dataset", default="digits", help="digits, mnist or cifar10")
     add("--data-dir", type=Path, default=None)
