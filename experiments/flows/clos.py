@@ -1,0 +1,263 @@
+"""Clos networks of two and three layers whose upper layer may be thinned, and the paths that flows take through them.
+
+All switches have ``ports`` ports, half of them down. The bisection ratio r leaves out upper switches: a leaf of a
+2-layer network has r * ports / 2 links up, and so has a pod's upper switch in a 3-layer one (a k-ary fat tree, Al-Fares
+et al., SIGCOMM 2008). Every link is two: one a direction, each with the whole bandwidth.
+
+Nodes are numbers: hosts from 0, then leaves, then the pods' upper switches (3 layers only), then the top. Paths go up
+as far as they must and come down; which way up is the choice of the routing:
+
+``d-mod-k``  by the destination's number (Zahavi, 2010): what SimGrid's fat trees do, and static routes in practice
+``ecmp``     by a hash of source and destination, as switches without knowledge of the traffic do
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from serene.errors import SereneError, choices
+
+Ints = NDArray[np.int64]
+
+RATIOS = (1.0, 0.5, 0.25, 0.125)
+ROUTINGS = ("d-mod-k", "ecmp")
+
+# hosts -> (layers, ports, pods) of the networks that the paper looked at; 256 hosts are 4 pods of 16-port switches.
+SIZES = {
+    (2, 128): (16, 16),
+    (2, 512): (32, 32),
+    (2, 2048): (64, 64),
+    (3, 256): (16, 4),
+    (3, 1024): (16, 16),
+}
+
+
+class BadNetwork(SereneError):
+    """A network that cannot be built, or nodes that it does not have."""
+
+
+@dataclass(frozen=True)
+class Clos:
+    """``groups``: leaves of a 2-layer network, pods of a 3-layer one. ``bandwidth`` in bytes/s, ``latency`` in s, both of
+    one link in one direction. Raises BadNetwork when the ports do not add up."""
+
+    layers: int
+    ports: int
+    groups: int
+    ratio: float = 1.0
+    bandwidth: float = 4e9
+    latency: float = 0.2e-6
+    routing: str = "d-mod-k"
+
+    def __post_init__(self) -> None:
+        if self.layers not in (2, 3):
+            raise BadNetwork(f"{self.layers} layers; expected 2 or 3")
+        if self.ports < 2 or self.ports % 2:
+            raise BadNetwork(f"{self.ports} ports; expected an even number")
+        if not 1 <= self.groups <= self.ports:
+            raise BadNetwork(f"{self.groups} groups of {self.ports}-port switches; expected 1 to {self.ports}")
+        if not 0 < self.ratio <= 1 or self.ratio * self.half % 1:
+            valid = ", ".join(f"{up}/{self.half}" for up in range(1, self.half + 1))
+            raise BadNetwork(f"bisection ratio {self.ratio:g} with {self.ports} ports; expected one of {valid}")
+        if self.layers == 3 and self.groups * self.half * self.up % self.ports:
+            raise BadNetwork(
+                f"bisection ratio {self.ratio:g} with {self.groups} pods leaves links that fill no {self.ports}-port switch"
+            )
+        if not 0 < self.bandwidth < np.inf or not 0 <= self.latency < np.inf:
+            raise BadNetwork(f"bandwidth {self.bandwidth:g} B/s, latency {self.latency:g} s; expected > 0 and >= 0")
+        if self.routing not in ROUTINGS:
+            raise BadNetwork(f"routing {self.routing!r}; expected {choices(ROUTINGS)}")
+
+    @classmethod
+    def of_size(
+        cls, hosts: int, ratio: float = 1.0, *, layers: int = 0, bandwidth: float = 4e9, latency: float = 0.2e-6,
+        routing: str = "d-mod-k",
+    ) -> Clos:  # fmt: skip
+        """One of the paper's networks by its number of hosts. Raises BadNetwork."""
+        for (depth, size), (ports, groups) in SIZES.items():
+            if size == hosts and layers in (0, depth):
+                return cls(depth, ports, groups, ratio, bandwidth, latency, routing)
+        valid = ", ".join(f"{size} ({depth} layers)" for depth, size in SIZES)
+        raise BadNetwork(f"{hosts} hosts{f' on {layers} layers' if layers else ''}; expected one of {valid}")
+
+    # What there is.
+
+    @property
+    def half(self) -> int:
+        """Ports down of a switch: hosts of a leaf."""
+        return self.ports // 2
+
+    @property
+    def up(self) -> int:
+        """Links up of a switch below the top."""
+        return round(self.ratio * self.half)
+
+    @property
+    def leaves(self) -> int:
+        return self.groups if self.layers == 2 else self.groups * self.half
+
+    @property
+    def hosts(self) -> int:
+        return self.leaves * self.half
+
+    @property
+    def middles(self) -> int:
+        """Upper switches of pods; none in a 2-layer network."""
+        return 0 if self.layers == 2 else self.groups * self.half
+
+    @property
+    def tops(self) -> int:
+        """Nodes of the top layer, each with a link to every group. Where there are fewer groups than ports, one switch
+        is several of them."""
+        return self.up if self.layers == 2 else self.half * self.up
+
+    @property
+    def top_switches(self) -> int:
+        return -(-self.tops * self.groups // self.ports)
+
+    @property
+    def switches(self) -> int:
+        return self.leaves + self.middles + self.top_switches
+
+    @property
+    def equivalents(self) -> int:
+        """The switches in 2x2 switches: one of k ports is worth (k/2)^2, the crosspoints of a Clos network's stage."""
+        return self.switches * self.half**2
+
+    @property
+    def nodes(self) -> int:
+        return self.hosts + self.leaves + self.middles + self.tops
+
+    def leaf(self, leaf: Ints | int) -> Ints | int:
+        """The node of a leaf by its number."""
+        return self.hosts + leaf
+
+    def middle(self, pod: Ints | int, index: Ints | int) -> Ints | int:
+        """The node of a pod's upper switch."""
+        return self.hosts + self.leaves + pod * self.half + index
+
+    def top(self, index: Ints | int) -> Ints | int:
+        """A node of the top layer."""
+        return self.hosts + self.leaves + self.middles + index
+
+    # Links: all those up, then in the same order those down. Level 0: host-leaf, 1: leaf-up, 2: middle-up.
+
+    @cached_property
+    def _levels(self) -> tuple[int, ...]:
+        """Where each level's links up start, and where the last one's end."""
+        counts = [self.hosts, self.leaves * (self.up if self.layers == 2 else self.half)]
+        if self.layers == 3:
+            counts.append(self.middles * self.up)
+        return tuple(int(number) for number in np.concatenate([[0], np.cumsum(counts)]))
+
+    @property
+    def links(self) -> int:
+        return 2 * self._levels[-1]
+
+    def reverse(self, links: Ints) -> Ints:
+        """The other directions; -1 stays -1."""
+        half = self._levels[-1]
+        return np.where(links < 0, -1, (links + half) % (2 * half))
+
+    def ends(self) -> tuple[Ints, Ints]:
+        """(lower node, upper node) of every link up, in the links' order."""
+        lower, upper = [np.arange(self.hosts)], [self.hosts + np.arange(self.hosts) // self.half]
+        if self.layers == 2:
+            lower.append(np.repeat(np.arange(self.leaves), self.up) + self.hosts)
+            upper.append(np.asarray(self.top(np.tile(np.arange(self.up), self.leaves))))
+        else:
+            leaf = np.repeat(np.arange(self.leaves), self.half)
+            lower.append(leaf + self.hosts)
+            upper.append(np.asarray(self.middle(leaf // self.half, np.tile(np.arange(self.half), self.leaves))))
+            middle = np.repeat(np.arange(self.middles), self.up)
+            lower.append(middle + self.hosts + self.leaves)
+            port = np.tile(np.arange(self.up), self.middles)
+            upper.append(np.asarray(self.top(middle % self.half * self.up + port)))
+        return np.concatenate(lower), np.concatenate(upper)
+
+    @property
+    def levels(self) -> Ints:
+        """Of every link up, in the links' order: 0 from a host, 1 from a leaf, 2 from a pod's upper switch."""
+        return np.repeat(np.arange(self.layers), np.diff(self._levels))
+
+    # Paths.
+
+    @property
+    def longest(self) -> int:
+        """Links of the longest path."""
+        return 2 * self.layers
+
+    def paths(self, source: Ints, target: Ints) -> Ints:
+        """The links of each flow's path, shape (flows, longest), -1 where a path is shorter. Ends are hosts and leaves, or
+        the two ends of a link. Raises BadNetwork."""
+        source, target = np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64)
+        if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= self.nodes):
+            raise BadNetwork(f"a flow between nodes that do not exist; expected 0 to {self.nodes - 1}")
+        if np.any(source == target):
+            raise BadNetwork("a flow from a node to itself")
+        return self._paths(source, target)
+
+    def _layer(self, node: Ints) -> Ints:
+        """0: a host, 1: a leaf, then upwards; without a middle layer the top is 2."""
+        bounds = np.array([self.hosts, self.hosts + self.leaves, self.hosts + self.leaves + self.middles])
+        return np.minimum(np.searchsorted(bounds, node, side="right"), self.layers)
+
+    def _choice(self, source: Ints, target: Ints) -> tuple[Ints, Ints]:
+        """Which way up from the leaf, and from there to the top."""
+        first = self.up if self.layers == 2 else self.half
+        if self.routing == "d-mod-k":
+            # A switch has an address for every way down to it, and its senders share them.
+            number = np.where(target < self.hosts, target, source)
+            return number % first, number // first % self.up
+        mixed = (source.astype(np.uint64) << np.uint64(32)) ^ target.astype(np.uint64)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)  # splitmix64
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+        return (
+            (mixed % np.uint64(first)).astype(np.int64),
+            ((mixed >> np.uint64(32)) % np.uint64(self.up)).astype(np.int64),
+        )
+
+    def _paths(self, source: Ints, target: Ints) -> Ints:
+        result = np.full((source.size, self.longest), -1, dtype=np.int64)
+        if not source.size:
+            return result
+        from_layer, to_layer = self._layer(source), self._layer(target)
+        first, second = self._choice(source, target)
+        leaf_a, leaf_b = self._leaf_of(source, from_layer), self._leaf_of(target, to_layer)
+        base, down = self._levels, self._levels[-1]
+        low = (from_layer <= 1) & (to_layer <= 1)
+        result[:, 0] = np.where(low & (from_layer == 0), source, -1)
+        result[:, -1] = np.where(low & (to_layer == 0), target + down, -1)
+        across = low & (leaf_a != leaf_b)
+        width = self.up if self.layers == 2 else self.half
+        result[:, 1] = np.where(across, base[1] + leaf_a * width + first, -1)
+        result[:, -2] = np.where(across, base[1] + leaf_b * width + first + down, -1)
+        if self.layers == 3:
+            pod_a, pod_b = leaf_a // self.half, leaf_b // self.half
+            far = across & (pod_a != pod_b)
+            result[:, 2] = np.where(far, base[2] + (pod_a * self.half + first) * self.up + second, -1)
+            result[:, 3] = np.where(far, base[2] + (pod_b * self.half + first) * self.up + second + down, -1)
+        high = np.flatnonzero(~low)
+        if high.size:
+            result[high, 0] = self._between(source[high], target[high])
+        return result
+
+    def _between(self, source: Ints, target: Ints) -> Ints:
+        """The one link from switch to switch."""
+        lower, upper = self.ends()
+        order = np.argsort(lower * self.nodes + upper)
+        wanted = np.minimum(source, target) * self.nodes + np.maximum(source, target)
+        keys = (lower * self.nodes + upper)[order]
+        at = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        if np.any(keys[at] != wanted):
+            raise BadNetwork("a flow to or from an upper switch that no single link makes")
+        return np.where(source < target, order[at], order[at] + self._levels[-1])
+
+    def _leaf_of(self, node: Ints, layer: Ints) -> Ints:
+        """The leaf below which a node is; -1 for a switch above."""
+        return np.where(layer == 0, node // self.half, np.where(layer == 1, node - self.hosts, -1))
