@@ -1,7 +1,7 @@
 # Serene: training through a P4 switch. `make help` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run-mininet run-local test bench reproduce schedules soak swaps profile fuzz p4 shell lint clean
+.PHONY: help setup run-mininet run-local test bench reproduce network-study simgrid schedules soak swaps profile fuzz p4 shell lint clean
 
 PYTHON := .venv/bin/python
 
@@ -35,6 +35,8 @@ help:
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
 	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root)"
 	@echo "make reproduce     the paper's experiments and a report: about 5 min; FULL=1 about an hour, and can be resumed"
+	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour"
+	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (about 20 min)"
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (under a minute)"
 	@echo "make swaps         200 live swaps in one training run, and how long each took (needs root)"
@@ -71,6 +73,13 @@ bench: setup
 reproduce: setup
 	@$(PYTHON) -m experiments.straggler --grid $(if $(FULL),full,quick) --out '$(or $(OUT),runs/straggler)' \
 		$(if $(FULL),--distortion 1$(COMMA)2$(COMMA)4)
+
+network-study: setup
+	@$(PYTHON) -m experiments.network_investment --grid $(if $(FULL),full,quick) --out '$(or $(OUT),runs/network)'
+
+simgrid: setup
+	@scripts/simgrid
+	@$(PYTHON) -m experiments.network_investment.reference
 
 schedules: setup
 	@$(PYTHON) -m experiments.schedules

@@ -42,8 +42,8 @@ class BadNetwork(SereneError):
 
 @dataclass(frozen=True)
 class Clos:
-    """``groups``: leaves of a 2-layer network, pods of a 3-layer one. ``bandwidth`` in bytes/s, ``latency`` in s, both of
-    one link in one direction. Raises BadNetwork when the ports do not add up."""
+    """``groups``: leaves of a 2-layer network, pods of a 3-layer one. ``bandwidth`` in bytes/s, ``latency`` in s,
+    both of one link in one direction. Raises BadNetwork when the ports do not add up."""
 
     layers: int
     ports: int
@@ -65,7 +65,8 @@ class Clos:
             raise BadNetwork(f"bisection ratio {self.ratio:g} with {self.ports} ports; expected one of {valid}")
         if self.layers == 3 and self.groups * self.half * self.up % self.ports:
             raise BadNetwork(
-                f"bisection ratio {self.ratio:g} with {self.groups} pods leaves links that fill no {self.ports}-port switch"
+                f"bisection ratio {self.ratio:g} with {self.groups} pods leaves links that fill no "
+                f"{self.ports}-port switch"
             )
         if not 0 < self.bandwidth < np.inf or not 0 <= self.latency < np.inf:
             raise BadNetwork(f"bandwidth {self.bandwidth:g} B/s, latency {self.latency:g} s; expected > 0 and >= 0")
@@ -192,8 +193,8 @@ class Clos:
         return 2 * self.layers
 
     def paths(self, source: Ints, target: Ints) -> Ints:
-        """The links of each flow's path, shape (flows, longest), -1 where a path is shorter. Ends are hosts and leaves, or
-        the two ends of a link. Raises BadNetwork."""
+        """The links of each flow's path, shape (flows, longest), -1 where a path is shorter. Ends are hosts and
+        leaves, or the two ends of a link. Raises BadNetwork."""
         source, target = np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64)
         if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= self.nodes):
             raise BadNetwork(f"a flow between nodes that do not exist; expected 0 to {self.nodes - 1}")

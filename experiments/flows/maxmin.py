@@ -19,8 +19,8 @@ def rates(capacity: Floats, flow: Ints, link: Ints, share: Floats, weight: Float
     """The flows' rates, in the unit of ``capacity``.
 
     ``flow``, ``link``, ``share``, shape (uses,): this flow takes ``share`` times its rate of this link. ``capacity``,
-    shape (links,). ``weight`` and ``limit``, shape (flows,): weights above zero; a limit may be infinite, but then the flow
-    has to use a link.
+    shape (links,). ``weight`` and ``limit``, shape (flows,): weights above zero; a limit may be infinite, but then
+    the flow has to use a link.
     """
     rate = np.zeros(weight.size)
     growing = np.ones(weight.size, dtype=bool)

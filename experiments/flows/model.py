@@ -20,8 +20,8 @@ class NoSuchModel(SereneError):
 class Model:
     """``bandwidth_factor``: the share of a link that payload may use. ``latency_factor``: what TCP makes of a path's
     latency. ``cross_traffic``: the share of a flow's rate that its acknowledgements take of the way back.
-    ``weight_s``, in bytes: a flow's rate goes with 1 / (path latency + sum of weight_s / bandwidth over its links), TCP's
-    unfairness to long paths; ``unfair`` False shares equally instead."""
+    ``weight_s``, in bytes: a flow's rate goes with 1 / (path latency + sum of weight_s / bandwidth over its links),
+    TCP's unfairness to long paths; ``unfair`` False shares equally instead."""
 
     name: str
     bandwidth_factor: float

@@ -1,7 +1,8 @@
 """The reference engine: SimGrid (Casanova et al., JPDC 2014), from its Python module. Never needed, only compared with.
 
 A process can simulate once, so every call has a process of its own, started with the arguments on its standard input.
-SimGrid gets the same links, paths and steps as the NumPy engine: one link a direction, one explicit route a pair of ends.
+SimGrid gets the same links, paths and steps as the NumPy engine: one link a direction, one explicit route a pair of
+ends.
 """
 
 from __future__ import annotations

@@ -32,8 +32,7 @@ def flat_butterfly(exchange: Exchange, model: Model) -> float:
     below = network.hosts // network.groups
     steps = log2(below) + log2(network.groups) / network.ratio
     latency = sum(
-        _latency(exchange, model, 2 * layer) * log2(count)
-        for layer, count in enumerate(_groups(exchange), start=1)
+        _latency(exchange, model, 2 * layer) * log2(count) for layer, count in enumerate(_groups(exchange), start=1)
     )
     return _unit(exchange, model) * (1 + model.cross_traffic) * steps + latency
 
@@ -88,7 +87,9 @@ def hierarchical_ring(exchange: Exchange, model: Model) -> float:
     thin = 1 / network.ratio if network.layers == 2 else max(1.0, 1 / network.up)
     inside = 2 * (half - 1) / half
     across = 2 * (leaves - 1) / network.hosts * thin
-    latency = 2 * (half - 1) * _latency(exchange, model, 2) + 2 * (leaves - 1) * _latency(exchange, model, _far(exchange))
+    latency = 2 * (half - 1) * _latency(exchange, model, 2) + 2 * (leaves - 1) * _latency(
+        exchange, model, _far(exchange)
+    )
     return _unit(exchange, model) * (1 + model.cross_traffic) * (inside + across) + latency
 
 
@@ -100,7 +101,9 @@ def leaf_aggregation(exchange: Exchange, model: Model) -> float:
     up = 2 * (1 - 1 / network.groups) / network.up
     load = max(1.0, network.leaves / servers, up) * switch.overhead * (1 + model.cross_traffic)
     hops = 2 * network.longest
-    return load * _unit(exchange, model) + _latency(exchange, model, _far(exchange) - 1) + switch.round_trip(network, hops)
+    return (
+        load * _unit(exchange, model) + _latency(exchange, model, _far(exchange) - 1) + switch.round_trip(network, hops)
+    )
 
 
 def leaf_spine_aggregation(exchange: Exchange, model: Model) -> float:

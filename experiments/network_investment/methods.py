@@ -124,7 +124,8 @@ def ring(exchange: Exchange) -> Iterator[Step]:
 
 
 def hierarchical_ring(exchange: Exchange) -> Iterator[Step]:
-    """A reduce-scatter around every leaf, rings over the leaves with a part each, and an all-gather around every leaf."""
+    """A reduce-scatter around every leaf, rings over the leaves with a part each, and an all-gather around every
+    leaf."""
     half, leaves, hosts = exchange.network.half, exchange.network.leaves, exchange.hosts
     neighbour = hosts // half * half + (hosts + 1) % half
     inside = Step(hosts, neighbour, exchange.size / half, times=half - 1)

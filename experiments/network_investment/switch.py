@@ -20,9 +20,9 @@ class BadSwitch(SereneError):
 
 @dataclass(frozen=True)
 class SwitchSizes:
-    """``lanes``: values in a packet. ``slots``: packets' worth of values that the switch holds. ``window``: packets that a
-    worker may have unanswered. A gradient of more values than the slots hold goes through them in turns; a slot is free
-    for its next part when its sum was answered, so slots limit a worker as its window does."""
+    """``lanes``: values in a packet. ``slots``: packets' worth of values that the switch holds. ``window``: packets
+    that a worker may have unanswered. A gradient of more values than the slots hold goes through them in turns; a
+    slot is free for its next part when its sum was answered, so slots limit a worker as its window does."""
 
     lanes: int
     slots: int

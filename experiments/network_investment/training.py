@@ -1,8 +1,9 @@
 """Many iterations of training on a big network, under any strategy: who computes, sends, waits.
 
-Exchanges are flows as in ``experiments.flows``, one a worker: all flows of a leaf's workers share the same links, so the
-leaf is one variable of the max-min solver. The barrier is the switch's (docs/protocol.md), by the round rather than by the
-slot: a worker that finished round c goes on when c <= base + staleness, base being the rounds that a quorum finished.
+Exchanges are flows as in ``experiments.flows``, one a worker: all flows of a leaf's workers share the same links, so
+the leaf is one variable of the max-min solver. The barrier is the switch's (docs/protocol.md), by the round rather than
+by the slot: a worker that finished round c goes on when c <= base + staleness, base being the rounds that a quorum
+finished.
 
 ``servers``  push to distributed parameter servers, wait for the barrier, pull
 ``switch``   leaf and upper switches add up; values stream out and back over the worker's own link, which nobody shares,
@@ -22,13 +23,17 @@ from experiments.flows.clos import Clos, Ints
 from experiments.flows.maxmin import rates
 from experiments.flows.model import Model
 from experiments.network_investment.methods import METHODS, SERVER_SHARE, SYNCHRONOUS, BadMethod, Exchange
-from serene.errors import choices
+from serene.errors import SereneError, choices
 from serene.strategy import Strategy
 from workers.stragglers import Straggler
 
 SERVERS, SWITCH = "servers", "switch"
 EXCHANGES = (SERVERS, SWITCH, *SYNCHRONOUS)
 FLOAT_SLACK = 1e-9  # relative, of a flow's bytes: what rounding leaves
+
+
+class BadTraining(SereneError):
+    """A run that makes no sense."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,13 @@ class Training:
     jitter: float = 0.05
     iterations: int = 40
     seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.compute_s < np.inf or not 0 <= self.jitter < np.inf or self.iterations < 1:
+            raise BadTraining(
+                f"computing {self.compute_s:g} s, jitter {self.jitter:g}, {self.iterations} iterations; "
+                "expected > 0, >= 0, >= 1"
+            )
 
 
 @dataclass(frozen=True)
@@ -90,7 +102,9 @@ class _Compute:
 
 def _lock_step(training: Training, model: Model) -> Outcome:
     if str(training.strategy) != "BSP":
-        raise BadMethod(f"{training.how} knows lock step only, not {training.strategy}; expected BSP, or {SERVERS}, {SWITCH}")
+        raise BadMethod(
+            f"{training.how} knows lock step only, not {training.strategy}; expected BSP, or {SERVERS}, {SWITCH}"
+        )
     workers = training.exchange.network.hosts
     exchange_s = solver.run(training.exchange.network, METHODS[training.how](training.exchange), model)
     compute = _Compute(training)
@@ -101,9 +115,7 @@ def _lock_step(training: Training, model: Model) -> Outcome:
     total = float(slowest.sum() + training.iterations * exchange_s)
     computing = float(times.mean(axis=1).sum()) / total
     waiting = float((slowest - times.mean(axis=1)).sum()) / total
-    return Outcome(
-        workers, total, training.iterations / total, computing, waiting, 1 - computing - waiting, 0.0, 0
-    )
+    return Outcome(workers, total, training.iterations / total, computing, waiting, 1 - computing - waiting, 0.0, 0)
 
 
 class Bundles:
@@ -170,7 +182,7 @@ class Bundles:
                 self._capacity,
                 np.tile(np.arange(busy.size), layers),
                 self._links[:, busy].ravel(),
-                (self._shares[:, busy] * self._count[busy]).ravel(),
+                np.ravel(self._shares[:, busy] * self._count[busy].astype(np.float64)),
                 np.ones(busy.size),
                 np.full(busy.size, self._speed),
             )
@@ -209,14 +221,15 @@ class _Run:
         self.state = np.zeros(self.workers, dtype=np.int64)  # 0 computes, 1 sends, 2 waits, 3 reads
         self.since = np.zeros(self.workers)
         self.spent = np.zeros(4)
-        self.ahead: list[int] = []
+        self.went: list[tuple[int, float, int]] = []  # (worker, when it went on, rounds ahead of the slowest)
         self.compute = _Compute(self.training)
+        self.over = -self.workers  # rounds of all workers together, reading included; the first is not begun by one
 
     def play(self) -> None:
         for worker in range(self.workers):
             self._compute(worker)
         wanted = self.training.iterations * self.workers
-        while int(self.finished.sum()) < wanted:
+        while self.over < wanted:
             until = self._events[0][0] - self.now if self._events else np.inf
             bundles = [bundle for bundle in (self.push, self.pull) if bundle is not None]
             pause = min([until, *(bundle.next_in() for bundle in bundles)])
@@ -235,6 +248,7 @@ class _Run:
         self.state[worker], self.since[worker] = state, self.now
 
     def _compute(self, worker: int) -> None:
+        self.over += 1
         self._enter(worker, 0)
         seconds = self.compute(worker, int(self.finished[worker]) + 1, self.workers)
         heapq.heappush(self._events, (self.now + seconds, worker))
@@ -264,7 +278,7 @@ class _Run:
                 self._go_on(released)
 
     def _go_on(self, worker: int) -> None:
-        self.ahead.append(int(self.finished[worker] - self.finished.min()))
+        self.went.append((worker, self.now, int(self.finished[worker] - self.finished.min())))
         if self.pull is None:
             self._compute(worker)
         else:
@@ -275,7 +289,8 @@ class _Run:
         for worker in range(self.workers):
             self._enter(worker, int(self.state[worker]))
         computing, sending, waiting, reading = (self.spent / self.spent.sum()).tolist()
+        ahead = [rounds for _, _, rounds in self.went]
         return Outcome(
-            self.workers, self.now, float(self.finished.sum()) / self.workers / self.now, computing, waiting,
-            sending + reading, float(np.mean(self.ahead)), max(self.ahead),
+            self.workers, self.now, self.over / self.workers / self.now, computing, waiting,
+            sending + reading, float(np.mean(ahead)), max(ahead),
         )  # fmt: skip

@@ -10,8 +10,8 @@ import numpy as np
 from experiments.straggler import grid
 from experiments.straggler.cell import Cell
 from experiments.straggler.names import strategy_colour, strategy_name
-from experiments.straggler.pictures.style import one_legend, panels, save
 from experiments.straggler.study import Study
+from experiments.style import one_legend, panels, save
 
 MEASURES = (
     ("step_s", "time per step [s]"),

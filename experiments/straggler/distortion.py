@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from experiments.crew import work_off
 from experiments.straggler import grid
 from experiments.straggler.cell import Cell
-from experiments.straggler.crew import work_off
 from experiments.straggler.measures import numbers
 from experiments.straggler.store import Store
 from experiments.straggler.sweep import Failed, run_cell

@@ -53,3 +53,7 @@ def straggler_name(text: str) -> str:
     if name == "failure":
         return f"failure ({values['pause_s']} s at step {values['iteration']})"
     return "no straggler"
+
+
+def case_title(workers: int, straggler: str) -> str:
+    return f"{workers} workers, {straggler_name(straggler)}"

@@ -10,8 +10,8 @@ from functools import partial
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from experiments.crew import work_off
 from experiments.straggler.cell import Cell
-from experiments.straggler.crew import work_off
 from experiments.straggler.store import Store
 from serene.errors import SereneError
 

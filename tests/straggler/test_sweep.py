@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from experiments.crew import work_off
 from experiments.straggler.cell import Cell
-from experiments.straggler.crew import work_off
 from experiments.straggler.store import Store
 from experiments.straggler.sweep import Failed, Parallel, sweep
 from tests.controller.processes import until

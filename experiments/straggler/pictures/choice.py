@@ -9,9 +9,9 @@ import numpy as np
 
 from experiments.straggler import grid
 from experiments.straggler.cell import Cell
-from experiments.straggler.names import strategy_colour, strategy_name
-from experiments.straggler.pictures.style import case_title, one_legend, panels, save
+from experiments.straggler.names import case_title, strategy_colour, strategy_name
 from experiments.straggler.study import Study
+from experiments.style import one_legend, panels, save
 
 SHORT = {"quorum": "k-of-n", "mixed": "Mixed"}
 
@@ -141,7 +141,7 @@ def tuning(study: Study, path: Path) -> Path:
             )  # fmt: skip
         each.set_ylim(bottom=0)
         each.set_xlabel("learning rate")
-        each.set_title(case_title("mlp", workers, grid.SLOW), fontsize=9)
+        each.set_title(case_title(workers, grid.SLOW), fontsize=9)
     axes[0, 0].set_ylabel("time to the target [s]")
     one_legend(figure, axes)
     return save(figure, path)

@@ -11,9 +11,9 @@ import numpy as np
 from experiments.straggler import grid
 from experiments.straggler.cell import Cell
 from experiments.straggler.measures import curve
-from experiments.straggler.names import strategy_colour, strategy_line, strategy_name
-from experiments.straggler.pictures.style import case_title, one_legend, panels, save
+from experiments.straggler.names import case_title, strategy_colour, strategy_line, strategy_name
 from experiments.straggler.study import Study
+from experiments.style import one_legend, panels, save
 
 POINTS = 200
 
@@ -27,7 +27,7 @@ def accuracy(study: Study, cells: Sequence[Cell], model: str, over: str, path: P
     for row, straggler in enumerate(stragglers):
         for column, workers in enumerate(counts):
             _case(study, study.strategies(cells, model, workers, straggler), over, axes[row, column])
-            axes[row, column].set_title(case_title(model, workers, straggler), fontsize=9)
+            axes[row, column].set_title(case_title(workers, straggler), fontsize=9)
     for each in axes[-1]:
         each.set_xlabel("time [s]" if over == "t" else "steps per worker")
     for each in axes[:, 0]:
@@ -74,7 +74,7 @@ def target_time(study: Study, cells: Sequence[Cell], model: str, path: Path) -> 
                     each.plot([middle, middle], [place - 0.35, place + 0.35], color=colour, linewidth=2.2)
             each.set_yticks(range(len(chosen)), [strategy_name(cell.strategy) for cell in reversed(chosen)], fontsize=8)
             each.set_xlim(left=0)
-            each.set_title(case_title(model, workers, straggler), fontsize=9)
+            each.set_title(case_title(workers, straggler), fontsize=9)
     for each in axes[-1]:
         each.set_xlabel(f"time until test accuracy {grid.TARGETS[model]:.2f} [s]")
     return save(figure, path)

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from experiments.straggler.cell import Cell
-from experiments.straggler.names import strategy_colour, strategy_name
-from experiments.straggler.pictures.style import case_title, one_legend, panels, save
+from experiments.straggler.names import case_title, strategy_colour, strategy_name
 from experiments.straggler.study import Study
+from experiments.style import one_legend, panels, save
 
 COMPUTE, NETWORK, WAITING = "#009E73", "#0072B2", "#E69F00"
 
@@ -37,7 +37,7 @@ def waiting(study: Study, cells: Sequence[Cell], model: str, path: Path) -> Path
                 each.errorbar(at, middle, error, fmt="none", ecolor="#444444", elinewidth=0.7)
             names = [strategy_name(cell.strategy) for cell in chosen]
             each.set_xticks(range(len(chosen)), names, fontsize=7, rotation=25, ha="right")
-            each.set_title(case_title(model, workers, straggler), fontsize=9)
+            each.set_title(case_title(workers, straggler), fontsize=9)
             each.grid(axis="x", visible=False)
     for each in axes[:, 0]:
         each.set_ylabel("waited, per worker [s]")
@@ -64,7 +64,7 @@ def split(study: Study, cells: Sequence[Cell], model: str, path: Path) -> Path:
             for place, ends in enumerate(whole):
                 each.plot([min(ends), max(ends)], [place, place], color="#222222", linewidth=1.2)
             each.set_yticks(range(len(chosen)), [strategy_name(cell.strategy) for cell in chosen], fontsize=8)
-            each.set_title(case_title(model, workers, straggler), fontsize=9)
+            each.set_title(case_title(workers, straggler), fontsize=9)
     for each in axes[-1]:
         each.set_xlabel("an iteration of a worker [ms]")
     one_legend(figure, axes)

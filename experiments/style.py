@@ -10,8 +10,6 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from experiments.straggler.names import straggler_name
-
 GRID = "#dddddd"
 DPI = 110
 
@@ -27,10 +25,6 @@ def panels(rows: int, columns: int, width: float = 5.2, height: float = 3.2, **o
         for side in ("top", "right"):
             each.spines[side].set_visible(False)
     return figure, axes
-
-
-def case_title(model: str, workers: int, straggler: str) -> str:
-    return f"{workers} workers, {straggler_name(straggler)}"
 
 
 def one_legend(figure: Any, axes: Any) -> None:

@@ -1,0 +1,117 @@
+"""``python -m experiments.network_investment``: asks every question of a grid and writes the findings; ``make
+network-study`` calls this."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from experiments.crew import work_off
+from experiments.network_investment.cells import Answers, Cell, ExchangeCell, TrainingCell, answer_into
+from experiments.network_investment.grid import GRIDS
+from serene.errors import SereneError, choices
+
+
+class BadUsage(SereneError):
+    """Options that make no sense."""
+
+
+class Failed(SereneError):
+    """Questions that could not be answered, with their reasons."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        print(f"error: {message}", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def parser() -> argparse.ArgumentParser:
+    result = _Parser(
+        prog="python -m experiments.network_investment", description="How much network does training need?"
+    )
+    add = result.add_argument
+    add("--grid", default="quick", help=f"{choices(GRIDS)} (default quick)")
+    add("--out", type=Path, default=Path("runs/network"), help="answers and page (default runs/network)")
+    add("--parallel", type=int, default=os.cpu_count() or 1, help="simulations side by side")
+    add("--no-emulation", action="store_true", help="leave out what needs root and Mininet")
+    return result
+
+
+def run(options: argparse.Namespace, console: Console) -> None:
+    """Everything that is missing, then the page. Raises SereneError."""
+    if options.grid not in GRIDS:
+        raise BadUsage(f"--grid {options.grid}: expected {choices(GRIDS)}")
+    if options.parallel < 1:
+        raise BadUsage(f"--parallel {options.parallel}: expected 1 or more")
+    grid = GRIDS[options.grid]
+    path = options.out / "answers.jsonl"
+    missing = Answers(path).missing(grid.cells())
+    _ask(missing, path, console, options.parallel)
+    from experiments.network_investment.page import write
+
+    console.print(
+        f"{write(grid, Answers(path), options.out, console, emulate=not options.no_emulation)}", highlight=False
+    )
+
+
+def _ask(cells: list[Cell], path: Path, console: Console, parallel: int) -> None:
+    cells = sorted(cells, key=_expense, reverse=True)  # the long ones first, so that none is left alone at the end
+    failures = []
+    columns = (
+        TextColumn("simulations"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
+        TextColumn("{task.fields[last]}"),
+    )  # fmt: skip
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with Progress(*columns, console=console, refresh_per_second=2, transient=not console.is_terminal) as progress:
+        task = progress.add_task("", total=len(cells), last="")
+        for cell, trouble in work_off(cells, partial(answer_into, path), parallel):
+            if trouble is not None:
+                failures.append(f"  {cell}: {trouble}")
+            progress.update(task, advance=1, last=_label(cell))
+    if failures:
+        raise Failed(f"{len(failures)} of {len(cells)} simulations failed:\n" + "\n".join(failures[:5]))
+
+
+def _expense(cell: Cell) -> float:
+    """A guess: servers need a step a server, and thinned networks more events a step."""
+    many = cell.method.startswith("servers") if isinstance(cell, ExchangeCell) else cell.how == "servers"
+    return cell.network.hosts ** (2 if many else 1) / cell.network.ratio
+
+
+def _label(cell: Cell) -> str:
+    what = f"{cell.how}, {cell.strategy}" if isinstance(cell, TrainingCell) else cell.method
+    return f"{cell.network.hosts} hosts, r = {cell.network.ratio:g}, {what}"
+
+
+def main() -> int:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    options = parser().parse_args()
+    try:
+        run(options, console)
+    except BadUsage as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except (SereneError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"stopped; what is done stays in {options.out}: the same command goes on", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

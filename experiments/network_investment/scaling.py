@@ -1,0 +1,47 @@
+"""What the simulator itself needs: seconds and memory of one exchange, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from experiments.flows.clos import SIZES
+from experiments.network_investment.cells import BadCell, ExchangeCell, NetworkCell
+
+METHODS = ("flat-butterfly", "servers-distributed", "leaf-spine-aggregation")
+RATIO = 0.25
+
+
+def measure() -> list[dict[str, Any]]:
+    """One row a method and network. Raises BadCell when a run fails."""
+    rows = []
+    for (layers, hosts), method in ((size, method) for size in SIZES for method in METHODS):
+        done = subprocess.run(
+            [sys.executable, "-m", __name__, str(layers), str(hosts), method],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise BadCell(f"{method} on {hosts} hosts: {done.stderr.strip()[-300:]}")
+        rows.append(json.loads(done.stdout))
+    return rows
+
+
+def _one(layers: int, hosts: int, method: str) -> dict[str, Any]:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    cell = ExchangeCell(NetworkCell(layers, hosts, RATIO), method)
+    answer = cell.answer()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        **asdict(cell.network), "method": method, "engine_s": answer["engine_s"], "memory_mb": memory / 1024,
+        "of_it_libraries_mb": before / 1024,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(json.dumps(_one(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])))

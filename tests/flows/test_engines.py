@@ -1,0 +1,88 @@
+"""The NumPy engine: by hand, and against SimGrid, live where it is installed."""
+
+import numpy as np
+import pytest
+
+from experiments.flows import simgrid_engine, solver
+from experiments.flows.clos import Clos
+from experiments.flows.model import IDEAL, LV08, NoSuchModel, model
+from experiments.flows.steps import BadStep, Step
+
+NETWORK = Clos(2, 4, 4, bandwidth=1e9, latency=1e-6)  # 8 hosts, 2 a leaf
+needs_simgrid = pytest.mark.skipif(not simgrid_engine.installed(), reason="needs SimGrid (make simgrid)")
+
+
+def step(pairs: list[tuple[int, int]], size: float = 1e6, **options: float) -> Step:
+    return Step(np.array([a for a, _ in pairs]), np.array([b for _, b in pairs]), size, **options)  # type: ignore[arg-type]
+
+
+def test_one_flow() -> None:
+    """Its latency first, then its bytes."""
+    assert solver.run(NETWORK, [step([(0, 1)])], IDEAL) == pytest.approx(2e-6 + 1e-3)
+    assert solver.run(NETWORK, [step([(0, 1)])], LV08) == pytest.approx(13.01 * 2e-6 + 1e-3 / 0.97)
+
+
+def test_flows_that_end_make_room() -> None:
+    """Two into one host: half the rate each, until the shorter one has ended."""
+    sizes = np.array([1e6, 3e6])
+    ends = solver.finish_times(NETWORK, Step(np.array([2, 4]), np.array([0, 0]), sizes), IDEAL)
+    assert ends - 4e-6 == pytest.approx([2e-3, 4e-3])
+
+
+def test_a_flow_that_starts_later_because_its_path_is_longer() -> None:
+    slow = Clos(2, 4, 4, bandwidth=1e9, latency=1e-3)
+    ends = solver.finish_times(slow, step([(1, 0), (2, 0)]), IDEAL)
+    # Alone from 2 to 4 ms the first would be done at 3 ms: 1 MB at 1 GB/s.
+    assert ends == pytest.approx([3e-3, 5e-3])
+
+
+def test_times_delays_and_limits() -> None:
+    assert solver.run(NETWORK, [step([(0, 1)], times=3)], IDEAL) == pytest.approx(3 * (2e-6 + 1e-3))
+    assert solver.run(NETWORK, [step([(0, 1)], delay=1.0)], IDEAL) == pytest.approx(1 + 2e-6 + 1e-3)
+    assert solver.run(NETWORK, [step([(0, 1)], limit=1e8)], IDEAL) == pytest.approx(2e-6 + 1e-2)
+
+
+def test_acknowledgements_take_their_share_of_the_way_back() -> None:
+    """A flow each way over the same links: each carries 1 and the other's 0.05."""
+    assert solver.run(NETWORK, [step([(0, 1), (1, 0)])], LV08) == pytest.approx(13.01 * 2e-6 + 1.05e-3 / 0.97)
+
+
+@needs_simgrid
+@pytest.mark.parametrize("routing", ["d-mod-k", "ecmp"])
+@pytest.mark.parametrize(("layers", "hosts", "ratio"), [(2, 128, 1.0), (2, 128, 0.125), (3, 256, 0.25)])
+def test_random_flows_as_in_simgrid(layers: int, hosts: int, ratio: float, routing: str) -> None:
+    network = Clos.of_size(hosts, ratio, layers=layers, routing=routing)
+    random = np.random.default_rng((hosts, round(8 * ratio)))
+    steps = []
+    for _ in range(3):
+        source = random.integers(0, hosts, 200)
+        target = (source + random.integers(1, hosts, 200)) % hosts
+        steps.append(Step(source, target, np.round(random.uniform(1e5, 1e8, 200))))
+    assert solver.run(network, steps, LV08) == pytest.approx(simgrid_engine.run(network, steps, LV08), rel=1e-9)
+
+
+@needs_simgrid
+def test_what_simgrid_cannot_do() -> None:
+    with pytest.raises(simgrid_engine.NoSimGrid, match="the model 'ideal' does not: use the engine 'numpy'"):
+        simgrid_engine.run(NETWORK, [step([(0, 1)])], IDEAL)
+    with pytest.raises(simgrid_engine.NoSimGrid, match="cannot limit a flow's rate"):
+        simgrid_engine.run(NETWORK, [step([(0, 1)], limit=1e8)], LV08)
+
+
+def test_without_simgrid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simgrid_engine, "installed", lambda: False)
+    with pytest.raises(simgrid_engine.NoSimGrid, match="make simgrid"):
+        simgrid_engine.run(NETWORK, [step([(0, 1)])], LV08)
+
+
+@pytest.mark.parametrize("options", [{"size": 0.0}, {"size": np.inf}, {"limit": 0.0}, {"times": 0}, {"delay": -1.0}])
+def test_impossible_steps(options: dict[str, float]) -> None:
+    with pytest.raises(BadStep):
+        step([(0, 1)], **options)
+
+
+def test_impossible_ends_and_models() -> None:
+    with pytest.raises(BadStep, match="expected as many, at least one"):
+        Step(np.array([1, 2]), np.array([3]), 1.0)
+    with pytest.raises(NoSuchModel, match="expected LV08 or ideal"):
+        model("TCP")

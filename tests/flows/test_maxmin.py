@@ -1,0 +1,69 @@
+"""Max-min fair rates, against cases worked out by hand and against what defines them."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiments.flows.maxmin import rates
+
+FREE = np.inf
+
+
+def solve(capacity, uses, weight=None, limit=None):  # type: ignore[no-untyped-def]
+    """uses: (flow, link, share)."""
+    flow, link, share = (np.array(column) for column in zip(*uses, strict=True))
+    count = int(flow.max()) + 1
+    return rates(
+        np.array(capacity, dtype=float), flow, link, share.astype(float),
+        np.ones(count) if weight is None else np.array(weight, dtype=float),
+        np.full(count, FREE) if limit is None else np.array(limit, dtype=float),
+    )  # fmt: skip
+
+
+def test_the_textbook_s_case() -> None:
+    """One flow over both links, one over each: the first link is the narrow one."""
+    found = solve([1.0, 3.0], [(0, 0, 1), (0, 1, 1), (1, 0, 1), (2, 1, 1)])
+    assert np.allclose(found, [0.5, 0.5, 2.5])
+
+
+def test_weights_limits_and_shares() -> None:
+    assert np.allclose(solve([6.0], [(0, 0, 1), (1, 0, 1)], weight=[1, 2]), [2, 4])
+    assert np.allclose(solve([6.0], [(0, 0, 1), (1, 0, 1)], limit=[1, FREE]), [1, 5])
+    # The second flow takes half of its rate of the link.
+    assert np.allclose(solve([6.0], [(0, 0, 1), (1, 0, 0.5)]), [4, 4])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_no_rate_can_grow_but_at_the_cost_of_one_that_is_no_larger(data: st.DataObject) -> None:
+    """The definition: every flow is at its limit, or has a full link on which its rate over weight is the largest."""
+    seed = data.draw(st.integers(0, 2**32 - 1))
+    random = np.random.default_rng(seed)
+    links, flows = int(random.integers(1, 8)), int(random.integers(1, 12))
+    capacity = random.uniform(1, 10, links)
+    uses = [
+        (flow, link, random.choice([0.05, 0.5, 1.0]))
+        for flow in range(flows)
+        for link in random.choice(links, int(random.integers(1, links + 1)), replace=False)
+    ]
+    weight = random.uniform(0.5, 2, flows)
+    limit = np.where(random.random(flows) < 0.3, random.uniform(0.1, 5, flows), FREE)
+    found = solve(capacity, uses, weight, limit)
+    load = np.zeros(links)
+    for flow, link, share in uses:
+        load[link] += share * found[flow]
+    assert (load <= capacity * (1 + 1e-9)).all()
+    assert (found > 0).all()
+    for flow in range(flows):
+        tight = [
+            link
+            for who, link, _ in uses
+            if who == flow
+            and load[link] >= capacity[link] * (1 - 1e-9)
+            and all(
+                found[other] / weight[other] <= found[flow] / weight[flow] * (1 + 1e-9)
+                for other, where, _ in uses
+                if where == link
+            )
+        ]
+        assert tight or found[flow] >= limit[flow] * (1 - 1e-9)

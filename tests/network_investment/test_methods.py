@@ -1,0 +1,154 @@
+"""Exchange methods: that each adds up, what they take in closed form, and what SimGrid said."""
+
+import numpy as np
+import pytest
+
+from experiments.flows import simgrid_engine, solver
+from experiments.flows.clos import SIZES, Clos
+from experiments.flows.model import IDEAL, LV08
+from experiments.network_investment import closed_forms, reference
+from experiments.network_investment.methods import METHODS, PAPER, BadMethod, Exchange, method
+from experiments.network_investment.switch import BadSwitch, SwitchSizes
+from serene.program import Program
+
+SIZE = 100e6
+SWITCH = SwitchSizes(320, 8192)
+
+
+def exchange(layers: int, hosts: int, ratio: float = 1.0) -> Exchange:
+    return Exchange(Clos.of_size(hosts, ratio, layers=layers), SIZE, SWITCH)
+
+
+@pytest.mark.parametrize("name", ["flat-butterfly", "layered-butterfly", "layered-butterfly-fixed-heads"])
+@pytest.mark.parametrize(("layers", "hosts"), [(2, 128), (3, 256)])
+def test_butterflies_leave_everybody_with_the_sum_of_all(name: str, layers: int, hosts: int) -> None:
+    """Played with sets of contributors: each step's flows carry what the sender had when the step began. A flow up
+    adds, and in the trees' way down replaces what is there."""
+    asked = exchange(layers, hosts)
+    have = [{host} for host in range(hosts)]
+    for step in METHODS[name](asked):
+        before = [set(each) for each in have]
+        for source, target in zip(step.source.tolist(), step.target.tolist(), strict=True):
+            added = before[source]
+            assert not added & before[target] or len(added) == hosts  # nothing is added twice
+            have[target] = have[target] | added
+    assert all(len(each) == hosts for each in have)
+
+
+@pytest.mark.parametrize("name", ["servers-packed", "servers-distributed", "servers-same-order"])
+def test_every_worker_talks_to_every_server_once_each_way(name: str) -> None:
+    asked = exchange(2, 512)
+    flows = [
+        (a, b) for step in METHODS[name](asked) for a, b in zip(step.source.tolist(), step.target.tolist(), strict=True)
+    ]
+    servers = 512 // 8
+    assert len(flows) == len(set(flows)) == 2 * servers * (512 - servers)
+    assert {(b, a) for a, b in flows} == set(flows)
+
+
+@pytest.mark.parametrize("name", list(closed_forms.FORMS))
+@pytest.mark.parametrize(("layers", "hosts"), SIZES)
+def test_without_contention_the_simulation_is_the_closed_form(name: str, layers: int, hosts: int) -> None:
+    asked = exchange(layers, hosts)
+    for constants in (LV08, IDEAL):
+        simulated = solver.run(asked.network, method(name)(asked), constants)
+        known = closed_forms.seconds(name, asked, constants)
+        # Routes that meet are all that leaf aggregation on small leaves has on top; rings begin with short paths.
+        assert simulated == pytest.approx(known, rel=0.12 if name == "leaf-aggregation" else 0.015)
+
+
+@pytest.mark.parametrize("name", ["flat-butterfly", "layered-butterfly", "servers-packed", "leaf-spine-aggregation"])
+@pytest.mark.parametrize("ratio", [0.5, 0.25, 0.125])
+@pytest.mark.parametrize(("layers", "hosts"), [(2, 128), (2, 512), (3, 1024)])
+def test_the_bisection_is_in_the_closed_forms(name: str, ratio: float, layers: int, hosts: int) -> None:
+    asked = exchange(layers, hosts, ratio)
+    simulated = solver.run(asked.network, method(name)(asked), LV08)
+    assert simulated == pytest.approx(closed_forms.seconds(name, asked, LV08), rel=0.005)
+
+
+def test_the_ideal_forms_are_the_known_ones() -> None:
+    """In units of gradient / bandwidth, without latency: log2 h + log2 m / r; 2 log2 h + log2 m; 14."""
+    network = Clos.of_size(2048, 0.25, latency=0.0)
+    asked = Exchange(network, SIZE, SWITCH)
+    unit = SIZE / network.bandwidth
+    assert closed_forms.flat_butterfly(asked, IDEAL) / unit == pytest.approx(5 + 6 / 0.25)
+    assert closed_forms.layered_butterfly(asked, IDEAL) / unit == pytest.approx(2 * 5 + 6)
+    assert closed_forms.servers_distributed(asked, IDEAL) / unit == pytest.approx(14)
+    assert closed_forms.servers_packed(asked, IDEAL) / unit == pytest.approx(14 / 0.25)
+
+
+def test_what_simgrid_said_on_a_network_of_2048_hosts() -> None:
+    """Figures of another SimGrid program (4.1, fat-tree zones of its own), in units of gradient / bandwidth."""
+    known = {
+        "flat-butterfly": (11.91, 18.41, 31.40, 57.38),
+        "layered-butterfly": (16.81, 16.81, 16.81, 16.81),
+        "servers-packed": (14.43, 28.87, 57.73, 115.5),
+    }
+    for name, times in known.items():
+        for ratio, time in zip((1.0, 0.5, 0.25, 0.125), times, strict=True):
+            asked = exchange(2, 2048, ratio)
+            ours = solver.run(asked.network, method(name)(asked), LV08) / (SIZE / asked.network.bandwidth)
+            # Servers: here every turn has a path's latency, which that program's flows, all at once, had once.
+            assert ours == pytest.approx(time, rel=0.016 if name.startswith("servers") else 0.0005)
+
+
+RECORDED = reference.recorded()
+
+
+@pytest.mark.parametrize("pair", RECORDED, ids=lambda pair: f"{pair.cell.network.hosts}-{pair.cell.method}")
+def test_recorded_simgrid(pair: reference.Pair) -> None:
+    """SimGrid sends whole bytes, so a part of a gradient may differ by half of one."""
+    assert pair.error() < 1e-5
+
+
+def test_the_record_is_of_every_method() -> None:
+    assert {pair.cell for pair in RECORDED} == set(reference.cells())
+    assert {pair.cell.method for pair in RECORDED} == set(METHODS) - set(reference.HEAVY)
+    assert set(PAPER) < {pair.cell.method for pair in RECORDED}
+
+
+@pytest.mark.skipif(not simgrid_engine.installed(), reason="needs SimGrid (make simgrid)")
+def test_simgrid_still_says_what_was_recorded() -> None:
+    some = [pair for pair in RECORDED if pair.cell.network.hosts == 128 and pair.cell.network.ratio == 0.125]
+    assert len(some) >= 8
+    for then, now in zip(some, reference.simulate([pair.cell for pair in some]), strict=True):
+        assert now.simgrid_s == pytest.approx(then.simgrid_s, rel=1e-7)
+
+
+def test_slots_and_window_limit_a_worker() -> None:
+    network = Clos.of_size(128, bandwidth=4e9, latency=1e-6)
+    whole, few = (
+        solver.run(network, method("leaf-spine-aggregation")(Exchange(network, SIZE, SwitchSizes(320, slots))), LV08)
+        for slots in (8192, 2)
+    )
+    assert few > 2 * whole
+    # Two packets of 1,362 bytes in each round trip of four links.
+    trip = 4 * (1e-6 + 1362 / 4e9)
+    assert few == pytest.approx(SIZE * 1362 / 1280 / (2 * 1362 / trip), rel=0.001)
+    assert SwitchSizes.of(Program.load()).packet == 1362
+
+
+def test_errors_name_the_choices() -> None:
+    with pytest.raises(BadMethod, match="no method 'gossip'; expected servers-packed, "):
+        method("gossip")
+    with pytest.raises(BadMethod, match="no closed form for 'servers-same-order'; there is one for "):
+        closed_forms.seconds("servers-same-order", exchange(2, 128), LV08)
+    odd = Exchange(Clos(2, 6, 6), SIZE, SWITCH)
+    with pytest.raises(BadMethod, match="a butterfly over 18 hosts; expected a power of two"):
+        list(METHODS["flat-butterfly"](odd))
+    with pytest.raises(BadMethod, match="leaves of 3 hosts have no room for one server in 8"):
+        list(METHODS["servers-distributed"](odd))
+    with pytest.raises(BadSwitch, match="lanes 0; expected 1 or more"):
+        SwitchSizes(0, 1)
+
+
+def test_aggregation_sends_a_gradient_once_over_every_link() -> None:
+    """What the links carry, summed up from the flows: a worker's once each way, and no thinned link more."""
+    for layers, hosts in SIZES:
+        asked = exchange(layers, hosts, 0.125)
+        (step,) = METHODS["leaf-spine-aggregation"](asked)
+        load = np.zeros(asked.network.links)
+        for path, size in zip(asked.network.paths(step.source, step.target), step.sizes, strict=True):
+            load[path[path >= 0]] += size
+        assert load.max() == pytest.approx(SIZE * SWITCH.overhead)
+        assert (load > 0).all()

@@ -1,0 +1,141 @@
+"""Training on big networks: the barrier against the P4 program's, the bundles against single flows, sums in time."""
+
+import numpy as np
+import pytest
+
+from experiments.flows import solver
+from experiments.flows.clos import Clos
+from experiments.flows.maxmin import rates
+from experiments.flows.model import IDEAL, LV08
+from experiments.network_investment.methods import METHODS, BadMethod, Exchange
+from experiments.network_investment.switch import SwitchSizes
+from experiments.network_investment.training import SERVERS, SWITCH, BadTraining, Bundles, Training, _Run, train
+from experiments.straggler.cell import NOTHING, Cell, Network
+from experiments.straggler.simulated import simulate
+from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
+from workers import stragglers
+
+SWITCH_SIZES = SwitchSizes(320, 8192)
+
+
+def exchange(hosts: int = 128, ratio: float = 0.25, size: float = 100e6) -> Exchange:
+    return Exchange(Clos.of_size(hosts, ratio), size, SWITCH_SIZES)
+
+
+@pytest.mark.parametrize("straggler", ["slow_worker", "heterogeneous:factor=3", "failure:iteration=5,pause_s=1"])
+@pytest.mark.parametrize("strategy", ["bsp", "ssp:2", "asp", "quorum:6", "mixed:0,3:1"])
+def test_workers_go_on_when_the_p4_program_lets_them(strategy: str, straggler: str) -> None:
+    """The same compute times through the compiled program in virtual time, with a network that takes none: every
+    worker's every step ends at the same time."""
+    from serene.strategy import parse
+
+    steps, workers = 12, 8
+    cell = Cell(
+        workers=workers,
+        model=NOTHING,
+        straggler=straggler,
+        strategy=strategy,
+        steps=steps,
+        compute_ms=100.0,
+        eval_every=steps,
+        network=Network(latency_us=0.0),
+    )
+    trace = simulate(cell)
+    star = Exchange(Clos(2, 2 * workers, 1, latency=0.0, bandwidth=1e15), 1.0, SWITCH_SIZES)
+    run = _Run(
+        Training(star, SWITCH, parse(strategy), stragglers.parse(straggler), 0.1, jitter=0.0, iterations=4 * steps),
+        IDEAL,
+    )
+    run.play()
+    for worker in range(workers):
+        theirs = np.sort(trace.steps["ended"][trace.steps["worker"] == worker])
+        ours = np.array([when for who, when, _ in run.went if who == worker])[:steps]
+        # A worker that has done its steps leaves, and from then on holds nobody back: compare while all are there.
+        first_to_leave = min(trace.steps["ended"][trace.steps["worker"] == each].max() for each in range(workers))
+        both = min(theirs.size, ours.size)
+        there = theirs[:both] <= first_to_leave
+        assert there.sum() >= 3
+        assert ours[:both][there] == pytest.approx(theirs[:both][there], abs=2e-4)
+
+
+def test_bundles_are_max_min_fair() -> None:
+    """A leaf's flows as one variable have the rates that each of them has on its own."""
+    network = Clos.of_size(256, 0.125)
+    random = np.random.default_rng(1)
+    leaf = random.integers(0, network.leaves, 300)
+    bundles = Bundles(network, IDEAL, servers=32)
+    for worker, where in enumerate(leaf.tolist()):
+        bundles.add(where, worker, 1e6)
+    bundles.next_in()
+    speed, number = network.bandwidth, np.arange(leaf.size)
+    pods = network.leaves + leaf // network.half
+    last = network.leaves + network.groups
+    capacity = np.concatenate(
+        [
+            np.full(network.leaves, network.half * speed),
+            np.full(network.groups, network.half * network.up * speed),
+            [32 * speed],
+        ]
+    )
+    alone = rates(
+        capacity,
+        np.tile(number, 3),
+        np.concatenate([leaf, pods, np.full(leaf.size, last)]),
+        np.concatenate(
+            [np.full(leaf.size, 1 - 1 / network.leaves), np.full(leaf.size, 1 - 1 / network.groups), np.ones(leaf.size)]
+        ),
+        np.ones(leaf.size),
+        np.full(leaf.size, speed),
+    )
+    assert bundles._rate[leaf] == pytest.approx(alone)
+
+
+def test_servers_in_lock_step_take_what_the_schedule_takes() -> None:
+    """BSP without a straggler: a round is computing, and the exchange as simulated flow by flow."""
+    asked = exchange(512, 1.0)
+    found = train(Training(asked, SERVERS, BSP(), stragglers.parse("none"), 0.1, jitter=0.0, iterations=5), LV08)
+    seconds = solver.run(asked.network, METHODS["servers-distributed"](asked), LV08)
+    assert 1 / found.rounds_per_s == pytest.approx(0.1 + seconds, rel=0.01)
+
+
+@pytest.mark.parametrize("how", [SWITCH, "ring", "layered-butterfly"])
+def test_lock_step_is_as_slow_as_the_slowest(how: str) -> None:
+    slow = stragglers.parse("heterogeneous:factor=3")
+    asked = exchange()
+    found = train(Training(asked, how, BSP(), slow, 0.1, jitter=0.0, iterations=5), LV08)
+    name = "leaf-spine-aggregation" if how == SWITCH else how
+    assert 1 / found.rounds_per_s == pytest.approx(
+        0.3 + solver.run(asked.network, METHODS[name](asked), LV08), rel=0.01
+    )
+
+
+@pytest.mark.parametrize("how", [SWITCH, SERVERS])
+@pytest.mark.parametrize("strategy", [BSP(), SSP(3), ASP(), Quorum(100), Mixed((0, 1))])
+def test_all_time_is_spent_and_nobody_is_too_far_ahead(how: str, strategy: Strategy) -> None:
+    run = _Run(Training(exchange(), how, strategy, stragglers.parse("slow_worker"), iterations=8), LV08)
+    run.play()
+    found = run.outcome()
+    assert found.computing + found.waiting + found.network == pytest.approx(1)
+    assert run.spent.sum() == pytest.approx(found.seconds * found.workers)
+    if isinstance(strategy, BSP | SSP):
+        assert found.ahead_max <= getattr(strategy, "staleness", 0)
+    if isinstance(strategy, ASP):
+        assert found.waiting == 0
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    runs = [
+        train(Training(exchange(), SERVERS, SSP(3), stragglers.parse("slow_worker"), iterations=5, seed=seed), LV08)
+        for seed in (1, 1, 2)
+    ]
+    assert runs[0] == runs[1] != runs[2]
+
+
+def test_impossible_runs() -> None:
+    none = stragglers.parse("none")
+    with pytest.raises(BadMethod, match="no way to exchange 'gossip'; expected servers, switch, "):
+        train(Training(exchange(), "gossip", BSP(), none), LV08)
+    with pytest.raises(BadMethod, match=r"ring knows lock step only, not SSP\(3\); expected BSP, or servers, switch"):
+        train(Training(exchange(), "ring", SSP(3), none), LV08)
+    with pytest.raises(BadTraining, match="computing 0 s"):
+        Training(exchange(), SWITCH, BSP(), none, compute_s=0)
