@@ -33,7 +33,7 @@ BY_SOLVER = "engine: NumPy max-min solver, model LV08"
 
 
 def _signed(figure: Any, text: str = BY_SOLVER) -> Any:
-    figure.text(0.995, 0.002, text, ha="right", va="bottom", fontsize=7, color="#666666")
+    figure.suptitle(text, x=0.995, ha="right", fontsize=7, color="#666666")
     return figure
 
 
@@ -186,9 +186,7 @@ def training(answers: Answers, grid: Grid, hosts: int, path: Path) -> Path:
             if len(speeds) > 1:
                 each.vlines(place + gap, min(speeds), max(speeds), color="#222222", linewidth=1)
         each.set_title(straggler.partition(":")[0], fontsize=10)
-        each.set_xticks(
-            [2, 7.6, 11.2, 12.2], ["switch", "servers", "layered\nbutterfly", "ring"], rotation=0, fontsize=7
-        )
+        each.set_xticks([2, 7.6, 11.7], ["switch", "servers", "butterfly,\nring"], fontsize=8)
         each.grid(axis="x", visible=False)
     axes[0][0].set_ylabel("rounds a second")
     one_legend(figure, axes)
@@ -202,7 +200,7 @@ def _name(strategy: str) -> str:
 
 def emulation(rows: list[dict[str, Any]], path: Path) -> Path:
     """Emulated beside simulated."""
-    figure, axes = panels(1, 1, width=6.0, height=3.4)
+    figure, axes = panels(1, 1, width=9.0, height=3.6)
     (each,) = axes[0]
     methods = list(dict.fromkeys(row["method"] for row in rows))
     workers = sorted({row["workers"] for row in rows})

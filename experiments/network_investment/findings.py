@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from experiments.flows import solver
 from experiments.flows.clos import RATIOS, SIZES, Clos
+from experiments.flows.model import LV08
 from experiments.network_investment import cost
-from experiments.network_investment.cells import MB, Answers, ExchangeCell, NetworkCell
+from experiments.network_investment.cells import MB, Answers, ExchangeCell, NetworkCell, our_switch
 from experiments.network_investment.grid import LOCK_STEP, MAIN, STRAGGLERS, STRATEGIES, VARIANTS, Grid, ratio_name
+from experiments.network_investment.methods import Exchange, leaf_spine_aggregation, ring
 from experiments.network_investment.reference import Pair
 from experiments.network_investment.training import SERVERS, SWITCH
 
 Table = tuple[list[str], list[list[str]]]
 LINEAR = (1.0, 4.0)  # GB/s, of finding 4
+SMALL, SMALL_MB = (2, 3, 4, 8, 16, 32), 100.0
 
 
 class Findings:
@@ -172,6 +176,19 @@ class Findings:
             for cell in self._grid.trainings()
             if (cell.network.hosts, cell.how, cell.strategy, cell.straggler) == (hosts, how, strategy, straggler)
         ]
+
+
+def small() -> Table:
+    """From which size on aggregation pays: hosts around one switch, 100 MB over links of 4 GB/s."""
+    head = ["hosts", "ring", "aggregation", "times faster"]
+    rows = []
+    for hosts in SMALL:
+        star = Clos(2, max(2 * hosts, 4), 1)
+        asked = Exchange(star, SMALL_MB * MB, our_switch())
+        unit = asked.size / star.bandwidth
+        theirs, ours = (solver.run(star, make(asked), LV08) / unit for make in (ring, leaf_spine_aggregation))
+        rows.append([str(hosts), f"{theirs:.2f}", f"{ours:.2f}", f"{theirs / ours:.2f}"])
+    return head, rows
 
 
 def networks() -> Table:

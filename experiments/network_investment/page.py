@@ -24,6 +24,8 @@ from serene.errors import SereneError
 
 Rows = list[dict[str, Any]]
 
+LARGEST = (2, 2048)  # the network on which servers are not behind the layered butterfly
+
 
 def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate: bool) -> Path:
     """findings.html, and what it shows, into ``out``. Every file appears whole. Raises SereneError."""
@@ -117,18 +119,19 @@ def _page(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined
     )
     switch = our_switch()
-    behind = found.units(2, 2048, 1.0, "servers-distributed") / found.units(2, 2048, 1.0, "layered-butterfly")
+    servers, butterfly = (found.units(*LARGEST, 1.0, name) for name in ("servers-distributed", "layered-butterfly"))
     return environment.get_template("findings.html").render(
         made=time.strftime("%Y-%m-%d"),
         grid=grid.name,
         count=len(set(grid.cells())),
         agreement_text=agreement_text,
         paper=found.of_the_paper(),
-        behind=f"{behind:.0%} of",
+        behind=f"{servers / butterfly:.0%} of",
         linearity=found.linearity(),
         routing=found.routing(),
         savings=found.savings(),
         break_even=found.break_even(),
+        small=findings.small(),
         switch=(
             f"{switch.lanes} values of 32 bits in a packet of {switch.packet} bytes, {switch.slots} slots, at most "
             f"{switch.window} packets of a worker in flight, every link at line rate"

@@ -1,0 +1,182 @@
+"""The study as a user meets it: one question, a small grid with its page, being stopped, wrong keys."""
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from experiments.flows.clos import SIZES
+from experiments.network_investment import __main__ as study
+from experiments.network_investment import cost, emulation, grid, page, question, reference, scaling
+from experiments.network_investment.cells import Answers, BadCell, ExchangeCell, NetworkCell, TrainingCell, answer_into
+from experiments.network_investment.grid import GRIDS, Grid
+from tests.controller.processes import until
+
+RING = ExchangeCell(NetworkCell(2, 128), "ring")
+
+
+def _alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["serene-netstudy", *arguments])
+    try:
+        return question.main()
+    except SystemExit as end:
+        return int(str(end.code))
+
+
+def test_one_question(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = "--hosts 1024 --bisection 0.25 --method leaf-spine-aggregation --gradient-mb 100".split()
+    assert asked(monkeypatch, *arguments) == 0
+    said = capsys.readouterr().out
+    assert "272 switches, worth 17,408 of 2x2" in " ".join(said.split())
+    assert re.search(r"leaf-spine-aggregation\s.*28\.80 ms.*1\.15.*\+0\.0%", said)
+
+
+def test_all_methods_and_training(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert asked(monkeypatch, "--hosts", "128", "--strategy", "quorum", "--straggler", "slow_worker") == 0
+    said = capsys.readouterr().out
+    for name in grid.MAIN:
+        assert name in said
+    assert "training, quorum, straggler slow_worker, 100 ms of computing" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--hosts 100", "100 hosts; expected one of 128 (2 layers), 512 (2 layers), 2048 (2 layers), 256 (3 layers)"),
+        ("--hosts 128 --bisection 0.3", "bisection ratio 0.3 with 16 ports; expected one of 1/8, 2/8, "),
+        ("--hosts 128 --method gossip", "--method gossip: expected all, servers-packed, "),
+        ("--hosts 128 --engine ns3", "no engine 'ns3'; expected numpy or simgrid"),
+        ("--hosts 128 --model TCP", "no model 'TCP'; expected LV08 or ideal"),
+        ("--hosts 128 --routing best", "routing 'best'; expected d-mod-k or ecmp"),
+        ("--hosts 128 --gradient-mb -1", "a gradient of -1 MB; expected more than 0"),
+        ("--hosts 128 --bandwidth-gb 0", "bandwidth 0 B/s"),
+        ("--hosts 128 --slots 0", "slots 0; expected 1 or more"),
+        ("--hosts 128 --strategy sometimes", "sometimes"),
+        ("--hosts 128 --strategy bsp --straggler tired", "no straggler profile 'tired'; there are none, "),
+        ("--hosts 128 --strategy bsp --compute-ms 0", "computing 0 s"),
+        ("--hosts many", "argument --hosts: invalid int value: 'many'"),
+    ],
+)
+def test_wrong_keys(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: str, message: str
+) -> None:
+    assert asked(monkeypatch, *arguments.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("error: ")
+    assert message in captured.err
+    assert "┃" not in captured.out  # no half answer
+
+
+def test_answers_are_kept_and_half_a_line_is_not_one(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    answer_into(path, RING)
+    other = TrainingCell(NetworkCell(2, 128), "switch", "bsp", iterations=2)
+    answer_into(path, other)
+    whole = path.read_text()
+    path.write_text(whole + whole[:50])  # killed while it wrote
+    answers = Answers(path)
+    assert path.read_text() == whole
+    assert answers.missing([RING, other, RING]) == []
+    assert answers[RING]["seconds"] == pytest.approx(RING.answer()["seconds"])
+    assert answers.missing([ExchangeCell(NetworkCell(2, 128, 0.5), "ring")]) != []
+
+
+def test_a_file_of_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"no": "answer"}\n')
+    with pytest.raises(BadCell, match=r"answers\.jsonl, line 1: no answer of this study; remove the file"):
+        Answers(path)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Grid:
+    """Every part of the study on the smallest networks; what names 2,048 hosts finds 128 there."""
+    sizes = {key: SIZES[key] for key in ((2, 128), (3, 256))}
+    for module in (grid, page.figures, page.findings, cost, scaling):
+        monkeypatch.setattr(module, "SIZES", sizes)
+    result = Grid("quick", ((2, 128),), ((2, 128),), 3, (1, 2))
+    monkeypatch.setitem(GRIDS, "quick", result)
+    return result
+
+
+def test_a_study_and_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page.simgrid_engine, "installed", lambda: False)
+    monkeypatch.setattr(page, "LARGEST", (2, 128))
+    said = StringIO()
+    options = study.parser().parse_args(["--out", str(tmp_path), "--no-emulation"])
+    study.run(options, Console(file=said, width=300))
+    html = (tmp_path / "findings.html").read_text()
+    assert str(tmp_path / "findings.html") in said.getvalue()
+    assert "Not measured here: left out by --no-emulation" in html
+    assert html.count('src="data:image/png;base64,') == len(list(tmp_path.glob("*.png"))) >= 7
+    with (tmp_path / "exchange.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len({cell for cell in small.cells() if cell.kind == "exchange"})
+    (ring,) = (
+        row
+        for row in rows
+        if row["method"] == "ring" and row["hosts"] == "128" and row["ratio"] == "1.0" and row["routing"] == "d-mod-k"
+        and (row["bandwidth_gb"], row["latency_us"], row["gradient_mb"]) == ("4.0", "0.2", "100.0")
+    )  # fmt: skip
+    assert float(ring["seconds"]) == pytest.approx(RING.answer()["seconds"])
+    assert f"{float(ring['seconds']) / 0.025:.2f}" in html
+    # A second run asks nothing.
+    before = (tmp_path / "answers.jsonl").read_bytes()
+    study.run(options, Console(file=StringIO()))
+    assert (tmp_path / "answers.jsonl").read_bytes() == before
+
+
+def test_stopped_and_gone_on(tmp_path: Path) -> None:
+    """Ctrl-C: what is answered stays, no process is left."""
+    command = [sys.executable, "-m", "experiments.network_investment", "--out", str(tmp_path), "--no-emulation"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    path = tmp_path / "answers.jsonl"
+    until(lambda: process.poll() is not None or (path.exists() and "\n" in path.read_text()), "an answer", 120)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"stopped; what is done stays in {tmp_path}: the same command goes on" in said
+    until(lambda: not _alive(process.pid), "the simulations' processes to end")
+    for line in path.read_text().splitlines():
+        assert json.loads(line)["answer"]
+
+
+@pytest.mark.parametrize(("option", "value"), [("--grid", "huge"), ("--parallel", "0")])
+def test_wrong_keys_of_the_study(option: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["study", option, value, "--out", str(tmp_path)])
+    assert study.main() == 2
+
+
+def test_the_record_can_be_read_only_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "simgrid.csv"
+    broken.write_text("layers,hosts\n2,128\n")
+    monkeypatch.setattr(reference, "RECORD", broken)
+    with pytest.raises(reference.BadRecord, match="cannot read"):
+        reference.recorded()
+
+
+def test_the_star_of_the_emulation() -> None:
+    """What the simulator expects of 100,000 values over 100 Mbit/s: frames once each way; a ring's share in TCP."""
+    for workers in emulation.WORKERS:
+        ours, ring = emulation.simulated(workers)
+        assert ours == pytest.approx(400_000 * 1362 / 1280 * 8 / 100e6, rel=0.02)
+        assert ring == pytest.approx(2 * (workers - 1) / workers * 400_000 * 1514 / 1448 * 8 / 100e6, rel=0.001)
