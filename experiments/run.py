@@ -26,6 +26,7 @@ from experiments.events import Events
 from experiments.live import View
 from experiments.network import LocalNetwork, MininetNetwork, Network, NetworkError, WorkerProcess
 from experiments.settings import Settings, check
+from serene.arguments import Parser
 from serene.errors import SereneError
 
 POLL_S = 0.2
@@ -113,14 +114,8 @@ def _check_alive(network: Network, workers: list[WorkerProcess], events: Events)
 # -- command line --------------------------------------------------------------------------------------------
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]
-        print(f"error: {message}", file=sys.stderr)
-        raise SystemExit(2)
-
-
 def parser() -> argparse.ArgumentParser:
-    result = _Parser(prog="python -m experiments.run", description="Trains a network through the switch.")
+    result = Parser(prog="python -m experiments.run", description="Trains a network through the switch.")
     add = result.add_argument
     add("--workers", default="4")
     add("--strategy", default="bsp", help="bsp, ssp:S, asp, quorum:K or mixed:W,W")

@@ -29,6 +29,7 @@ from experiments.virtual.plan import Outcome
 from experiments.virtual.random_plans import FAMILIES, MAX_WORKERS, alternating, random_plan
 from experiments.virtual.schedule import Schedule
 from experiments.virtual.switch import VirtualSwitch
+from serene.arguments import Parser
 from serene.errors import SereneError, choices
 from serene.program import Program
 
@@ -143,14 +144,8 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]
-        print(f"error: {message}", file=sys.stderr)
-        raise SystemExit(2)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m experiments.schedules", description="Random runs of each pair of strategies.")
+    parser = Parser(prog="python -m experiments.schedules", description="Random runs of each pair of strategies.")
     parser.add_argument("--runs", type=_positive, default=10_000, help="of each pair (default 10000)")
     parser.add_argument("--processes", type=_positive, default=os.cpu_count() or 1)
     parser.add_argument("--pair", type=_pair, action="append", help="only this one, as bsp,ssp; repeatable")

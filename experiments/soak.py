@@ -17,6 +17,7 @@ from experiments.virtual.plan import Outcome, Plan
 from experiments.virtual.random_plans import FAMILIES, alternating
 from experiments.virtual.schedule import Schedule
 from experiments.virtual.switch import VirtualSwitch
+from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.faults import Faults, PacketFaults, load
 from serene.program import Program
@@ -52,14 +53,8 @@ def _probability(text: str) -> float:
     return value
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]
-        print(f"error: {message}", file=sys.stderr)
-        raise SystemExit(2)
-
-
 def main() -> int:
-    parser = _Parser(prog="python -m experiments.soak", description=__doc__.splitlines()[0])
+    parser = Parser(prog="python -m experiments.soak", description=__doc__.splitlines()[0])
     parser.add_argument("--packets", type=int, default=1_000_000, help="that reach the switch (default 1000000)")
     parser.add_argument("--loss", type=_probability, default=0.01)
     parser.add_argument("--duplication", type=_probability, default=0.01)

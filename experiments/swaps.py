@@ -27,6 +27,7 @@ from experiments.results import Results
 from experiments.run import launch
 from experiments.settings import check
 from experiments.virtual.random_plans import FAMILIES, alternating
+from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.strategy import Strategy
 
@@ -188,14 +189,8 @@ def draw(swaps: Sequence[Swap], summary: Json, path: Path) -> None:
     plt.close(figure)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]
-        print(f"error: {message}", file=sys.stderr)
-        raise SystemExit(2)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m experiments.swaps", description=__doc__.splitlines()[0])
+    parser = Parser(prog="python -m experiments.swaps", description=__doc__.splitlines()[0])
     parser.add_argument("--swaps", type=int, default=200)
     parser.add_argument("--every-ms", type=float, default=400, help="between two swaps, on average")
     parser.add_argument("--workers", default="4")

@@ -24,6 +24,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from serene.arguments import Parser
 from serene.client import Client, FrameTransport, NoAnswer, SessionLost, Transport, UdpTransport, Update
 from serene.errors import SereneError
 from serene.program import Program
@@ -315,12 +316,6 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
 # -- command line --------------------------------------------------------------------------------------------
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]
-        print(f"error: {message}", file=sys.stderr)
-        raise SystemExit(2)
-
-
 def _two_ports(text: str) -> tuple[tuple[str, int] | int, tuple[str, int]]:
     given = re.fullmatch(r"(fd)?(\d+):(\d+)", text)
     if given:
@@ -331,7 +326,7 @@ def _two_ports(text: str) -> tuple[tuple[str, int] | int, tuple[str, int]]:
 
 
 def parser() -> argparse.ArgumentParser:
-    result = _Parser(prog="python -m workers.train", description="One worker of a training job.")
+    result = Parser(prog="python -m workers.train", description="One worker of a training job.")
     add = result.add_argument
     add("--job", type=int, default=0)
     add("--worker", type=int, required=True, help="this worker's id, from 0")

@@ -5,39 +5,27 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
-import sys
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from experiments import studies
 from experiments.crew import work_off
 from experiments.network_investment.cells import Answers, Cell, ExchangeCell, TrainingCell, answer_into
 from experiments.network_investment.grid import GRIDS
+from experiments.studies import BadUsage
+from serene.arguments import Parser
 from serene.errors import SereneError, choices
-
-
-class BadUsage(SereneError):
-    """Options that make no sense."""
 
 
 class Failed(SereneError):
     """Questions that could not be answered, with their reasons."""
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]
-        print(f"error: {message}", file=sys.stderr)
-        raise SystemExit(2)
-
-
 def parser() -> argparse.ArgumentParser:
-    result = _Parser(
-        prog="python -m experiments.network_investment", description="How much network does training need?"
-    )
+    result = Parser(prog="python -m experiments.network_investment", description="How much network does training need?")
     add = result.add_argument
     add("--grid", default="quick", help=f"{choices(GRIDS)} (default quick)")
     add("--out", type=Path, default=Path("runs/network"), help="answers and page (default runs/network)")
@@ -93,24 +81,7 @@ def _label(cell: Cell) -> str:
 
 
 def main() -> int:
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, stop)
-    console = Console() if sys.stdout.isatty() else Console(width=160)
-    options = parser().parse_args()
-    try:
-        run(options, console)
-    except BadUsage as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except (SereneError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print(f"stopped; what is done stays in {options.out}: the same command goes on", file=sys.stderr)
-        return 130
-    return 0
+    return studies.main(parser().parse_args(), run)
 
 
 if __name__ == "__main__":

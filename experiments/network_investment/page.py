@@ -12,14 +12,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from rich.console import Console
 
+from experiments import studies
 from experiments.flows import simgrid_engine
 from experiments.network_investment import emulation, figures, findings, reference, scaling
-from experiments.network_investment.cells import Answers, our_switch
+from experiments.network_investment.cells import MB, Answers, our_switch
 from experiments.network_investment.findings import Findings, Table
 from experiments.network_investment.grid import Grid
+from experiments.network_investment.switch import VALUE_BYTES
 from serene.errors import SereneError
 
 Rows = list[dict[str, Any]]
@@ -115,12 +116,9 @@ def _page(
     grid: Grid, found: Findings, tables: dict[str, Table], drawn: dict[str, Path], out: Path, agreement_text: str,
     emulated: Rows, emulation_text: str, scaled: Rows,
 ) -> str:  # fmt: skip
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined
-    )
     switch = our_switch()
     servers, butterfly = (found.units(*LARGEST, 1.0, name) for name in ("servers-distributed", "layered-butterfly"))
-    return environment.get_template("findings.html").render(
+    return studies.template(Path(__file__).with_name("findings.html")).render(
         made=time.strftime("%Y-%m-%d"),
         grid=grid.name,
         count=len(set(grid.cells())),
@@ -132,6 +130,7 @@ def _page(
         savings=found.savings(),
         break_even=found.break_even(),
         small=findings.small(),
+        switch_mb=f"{switch.lanes * switch.slots * VALUE_BYTES / MB:.1f}",
         switch=(
             f"{switch.lanes} values of 32 bits in a packet of {switch.packet} bytes, {switch.slots} slots, at most "
             f"{switch.window} packets of a worker in flight, every link at line rate"

@@ -21,19 +21,14 @@ from experiments.network_investment.grid import MAIN
 from experiments.network_investment.methods import METHODS, BadMethod
 from experiments.network_investment.switch import SwitchSizes
 from experiments.network_investment.training import SERVERS, SWITCH
+from serene.arguments import Parser
 from serene.errors import SereneError, choices
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]
-        print(f"error: {message}", file=sys.stderr)
-        raise SystemExit(2)
 
 
 def parser() -> argparse.ArgumentParser:
     sizes = ", ".join(str(hosts) for _, hosts in SIZES)
     switch = our_switch()
-    result = _Parser(
+    result = Parser(
         prog="serene-netstudy",
         description="What an exchange of gradients takes on a Clos network, and what that costs.",
     )

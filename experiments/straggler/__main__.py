@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 
+from experiments import studies
 from experiments.straggler import distortion
 from experiments.straggler.grid import GRIDS
 from experiments.straggler.store import Store
 from experiments.straggler.study import Study
 from experiments.straggler.sweep import Parallel, sweep
-from serene.errors import SereneError, choices
-
-
-class BadUsage(SereneError):
-    """Options that make no sense."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]
-        print(f"error: {message}", file=sys.stderr)
-        raise SystemExit(2)
+from experiments.studies import BadUsage
+from serene.arguments import Parser
+from serene.errors import choices
 
 
 def parser() -> argparse.ArgumentParser:
-    result = _Parser(prog="python -m experiments.straggler", description="The paper's experiments, and a report.")
+    result = Parser(prog="python -m experiments.straggler", description="The paper's experiments, and a report.")
     add = result.add_argument
     add("--grid", default="quick", help=f"{choices(GRIDS)} (default quick)")
     add("--out", type=Path, default=Path("runs/straggler"), help="results and report (default runs/straggler)")
@@ -71,24 +61,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
 
 def main() -> int:
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, stop)
-    console = Console() if sys.stdout.isatty() else Console(width=160)
-    options = parser().parse_args()
-    try:
-        run(options, console)
-    except BadUsage as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except (SereneError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print(f"stopped; what is done stays in {options.out}: the same command goes on", file=sys.stderr)
-        return 130
-    return 0
+    return studies.main(parser().parse_args(), run)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import jinja2
-
+from experiments import studies
 from experiments.straggler import agreement, distortion, grid, tables
 from experiments.straggler.pictures import choice, learning, waiting
 from experiments.straggler.study import Study
@@ -70,14 +69,11 @@ def _csv(study: Study, out: Path) -> None:
 
 
 def _page(study: Study, drawn: dict[str, Path], out: Path) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined
-    )
     cells = study.grid.cells()
     found = agreement.pairs(study)
     models = list(dict.fromkeys(cell.model for cell in study.grid.study))
     network = grid.LOOPBACK
-    return environment.get_template("report.html").render(
+    return studies.template(Path(__file__).with_name("report.html")).render(
         made=time.strftime("%Y-%m-%d"),
         grid=study.grid.name,
         runs=len(cells),

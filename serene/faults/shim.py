@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.faults.links import Links
 from serene.faults.plan import Direction, Faults
@@ -176,14 +177,8 @@ def _link(text: str) -> Link:
     return Link(int(worker), *interfaces)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]
-        print(f"error: {message}", file=sys.stderr)
-        raise SystemExit(2)
-
-
 def main() -> int:
-    parser = _Parser(prog="python -m serene.faults.shim", description="Carries packets, with faults.")
+    parser = Parser(prog="python -m serene.faults.shim", description="Carries packets, with faults.")
     parser.add_argument("faults", type=Path, help="a fault file, docs/faults.md")
     parser.add_argument("links", type=_link, nargs="+", metavar="WORKER:HOST_SIDE:SWITCH_SIDE")
     options = parser.parse_args()
