@@ -80,11 +80,11 @@ def ring(exchange: Exchange, model: Model) -> float:
 
 
 def hierarchical_ring(exchange: Exchange, model: Model) -> float:
-    """2 u ((h - 1) / h + (m - 1) / (m h) / r), both ways. On 3 layers only the ring's flows between pods meet thinned
-    links, and those of a pod's last leaf are all that do: its h flows need h r k / 2 links of that pod's."""
+    """2 u ((h - 1) / h + (m - 1) / (m h) / r), both ways. On 3 layers without r: only a pod's last leaf sends out of
+    it, one flow over each of the pod's upper switches, and so none shares a thinned link."""
     network = exchange.network
     half, leaves = network.half, network.leaves
-    thin = 1 / network.ratio if network.layers == 2 else max(1.0, 1 / network.up)
+    thin = 1 / network.ratio if network.layers == 2 else 1.0
     inside = 2 * (half - 1) / half
     across = 2 * (leaves - 1) / network.hosts * thin
     latency = 2 * (half - 1) * _latency(exchange, model, 2) + 2 * (leaves - 1) * _latency(
