@@ -110,12 +110,14 @@ def networks(path: Path) -> Path:
         for each, what in zip(axes[0], ("switches", "equivalents"), strict=True):
             each.plot(
                 range(len(RATIOS)), [row[what] for row in mine], marker="o", color=COLOURS[number],
-                label=f"{hosts} hosts, {layers} layers of {mine[0]['ports']}-port switches",
+                label=f"{hosts} hosts, {layers} layers",
             )  # fmt: skip
     for each, text in zip(axes[0], ("switches", "in 2x2-switch equivalents"), strict=True):
         each.set_yscale("log")
         each.set_ylabel(text)
         _ratios(each)
+    axes[0][0].set_yticks([20, 50, 100, 200, 300], ["20", "50", "100", "200", "300"])
+    axes[0][0].set_yticks([], minor=True)
     one_legend(figure, axes)
     return save(_signed(figure, "counted, not simulated"), path)
 
@@ -239,6 +241,6 @@ def scaling(rows: list[dict[str, Any]], path: Path) -> Path:
         hosts = sorted({row["hosts"] for row in rows})
         each.set_xticks(hosts, [f"{count:,}" for count in hosts])
     axes[0][0].set_yscale("log")
-    axes[0][1].set_ylim(bottom=0)
+    axes[0][1].set_ylim(0, 1.2 * max(row["memory_mb"] for row in rows))
     one_legend(figure, axes)
     return save(_signed(figure), path)
