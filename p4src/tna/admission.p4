@@ -1,0 +1,168 @@
+// Who may speak. A packet is aggregated only if its port, its addresses, its job and its worker id belong
+// together, it is whole, and it is of the job's present session; every other reason has a counter.
+//
+// All look-ups are in one stage, and what they find is put together afterwards: a gateway compares few bits, so
+// the tables' actions already subtract what is to be compared.
+
+control Admission(inout headers_t hdr,
+                  inout metadata_t meta,
+                  in ingress_intrinsic_metadata_t ig_intr_md,
+                  in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                  inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    action classify(request_t request) {
+        meta.request = request;
+    }
+
+    // What a packet's headers claim it to be, and whether it is whole.
+#define UDP_LENGTH(bytes) (UDP_BYTES + SERENE_BYTES + (bytes))
+#define IP_LENGTH(bytes) (IPV4_BYTES + UDP_LENGTH(bytes))
+#define ANY_JOB (8w0 &&& ~(job_t)(MAX_JOBS - 1))
+#define ANY_WORKER (8w0 &&& ~(worker_t)(MAX_WORKERS - 1))
+#define ANY_SLOT (32w0 &&& ~(slot_t)(SLOTS - 1))
+#define ANY_ROUND (32w0 &&& 0xff000000)
+    table verdict {
+        key = {
+            meta.checksum_error: ternary;
+            ig_prsr_md.parser_err: ternary;
+            ig_intr_md.ingress_port: ternary;
+            hdr.serene.version: ternary;
+            hdr.serene.op: ternary;
+            hdr.udp.length: ternary;
+            hdr.ipv4.total_length: ternary;
+            hdr.serene.job: ternary;
+            hdr.serene.worker: ternary;
+            hdr.serene.slot: ternary;
+            hdr.serene.round: ternary;
+        }
+        actions = { classify; }
+        const default_action = classify(request_t.MALFORMED);
+        const entries = {
+            (1, _, _, _, _, _, _, _, _, _, _): classify(request_t.BAD_CHECKSUM);
+            (0, 0, LOOP_PORT, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
+             ANY_JOB, ANY_WORKER, ANY_SLOT, ANY_ROUND): classify(request_t.COMPLETION);
+            (0, 0, _, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
+             ANY_JOB, ANY_WORKER, ANY_SLOT, ANY_ROUND): classify(request_t.PUSH);
+            (0, 0, _, PROTOCOL_VERSION, op_t.PULL, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
+             ANY_JOB, ANY_WORKER, ANY_SLOT, _): classify(request_t.PULL);
+            (0, 0, _, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
+             ANY_JOB, ANY_WORKER, ANY_SLOT, _): classify(request_t.WRONG_ROUND);
+            (0, 0, _, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
+             ANY_JOB, ANY_WORKER, _, _): classify(request_t.WRONG_SLOT);
+            (0, 0, _, PROTOCOL_VERSION, op_t.PULL, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
+             ANY_JOB, ANY_WORKER, _, _): classify(request_t.WRONG_SLOT);
+            (0, 0, _, PROTOCOL_VERSION, op_t.HELLO, UDP_LENGTH(MEMBERSHIP_BYTES), IP_LENGTH(MEMBERSHIP_BYTES),
+             ANY_JOB, ANY_WORKER, _, _): classify(request_t.HELLO);
+            (0, 0, _, PROTOCOL_VERSION, op_t.REPORT, _, _, ANY_JOB, ANY_WORKER, _, _): classify(request_t.REPORT);
+            (0, 0, _, PROTOCOL_VERSION, op_t.LEAVE, _, _, ANY_JOB, ANY_WORKER, _, _): classify(request_t.REPORT);
+        }
+        size = 16;
+    }
+
+    action admit() {
+        meta.member = 1;
+    }
+
+    table member {
+        key = {
+            ig_intr_md.ingress_port: exact @name("port");
+            hdr.ethernet.source: exact @name("mac");
+            hdr.ipv4.source: exact @name("ip");
+            hdr.udp.source_port: exact @name("udp_port");
+            hdr.serene.job: exact @name("job");
+            hdr.serene.worker: exact @name("worker");
+        }
+        actions = { admit; NoAction; }
+        const default_action = NoAction();
+        size = 256;                // MAX_JOBS * 32
+    }
+
+    // Where a job lives. Constant while the job runs. share: v1model's, here a table divides by `workers`.
+    action set_job(slot_t first_slot, slot_t slots, bit<32> vector_length, bit<32> scale, bit<8> workers,
+                   bit<8> incarnation, bit<32> share) {
+        meta.known_job = 1;
+        meta.slot = hdr.serene.slot[15:0] + first_slot[15:0];
+        meta.room = hdr.serene.slot[15:0] - slots[15:0];
+        meta.job.vector_length = vector_length;
+        meta.job.slots = slots;
+        meta.job.scale = scale;
+        meta.job.workers = workers;
+        meta.job.incarnation = incarnation;
+    }
+
+    table job {
+        key = { hdr.serene.job: exact @name("job"); }
+        actions = { set_job; NoAction; }
+        const default_action = NoAction();
+        size = 8;                  // MAX_JOBS
+    }
+
+    // The strategy in force: a live swap is one MODIFY of one entry.
+    action set_policy(session_t session, epoch_t epoch, worker_bitmap_t sync_mask, bit<8> staleness,
+                      bit<8> quorum, read_mode_t read_mode) {
+        meta.known_policy = 1;
+        meta.session_gap = hdr.serene.session - session;
+        meta.epoch_gap = hdr.serene.epoch - epoch;
+        meta.limit = hdr.serene.round - (bit<32>)staleness;
+        meta.policy.session = session;
+        meta.policy.epoch = epoch;
+        meta.policy.sync_mask = sync_mask;
+        meta.policy.staleness = staleness;
+        meta.policy.quorum = quorum;
+        meta.policy.read_mode = read_mode;
+    }
+
+    table policy {
+        key = { hdr.serene.job: exact @name("job"); }
+        actions = { set_policy; NoAction; }
+        const default_action = NoAction();
+        size = 8;                  // MAX_JOBS
+    }
+
+#define REASON(reason) \
+    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_##reason; \
+    action count_##reason() { dropped_##reason.count(0); }
+    REASON(malformed)              // truncated, or no request we know
+    REASON(bad_checksum)
+    REASON(stranger)               // port, addresses, job, worker do not match
+    REASON(no_policy)              // the job has ended or never began
+    REASON(wrong_session)
+    REASON(wrong_slot)
+#undef REASON
+
+    action to_controller() {
+        ig_tm_md.ucast_egress_port = CPU_PORT;
+    }
+
+    action index() {
+        meta.who = hdr.serene.job[2:0] ++ hdr.serene.worker[4:0];
+        meta.other_bytes = hdr.ipv4.total_length - hdr.udp.length;
+    }
+
+    // Leaves ADMITTED true or counts why not. What has no destination in the end is dropped.
+    apply {
+        index();
+        verdict.apply();
+        member.apply();
+        job.apply();
+        policy.apply();
+
+        if (meta.request == request_t.BAD_CHECKSUM) {
+            count_bad_checksum();
+        } else if (meta.request == request_t.MALFORMED
+                   || (meta.request == request_t.REPORT && meta.other_bytes != IPV4_BYTES)) {
+            count_malformed();
+        } else if (meta.member == 0 && meta.request != request_t.HELLO && meta.request != request_t.COMPLETION) {
+            count_stranger();
+        } else if (meta.request == request_t.REPORT || meta.member == 0 && meta.request == request_t.HELLO) {
+            to_controller();       // a stranger's HELLO is how a worker asks to join
+        } else if (meta.known_job == 0 || meta.known_policy == 0) {
+            count_no_policy();
+        } else if (meta.request != request_t.HELLO) {
+            if (meta.session_gap != 0) {
+                count_wrong_session();
+            } else if (meta.request == request_t.WRONG_SLOT || meta.room[15:15] == 0) {
+                count_wrong_slot();
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+// Serene's data plane on TNA (Tofino 1).
+
+#include <core.p4>
+#include <tna.p4>
+#include "headers.p4"
+#include "checksum.p4"
+#include "forwarding.p4"
+#include "parser.p4"
+#include "admission.p4"
+#include "aggregation.p4"
+#include "barrier.p4"
+#include "answer.p4"
+
+control SereneIngress(inout headers_t hdr,
+                      inout metadata_t meta,
+                      in ingress_intrinsic_metadata_t ig_intr_md,
+                      in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                      inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                      inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Forwarding() forwarding;
+    Admission() admission;
+    Barrier() barrier;
+    Aggregation() aggregation;
+
+    action send_as_told() {
+        hdr.bridge.errand = errand_t.FORWARD;
+        ig_tm_md.ucast_egress_port = hdr.packet_out.egress_port;
+    }
+
+    action say_policy() {
+        hdr.serene.session = meta.policy.session;
+        hdr.serene.epoch = meta.policy.epoch;
+        hdr.serene.sync_mask = meta.policy.sync_mask;
+        hdr.serene.staleness = meta.policy.staleness;
+        hdr.serene.quorum = meta.policy.quorum;
+        hdr.serene.read_mode = meta.policy.read_mode;
+    }
+
+    action welcome() {
+        say_policy();
+        hdr.membership.vector_length = meta.job.vector_length;
+        hdr.membership.slots = meta.job.slots;
+        hdr.membership.scale = meta.job.scale;
+        hdr.membership.lanes = LANES;
+        hdr.membership.workers = meta.job.workers;
+        hdr.membership.incarnation = meta.job.incarnation;
+        hdr.bridge.errand = errand_t.WELCOME;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    action reply() {
+        say_policy();
+        hdr.serene.round = meta.base;
+        hdr.bridge.errand = errand_t.ANSWER;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    // Of a session that began with this very packet.
+    action reply_empty() {
+        say_policy();
+        hdr.serene.round = 0;
+        hdr.bridge.errand = errand_t.ANSWER;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    action release() {
+        say_policy();
+        hdr.serene.round = meta.base;
+        hdr.bridge.errand = errand_t.RELEASE;
+        hdr.bridge.waiting = meta.waiting;
+        ig_tm_md.mcast_grp_a = JOB_GROUPS + (bit<16>)hdr.serene.job;
+    }
+
+    action nudge() {
+        say_policy();
+        hdr.serene.round = 0;
+        hdr.bridge.errand = errand_t.NUDGE;
+        hdr.bridge.waiting = meta.waiting;
+        ig_tm_md.mcast_grp_a = JOB_GROUPS + (bit<16>)hdr.serene.job;
+    }
+
+    // The second pass subtracts the staleness again, as every pass does: its `limit` is the round itself.
+    action pass_again() {
+        hdr.serene.round = hdr.serene.round + (bit<32>)meta.policy.staleness;
+        hdr.bridge.setInvalid();
+        ig_tm_md.ucast_egress_port = LOOP_PORT;
+        ig_tm_md.bypass_egress = 1;
+    }
+
+    apply {
+        hdr.bridge.setValid();
+        hdr.bridge.ingress_port = ig_intr_md.ingress_port;
+        if (hdr.packet_out.isValid()) {
+            send_as_told();
+        } else if (!hdr.udp.isValid() || hdr.udp.destination_port != SERENE_UDP_PORT) {
+            forwarding.apply(hdr, meta, ig_intr_md, ig_dprsr_md, ig_tm_md);
+        } else {
+            admission.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_tm_md);
+            barrier.apply(hdr, meta);
+            aggregation.apply(hdr, meta);
+
+            if (meta.request == request_t.HELLO) {
+                if (meta.member == 1 && meta.known_job == 1 && meta.known_policy == 1) {
+                    welcome();
+                }
+            } else if (meta.course == course_t.OPENING) {
+                nudge();
+            } else if (meta.course == course_t.COMPLETED) {
+                release();
+            } else if (meta.course == course_t.READ && meta.lanes_do == lanes_do_t.OPEN) {
+                reply_empty();
+            } else if (meta.lacking == 0) {
+                pass_again();
+            } else if (meta.course == course_t.READ || meta.course == course_t.FREE || meta.course == course_t.GO) {
+                reply();
+            }
+        }
+    }
+}
+
+control SereneEgress(inout headers_t hdr,
+                     inout egress_metadata_t meta,
+                     in egress_intrinsic_metadata_t eg_intr_md,
+                     in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+                     inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+                     inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    Answer() answer;
+
+    action say_port() {
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = hdr.bridge.ingress_port;
+        hdr.packet_in.padding = 0;
+    }
+
+    action drop() {
+        eg_dprsr_md.drop_ctl = 1;
+    }
+
+    apply {
+        if (hdr.bridge.errand == errand_t.FORWARD) {
+            if (eg_intr_md.egress_port == CPU_PORT) {
+                say_port();
+            }
+        } else if (hdr.bridge.errand == errand_t.FLOOD) {
+            if (eg_intr_md.egress_port == hdr.bridge.ingress_port) {
+                drop();
+            }
+        } else {
+            answer.apply(hdr, meta, eg_intr_md, eg_dprsr_md);
+        }
+    }
+}
+
+Pipeline(SereneParser(),
+         SereneIngress(),
+         SereneDeparser(),
+         SereneEgressParser(),
+         SereneEgress(),
+         SereneEgressDeparser()) pipe;
+
+Switch(pipe) main;
