@@ -37,23 +37,23 @@ control Admission(inout headers_t hdr,
         actions = { classify; }
         const default_action = classify(request_t.MALFORMED);
         const entries = {
-            (1, _, _, _, _, _, _, _, _, _, _): classify(request_t.BAD_CHECKSUM);
-            (0, 0, LOOP_PORT, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
+            (true, _, _, _, _, _, _, _, _, _, _): classify(request_t.BAD_CHECKSUM);
+            (false, 0, LOOP_PORT, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
              ANY_JOB, ANY_WORKER, ANY_SLOT, ANY_ROUND): classify(request_t.COMPLETION);
-            (0, 0, _, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
+            (false, 0, _, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
              ANY_JOB, ANY_WORKER, ANY_SLOT, ANY_ROUND): classify(request_t.PUSH);
-            (0, 0, _, PROTOCOL_VERSION, op_t.PULL, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
+            (false, 0, _, PROTOCOL_VERSION, op_t.PULL, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
              ANY_JOB, ANY_WORKER, ANY_SLOT, _): classify(request_t.PULL);
-            (0, 0, _, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
+            (false, 0, _, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
              ANY_JOB, ANY_WORKER, ANY_SLOT, _): classify(request_t.WRONG_ROUND);
-            (0, 0, _, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
+            (false, 0, _, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
              ANY_JOB, ANY_WORKER, _, _): classify(request_t.WRONG_SLOT);
-            (0, 0, _, PROTOCOL_VERSION, op_t.PULL, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
+            (false, 0, _, PROTOCOL_VERSION, op_t.PULL, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
              ANY_JOB, ANY_WORKER, _, _): classify(request_t.WRONG_SLOT);
-            (0, 0, _, PROTOCOL_VERSION, op_t.HELLO, UDP_LENGTH(MEMBERSHIP_BYTES), IP_LENGTH(MEMBERSHIP_BYTES),
+            (false, 0, _, PROTOCOL_VERSION, op_t.HELLO, UDP_LENGTH(MEMBERSHIP_BYTES), IP_LENGTH(MEMBERSHIP_BYTES),
              ANY_JOB, ANY_WORKER, _, _): classify(request_t.HELLO);
-            (0, 0, _, PROTOCOL_VERSION, op_t.REPORT, _, _, ANY_JOB, ANY_WORKER, _, _): classify(request_t.REPORT);
-            (0, 0, _, PROTOCOL_VERSION, op_t.LEAVE, _, _, ANY_JOB, ANY_WORKER, _, _): classify(request_t.REPORT);
+            (false, 0, _, PROTOCOL_VERSION, op_t.REPORT, _, _, ANY_JOB, ANY_WORKER, _, _): classify(request_t.REPORT);
+            (false, 0, _, PROTOCOL_VERSION, op_t.LEAVE, _, _, ANY_JOB, ANY_WORKER, _, _): classify(request_t.REPORT);
         }
         size = 16;
     }
@@ -80,8 +80,8 @@ control Admission(inout headers_t hdr,
     action set_job(slot_t first_slot, slot_t slots, bit<32> vector_length, bit<32> scale, bit<8> workers,
                    bit<8> incarnation, bit<32> share) {
         meta.known_job = 1;
-        meta.slot = hdr.serene.slot[15:0] + first_slot[15:0];
-        meta.room = hdr.serene.slot[15:0] - slots[15:0];
+        meta.slot = hdr.serene.slot + first_slot;
+        meta.room = hdr.serene.slot - slots;
         meta.job.vector_length = vector_length;
         meta.job.slots = slots;
         meta.job.scale = scale;
@@ -103,6 +103,8 @@ control Admission(inout headers_t hdr,
         meta.session_gap = hdr.serene.session - session;
         meta.epoch_gap = hdr.serene.epoch - epoch;
         meta.limit = hdr.serene.round - (bit<32>)staleness;
+        meta.bound = (bit<32>)staleness;
+        meta.target = (bit<32>)quorum;
         meta.policy.session = session;
         meta.policy.epoch = epoch;
         meta.policy.sync_mask = sync_mask;
@@ -133,14 +135,13 @@ control Admission(inout headers_t hdr,
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
-    action index() {
-        meta.who = hdr.serene.job[2:0] ++ hdr.serene.worker[4:0];
+    action subtract_lengths() {
         meta.other_bytes = hdr.ipv4.total_length - hdr.udp.length;
     }
 
     // Leaves ADMITTED true or counts why not. What has no destination in the end is dropped.
     apply {
-        index();
+        subtract_lengths();
         verdict.apply();
         member.apply();
         job.apply();
@@ -160,7 +161,7 @@ control Admission(inout headers_t hdr,
         } else if (meta.request != request_t.HELLO) {
             if (meta.session_gap != 0) {
                 count_wrong_session();
-            } else if (meta.request == request_t.WRONG_SLOT || meta.room[15:15] == 0) {
+            } else if (meta.request == request_t.WRONG_SLOT || meta.room[31:31] == 0) {
                 count_wrong_slot();
             }
         }

@@ -10,7 +10,7 @@ struct lane_t {
 
 // meta.known is 0, if `term` is to be added; of OPEN, if the session is a new one.
 #define LANE_ACTIONS(lanes, name, term, field) \
-    RegisterAction<lane_t, bit<16>, bit<32>>(lanes) add_##name = { \
+    RegisterAction<lane_t, bit<SLOT_BITS>, bit<32>>(lanes) add_##name = { \
         void apply(inout lane_t value, out bit<32> read) { \
             if (meta.known == 0) { \
                 value.sum = value.sum + term; \
@@ -18,7 +18,7 @@ struct lane_t {
             read = value.sum; \
         } \
     }; \
-    RegisterAction<lane_t, bit<16>, bit<32>>(lanes) add_and_read_snapshot_##name = { \
+    RegisterAction<lane_t, bit<SLOT_BITS>, bit<32>>(lanes) add_and_read_snapshot_##name = { \
         void apply(inout lane_t value, out bit<32> read) { \
             if (meta.known == 0) { \
                 value.sum = value.sum + term; \
@@ -26,7 +26,7 @@ struct lane_t {
             read = value.snapshot; \
         } \
     }; \
-    RegisterAction<lane_t, bit<16>, bit<32>>(lanes) open_##name = { \
+    RegisterAction<lane_t, bit<SLOT_BITS>, bit<32>>(lanes) open_##name = { \
         void apply(inout lane_t value, out bit<32> read) { \
             if (meta.known == 0) { \
                 value.sum = 0; \
@@ -37,15 +37,15 @@ struct lane_t {
             read = value.sum; \
         } \
     }; \
-    RegisterAction<lane_t, bit<16>, bit<32>>(lanes) store_##name = { \
+    RegisterAction<lane_t, bit<SLOT_BITS>, bit<32>>(lanes) store_##name = { \
         void apply(inout lane_t value) { \
             value.snapshot = field; \
         } \
     }; \
-    action do_add_##name() { field = add_##name.execute(meta.slot); } \
-    action do_add_and_read_snapshot_##name() { field = add_and_read_snapshot_##name.execute(meta.slot); } \
-    action do_open_##name() { field = open_##name.execute(meta.slot); } \
-    action do_store_##name() { store_##name.execute(meta.slot); } \
+    action do_add_##name() { field = add_##name.execute(PLACE); } \
+    action do_add_and_read_snapshot_##name() { field = add_and_read_snapshot_##name.execute(PLACE); } \
+    action do_open_##name() { field = open_##name.execute(PLACE); } \
+    action do_store_##name() { store_##name.execute(PLACE); } \
     table update_##name { \
         key = { meta.lanes_do: ternary; } \
         actions = { \
@@ -64,7 +64,7 @@ struct lane_t {
 
 control Aggregation(inout headers_t hdr, in metadata_t meta) {
 #define LANE(i) \
-    Register<lane_t, bit<16>>(SLOTS) lanes_of_##i; \
+    Register<lane_t, bit<SLOT_BITS>>(SLOTS) lanes_of_##i; \
     LANE_ACTIONS(lanes_of_##i, lane_##i, hdr.values.lanes_##i, hdr.values.lanes_##i)
     FOR_EACH_FIELD(LANE)
 #undef LANE

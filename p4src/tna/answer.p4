@@ -58,7 +58,6 @@ control Answer(inout headers_t hdr,
     }
 
     action compare() {
-        meta.who = hdr.serene.job[2:0] ++ meta.receiver[4:0];
         meta.to_other = meta.receiver ^ hdr.serene.worker;
         meta.released = meta.receiver_bit & hdr.bridge.waiting;
     }
@@ -67,15 +66,19 @@ control Answer(inout headers_t hdr,
         hdr.serene.op = op_t.WELCOME;
     }
 
+    Hash<bit<8>>(HashAlgorithm_t.IDENTITY) who;
+
     action answer() {
         hdr.serene.op = op_t.ANSWER;
-        answers.count(meta.who);
+        bit<8> index = who.get(BY_WORKER(meta.receiver));
+        answers.count(index);
     }
 
     action release() {
         hdr.serene.op = op_t.ANSWER;
         hdr.serene.seq = 0;
-        releases.count(meta.who);
+        bit<8> index = who.get(BY_WORKER(meta.receiver));
+        releases.count(index);
     }
 
     // The values stay behind the packet's end, as IP and UDP count it.
@@ -85,7 +88,8 @@ control Answer(inout headers_t hdr,
         hdr.serene.total = 0;
         hdr.udp.length = UDP_BYTES + SERENE_BYTES;
         hdr.ipv4.total_length = IPV4_BYTES + UDP_BYTES + SERENE_BYTES;
-        nudges.count(meta.who);
+        bit<8> index = who.get(BY_WORKER(meta.receiver));
+        nudges.count(index);
     }
 
     action drop() {

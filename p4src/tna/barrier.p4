@@ -80,30 +80,29 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         meta.era = era_hash.get({ hdr.serene.session, hdr.serene.epoch });
     }
 
-    action index() {
-        meta.seen_index = meta.slot[(SLOT_BITS - 1):0] ++ hdr.serene.worker[(WORKER_BITS - 1):0];
-        meta.ring_index = meta.slot[(SLOT_BITS - 1):0] ++ hdr.serene.round[(RING_BITS - 1):0];
-    }
-
     action set_mark() {
         meta.mark = hdr.serene.round << 8;
     }
 
+    action set_target() {
+        meta.target = meta.target + meta.mark;
+    }
+
     // -- where the slot stands -------------------------------------------------------------------------------
 
-    Register<age_t, bit<16>>(SLOTS) era_of;           // session, epoch last seen (epoch 0: none yet)
+    Register<age_t, bit<SLOT_BITS>>(SLOTS) era_of;           // session, epoch last seen (epoch 0: none yet)
 
     // One bit of four: which of the two differ. 1: neither, 2: the session, 4: the epoch, 8: both.
 #define COMPARE_AGE this.predicate(value.session != hdr.serene.session, value.epoch != hdr.serene.epoch)
-    RegisterAction<age_t, bit<16>, bit<4>>(era_of) enter_epoch = {
-        void apply(inout age_t value, out bit<4> age) {
+    RegisterAction<age_t, bit<SLOT_BITS>, bit<8>>(era_of) enter_epoch = {
+        void apply(inout age_t value, out bit<8> age) {
             age = COMPARE_AGE;
             value.session = hdr.serene.session;
             value.epoch = hdr.serene.epoch;
         }
     };
-    RegisterAction<age_t, bit<16>, bit<4>>(era_of) enter_session = {
-        void apply(inout age_t value, out bit<4> age) {
+    RegisterAction<age_t, bit<SLOT_BITS>, bit<8>>(era_of) enter_session = {
+        void apply(inout age_t value, out bit<8> age) {
             age = COMPARE_AGE;
             if (value.session != hdr.serene.session) {
                 value.session = hdr.serene.session;
@@ -124,9 +123,9 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         value.base = (int<32>)meta.limit + 1; \
         done; \
     }
-    Register<base_t, bit<16>>(SLOTS) base_below;
-    RegisterAction<base_t, bit<16>, bit<1>>(base_below) compare_ahead = {
-        void apply(inout base_t value, out bit<1> ahead) {
+    Register<base_t, bit<SLOT_BITS>>(SLOTS) base_below;
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_below) compare_ahead = {
+        void apply(inout base_t value, out bit<8> ahead) {
             ahead = 0;
             if (value.era == meta.era && value.base < (int<32>)meta.limit) {
                 ahead = 1;
@@ -134,16 +133,16 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
             NEXT_EPOCH
         }
     };
-    RegisterAction<base_t, bit<16>, bit<1>>(base_below) complete_below = {
-        void apply(inout base_t value, out bit<1> moved) {
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_below) complete_below = {
+        void apply(inout base_t value, out bit<8> moved) {
             moved = 0;
             COMPLETE_ROUND(moved = 1)
         }
     };
 
-    Register<base_t, bit<16>>(SLOTS) base_beyond;
-    RegisterAction<base_t, bit<16>, bit<1>>(base_beyond) compare_behind = {
-        void apply(inout base_t value, out bit<1> behind) {
+    Register<base_t, bit<SLOT_BITS>>(SLOTS) base_beyond;
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_beyond) compare_behind = {
+        void apply(inout base_t value, out bit<8> behind) {
             behind = 0;
             if (value.era == meta.era && value.base > (int<32>)meta.limit) {
                 behind = 1;
@@ -151,25 +150,25 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
             NEXT_EPOCH
         }
     };
-    RegisterAction<base_t, bit<16>, bit<1>>(base_beyond) complete_beyond = {
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_beyond) complete_beyond = {
         void apply(inout base_t value) {
             COMPLETE_ROUND()
         }
     };
 
-    Register<base_t, bit<16>>(SLOTS) base_of;
-    RegisterAction<base_t, bit<16>, bit<32>>(base_of) current_base = {
+    Register<base_t, bit<SLOT_BITS>>(SLOTS) base_of;
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<32>>(base_of) current_base = {
         void apply(inout base_t value, out bit<32> base) {
             NEXT_EPOCH
             base = (bit<32>)value.base;
         }
     };
-    RegisterAction<base_t, bit<16>, bit<32>>(base_of) some_base = {
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<32>>(base_of) some_base = {
         void apply(inout base_t value, out bit<32> base) {
             base = (bit<32>)value.base;
         }
     };
-    RegisterAction<base_t, bit<16>, bit<32>>(base_of) complete_base = {
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<32>>(base_of) complete_base = {
         void apply(inout base_t value, out bit<32> base) {
             COMPLETE_ROUND()
             base = (bit<32>)value.base;
@@ -177,12 +176,12 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     };
 
     action look_at_epoch() {
-        meta.age_of_slot = enter_epoch.execute(meta.slot);
+        meta.age_of_slot = enter_epoch.execute(PLACE);
         meta.current = 1;
     }
 
     action look_at_session() {
-        meta.age_of_slot = enter_session.execute(meta.slot);
+        meta.age_of_slot = enter_session.execute(PLACE);
     }
 
     // -- what to do ------------------------------------------------------------------------------------------
@@ -209,17 +208,22 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         }
     };
 
+    Hash<bit<(SLOT_BITS + WORKER_BITS)>>(HashAlgorithm_t.IDENTITY) seen_place;
+#define SEEN_PLACE { meta.slot[(SLOT_BITS - 1):0], hdr.serene.worker[(WORKER_BITS - 1):0] }
+
     action accept(course_t course, lanes_do_t lanes_do) {
         meta.course = course;
         meta.lanes_do = lanes_do;
-        meta.known = accept_seq.execute(meta.seen_index);
+        bit<(SLOT_BITS + WORKER_BITS)> place = seen_place.get(SEEN_PLACE);
+        meta.known = accept_seq.execute(place);
     }
 
     action look(course_t course, lanes_do_t lanes_do, bit<32> known) {
         meta.course = course;
         meta.lanes_do = lanes_do;
         meta.known = known;
-        meta.seen = read_seq.execute(meta.seen_index);
+        bit<(SLOT_BITS + WORKER_BITS)> place = seen_place.get(SEEN_PLACE);
+        meta.seen = read_seq.execute(place);
     }
 
     action settle(course_t course, lanes_do_t lanes_do) {
@@ -229,8 +233,8 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     }
 
     // Bits of age_of_slot.
-#define OTHER_SESSION 0b0000 &&& 0b0101
-#define NEW_EPOCH 0b0100
+#define OTHER_SESSION 0 &&& 0b0101
+#define NEW_EPOCH 4
     table decide {
         key = {
             meta.request: ternary;
@@ -267,39 +271,39 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
 
     // -- who waits -------------------------------------------------------------------------------------------
 
-    Register<worker_bitmap_t, bit<16>>(SLOTS) waiting_of;     // who asked and was not answered
+    Register<worker_bitmap_t, bit<SLOT_BITS>>(SLOTS) waiting_of;     // who asked and was not answered
 
-    RegisterAction<worker_bitmap_t, bit<16>, worker_bitmap_t>(waiting_of) call_everybody = {
+    RegisterAction<worker_bitmap_t, bit<SLOT_BITS>, worker_bitmap_t>(waiting_of) call_everybody = {
         void apply(inout worker_bitmap_t value, out worker_bitmap_t waiting) {
             waiting = value;
             value = 0;
         }
     };
-    RegisterAction<worker_bitmap_t, bit<16>, worker_bitmap_t>(waiting_of) join_waiting = {
+    RegisterAction<worker_bitmap_t, bit<SLOT_BITS>, worker_bitmap_t>(waiting_of) join_waiting = {
         void apply(inout worker_bitmap_t value) {
             value = value | meta.sender;
         }
     };
-    RegisterAction<worker_bitmap_t, bit<16>, worker_bitmap_t>(waiting_of) leave_waiting = {
+    RegisterAction<worker_bitmap_t, bit<SLOT_BITS>, worker_bitmap_t>(waiting_of) leave_waiting = {
         void apply(inout worker_bitmap_t value) {
             value = value & ~meta.sender;
         }
     };
 
     action call() {
-        meta.waiting = call_everybody.execute(meta.slot);
+        meta.waiting = call_everybody.execute(PLACE);
     }
 
     action forget() {
-        call_everybody.execute(meta.slot);
+        call_everybody.execute(PLACE);
     }
 
     action join() {
-        join_waiting.execute(meta.slot);
+        join_waiting.execute(PLACE);
     }
 
     action leave() {
-        leave_waiting.execute(meta.slot);
+        leave_waiting.execute(PLACE);
     }
 
     table queue {
@@ -351,18 +355,23 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         }
     };
 
+    Hash<bit<(SLOT_BITS + RING_BITS)>>(HashAlgorithm_t.IDENTITY) ring_place;
+#define RING_PLACE { meta.slot[(SLOT_BITS - 1):0], hdr.serene.round[(RING_BITS - 1):0] }
+
     action arrive() {
-        meta.arrived = count_arrival.execute(meta.ring_index);
+        bit<(SLOT_BITS + RING_BITS)> place = ring_place.get(RING_PLACE);
+        meta.arrived = count_arrival.execute(place);
     }
 
     action arrive_again() {
-        meta.arrived = read_arrivals.execute(meta.ring_index);
+        bit<(SLOT_BITS + RING_BITS)> place = ring_place.get(RING_PLACE);
+        meta.arrived = read_arrivals.execute(place);
     }
 
     // -- contributions ---------------------------------------------------------------------------------------
 
-    Register<total_pair_t, bit<16>>(SLOTS) total_of;  // contributions in the sum, as they are counted here
-    RegisterAction<total_pair_t, bit<16>, total_t>(total_of) count_contribution = {
+    Register<total_pair_t, bit<SLOT_BITS>>(SLOTS) total_of;  // contributions in the sum, as they are counted here
+    RegisterAction<total_pair_t, bit<SLOT_BITS>, total_t>(total_of) count_contribution = {
         void apply(inout total_pair_t value, out total_t unread) {
             value.unread = value.total - hdr.serene.total;
             if (meta.known == 0) {
@@ -371,7 +380,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
             unread = value.unread;
         }
     };
-    RegisterAction<total_pair_t, bit<16>, total_t>(total_of) keep_or_forget_total = {
+    RegisterAction<total_pair_t, bit<SLOT_BITS>, total_t>(total_of) keep_or_forget_total = {
         void apply(inout total_pair_t value) {
             if (meta.known == 0) {
                 value.total = 0;
@@ -380,7 +389,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     };
 
     // The same number beside its snapshot, as the answer says it: treated as one more lane, to which each adds 1.
-    Register<lane_t, bit<16>>(SLOTS) totals_of;
+    Register<lane_t, bit<SLOT_BITS>>(SLOTS) totals_of;
     LANE_ACTIONS(totals_of, total, 1, hdr.serene.total)
 
     Counter<bit<32>, bit<8>>(256, CounterType_t.PACKETS) contributions;           // accepted, by worker
@@ -416,7 +425,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     Hash<bit<12>>(HashAlgorithm_t.IDENTITY) staleness_index;
 
     action count_staleness() {
-        bit<12> index = staleness_index.get({ meta.who, meta.rounds_old });
+        bit<12> index = staleness_index.get({ hdr.serene.job[2:0], hdr.serene.worker[4:0], meta.rounds_old });
         staleness.count(index);
     }
 
@@ -425,7 +434,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action find_lacking() {
-        meta.lacking = meta.policy.quorum |-| meta.arrived[7:0];
+        meta.lacking = meta.target |-| meta.arrived;
     }
 
     action see_fresh() {
@@ -440,16 +449,21 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         hdr.serene.seen = meta.seen;
     }
 
+    Hash<bit<8>>(HashAlgorithm_t.IDENTITY) who;
+
     action count_fresh() {
-        contributions.count(meta.who);
+        bit<8> index = who.get(BY_WORKER(hdr.serene.worker));
+        contributions.count(index);
     }
 
     action count_repeat() {
-        repeats.count(meta.who);
+        bit<8> index = who.get(BY_WORKER(hdr.serene.worker));
+        repeats.count(index);
     }
 
     action count_blocked() {
-        blocked.count(meta.who);
+        bit<8> index = who.get(BY_WORKER(hdr.serene.worker));
+        blocked.count(index);
     }
 
     action count_astray() {
@@ -457,40 +471,40 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action count_total() {
-        meta.unread = count_contribution.execute(meta.slot);
+        meta.unread = count_contribution.execute(PLACE);
     }
 
     action keep_total() {
-        keep_or_forget_total.execute(meta.slot);
+        keep_or_forget_total.execute(PLACE);
     }
 
     action complete_round_below() {
         meta.current = 1;
-        meta.ahead = complete_below.execute(meta.slot);
+        meta.ahead = complete_below.execute(PLACE);
     }
 
     action complete_round_beyond() {
-        complete_beyond.execute(meta.slot);
+        complete_beyond.execute(PLACE);
     }
 
     action complete_round() {
-        meta.base = complete_base.execute(meta.slot);
+        meta.base = complete_base.execute(PLACE);
     }
 
     action look_ahead() {
-        meta.ahead = compare_ahead.execute(meta.slot);
+        meta.ahead = compare_ahead.execute(PLACE);
     }
 
     action look_behind() {
-        meta.behind = compare_behind.execute(meta.slot);
+        meta.behind = compare_behind.execute(PLACE);
     }
 
     action look_at_base() {
-        meta.base = current_base.execute(meta.slot);
+        meta.base = current_base.execute(PLACE);
     }
 
     action look_at_any_base() {
-        meta.base = some_base.execute(meta.slot);
+        meta.base = some_base.execute(PLACE);
     }
 
     apply {
@@ -499,7 +513,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         set_era();
         set_mark();
         counted_in.apply();
-        index();
+        set_target();
 
         if (ADMITTED) {
             if (meta.request == request_t.COMPLETION) {

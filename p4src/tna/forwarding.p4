@@ -48,6 +48,7 @@ control Forwarding(inout headers_t hdr,
         hdr.arp.target_ip = hdr.arp.sender_ip;
         hdr.arp.sender_mac = mac;
         hdr.arp.sender_ip = asked;
+        meta.answered = 1;
         hdr.bridge.errand = errand_t.FORWARD;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
@@ -62,10 +63,9 @@ control Forwarding(inout headers_t hdr,
     apply {
         known_source.apply();
         if (hdr.arp.isValid() && hdr.arp.operation == 1) {
-            if (!switch_address.apply().hit) {
-                forward.apply();
-            }
-        } else {
+            switch_address.apply();
+        }
+        if (meta.answered == 0) {
             forward.apply();
         }
     }

@@ -60,12 +60,16 @@ enum bit<8> request_t {
     WRONG_ROUND = 10,             // a PUSH of a round beyond what the ring's words hold
     COMPLETION = 12               // a PUSH that completed its round, on its second pass
 }
+
+// How counters are indexed.
+#define BY_WORKER(worker) { hdr.serene.job[2:0], worker[4:0] }
+
 #define TO_A_SLOT(request) (((bit<8>)(request))[3:3] == 1)
 #define SECOND_PASS(request) (((bit<8>)(request))[2:2] == 1)
 
 // Admission's decision on a packet to a slot.
 #define ADMITTED \
-    TO_A_SLOT(meta.request) && meta.known_policy == 1 && meta.room[15:15] == 1 && meta.session_gap == 0 \
+    TO_A_SLOT(meta.request) && meta.known_policy == 1 && meta.room[31:31] == 1 && meta.session_gap == 0 \
         && (meta.member == 1 || SECOND_PASS(meta.request))
 
 // What the barrier decided about it. From FREE to WAIT it is a contribution, or the repeat of one.
@@ -111,18 +115,19 @@ struct job_parameters_t {
 
 // Flags are bytes or bits, as a table or a gateway wants them; 1 means yes.
 struct metadata_t {
-    bit<1> checksum_error;
+    bool checksum_error;
     request_t request;
     policy_t policy;
     job_parameters_t job;
-    bit<8> who;                   // job and worker, as counters are indexed
 
     // Admission
     bit<1> member;
     bit<1> known_job;
     bit<1> known_policy;
-    bit<16> slot;                 // among all slots of the switch
-    bit<16> room;                 // negative, if the slot is one of the job's
+    bit<1> answered;              // as ordinary traffic, by the switch itself
+    bit<16> group;                // of the job's workers
+    slot_t slot;                  // among all slots of the switch
+    slot_t room;                  // negative, if the slot is one of the job's
     session_t session_gap;        // 0, if the packet is of the job's present session
     epoch_t epoch_gap;            // 0, if it is of the present epoch
     bit<16> other_bytes;          // of the IP packet, besides UDP's
@@ -131,14 +136,14 @@ struct metadata_t {
     worker_bitmap_t sender;
     bit<32> era;                  // session and epoch in one word
     round_t limit;                // the sender may go on when base is beyond this
+    bit<32> bound;                // staleness, as a word
     bit<32> mark;                 // its round in the ring's form: round ++ no arrivals
+    bit<32> target;               // the same with a quorum of arrivals
     bit<1> current;
     bit<1> counted;
-    bit<4> age_of_slot;           // how the slot's session and epoch compare, a bit each
-    bit<1> ahead;                 // limit > base; of a completion: base moved on
-    bit<1> behind;                // limit < base
-    bit<(SLOT_BITS + WORKER_BITS)> seen_index;
-    bit<(SLOT_BITS + RING_BITS)> ring_index;
+    bit<8> age_of_slot;           // how the slot's session and epoch compare, a bit each
+    bit<8> ahead;                 // limit > base; of a completion: base moved on
+    bit<8> behind;                // limit < base
     course_t course;
     lanes_do_t lanes_do;
     seq_t known;                  // 0: the contribution is fresh, add it
@@ -146,7 +151,7 @@ struct metadata_t {
     round_t base;
     round_t before_base;          // negative, if the round is an old one
     bit<32> arrived;              // round ++ arrivals in it
-    bit<8> lacking;
+    bit<32> lacking;              // 0, if the round is complete
     worker_bitmap_t waiting;
     total_t unread;
     bit<4> rounds_old;
@@ -157,9 +162,11 @@ struct egress_metadata_t {
     worker_bitmap_t receiver_bit;
     worker_bitmap_t released;
     worker_t to_other;            // 0, if the receiver is the sender
-    bit<8> who;
     bit<1> serene;                // ours: the checksum is to be written
 }
+
+// Where a slot's words are, in registers of SLOTS places.
+#define PLACE meta.slot[(SLOT_BITS - 1):0]
 
 struct learned_source_t {
     mac_address_t source;

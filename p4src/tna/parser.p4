@@ -10,11 +10,12 @@ parser SereneParser(packet_in packet,
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
-        meta.checksum_error = 0;
+        meta.checksum_error = false;
         meta.request = request_t.MALFORMED;
         meta.member = 0;
         meta.known_job = 0;
         meta.known_policy = 0;
+        meta.answered = 0;
         meta.current = 0;
         meta.counted = 0;
         meta.ahead = 0;
@@ -52,7 +53,7 @@ parser SereneParser(packet_in packet,
     state parse_ipv4 {
         packet.extract(hdr.ipv4);
         ipv4_checksum.add(hdr.ipv4);
-        meta.checksum_error = (bit<1>)ipv4_checksum.verify();
+        meta.checksum_error = ipv4_checksum.verify();
         transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.flags[0:0], hdr.ipv4.fragment_offset,
                           hdr.ipv4.protocol) {
             (4, 5, 0, 0, PROTOCOL_UDP): parse_udp;

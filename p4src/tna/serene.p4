@@ -27,6 +27,28 @@ control SereneIngress(inout headers_t hdr,
         ig_tm_md.ucast_egress_port = hdr.packet_out.egress_port;
     }
 
+    action set_group(bit<16> number) {
+        meta.group = number;
+    }
+
+    // The group of a job's workers. One row for each of MAX_JOBS.
+    table group {
+        key = { hdr.serene.job: exact; }
+        actions = { set_group; @defaultonly NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            0: set_group(JOB_GROUPS);
+            1: set_group(JOB_GROUPS + 1);
+            2: set_group(JOB_GROUPS + 2);
+            3: set_group(JOB_GROUPS + 3);
+            4: set_group(JOB_GROUPS + 4);
+            5: set_group(JOB_GROUPS + 5);
+            6: set_group(JOB_GROUPS + 6);
+            7: set_group(JOB_GROUPS + 7);
+        }
+        size = 8;
+    }
+
     action say_policy() {
         hdr.serene.session = meta.policy.session;
         hdr.serene.epoch = meta.policy.epoch;
@@ -68,7 +90,7 @@ control SereneIngress(inout headers_t hdr,
         hdr.serene.round = meta.base;
         hdr.bridge.errand = errand_t.RELEASE;
         hdr.bridge.waiting = meta.waiting;
-        ig_tm_md.mcast_grp_a = JOB_GROUPS + (bit<16>)hdr.serene.job;
+        ig_tm_md.mcast_grp_a = meta.group;
     }
 
     action nudge() {
@@ -76,12 +98,12 @@ control SereneIngress(inout headers_t hdr,
         hdr.serene.round = 0;
         hdr.bridge.errand = errand_t.NUDGE;
         hdr.bridge.waiting = meta.waiting;
-        ig_tm_md.mcast_grp_a = JOB_GROUPS + (bit<16>)hdr.serene.job;
+        ig_tm_md.mcast_grp_a = meta.group;
     }
 
     // The second pass subtracts the staleness again, as every pass does: its `limit` is the round itself.
     action pass_again() {
-        hdr.serene.round = hdr.serene.round + (bit<32>)meta.policy.staleness;
+        hdr.serene.round = hdr.serene.round + meta.bound;
         hdr.bridge.setInvalid();
         ig_tm_md.ucast_egress_port = LOOP_PORT;
         ig_tm_md.bypass_egress = 1;
@@ -95,6 +117,7 @@ control SereneIngress(inout headers_t hdr,
         } else if (!hdr.udp.isValid() || hdr.udp.destination_port != SERENE_UDP_PORT) {
             forwarding.apply(hdr, meta, ig_intr_md, ig_dprsr_md, ig_tm_md);
         } else {
+            group.apply();
             admission.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_tm_md);
             barrier.apply(hdr, meta);
             aggregation.apply(hdr, meta);
