@@ -28,7 +28,6 @@ control Forwarding(inout headers_t hdr,
     }
 
     action to_port(bit<9> port) {
-        hdr.bridge.errand = errand_t.FORWARD;
         ig_tm_md.ucast_egress_port = port;
     }
 
@@ -49,7 +48,6 @@ control Forwarding(inout headers_t hdr,
         hdr.arp.sender_mac = mac;
         hdr.arp.sender_ip = asked;
         meta.answered = 1;
-        hdr.bridge.errand = errand_t.FORWARD;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 

@@ -22,8 +22,15 @@ control SereneIngress(inout headers_t hdr,
     Barrier() barrier;
     Aggregation() aggregation;
 
-    action send_as_told() {
+    action set_bridge() {
+        hdr.bridge.setValid();
         hdr.bridge.errand = errand_t.FORWARD;
+        hdr.bridge.padding = 0;
+        hdr.bridge.ingress_port = ig_intr_md.ingress_port;
+        hdr.bridge.waiting = 0;
+    }
+
+    action send_as_told() {
         ig_tm_md.ucast_egress_port = hdr.packet_out.egress_port;
     }
 
@@ -63,7 +70,7 @@ control SereneIngress(inout headers_t hdr,
         hdr.membership.vector_length = meta.job.vector_length;
         hdr.membership.slots = meta.job.slots;
         hdr.membership.scale = meta.job.scale;
-        hdr.membership.lanes = LANES;
+        hdr.membership.lanes = FIELDS * FIELD_LANES;
         hdr.membership.workers = meta.job.workers;
         hdr.membership.incarnation = meta.job.incarnation;
         hdr.bridge.errand = errand_t.WELCOME;
@@ -110,8 +117,7 @@ control SereneIngress(inout headers_t hdr,
     }
 
     apply {
-        hdr.bridge.setValid();
-        hdr.bridge.ingress_port = ig_intr_md.ingress_port;
+        set_bridge();
         if (hdr.packet_out.isValid()) {
             send_as_told();
         } else if (!hdr.udp.isValid() || hdr.udp.destination_port != SERENE_UDP_PORT) {

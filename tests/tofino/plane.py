@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from serene.wire import SWITCH_IP, SWITCH_MAC
+from serene.wire import ENCAPSULATION_BYTES, HEADER, SWITCH_IP, SWITCH_MAC, Op
 from tests.dataplane.conftest import FLOOD_GROUP, WORKERS, DataPlane
+from tests.dataplane.test_admission import with_ip_checksum
 from tests.frames import ip_number, mac_number
 from tests.tofino.machine import Machine
 from tests.tofino.p4text import Module
@@ -50,3 +51,35 @@ class TofinoDataPlane(DataPlane):
 
     def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
         return self.send(self.machine.cpu_port, port.to_bytes(2, "big") + frame)
+
+
+class WideTofinoDataPlane(TofinoDataPlane):
+    """As if it had v1model's 320 lanes, for tests written for those: a packet's further lanes are cut off before the
+    switch and come back as those of the last packet sent to the slot did. A packet that was only used to open its slot
+    is sent again, as a worker would."""
+
+    WIDE = 320
+
+    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        narrow = self._resized(frame, self.WIDE, self.lanes)
+        outputs = super().send(port, narrow)
+        again = [item for item in outputs if item[0] == port and self._op(item[1]) == Op.NUDGE]
+        if again:
+            outputs = sorted([item for item in outputs if item not in again] + super().send(port, narrow))
+        return [(out, self._resized(data, self.lanes, self.WIDE)) for out, data in outputs]
+
+    @staticmethod
+    def _op(frame: bytes) -> int:
+        return frame[ENCAPSULATION_BYTES + 1] if len(frame) > ENCAPSULATION_BYTES + 1 else 0
+
+    def _resized(self, frame: bytes, lanes: int, wanted: int) -> bytes:
+        """A frame of ``wanted`` lanes instead of ``lanes``; what is no such frame stays as it is."""
+        head = ENCAPSULATION_BYTES + HEADER.itemsize
+        if len(frame) != head + 4 * lanes or self._op(frame) not in (Op.PUSH, Op.PULL, Op.ANSWER):
+            return frame
+        lengths = [int.from_bytes(frame[at : at + 2], "big") for at in (16, 38)]
+        if lengths != [len(frame) - 14, len(frame) - 34] or with_ip_checksum(frame) != frame:
+            return frame
+        resized = bytearray(frame[: head + 4 * min(lanes, wanted)] + bytes(4 * max(wanted - lanes, 0)))
+        resized[16:18], resized[38:40] = ((len(resized) - at).to_bytes(2, "big") for at in (14, 34))
+        return with_ip_checksum(bytes(resized))

@@ -1363,7 +1363,6 @@ control Forwarding(inout headers_t hdr,
     }
 
     action to_port(bit<9> port) {
-        hdr.bridge.errand = errand_t.FORWARD;
         ig_tm_md.ucast_egress_port = port;
     }
 
@@ -1384,7 +1383,6 @@ control Forwarding(inout headers_t hdr,
         hdr.arp.sender_mac = mac;
         hdr.arp.sender_ip = asked;
         meta.answered = 1;
-        hdr.bridge.errand = errand_t.FORWARD;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
@@ -2439,8 +2437,15 @@ control SereneIngress(inout headers_t hdr,
     Barrier() barrier;
     Aggregation() aggregation;
 
-    action send_as_told() {
+    action set_bridge() {
+        hdr.bridge.setValid();
         hdr.bridge.errand = errand_t.FORWARD;
+        hdr.bridge.padding = 0;
+        hdr.bridge.ingress_port = ig_intr_md.ingress_port;
+        hdr.bridge.waiting = 0;
+    }
+
+    action send_as_told() {
         ig_tm_md.ucast_egress_port = hdr.packet_out.egress_port;
     }
 
@@ -2480,7 +2485,7 @@ control SereneIngress(inout headers_t hdr,
         hdr.membership.vector_length = meta.job.vector_length;
         hdr.membership.slots = meta.job.slots;
         hdr.membership.scale = meta.job.scale;
-        hdr.membership.lanes = LANES;
+        hdr.membership.lanes = 32 * 1;
         hdr.membership.workers = meta.job.workers;
         hdr.membership.incarnation = meta.job.incarnation;
         hdr.bridge.errand = errand_t.WELCOME;
@@ -2527,8 +2532,7 @@ control SereneIngress(inout headers_t hdr,
     }
 
     apply {
-        hdr.bridge.setValid();
-        hdr.bridge.ingress_port = ig_intr_md.ingress_port;
+        set_bridge();
         if (hdr.packet_out.isValid()) {
             send_as_told();
         } else if (!hdr.udp.isValid() || hdr.udp.destination_port != SERENE_UDP_PORT) {
