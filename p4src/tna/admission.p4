@@ -16,10 +16,10 @@ control Admission(inout headers_t hdr,
     // What a packet's headers claim it to be, and whether it is whole.
 #define UDP_LENGTH(bytes) (UDP_BYTES + SERENE_BYTES + (bytes))
 #define IP_LENGTH(bytes) (IPV4_BYTES + UDP_LENGTH(bytes))
-#define ANY_JOB (8w0 &&& ~(job_t)(MAX_JOBS - 1))
-#define ANY_WORKER (8w0 &&& ~(worker_t)(MAX_WORKERS - 1))
-#define ANY_SLOT (32w0 &&& ~(slot_t)(SLOTS - 1))
-#define ANY_ROUND (32w0 &&& 0xff000000)
+#define ANY_JOB 8w0 &&& ~(job_t)(MAX_JOBS - 1)
+#define ANY_WORKER 8w0 &&& ~(worker_t)(MAX_WORKERS - 1)
+#define ANY_SLOT 32w0 &&& ~(slot_t)(SLOTS - 1)
+#define ANY_ROUND 32w0 &&& 0xff000000
     table verdict {
         key = {
             meta.checksum_error: ternary;
@@ -55,7 +55,6 @@ control Admission(inout headers_t hdr,
             (false, 0, _, PROTOCOL_VERSION, op_t.REPORT, _, _, ANY_JOB, ANY_WORKER, _, _): classify(request_t.REPORT);
             (false, 0, _, PROTOCOL_VERSION, op_t.LEAVE, _, _, ANY_JOB, ANY_WORKER, _, _): classify(request_t.REPORT);
         }
-        size = 16;
     }
 
     action admit() {

@@ -26,7 +26,6 @@ control Answer(inout headers_t hdr,
         actions = { set_receiver; set_sender; }
         const default_action = set_sender();
         const entries = { FOR_EACH_WORKER(RECEIVER) }
-        size = MAX_WORKERS;
     }
 #undef RECEIVER
 

@@ -46,7 +46,6 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         actions = { set_sender; }
         const default_action = set_sender(0);
         const entries = { FOR_EACH_WORKER(SENDER) }
-        size = MAX_WORKERS;
     }
 #undef SENDER
 
@@ -63,14 +62,13 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
             meta.policy.staleness: ternary;
             meta.policy.quorum: ternary;
         }
-        actions = { count_sender; @defaultonly NoAction; }
+        actions = { count_sender; NoAction; }
         const default_action = NoAction;
         const entries = {
             (_, _, UNBOUNDED, _): NoAction();
             (_, _, _, 0): NoAction();
             FOR_EACH_WORKER(COUNTED)
         }
-        size = MAX_WORKERS + 2;
     }
 #undef COUNTED
 
@@ -266,7 +264,6 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
             (request_t.PUSH, 1, 1, _, _, _, _, _, _): accept(course_t.WAIT, lanes_do_t.ADD);
             (request_t.PUSH, _, _, _, _, _, _, _, _): accept(course_t.FREE, lanes_do_t.ADD);
         }
-        size = 16;
     }
 
     // -- who waits -------------------------------------------------------------------------------------------
@@ -315,7 +312,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
             meta.ahead: ternary;
             meta.behind: ternary;
         }
-        actions = { call; forget; join; leave; @defaultonly NoAction; }
+        actions = { call; forget; join; leave; NoAction; }
         const default_action = NoAction;
         const entries = {
             (request_t.COMPLETION, 1, _, _, 1, _): call();
@@ -326,7 +323,6 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
             (request_t.PUSH, 1, 1, _, _, 0): join();
             (request_t.PUSH, _, _, _, _, _): leave();
         }
-        size = 16;
     }
 
     // -- the rounds under way --------------------------------------------------------------------------------
@@ -419,7 +415,6 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     CLASS((worker + 1), 8) CLASS((worker + 1), 9) CLASS((worker + 1), 10) CLASS((worker + 1), 11) \
     CLASS((worker + 1), 12) CLASS((worker + 1), 13) CLASS((worker + 1), 14)
         const entries = { FOR_EACH_WORKER(CLASSES) }
-        size = 512;
     }
 
     Hash<bit<12>>(HashAlgorithm_t.IDENTITY) staleness_index;

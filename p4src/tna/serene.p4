@@ -53,7 +53,6 @@ control SereneIngress(inout headers_t hdr,
             6: set_group(JOB_GROUPS + 6);
             7: set_group(JOB_GROUPS + 7);
         }
-        size = 8;
     }
 
     action say_policy() {

@@ -21,6 +21,7 @@ Type = tuple[Any, ...]  # ("bit", 8), ("int", 32), ("bool",), ("record", name)
 Value = tuple[Any, Type | None]
 BOOL: Type = ("bool",)
 NO_PORT = 511
+PARTIAL_HEADER = 2  # what the parser says of a packet that ends within a header
 
 
 class CannotRun(Exception):
@@ -96,7 +97,7 @@ def wrap(value: int, kind: Type | None) -> int:
 
 
 class Machine:
-    def __init__(self, module: Module, seed: int = 0) -> None:
+    def __init__(self, module: Module, cpu_port: int, loop_port: int, seed: int = 0) -> None:
         self.module = module
         self.noise = random.Random(seed)
         self.tables: dict[str, Table] = {}
@@ -108,7 +109,7 @@ class Machine:
         self.constants = {name: (self._constant(kind, value)) for name, (kind, value) in module.constants.items()}
         pipeline = next(item for item in module.main if item[3][1] == "Pipeline")
         self.blocks = [self._instantiate(argument[1][1], argument[1][1]) for argument in pipeline[4]]
-        self.cpu_port, self.loop_port = (self.constants[name][0] for name in ("CPU_PORT", "LOOP_PORT"))
+        self.cpu_port, self.loop_port = cpu_port, loop_port
 
     # -- the control plane -----------------------------------------------------------------------------------
 
@@ -181,7 +182,7 @@ class Machine:
             while state not in ("accept", "reject"):
                 state = self._state(states[state], scope)
         except EOFError:
-            return self.constants["PARSER_ERROR_PARTIAL_HDR"][0]
+            return PARTIAL_HEADER
         return 0
 
     def _state(self, statements: list[Node], scope: dict[str, Any]) -> str:
@@ -372,6 +373,8 @@ class Machine:
         if kind == "cast":
             sort = self._type(node[1])
             value = self._eval(node[2], scope)[0]
+            if sort[0] == "record":  # a list of fields
+                return value, None
             return (bool(value), BOOL) if sort == BOOL else (wrap(int(value), sort), sort)
         if kind == "slice":
             value, _ = self._eval(node[1], scope)

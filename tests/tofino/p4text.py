@@ -54,7 +54,7 @@ class Reader:
             at = match.end()
         self.tokens.append(("end", "", at))
         self.text, self.at, self.module = text, 0, Module()
-        self.type_names = {"bit", "int", "bool", "varbit", "error", "void"}
+        self.type_names = {"bit", "int", "bool", "varbit", "error", "void", "tuple"}
 
     # -- tokens ----------------------------------------------------------------------------------------------
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from serene.wire import ENCAPSULATION_BYTES, HEADER, SWITCH_IP, SWITCH_MAC, Op
 from tests.dataplane.conftest import FLOOD_GROUP, WORKERS, DataPlane
@@ -12,13 +14,17 @@ from tests.tofino.machine import Machine
 from tests.tofino.p4text import Module
 
 
+SIZES = Path(__file__).resolve().parents[2] / "p4src" / "tna" / "sizes.p4"
+PORTS = {name: int(port) for name, port in re.findall(r"const bit<9> (\w+) = (\d+);", SIZES.read_text())}
+
+
 class TofinoDataPlane(DataPlane):
     def __init__(self, module: Module, seed: int = 0) -> None:
         self._module, self._seed = module, seed
         self.clear()
 
     def clear(self) -> None:
-        self.machine = Machine(self._module, self._seed)
+        self.machine = Machine(self._module, PORTS["CPU_PORT"], PORTS["LOOP_PORT"], self._seed)
         self.lanes = len(self._module.types["values_t"][1])
         self._punted: list[tuple[int, bytes]] = []
         self.group(FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])

@@ -1,11 +1,3 @@
-# 0 "p4src/tna/serene.p4"
-# 0 "<built-in>"
-# 0 "<command-line>"
-# 1 "p4src/tna/serene.p4"
-
-
-# 1 "/root/build/p4c/p4include/core.p4" 1
-# 14 "/root/build/p4c/p4include/core.p4"
 error {
     NoError,
     PacketTooShort,
@@ -13,152 +5,58 @@ error {
     StackOutOfBounds,
     HeaderTooShort,
     ParserTimeout,
-    ParserInvalidArgument
-
+    ParserInvalidArgument,
+    CounterRange,
+    Timeout,
+    PhvOwner,
+    MultiWrite,
+    IbufOverflow,
+    IbufUnderflow
 }
 
 extern packet_in {
-
-
-
     void extract<T>(out T hdr);
-
-
-
-
-    void extract<T>(out T variableSizeHeader,
-                    in bit<32> variableFieldSizeInBits);
-
-
-
+    void extract<T>(out T variableSizeHeader, in bit<32> variableFieldSizeInBits);
     T lookahead<T>();
-
     void advance(in bit<32> sizeInBits);
-
-
     bit<32> length();
 }
 
 extern packet_out {
-
-
-
     void emit<T>(in T hdr);
 }
 
-
-
-
 extern void verify(in bool check, in error toSignal);
-
-
-@noWarn("unused")
-action NoAction() {}
-
-
-
-
 match_kind {
-
     exact,
-
     ternary,
-
-    lpm
+    lpm,
+    range,
+    selector,
+    atcam_partition_index
 }
 
-
-
-
-
-
-
 extern bool static_assert(bool check, string message);
-
-
 extern bool static_assert(bool check);
-# 4 "p4src/tna/serene.p4" 2
-# 1 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tna.p4" 1
-# 24 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tna.p4"
-# 1 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_specs.p4" 1
-# 41 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_specs.p4"
-@noWarn("unused")
-typedef bit<9> PortId_t;
+@noWarn("unused") typedef bit<9> PortId_t;
+@noWarn("unused") typedef bit<16> MulticastGroupId_t;
+@noWarn("unused") typedef bit<5> QueueId_t;
+@noWarn("unused") typedef bit<3> MirrorType_t;
+@noWarn("unused") typedef bit<10> MirrorId_t;
+@noWarn("unused") typedef bit<3> ResubmitType_t;
+@noWarn("unused") typedef bit<3> DigestType_t;
+@noWarn("unused") typedef bit<16> L1ExclusionId_t;
+@noWarn("unused") typedef bit<9> L2ExclusionId_t;
+enum MeterType_t {
+    PACKETS,
+    BYTES
+}
 
-@noWarn("unused")
-typedef bit<16> MulticastGroupId_t;
-
-@noWarn("unused")
-typedef bit<5> QueueId_t;
-
-@noWarn("unused")
-typedef bit<3> MirrorType_t;
-
-@noWarn("unused")
-typedef bit<10> MirrorId_t;
-
-@noWarn("unused")
-typedef bit<3> ResubmitType_t;
-
-@noWarn("unused")
-typedef bit<3> DigestType_t;
-
-@noWarn("unused")
-typedef bit<16> ReplicationId_t;
-
-@noWarn("unused")
-typedef bit<16> L1ExclusionId_t;
-
-@noWarn("unused")
-typedef bit<9> L2ExclusionId_t;
-
-@noWarn("unused")
-typedef error ParserError_t;
-
-
-@noWarn("unused")
-const bit<32> PORT_METADATA_SIZE = 32w64;
-# 25 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tna.p4" 2
-
-
-
-
-
-
-# 1 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_arch.p4" 1
-# 35 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_arch.p4"
-# 1 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_base.p4" 1
-# 46 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_base.p4"
-@noWarn("unused")
-const bit<16> PARSER_ERROR_OK = 16w0x0000;
-@noWarn("unused")
-const bit<16> PARSER_ERROR_NO_MATCH = 16w0x0001;
-@noWarn("unused")
-const bit<16> PARSER_ERROR_PARTIAL_HDR = 16w0x0002;
-@noWarn("unused")
-const bit<16> PARSER_ERROR_CTR_RANGE = 16w0x0004;
-@noWarn("unused")
-const bit<16> PARSER_ERROR_TIMEOUT_USER = 16w0x0008;
-@noWarn("unused")
-const bit<16> PARSER_ERROR_TIMEOUT_HW = 16w0x0010;
-@noWarn("unused")
-const bit<16> PARSER_ERROR_SRC_EXT = 16w0x0020;
-@noWarn("unused")
-const bit<16> PARSER_ERROR_DST_CONT = 16w0x0040;
-@noWarn("unused")
-const bit<16> PARSER_ERROR_PHV_OWNER = 16w0x0080;
-@noWarn("unused")
-const bit<16> PARSER_ERROR_MULTIWRITE = 16w0x0100;
-@noWarn("unused")
-const bit<16> PARSER_ERROR_ARAM_MBE = 16w0x0400;
-@noWarn("unused")
-const bit<16> PARSER_ERROR_FCS = 16w0x0800;
-
-
-enum MeterType_t { PACKETS, BYTES }
-
-enum bit<8> MeterColor_t { GREEN = 8w0, YELLOW = 8w1, RED = 8w3 }
-
+enum bit<8> MeterColor_t {
+    GREEN = 8w0,
+    YELLOW = 8w1,
+    RED = 8w3
+}
 
 enum CounterType_t {
     PACKETS,
@@ -166,8 +64,10 @@ enum CounterType_t {
     PACKETS_AND_BYTES
 }
 
-
-enum SelectorMode_t { FAIR, RESILIENT }
+enum SelectorMode_t {
+    FAIR,
+    RESILIENT
+}
 
 enum HashAlgorithm_t {
     IDENTITY,
@@ -182,456 +82,201 @@ enum HashAlgorithm_t {
     CUSTOM
 }
 
-match_kind {
-
-
-
-    range,
-    selector,
-    atcam_partition_index
-}
-
-error {
-
-
-
-
-
-
-    CounterRange,
-    Timeout,
-    PhvOwner,
-    MultiWrite,
-    IbufOverflow,
-    IbufUnderflow
-}
-
-
-
-
-@__intrinsic_metadata
-header ingress_intrinsic_metadata_t {
-    bit<1> resubmit_flag;
-
-    @padding bit<1> _pad1;
-
-    bit<2> packet_version;
-
-    @padding bit<(4 - 9 % 8)> _pad2;
-
+@__intrinsic_metadata header ingress_intrinsic_metadata_t {
+    bit<1>   resubmit_flag;
+    @padding
+    bit<1>   _pad1;
+    bit<2>   packet_version;
+    @padding
+    bit<3>   _pad2;
     PortId_t ingress_port;
-
-    bit<48> ingress_mac_tstamp;
-
+    bit<48>  ingress_mac_tstamp;
 }
 
-@__intrinsic_metadata
-struct ingress_intrinsic_metadata_for_tm_t {
-    PortId_t ucast_egress_port;
-
-
-    bit<1> bypass_egress;
-
-
-    bit<1> deflect_on_drop;
-
-
-
-    bit<3> ingress_cos;
-
-
-
-    QueueId_t qid;
-
-
-    bit<3> icos_for_copy_to_cpu;
-
-
-
-    bit<1> copy_to_cpu;
-
-    bit<2> packet_color;
-
-
-
-    bit<1> disable_ucast_cutthru;
-
-
-    bit<1> enable_mcast_cutthru;
-
-
+@__intrinsic_metadata struct ingress_intrinsic_metadata_for_tm_t {
+    PortId_t           ucast_egress_port;
+    bit<1>             bypass_egress;
+    bit<1>             deflect_on_drop;
+    bit<3>             ingress_cos;
+    QueueId_t          qid;
+    bit<3>             icos_for_copy_to_cpu;
+    bit<1>             copy_to_cpu;
+    bit<2>             packet_color;
+    bit<1>             disable_ucast_cutthru;
+    bit<1>             enable_mcast_cutthru;
     MulticastGroupId_t mcast_grp_a;
-
-
-
     MulticastGroupId_t mcast_grp_b;
-
-
-    bit<13> level1_mcast_hash;
-
-
-
-
-
-    bit<13> level2_mcast_hash;
-
-
-
-
-
-    L1ExclusionId_t level1_exclusion_id;
-
-
-
-    L2ExclusionId_t level2_exclusion_id;
-
-
-
-    bit<16> rid;
+    bit<13>            level1_mcast_hash;
+    bit<13>            level2_mcast_hash;
+    L1ExclusionId_t    level1_exclusion_id;
+    L2ExclusionId_t    level2_exclusion_id;
+    bit<16>            rid;
 }
 
-@__intrinsic_metadata
-struct ingress_intrinsic_metadata_from_parser_t {
+@__intrinsic_metadata struct ingress_intrinsic_metadata_from_parser_t {
     bit<48> global_tstamp;
-
-
     bit<32> global_ver;
-
-
     bit<16> parser_err;
-
 }
 
-@__intrinsic_metadata
-struct ingress_intrinsic_metadata_for_deparser_t {
-
-    bit<3> drop_ctl;
-
-
-
-
-    DigestType_t digest_type;
-
+@__intrinsic_metadata struct ingress_intrinsic_metadata_for_deparser_t {
+    bit<3>         drop_ctl;
+    DigestType_t   digest_type;
     ResubmitType_t resubmit_type;
-
-    MirrorType_t mirror_type;
-
+    MirrorType_t   mirror_type;
 }
 
-
-
-
-@__intrinsic_metadata
-header egress_intrinsic_metadata_t {
-    @padding bit<(8 - 9 % 8)> _pad0;
-
-    PortId_t egress_port;
-
-
-    @padding bit<5> _pad1;
-
-    bit<19> enq_qdepth;
-
-
-    @padding bit<6> _pad2;
-
-    bit<2> enq_congest_stat;
-
-
-    @padding bit<14> _pad3;
-    bit<18> enq_tstamp;
-
-
-    @padding bit<5> _pad4;
-
-    bit<19> deq_qdepth;
-
-
-    @padding bit<6> _pad5;
-
-    bit<2> deq_congest_stat;
-
-
-    bit<8> app_pool_congest_stat;
-
-
-
-    @padding bit<14> _pad6;
-    bit<18> deq_timedelta;
-
-
-    bit<16> egress_rid;
-
-
-    @padding bit<7> _pad7;
-
-    bit<1> egress_rid_first;
-
-
-    @padding bit<(8 - 5 % 8)> _pad8;
-
+@__intrinsic_metadata header egress_intrinsic_metadata_t {
+    @padding
+    bit<7>    _pad0;
+    PortId_t  egress_port;
+    @padding
+    bit<5>    _pad1;
+    bit<19>   enq_qdepth;
+    @padding
+    bit<6>    _pad2;
+    bit<2>    enq_congest_stat;
+    @padding
+    bit<14>   _pad3;
+    bit<18>   enq_tstamp;
+    @padding
+    bit<5>    _pad4;
+    bit<19>   deq_qdepth;
+    @padding
+    bit<6>    _pad5;
+    bit<2>    deq_congest_stat;
+    bit<8>    app_pool_congest_stat;
+    @padding
+    bit<14>   _pad6;
+    bit<18>   deq_timedelta;
+    bit<16>   egress_rid;
+    @padding
+    bit<7>    _pad7;
+    bit<1>    egress_rid_first;
+    @padding
+    bit<3>    _pad8;
     QueueId_t egress_qid;
-
-
-    @padding bit<5> _pad9;
-
-    bit<3> egress_cos;
-
-    @padding bit<7> _pad10;
-
-    bit<1> deflection_flag;
-
-
-    bit<16> pkt_length;
+    @padding
+    bit<5>    _pad9;
+    bit<3>    egress_cos;
+    @padding
+    bit<7>    _pad10;
+    bit<1>    deflection_flag;
+    bit<16>   pkt_length;
 }
 
-@__intrinsic_metadata
-struct egress_intrinsic_metadata_from_parser_t {
+@__intrinsic_metadata struct egress_intrinsic_metadata_from_parser_t {
     bit<48> global_tstamp;
-
-
     bit<32> global_ver;
-
-
     bit<16> parser_err;
-
 }
 
-@__intrinsic_metadata
-struct egress_intrinsic_metadata_for_deparser_t {
-    bit<3> drop_ctl;
-
-
-
-
-
+@__intrinsic_metadata struct egress_intrinsic_metadata_for_deparser_t {
+    bit<3>       drop_ctl;
     MirrorType_t mirror_type;
-
-    bit<1> coalesce_flush;
-
-    bit<7> coalesce_length;
-
-
+    bit<1>       coalesce_flush;
+    bit<7>       coalesce_length;
 }
 
-@__intrinsic_metadata
-struct egress_intrinsic_metadata_for_output_port_t {
+@__intrinsic_metadata struct egress_intrinsic_metadata_for_output_port_t {
     bit<1> capture_tstamp_on_tx;
-
-
-
     bit<1> update_delay_on_tx;
-# 347 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_base.p4"
 }
-# 362 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_base.p4"
+
 header pktgen_timer_header_t {
-    @padding bit<3> _pad1;
-    bit<2> pipe_id;
-    bit<3> app_id;
-    @padding bit<8> _pad2;
-
+    @padding
+    bit<3>  _pad1;
+    bit<2>  pipe_id;
+    bit<3>  app_id;
+    @padding
+    bit<8>  _pad2;
     bit<16> batch_id;
-
-
     bit<16> packet_id;
-
 }
 
 header pktgen_port_down_header_t {
-    @padding bit<3> _pad1;
-    bit<2> pipe_id;
-    bit<3> app_id;
-    @padding bit<(16 - 9 % 8)> _pad2;
+    @padding
+    bit<3>   _pad1;
+    bit<2>   pipe_id;
+    bit<3>   app_id;
+    @padding
+    bit<15>  _pad2;
     PortId_t port_num;
-
-    bit<16> packet_id;
-
+    bit<16>  packet_id;
 }
 
 header pktgen_recirc_header_t {
-    @padding bit<3> _pad1;
-    bit<2> pipe_id;
-    bit<3> app_id;
+    @padding
+    bit<3>  _pad1;
+    bit<2>  pipe_id;
+    bit<3>  app_id;
     bit<24> key;
-
     bit<16> packet_id;
-
 }
-
-
-
-
 
 header ptp_metadata_t {
-    bit<8> udp_cksum_byte_offset;
-
-
-
-    bit<8> cf_byte_offset;
-
-
-
+    bit<8>  udp_cksum_byte_offset;
+    bit<8>  cf_byte_offset;
     bit<48> updated_cf;
-
 }
-# 422 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_base.p4"
+
 extern Checksum {
-
     Checksum();
-
-
-
-
     void add<T>(in T data);
-
-
-
-
     void subtract<T>(in T data);
-
-
-
     bool verify();
-
-
-
-
-
-
-
     void subtract_all_and_deposit<T>(out T residual);
-
-
-
     bit<16> get();
-
-
-
-
     bit<16> update<T>(in T data, @optional in bool zeros_as_ones);
 }
-# 465 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_base.p4"
+
 extern ParserCounter {
-
     ParserCounter();
-
-
     void set<T>(in T value);
-
-
-
-
-
-
-    void set<T>(in T field,
-                in bit<8> max,
-                in bit<8> rotate,
-                in bit<3> mask,
-                in bit<8> add);
-
-
+    void set<T>(in T field, in bit<8> max, in bit<8> rotate, in bit<3> mask, in bit<8> add);
     bool is_zero();
-
-
     bool is_negative();
-
-
-
     void increment(in bit<8> value);
-
-
-
     void decrement(in bit<8> value);
 }
-# 505 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_base.p4"
+
 extern ParserPriority {
-
     ParserPriority();
-
-
-
     void set(in bit<3> prio);
 }
-
-
-
 
 extern CRCPolynomial<T> {
     CRCPolynomial(T coeff, bool reversed, bool msb, bool extended, T init, T xor);
 }
 
 extern Hash<W> {
-
-
-
     Hash(HashAlgorithm_t algo);
-
-
-
     Hash(HashAlgorithm_t algo, CRCPolynomial<_> poly);
-
-
-
-
     W get<D>(in D data);
 }
 
-
 extern Random<W> {
-
-
     Random();
-
-
-
     W get();
 }
 
-
-
-
-
 extern T max<T>(in T t1, in T t2);
-
 extern T min<T>(in T t1, in T t2);
-
 extern void funnel_shift_right<T>(inout T dst, in T src1, in T src2, int shift_amount);
-
 extern void invalidate<T>(in T field);
-
 extern bool is_validated<T>(in T field);
-
-
 extern T port_metadata_unpack<T>(packet_in pkt);
-
 extern bit<32> sizeInBits<H>(in H h);
-
 extern bit<32> sizeInBytes<H>(in H h);
-
-
-
-@noWarn("unused")
-extern Counter<W, I> {
-
-
-
-
+@noWarn("unused") extern Counter<W, I> {
     Counter(bit<32> size, CounterType_t type);
-
-
-
-
-
     void count(in I index, @optional in bit<32> adjust_byte_count);
 }
 
-
-@noWarn("unused")
-extern DirectCounter<W> {
+@noWarn("unused") extern DirectCounter<W> {
     DirectCounter(CounterType_t type);
     void count(@optional in bit<32> adjust_byte_count);
 }
-
 
 extern Meter<I> {
     Meter(bit<32> size, MeterType_t type);
@@ -640,7 +285,6 @@ extern Meter<I> {
     bit<8> execute(in I index, @optional in bit<32> adjust_byte_count);
 }
 
-
 extern DirectMeter {
     DirectMeter(MeterType_t type);
     DirectMeter(MeterType_t type, bit<8> red, bit<8> yellow, bit<8> green);
@@ -648,71 +292,42 @@ extern DirectMeter {
     bit<8> execute(@optional in bit<32> adjust_byte_count);
 }
 
-
 extern Lpf<T, I> {
     Lpf(bit<32> size);
     T execute(in T val, in I index);
 }
-
 
 extern DirectLpf<T> {
     DirectLpf();
     T execute(in T val);
 }
 
-
 extern Wred<T, I> {
     Wred(bit<32> size, bit<8> drop_value, bit<8> no_drop_value);
     bit<8> execute(in T val, in I index);
 }
-
 
 extern DirectWred<T> {
     DirectWred(bit<8> drop_value, bit<8> no_drop_value);
     bit<8> execute(in T val);
 }
 
-
 extern Register<T, I> {
-
-
     Register(bit<32> size);
-
-
-
     Register(bit<32> size, T initial_value);
-
-
     T read(in I index);
-
-
     T write(in I index, in T value);
 }
 
-
 extern DirectRegister<T> {
-
-
     DirectRegister();
-
-
-
     DirectRegister(T initial_value);
-
-
     T read();
-
-
     T write(in T value);
 }
 
 extern RegisterParam<T> {
-
-
-
     RegisterParam(T initial_value);
-
-
     T read();
 }
 
@@ -723,340 +338,85 @@ enum MathOp_t {
     DIV,
     RSQR,
     RSQRT
-};
+}
 
 extern MathUnit<T> {
-
-    MathUnit(bool invert, int<2> shift, int<6> scale,
-
-             tuple< bit<8>, bit<8>, bit<8>, bit<8>,
-                    bit<8>, bit<8>, bit<8>, bit<8>,
-                    bit<8>, bit<8>, bit<8>, bit<8>,
-                    bit<8>, bit<8>, bit<8>, bit<8> > data);
+    MathUnit(bool invert, int<2> shift, int<6> scale, tuple<bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>> data);
     MathUnit(MathOp_t op, int factor);
     MathUnit(MathOp_t op, int A, int B);
     T execute(in T x);
-};
+}
 
-
-
-@noWarn("unused")
-extern RegisterAction<T, I, U> {
+@noWarn("unused") extern RegisterAction<T, I, U> {
     RegisterAction(Register<_, _> reg);
-
     U execute(in I index);
-# 714 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_base.p4"
     U execute_log();
-
-
-
-
-
-    @synchronous(execute, execute_log)
-    abstract void apply(inout T value, @optional out U rv);
-
-    U predicate(@optional in bool cmplo,
-                @optional in bool cmphi);
+    @synchronous(execute, execute_log) abstract void apply(inout T value, @optional out U rv);
+    U predicate(@optional in bool cmplo, @optional in bool cmphi);
 }
 
 extern DirectRegisterAction<T, U> {
     DirectRegisterAction(DirectRegister<T> reg);
-
     U execute();
-# 742 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_base.p4"
-    @synchronous(execute)
-    abstract void apply(inout T value, @optional out U rv);
-
-    U predicate(@optional in bool cmplo,
-                @optional in bool cmphi);
+    @synchronous(execute) abstract void apply(inout T value, @optional out U rv);
+    U predicate(@optional in bool cmplo, @optional in bool cmphi);
 }
 
 extern ActionProfile {
-
     ActionProfile(bit<32> size);
 }
 
 extern ActionSelector {
-
-    ActionSelector(ActionProfile action_profile,
-                   Hash<_> hash,
-                   SelectorMode_t mode,
-                   bit<32> max_group_size,
-                   bit<32> num_groups);
-
-
-    ActionSelector(ActionProfile action_profile,
-                   Hash<_> hash,
-                   SelectorMode_t mode,
-                   Register<bit<1>, _> reg,
-                   bit<32> max_group_size,
-                   bit<32> num_groups);
-
-
-    @deprecated("ActionSelector must be specified with an associated ActionProfile")
-    ActionSelector(bit<32> size, Hash<_> hash, SelectorMode_t mode);
-
-    @deprecated("ActionSelector must be specified with an associated ActionProfile")
-    ActionSelector(bit<32> size, Hash<_> hash, SelectorMode_t mode, Register<bit<1>, _> reg);
+    ActionSelector(ActionProfile action_profile, Hash<_> hash, SelectorMode_t mode, bit<32> max_group_size, bit<32> num_groups);
+    ActionSelector(ActionProfile action_profile, Hash<_> hash, SelectorMode_t mode, Register<bit<1>, _> reg, bit<32> max_group_size, bit<32> num_groups);
+    @deprecated("ActionSelector must be specified with an associated ActionProfile") ActionSelector(bit<32> size, Hash<_> hash, SelectorMode_t mode);
+    @deprecated("ActionSelector must be specified with an associated ActionProfile") ActionSelector(bit<32> size, Hash<_> hash, SelectorMode_t mode, Register<bit<1>, _> reg);
 }
 
 extern SelectorAction {
     SelectorAction(ActionSelector sel);
     bit<1> execute(@optional in bit<32> index);
-    @synchronous(execute)
-    abstract void apply(inout bit<1> value, @optional out bit<1> rv);
+    @synchronous(execute) abstract void apply(inout bit<1> value, @optional out bit<1> rv);
 }
 
-
-
-
-
 extern Mirror {
-
-    @deprecated("Mirror must be specified with the value of the mirror_type instrinsic metadata")
-    Mirror();
-
-
+    @deprecated("Mirror must be specified with the value of the mirror_type instrinsic metadata") Mirror();
     Mirror(MirrorType_t mirror_type);
-
-
     void emit(in MirrorId_t session_id);
-
-
-
     void emit<T>(in MirrorId_t session_id, in T hdr);
 }
 
-
-
-
-
 extern Resubmit {
-
-    @deprecated("Resubmit must be specified with the value of the resubmit_type instrinsic metadata")
-    Resubmit();
-
-
+    @deprecated("Resubmit must be specified with the value of the resubmit_type instrinsic metadata") Resubmit();
     Resubmit(ResubmitType_t resubmit_type);
-
-
     void emit();
-
-
-
     void emit<T>(in T hdr);
 }
 
 extern Digest<T> {
-
-    @deprecated("Digest must be specified with the value of the digest_type instrinsic metadata")
-    Digest();
-
-
+    @deprecated("Digest must be specified with the value of the digest_type instrinsic metadata") Digest();
     Digest(DigestType_t digest_type);
-
-
-
-
     void pack(in T data);
 }
 
-
-
-
-
-
 extern Atcam {
-
     Atcam(@optional bit<32> number_partitions);
 }
 
-
-
-
 extern Alpm {
-
-    Alpm(@optional bit<32> number_partitions, @optional bit<32> subtrees_per_partition,
-         @optional bit<32> atcam_subset_width, @optional bit<32> shift_granularity);
+    Alpm(@optional bit<32> number_partitions, @optional bit<32> subtrees_per_partition, @optional bit<32> atcam_subset_width, @optional bit<32> shift_granularity);
 }
-# 36 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tofino1_arch.p4" 2
 
-
-
-
-parser IngressParserT<H, M>(
-    packet_in pkt,
-    out H hdr,
-    out M ig_md,
-    @optional out ingress_intrinsic_metadata_t ig_intr_md,
-    @optional out ingress_intrinsic_metadata_for_tm_t ig_intr_md_for_tm,
-    @optional out ingress_intrinsic_metadata_from_parser_t ig_intr_md_from_prsr);
-
-parser EgressParserT<H, M>(
-    packet_in pkt,
-    out H hdr,
-    out M eg_md,
-    @optional out egress_intrinsic_metadata_t eg_intr_md,
-    @optional out egress_intrinsic_metadata_from_parser_t eg_intr_md_from_prsr,
-    @optional out egress_intrinsic_metadata_for_deparser_t eg_intr_md_for_dprsr);
-
-control IngressT<H, M>(
-    inout H hdr,
-    inout M ig_md,
-    @optional in ingress_intrinsic_metadata_t ig_intr_md,
-    @optional in ingress_intrinsic_metadata_from_parser_t ig_intr_md_from_prsr,
-    @optional inout ingress_intrinsic_metadata_for_deparser_t ig_intr_md_for_dprsr,
-    @optional inout ingress_intrinsic_metadata_for_tm_t ig_intr_md_for_tm);
-
-control EgressT<H, M>(
-    inout H hdr,
-    inout M eg_md,
-    @optional in egress_intrinsic_metadata_t eg_intr_md,
-    @optional in egress_intrinsic_metadata_from_parser_t eg_intr_md_from_prsr,
-    @optional inout egress_intrinsic_metadata_for_deparser_t eg_intr_md_for_dprsr,
-    @optional inout egress_intrinsic_metadata_for_output_port_t eg_intr_md_for_oport);
-
-control IngressDeparserT<H, M>(
-    packet_out pkt,
-    inout H hdr,
-    in M metadata,
-    @optional in ingress_intrinsic_metadata_for_deparser_t ig_intr_md_for_dprsr,
-    @optional in ingress_intrinsic_metadata_t ig_intr_md);
-
-control EgressDeparserT<H, M>(
-    packet_out pkt,
-    inout H hdr,
-    in M metadata,
-    @optional in egress_intrinsic_metadata_for_deparser_t eg_intr_md_for_dprsr,
-    @optional in egress_intrinsic_metadata_t eg_intr_md,
-    @optional in egress_intrinsic_metadata_from_parser_t eg_intr_md_from_prsr);
-
-package Pipeline<IH, IM, EH, EM>(
-    IngressParserT<IH, IM> ingress_parser,
-    IngressT<IH, IM> ingress,
-    IngressDeparserT<IH, IM> ingress_deparser,
-    EgressParserT<EH, EM> egress_parser,
-    EgressT<EH, EM> egress,
-    EgressDeparserT<EH, EM> egress_deparser);
-
-@pkginfo(arch="TNA", version="2.0.1")
-@noWarn("unused")
-package Switch<IH0, IM0, EH0, EM0, IH1, IM1, EH1, EM1,
-               IH2, IM2, EH2, EM2, IH3, IM3, EH3, EM3>(
-    Pipeline<IH0, IM0, EH0, EM0> pipe0,
-    @optional Pipeline<IH1, IM1, EH1, EM1> pipe1,
-    @optional Pipeline<IH2, IM2, EH2, EM2> pipe2,
-    @optional Pipeline<IH3, IM3, EH3, EM3> pipe3);
-
-package IngressParsers<H, M>(
-    IngressParserT<H, M> prsr0,
-    @optional IngressParserT<H, M> prsr1,
-    @optional IngressParserT<H, M> prsr2,
-    @optional IngressParserT<H, M> prsr3,
-    @optional IngressParserT<H, M> prsr4,
-    @optional IngressParserT<H, M> prsr5,
-    @optional IngressParserT<H, M> prsr6,
-    @optional IngressParserT<H, M> prsr7,
-    @optional IngressParserT<H, M> prsr8,
-    @optional IngressParserT<H, M> prsr9,
-    @optional IngressParserT<H, M> prsr10,
-    @optional IngressParserT<H, M> prsr11,
-    @optional IngressParserT<H, M> prsr12,
-    @optional IngressParserT<H, M> prsr13,
-    @optional IngressParserT<H, M> prsr14,
-    @optional IngressParserT<H, M> prsr15,
-    @optional IngressParserT<H, M> prsr16,
-    @optional IngressParserT<H, M> prsr17);
-
-package EgressParsers<H, M>(
-    EgressParserT<H, M> prsr0,
-    @optional EgressParserT<H, M> prsr1,
-    @optional EgressParserT<H, M> prsr2,
-    @optional EgressParserT<H, M> prsr3,
-    @optional EgressParserT<H, M> prsr4,
-    @optional EgressParserT<H, M> prsr5,
-    @optional EgressParserT<H, M> prsr6,
-    @optional EgressParserT<H, M> prsr7,
-    @optional EgressParserT<H, M> prsr8,
-    @optional EgressParserT<H, M> prsr9,
-    @optional EgressParserT<H, M> prsr10,
-    @optional EgressParserT<H, M> prsr11,
-    @optional EgressParserT<H, M> prsr12,
-    @optional EgressParserT<H, M> prsr13,
-    @optional EgressParserT<H, M> prsr14,
-    @optional EgressParserT<H, M> prsr15,
-    @optional EgressParserT<H, M> prsr16,
-    @optional EgressParserT<H, M> prsr17);
-
-package MultiParserPipeline<IH, IM, EH, EM>(
-    IngressParsers<IH, IM> ig_prsr,
-    IngressT<IH, IM> ingress,
-    IngressDeparserT<IH, IM> ingress_deparser,
-    EgressParsers<EH, EM> eg_prsr,
-    EgressT<EH, EM> egress,
-    EgressDeparserT<EH, EM> egress_deparser);
-
-@pkginfo(arch="TNA", version="2.0.1")
-@noWarn("unused")
-package MultiParserSwitch<IH0, IM0, EH0, EM0, IH1, IM1, EH1, EM1,
-                          IH2, IM2, EH2, EM2, IH3, IM3, EH3, EM3>(
-    MultiParserPipeline<IH0, IM0, EH0, EM0> pipe0,
-    @optional MultiParserPipeline<IH1, IM1, EH1, EM1> pipe1,
-    @optional MultiParserPipeline<IH2, IM2, EH2, EM2> pipe2,
-    @optional MultiParserPipeline<IH3, IM3, EH3, EM3> pipe3);
-# 32 "/root/build/p4c/backends/tofino/bf-p4c/p4include/tna.p4" 2
-# 5 "p4src/tna/serene.p4" 2
-# 1 "p4src/tna/headers.p4" 1
-
-
-
-
-
-# 1 "p4src/tna/../include/headers.p4" 1
-
-
-
-
-# 1 "p4src/tna/../include/types.p4" 1
-
-
-
-
-# 1 "p4src/tna/../include/sizes.p4" 1
-
-
-
-
-const bit<32> MAX_JOBS = 8;
-
-
-
-const bit<32> RING = 16;
-const bit<32> STALENESS_CLASSES = 16;
-const bit<8> UNBOUNDED = 255;
-
-const bit<16> SERENE_UDP_PORT = 24142;
-const bit<8> PROTOCOL_VERSION = 1;
-
-
-const bit<16> FLOOD_GROUP = 1;
-const bit<16> JOB_GROUPS = 16;
-
-
-
-# 1 "p4src/tna/../include/../tna/sizes.p4" 1
-# 51 "p4src/tna/../include/../tna/sizes.p4"
-const bit<32> MAX_WORKERS = 1 << 4;
-const bit<32> SLOTS = 1 << 12;
-
-const bit<9> CPU_PORT = 192;
-const bit<9> LOOP_PORT = 68;
-# 23 "p4src/tna/../include/sizes.p4" 2
-# 6 "p4src/tna/../include/types.p4" 2
-
+parser IngressParserT<H, M>(packet_in pkt, out H hdr, out M ig_md, @optional out ingress_intrinsic_metadata_t ig_intr_md, @optional out ingress_intrinsic_metadata_for_tm_t ig_intr_md_for_tm, @optional out ingress_intrinsic_metadata_from_parser_t ig_intr_md_from_prsr);
+parser EgressParserT<H, M>(packet_in pkt, out H hdr, out M eg_md, @optional out egress_intrinsic_metadata_t eg_intr_md, @optional out egress_intrinsic_metadata_from_parser_t eg_intr_md_from_prsr, @optional out egress_intrinsic_metadata_for_deparser_t eg_intr_md_for_dprsr);
+control IngressT<H, M>(inout H hdr, inout M ig_md, @optional in ingress_intrinsic_metadata_t ig_intr_md, @optional in ingress_intrinsic_metadata_from_parser_t ig_intr_md_from_prsr, @optional inout ingress_intrinsic_metadata_for_deparser_t ig_intr_md_for_dprsr, @optional inout ingress_intrinsic_metadata_for_tm_t ig_intr_md_for_tm);
+control EgressT<H, M>(inout H hdr, inout M eg_md, @optional in egress_intrinsic_metadata_t eg_intr_md, @optional in egress_intrinsic_metadata_from_parser_t eg_intr_md_from_prsr, @optional inout egress_intrinsic_metadata_for_deparser_t eg_intr_md_for_dprsr, @optional inout egress_intrinsic_metadata_for_output_port_t eg_intr_md_for_oport);
+control IngressDeparserT<H, M>(packet_out pkt, inout H hdr, in M metadata, @optional in ingress_intrinsic_metadata_for_deparser_t ig_intr_md_for_dprsr, @optional in ingress_intrinsic_metadata_t ig_intr_md);
+control EgressDeparserT<H, M>(packet_out pkt, inout H hdr, in M metadata, @optional in egress_intrinsic_metadata_for_deparser_t eg_intr_md_for_dprsr, @optional in egress_intrinsic_metadata_t eg_intr_md, @optional in egress_intrinsic_metadata_from_parser_t eg_intr_md_from_prsr);
+package Pipeline<IH, IM, EH, EM>(IngressParserT<IH, IM> ingress_parser, IngressT<IH, IM> ingress, IngressDeparserT<IH, IM> ingress_deparser, EgressParserT<EH, EM> egress_parser, EgressT<EH, EM> egress, EgressDeparserT<EH, EM> egress_deparser);
+@pkginfo(arch="TNA", version="2.0.1") @noWarn("unused") package Switch<IH0, IM0, EH0, EM0, IH1, IM1, EH1, EM1, IH2, IM2, EH2, EM2, IH3, IM3, EH3, EM3>(Pipeline<IH0, IM0, EH0, EM0> pipe0, @optional Pipeline<IH1, IM1, EH1, EM1> pipe1, @optional Pipeline<IH2, IM2, EH2, EM2> pipe2, @optional Pipeline<IH3, IM3, EH3, EM3> pipe3);
 typedef bit<48> mac_address_t;
 typedef bit<32> ipv4_address_t;
-
 typedef bit<8> job_t;
 typedef bit<8> worker_t;
 typedef bit<32> worker_bitmap_t;
@@ -1066,61 +426,54 @@ typedef bit<32> round_t;
 typedef bit<32> seq_t;
 typedef bit<32> slot_t;
 typedef bit<32> total_t;
-typedef bit<(1 * 32)> lanes_t;
-
-
+typedef bit<32> lanes_t;
 enum bit<8> op_t {
-    HELLO = 0x01,
-    PUSH = 0x02,
-    PULL = 0x03,
-    REPORT = 0x04,
-    LEAVE = 0x05,
-    WELCOME = 0x81,
-    ANSWER = 0x82,
-    NUDGE = 0x83,
-    REFUSED = 0x84,
-    BYE = 0x85
+    HELLO = 8w0x1,
+    PUSH = 8w0x2,
+    PULL = 8w0x3,
+    REPORT = 8w0x4,
+    LEAVE = 8w0x5,
+    WELCOME = 8w0x81,
+    ANSWER = 8w0x82,
+    NUDGE = 8w0x83,
+    REFUSED = 8w0x84,
+    BYE = 8w0x85
 }
 
 enum bit<8> read_mode_t {
-    LATEST = 0,
-    SNAPSHOT = 1
+    LATEST = 8w0,
+    SNAPSHOT = 8w1
 }
-# 6 "p4src/tna/../include/headers.p4" 2
-
-const bit<16> ETHERTYPE_IPV4 = 0x0800;
-const bit<16> ETHERTYPE_ARP = 0x0806;
-const bit<8> PROTOCOL_UDP = 17;
 
 header ethernet_t {
     mac_address_t destination;
     mac_address_t source;
-    bit<16> ether_type;
+    bit<16>       ether_type;
 }
 
 header arp_t {
-    bit<16> hardware_type;
-    bit<16> protocol_type;
-    bit<8> hardware_length;
-    bit<8> protocol_length;
-    bit<16> operation;
-    mac_address_t sender_mac;
+    bit<16>        hardware_type;
+    bit<16>        protocol_type;
+    bit<8>         hardware_length;
+    bit<8>         protocol_length;
+    bit<16>        operation;
+    mac_address_t  sender_mac;
     ipv4_address_t sender_ip;
-    mac_address_t target_mac;
+    mac_address_t  target_mac;
     ipv4_address_t target_ip;
 }
 
 header ipv4_t {
-    bit<4> version;
-    bit<4> ihl;
-    bit<8> tos;
-    bit<16> total_length;
-    bit<16> identification;
-    bit<3> flags;
-    bit<13> fragment_offset;
-    bit<8> ttl;
-    bit<8> protocol;
-    bit<16> checksum;
+    bit<4>         version;
+    bit<4>         ihl;
+    bit<8>         tos;
+    bit<16>        total_length;
+    bit<16>        identification;
+    bit<3>         flags;
+    bit<13>        fragment_offset;
+    bit<8>         ttl;
+    bit<8>         protocol;
+    bit<16>        checksum;
     ipv4_address_t source;
     ipv4_address_t destination;
 }
@@ -1133,22 +486,22 @@ header udp_t {
 }
 
 header serene_t {
-    bit<8> version;
-    op_t op;
-    job_t job;
-    worker_t worker;
-    session_t session;
-    epoch_t epoch;
-    round_t round;
-    seq_t seq;
-    slot_t slot;
-    total_t total;
-    seq_t seen;
+    bit<8>          version;
+    op_t            op;
+    job_t           job;
+    worker_t        worker;
+    session_t       session;
+    epoch_t         epoch;
+    round_t         round;
+    seq_t           seq;
+    slot_t          slot;
+    total_t         total;
+    seq_t           seen;
     worker_bitmap_t sync_mask;
-    bit<8> staleness;
-    bit<8> quorum;
-    read_mode_t read_mode;
-    bit<8> reserved;
+    bit<8>          staleness;
+    bit<8>          quorum;
+    read_mode_t     read_mode;
+    bit<8>          reserved;
 }
 
 header membership_t {
@@ -1156,328 +509,244 @@ header membership_t {
     bit<32> slots;
     bit<32> scale;
     bit<16> lanes;
-    bit<8> workers;
-    bit<8> incarnation;
+    bit<8>  workers;
+    bit<8>  incarnation;
 }
-
 
 header values_t {
-    lanes_t lanes_0; lanes_t lanes_1; lanes_t lanes_2; lanes_t lanes_3; lanes_t lanes_4; lanes_t lanes_5; lanes_t lanes_6; lanes_t lanes_7; lanes_t lanes_8; lanes_t lanes_9; lanes_t lanes_10; lanes_t lanes_11; lanes_t lanes_12; lanes_t lanes_13; lanes_t lanes_14; lanes_t lanes_15; lanes_t lanes_16; lanes_t lanes_17; lanes_t lanes_18; lanes_t lanes_19; lanes_t lanes_20; lanes_t lanes_21; lanes_t lanes_22; lanes_t lanes_23; lanes_t lanes_24; lanes_t lanes_25; lanes_t lanes_26; lanes_t lanes_27; lanes_t lanes_28; lanes_t lanes_29; lanes_t lanes_30; lanes_t lanes_31;
+    lanes_t lanes_0;
+    lanes_t lanes_1;
+    lanes_t lanes_2;
+    lanes_t lanes_3;
+    lanes_t lanes_4;
+    lanes_t lanes_5;
+    lanes_t lanes_6;
+    lanes_t lanes_7;
+    lanes_t lanes_8;
+    lanes_t lanes_9;
+    lanes_t lanes_10;
+    lanes_t lanes_11;
+    lanes_t lanes_12;
+    lanes_t lanes_13;
+    lanes_t lanes_14;
+    lanes_t lanes_15;
+    lanes_t lanes_16;
+    lanes_t lanes_17;
+    lanes_t lanes_18;
+    lanes_t lanes_19;
+    lanes_t lanes_20;
+    lanes_t lanes_21;
+    lanes_t lanes_22;
+    lanes_t lanes_23;
+    lanes_t lanes_24;
+    lanes_t lanes_25;
+    lanes_t lanes_26;
+    lanes_t lanes_27;
+    lanes_t lanes_28;
+    lanes_t lanes_29;
+    lanes_t lanes_30;
+    lanes_t lanes_31;
 }
 
-
-
-const bit<16> IPV4_BYTES = 20;
-const bit<16> UDP_BYTES = 8;
-const bit<16> SERENE_BYTES = 40;
-const bit<16> MEMBERSHIP_BYTES = 16;
-const bit<16> VALUES_BYTES = 32 * 1 * 4;
-# 7 "p4src/tna/headers.p4" 2
-
-@controller_header("packet_in")
-header packet_in_t {
+@controller_header("packet_in") header packet_in_t {
     bit<7> padding;
     bit<9> ingress_port;
 }
 
-@controller_header("packet_out")
-header packet_out_t {
+@controller_header("packet_out") header packet_out_t {
     bit<7> padding;
     bit<9> egress_port;
 }
 
-
 enum bit<8> errand_t {
-    FORWARD = 0,
-    FLOOD = 1,
-    WELCOME = 2,
-    ANSWER = 3,
-    RELEASE = 4,
-    NUDGE = 5
+    FORWARD = 8w0,
+    FLOOD = 8w1,
+    WELCOME = 8w2,
+    ANSWER = 8w3,
+    RELEASE = 8w4,
+    NUDGE = 8w5
 }
 
-
 header bridge_t {
-    errand_t errand;
-    bit<7> padding;
-    bit<9> ingress_port;
+    errand_t        errand;
+    bit<7>          padding;
+    bit<9>          ingress_port;
     worker_bitmap_t waiting;
 }
 
 struct headers_t {
-    bridge_t bridge;
-    packet_in_t packet_in;
+    bridge_t     bridge;
+    packet_in_t  packet_in;
     packet_out_t packet_out;
-    ethernet_t ethernet;
-    arp_t arp;
-    ipv4_t ipv4;
-    udp_t udp;
-    serene_t serene;
+    ethernet_t   ethernet;
+    arp_t        arp;
+    ipv4_t       ipv4;
+    udp_t        udp;
+    serene_t     serene;
     membership_t membership;
-    values_t values;
+    values_t     values;
 }
-
 
 enum bit<8> request_t {
-    MALFORMED = 0,
-    BAD_CHECKSUM = 1,
-    WRONG_SLOT = 2,
-    REPORT = 3,
-    HELLO = 4,
-    PULL = 8,
-    PUSH = 9,
-    WRONG_ROUND = 10,
-    COMPLETION = 12
+    MALFORMED = 8w0,
+    BAD_CHECKSUM = 8w1,
+    WRONG_SLOT = 8w2,
+    REPORT = 8w3,
+    HELLO = 8w4,
+    PULL = 8w8,
+    PUSH = 8w9,
+    WRONG_ROUND = 8w10,
+    COMPLETION = 8w12
 }
-# 76 "p4src/tna/headers.p4"
+
 enum bit<8> course_t {
-    NONE = 0,
-    ASTRAY = 1,
-    READ = 2,
-    OPENING = 3,
-    FREE = 4,
-    GO = 5,
-    WAIT = 6,
-    COMPLETED = 8,
-    OVERTAKEN = 9
+    NONE = 8w0,
+    ASTRAY = 8w1,
+    READ = 8w2,
+    OPENING = 8w3,
+    FREE = 8w4,
+    GO = 8w5,
+    WAIT = 8w6,
+    COMPLETED = 8w8,
+    OVERTAKEN = 8w9
 }
-
-
 
 enum bit<8> lanes_do_t {
-    NOTHING = 0,
-    ADD = 1,
-    ADD_READ_SNAPSHOT = 2,
-    OPEN = 3,
-    STORE = 4
+    NOTHING = 8w0,
+    ADD = 8w1,
+    ADD_READ_SNAPSHOT = 8w2,
+    OPEN = 8w3,
+    STORE = 8w4
 }
 
-
 struct policy_t {
-    session_t session;
-    epoch_t epoch;
+    session_t       session;
+    epoch_t         epoch;
     worker_bitmap_t sync_mask;
-    bit<8> staleness;
-    bit<8> quorum;
-    read_mode_t read_mode;
+    bit<8>          staleness;
+    bit<8>          quorum;
+    read_mode_t     read_mode;
 }
 
 struct job_parameters_t {
     bit<32> vector_length;
     bit<32> slots;
     bit<32> scale;
-    bit<8> workers;
-    bit<8> incarnation;
+    bit<8>  workers;
+    bit<8>  incarnation;
 }
 
-
 struct metadata_t {
-    bool checksum_error;
-    request_t request;
-    policy_t policy;
+    bool             checksum_error;
+    request_t        request;
+    policy_t         policy;
     job_parameters_t job;
-
-
-    bit<1> member;
-    bit<1> known_job;
-    bit<1> known_policy;
-    bit<1> answered;
-    bit<16> group;
-    slot_t slot;
-    slot_t room;
-    session_t session_gap;
-    epoch_t epoch_gap;
-    bit<16> other_bytes;
-
-
-    worker_bitmap_t sender;
-    bit<32> era;
-    round_t limit;
-    bit<32> bound;
-    bit<32> mark;
-    bit<32> target;
-    bit<1> current;
-    bit<1> counted;
-    bit<8> age_of_slot;
-    bit<8> ahead;
-    bit<8> behind;
-    course_t course;
-    lanes_do_t lanes_do;
-    seq_t known;
-    seq_t seen;
-    round_t base;
-    round_t before_base;
-    bit<32> arrived;
-    bit<32> lacking;
-    worker_bitmap_t waiting;
-    total_t unread;
-    bit<4> rounds_old;
+    bit<1>           member;
+    bit<1>           known_job;
+    bit<1>           known_policy;
+    bit<1>           answered;
+    bit<16>          group;
+    slot_t           slot;
+    slot_t           room;
+    session_t        session_gap;
+    epoch_t          epoch_gap;
+    bit<16>          other_bytes;
+    worker_bitmap_t  sender;
+    bit<32>          era;
+    round_t          limit;
+    bit<32>          bound;
+    bit<32>          mark;
+    bit<32>          target;
+    bit<1>           current;
+    bit<1>           counted;
+    bit<8>           age_of_slot;
+    bit<8>           ahead;
+    bit<8>           behind;
+    course_t         course;
+    lanes_do_t       lanes_do;
+    seq_t            known;
+    seq_t            seen;
+    round_t          base;
+    round_t          before_base;
+    bit<32>          arrived;
+    bit<32>          lacking;
+    worker_bitmap_t  waiting;
+    total_t          unread;
+    bit<4>           rounds_old;
 }
 
 struct egress_metadata_t {
-    worker_t receiver;
+    worker_t        receiver;
     worker_bitmap_t receiver_bit;
     worker_bitmap_t released;
-    worker_t to_other;
-    bit<1> serene;
+    worker_t        to_other;
+    bit<1>          serene;
 }
-
-
-
 
 struct learned_source_t {
     mac_address_t source;
-    bit<9> port;
+    bit<9>        port;
 }
-# 6 "p4src/tna/serene.p4" 2
-# 1 "p4src/tna/checksum.p4" 1
-# 7 "p4src/tna/serene.p4" 2
-# 1 "p4src/tna/forwarding.p4" 1
 
-
-
-const DigestType_t LEARN = 1;
-
-control Forwarding(inout headers_t hdr,
-                   inout metadata_t meta,
-                   in ingress_intrinsic_metadata_t ig_intr_md,
-                   inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
-                   inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    action learn() {
-        ig_dprsr_md.digest_type = LEARN;
-    }
-
-    table known_source {
-        key = {
-            hdr.ethernet.source: exact @name("source");
-            ig_intr_md.ingress_port: exact @name("port");
-        }
-        actions = { NoAction; learn; }
-        const default_action = learn();
-        size = 1024;
-    }
-
-    action flood() {
-        hdr.bridge.errand = errand_t.FLOOD;
-        ig_tm_md.mcast_grp_a = FLOOD_GROUP;
-    }
-
-    action to_port(bit<9> port) {
-        ig_tm_md.ucast_egress_port = port;
-    }
-
-    table forward {
-        key = { hdr.ethernet.destination: exact @name("destination"); }
-        actions = { to_port; flood; }
-        const default_action = flood();
-        size = 1024;
-    }
-
-    action answer_arp(mac_address_t mac) {
-        hdr.ethernet.destination = hdr.arp.sender_mac;
-        hdr.ethernet.source = mac;
-        ipv4_address_t asked = hdr.arp.target_ip;
-        hdr.arp.operation = 2;
-        hdr.arp.target_mac = hdr.arp.sender_mac;
-        hdr.arp.target_ip = hdr.arp.sender_ip;
-        hdr.arp.sender_mac = mac;
-        hdr.arp.sender_ip = asked;
-        meta.answered = 1;
-        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
-    }
-
-    table switch_address {
-        key = { hdr.arp.target_ip: exact @name("ip"); }
-        actions = { answer_arp; NoAction; }
-        const default_action = NoAction();
-        size = 16;
-    }
-
-    apply {
-        known_source.apply();
-        if (hdr.arp.isValid() && hdr.arp.operation == 1) {
-            switch_address.apply();
-        }
-        if (meta.answered == 0) {
-            forward.apply();
-        }
-    }
-}
-# 8 "p4src/tna/serene.p4" 2
-# 1 "p4src/tna/parser.p4" 1
-
-
-
-parser SereneParser(packet_in packet,
-                    out headers_t hdr,
-                    out metadata_t meta,
-                    out ingress_intrinsic_metadata_t ig_intr_md) {
-    Checksum() ipv4_checksum;
-
+parser SereneParser(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t ig_intr_md) {
+    @name("SereneParser.ipv4_checksum") Checksum() ipv4_checksum_0;
     state start {
-        packet.extract(ig_intr_md);
-        packet.advance(PORT_METADATA_SIZE);
+        packet.extract<ingress_intrinsic_metadata_t>(ig_intr_md);
+        packet.advance(32w64);
         meta.checksum_error = false;
         meta.request = request_t.MALFORMED;
-        meta.member = 0;
-        meta.known_job = 0;
-        meta.known_policy = 0;
-        meta.answered = 0;
-        meta.current = 0;
-        meta.counted = 0;
-        meta.ahead = 0;
-        meta.behind = 0;
-        meta.age_of_slot = 0;
+        meta.member = 1w0;
+        meta.known_job = 1w0;
+        meta.known_policy = 1w0;
+        meta.answered = 1w0;
+        meta.current = 1w0;
+        meta.counted = 1w0;
+        meta.ahead = 8w0;
+        meta.behind = 8w0;
+        meta.age_of_slot = 8w0;
         meta.course = course_t.NONE;
         meta.lanes_do = lanes_do_t.NOTHING;
-        meta.lacking = 1;
-        meta.waiting = 0;
+        meta.lacking = 32w1;
+        meta.waiting = 32w0;
         transition select(ig_intr_md.ingress_port) {
-            CPU_PORT: parse_packet_out;
+            9w192: parse_packet_out;
             default: parse_ethernet;
         }
     }
-
     state parse_packet_out {
-        packet.extract(hdr.packet_out);
+        packet.extract<packet_out_t>(hdr.packet_out);
         transition accept;
     }
-
     state parse_ethernet {
-        packet.extract(hdr.ethernet);
+        packet.extract<ethernet_t>(hdr.ethernet);
         transition select(hdr.ethernet.ether_type) {
-            ETHERTYPE_ARP: parse_arp;
-            ETHERTYPE_IPV4: parse_ipv4;
+            16w0x806: parse_arp;
+            16w0x800: parse_ipv4;
             default: accept;
         }
     }
-
     state parse_arp {
-        packet.extract(hdr.arp);
+        packet.extract<arp_t>(hdr.arp);
         transition accept;
     }
-
     state parse_ipv4 {
-        packet.extract(hdr.ipv4);
-        ipv4_checksum.add(hdr.ipv4);
-        meta.checksum_error = ipv4_checksum.verify();
-        transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.flags[0:0], hdr.ipv4.fragment_offset,
-                          hdr.ipv4.protocol) {
-            (4, 5, 0, 0, PROTOCOL_UDP): parse_udp;
+        packet.extract<ipv4_t>(hdr.ipv4);
+        ipv4_checksum_0.add<ipv4_t>(hdr.ipv4);
+        meta.checksum_error = ipv4_checksum_0.verify();
+        transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.flags[0:0], hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
+            (4w4, 4w5, 1w0, 13w0, 8w17): parse_udp;
             default: accept;
         }
     }
-
     state parse_udp {
-        packet.extract(hdr.udp);
+        packet.extract<udp_t>(hdr.udp);
         transition select(hdr.udp.destination_port) {
-            SERENE_UDP_PORT: parse_serene;
+            16w24142: parse_serene;
             default: accept;
         }
     }
-
     state parse_serene {
-        packet.extract(hdr.serene);
+        packet.extract<serene_t>(hdr.serene);
         transition select(hdr.serene.op) {
             op_t.HELLO: parse_membership;
             op_t.PUSH: parse_values;
@@ -1485,276 +754,76 @@ parser SereneParser(packet_in packet,
             default: accept;
         }
     }
-
     state parse_membership {
-        packet.extract(hdr.membership);
+        packet.extract<membership_t>(hdr.membership);
         transition accept;
     }
-
     state parse_values {
-        packet.extract(hdr.values);
+        packet.extract<values_t>(hdr.values);
         transition accept;
     }
 }
 
-control SereneDeparser(packet_out packet,
-                       inout headers_t hdr,
-                       in metadata_t meta,
-                       in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
-                       in ingress_intrinsic_metadata_t ig_intr_md) {
-    Digest<learned_source_t>() learned;
-
+control SereneDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta, in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md, in ingress_intrinsic_metadata_t ig_intr_md) {
+    @name("SereneDeparser.learned") Digest<learned_source_t>() learned_0;
     apply {
-        if (ig_dprsr_md.digest_type == LEARN) {
-            learned.pack({ hdr.ethernet.source, ig_intr_md.ingress_port });
+        if (ig_dprsr_md.digest_type == 3w1) {
+            learned_0.pack((learned_source_t){source = hdr.ethernet.source,port = ig_intr_md.ingress_port});
         }
-        packet.emit(hdr.bridge);
-        packet.emit(hdr.ethernet);
-        packet.emit(hdr.arp);
-        packet.emit(hdr.ipv4);
-        packet.emit(hdr.udp);
-        packet.emit(hdr.serene);
-        packet.emit(hdr.membership);
-        packet.emit(hdr.values);
+        packet.emit<bridge_t>(hdr.bridge);
+        packet.emit<ethernet_t>(hdr.ethernet);
+        packet.emit<arp_t>(hdr.arp);
+        packet.emit<ipv4_t>(hdr.ipv4);
+        packet.emit<udp_t>(hdr.udp);
+        packet.emit<serene_t>(hdr.serene);
+        packet.emit<membership_t>(hdr.membership);
+        packet.emit<values_t>(hdr.values);
     }
 }
 
-
-parser SereneEgressParser(packet_in packet,
-                          out headers_t hdr,
-                          out egress_metadata_t meta,
-                          out egress_intrinsic_metadata_t eg_intr_md) {
+parser SereneEgressParser(packet_in packet, out headers_t hdr, out egress_metadata_t meta, out egress_intrinsic_metadata_t eg_intr_md) {
     state start {
-        packet.extract(eg_intr_md);
-        packet.extract(hdr.bridge);
-        meta.serene = 0;
+        packet.extract<egress_intrinsic_metadata_t>(eg_intr_md);
+        packet.extract<bridge_t>(hdr.bridge);
+        meta.serene = 1w0;
         transition select(hdr.bridge.errand) {
             errand_t.FORWARD: accept;
             errand_t.FLOOD: accept;
             default: parse_answer;
         }
     }
-
     state parse_answer {
-        meta.serene = 1;
-        packet.extract(hdr.ethernet);
-        packet.extract(hdr.ipv4);
-        packet.extract(hdr.udp);
-        packet.extract(hdr.serene);
+        meta.serene = 1w1;
+        packet.extract<ethernet_t>(hdr.ethernet);
+        packet.extract<ipv4_t>(hdr.ipv4);
+        packet.extract<udp_t>(hdr.udp);
+        packet.extract<serene_t>(hdr.serene);
         transition accept;
     }
 }
 
-control SereneEgressDeparser(packet_out packet,
-                             inout headers_t hdr,
-                             in egress_metadata_t meta,
-                             in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
-    Checksum() ipv4_checksum;
-
+control SereneEgressDeparser(packet_out packet, inout headers_t hdr, in egress_metadata_t meta, in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
+    @name("SereneEgressDeparser.ipv4_checksum") Checksum() ipv4_checksum_1;
     apply {
-        if (meta.serene == 1) { hdr.ipv4.checksum = ipv4_checksum.update({ hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.tos, hdr.ipv4.total_length, hdr.ipv4.identification, hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.source, hdr.ipv4.destination }); }
-        packet.emit(hdr.packet_in);
-        packet.emit(hdr.ethernet);
-        packet.emit(hdr.ipv4);
-        packet.emit(hdr.udp);
-        packet.emit(hdr.serene);
+        if (meta.serene == 1w1) {
+            hdr.ipv4.checksum = ipv4_checksum_1.update<tuple<bit<4>, bit<4>, bit<8>, bit<16>, bit<16>, bit<3>, bit<13>, bit<8>, bit<8>, bit<32>, bit<32>>>({ hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.tos, hdr.ipv4.total_length, hdr.ipv4.identification, hdr.ipv4.flags, hdr.ipv4.fragment_offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.source, hdr.ipv4.destination });
+        }
+        packet.emit<packet_in_t>(hdr.packet_in);
+        packet.emit<ethernet_t>(hdr.ethernet);
+        packet.emit<ipv4_t>(hdr.ipv4);
+        packet.emit<udp_t>(hdr.udp);
+        packet.emit<serene_t>(hdr.serene);
     }
 }
-# 9 "p4src/tna/serene.p4" 2
-# 1 "p4src/tna/admission.p4" 1
-
-
-
-
-
-
-control Admission(inout headers_t hdr,
-                  inout metadata_t meta,
-                  in ingress_intrinsic_metadata_t ig_intr_md,
-                  in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
-                  inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    action classify(request_t request) {
-        meta.request = request;
-    }
-# 23 "p4src/tna/admission.p4"
-    table verdict {
-        key = {
-            meta.checksum_error: ternary;
-            ig_prsr_md.parser_err: ternary;
-            ig_intr_md.ingress_port: ternary;
-            hdr.serene.version: ternary;
-            hdr.serene.op: ternary;
-            hdr.udp.length: ternary;
-            hdr.ipv4.total_length: ternary;
-            hdr.serene.job: ternary;
-            hdr.serene.worker: ternary;
-            hdr.serene.slot: ternary;
-            hdr.serene.round: ternary;
-        }
-        actions = { classify; }
-        const default_action = classify(request_t.MALFORMED);
-        const entries = {
-            (true, _, _, _, _, _, _, _, _, _, _): classify(request_t.BAD_CHECKSUM);
-            (false, 0, LOOP_PORT, PROTOCOL_VERSION, op_t.PUSH, (UDP_BYTES + SERENE_BYTES + (VALUES_BYTES)), (IPV4_BYTES + (UDP_BYTES + SERENE_BYTES + (VALUES_BYTES))),
-             (8w0 &&& ~(job_t)(MAX_JOBS - 1)), (8w0 &&& ~(worker_t)(MAX_WORKERS - 1)), (32w0 &&& ~(slot_t)(SLOTS - 1)), (32w0 &&& 0xff000000)): classify(request_t.COMPLETION);
-            (false, 0, _, PROTOCOL_VERSION, op_t.PUSH, (UDP_BYTES + SERENE_BYTES + (VALUES_BYTES)), (IPV4_BYTES + (UDP_BYTES + SERENE_BYTES + (VALUES_BYTES))),
-             (8w0 &&& ~(job_t)(MAX_JOBS - 1)), (8w0 &&& ~(worker_t)(MAX_WORKERS - 1)), (32w0 &&& ~(slot_t)(SLOTS - 1)), (32w0 &&& 0xff000000)): classify(request_t.PUSH);
-            (false, 0, _, PROTOCOL_VERSION, op_t.PULL, (UDP_BYTES + SERENE_BYTES + (VALUES_BYTES)), (IPV4_BYTES + (UDP_BYTES + SERENE_BYTES + (VALUES_BYTES))),
-             (8w0 &&& ~(job_t)(MAX_JOBS - 1)), (8w0 &&& ~(worker_t)(MAX_WORKERS - 1)), (32w0 &&& ~(slot_t)(SLOTS - 1)), _): classify(request_t.PULL);
-            (false, 0, _, PROTOCOL_VERSION, op_t.PUSH, (UDP_BYTES + SERENE_BYTES + (VALUES_BYTES)), (IPV4_BYTES + (UDP_BYTES + SERENE_BYTES + (VALUES_BYTES))),
-             (8w0 &&& ~(job_t)(MAX_JOBS - 1)), (8w0 &&& ~(worker_t)(MAX_WORKERS - 1)), (32w0 &&& ~(slot_t)(SLOTS - 1)), _): classify(request_t.WRONG_ROUND);
-            (false, 0, _, PROTOCOL_VERSION, op_t.PUSH, (UDP_BYTES + SERENE_BYTES + (VALUES_BYTES)), (IPV4_BYTES + (UDP_BYTES + SERENE_BYTES + (VALUES_BYTES))),
-             (8w0 &&& ~(job_t)(MAX_JOBS - 1)), (8w0 &&& ~(worker_t)(MAX_WORKERS - 1)), _, _): classify(request_t.WRONG_SLOT);
-            (false, 0, _, PROTOCOL_VERSION, op_t.PULL, (UDP_BYTES + SERENE_BYTES + (VALUES_BYTES)), (IPV4_BYTES + (UDP_BYTES + SERENE_BYTES + (VALUES_BYTES))),
-             (8w0 &&& ~(job_t)(MAX_JOBS - 1)), (8w0 &&& ~(worker_t)(MAX_WORKERS - 1)), _, _): classify(request_t.WRONG_SLOT);
-            (false, 0, _, PROTOCOL_VERSION, op_t.HELLO, (UDP_BYTES + SERENE_BYTES + (MEMBERSHIP_BYTES)), (IPV4_BYTES + (UDP_BYTES + SERENE_BYTES + (MEMBERSHIP_BYTES))),
-             (8w0 &&& ~(job_t)(MAX_JOBS - 1)), (8w0 &&& ~(worker_t)(MAX_WORKERS - 1)), _, _): classify(request_t.HELLO);
-            (false, 0, _, PROTOCOL_VERSION, op_t.REPORT, _, _, (8w0 &&& ~(job_t)(MAX_JOBS - 1)), (8w0 &&& ~(worker_t)(MAX_WORKERS - 1)), _, _): classify(request_t.REPORT);
-            (false, 0, _, PROTOCOL_VERSION, op_t.LEAVE, _, _, (8w0 &&& ~(job_t)(MAX_JOBS - 1)), (8w0 &&& ~(worker_t)(MAX_WORKERS - 1)), _, _): classify(request_t.REPORT);
-        }
-        size = 16;
-    }
-
-    action admit() {
-        meta.member = 1;
-    }
-
-    table member {
-        key = {
-            ig_intr_md.ingress_port: exact @name("port");
-            hdr.ethernet.source: exact @name("mac");
-            hdr.ipv4.source: exact @name("ip");
-            hdr.udp.source_port: exact @name("udp_port");
-            hdr.serene.job: exact @name("job");
-            hdr.serene.worker: exact @name("worker");
-        }
-        actions = { admit; NoAction; }
-        const default_action = NoAction();
-        size = 256;
-    }
-
-
-    action set_job(slot_t first_slot, slot_t slots, bit<32> vector_length, bit<32> scale, bit<8> workers,
-                   bit<8> incarnation, bit<32> share) {
-        meta.known_job = 1;
-        meta.slot = hdr.serene.slot + first_slot;
-        meta.room = hdr.serene.slot - slots;
-        meta.job.vector_length = vector_length;
-        meta.job.slots = slots;
-        meta.job.scale = scale;
-        meta.job.workers = workers;
-        meta.job.incarnation = incarnation;
-    }
-
-    table job {
-        key = { hdr.serene.job: exact @name("job"); }
-        actions = { set_job; NoAction; }
-        const default_action = NoAction();
-        size = 8;
-    }
-
-
-    action set_policy(session_t session, epoch_t epoch, worker_bitmap_t sync_mask, bit<8> staleness,
-                      bit<8> quorum, read_mode_t read_mode) {
-        meta.known_policy = 1;
-        meta.session_gap = hdr.serene.session - session;
-        meta.epoch_gap = hdr.serene.epoch - epoch;
-        meta.limit = hdr.serene.round - (bit<32>)staleness;
-        meta.bound = (bit<32>)staleness;
-        meta.target = (bit<32>)quorum;
-        meta.policy.session = session;
-        meta.policy.epoch = epoch;
-        meta.policy.sync_mask = sync_mask;
-        meta.policy.staleness = staleness;
-        meta.policy.quorum = quorum;
-        meta.policy.read_mode = read_mode;
-    }
-
-    table policy {
-        key = { hdr.serene.job: exact @name("job"); }
-        actions = { set_policy; NoAction; }
-        const default_action = NoAction();
-        size = 8;
-    }
-
-
-
-
-    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_malformed; action count_malformed() { dropped_malformed.count(0); }
-    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_bad_checksum; action count_bad_checksum() { dropped_bad_checksum.count(0); }
-    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_stranger; action count_stranger() { dropped_stranger.count(0); }
-    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_no_policy; action count_no_policy() { dropped_no_policy.count(0); }
-    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_wrong_session; action count_wrong_session() { dropped_wrong_session.count(0); }
-    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_wrong_slot; action count_wrong_slot() { dropped_wrong_slot.count(0); }
-
-
-    action to_controller() {
-        ig_tm_md.ucast_egress_port = CPU_PORT;
-    }
-
-    action subtract_lengths() {
-        meta.other_bytes = hdr.ipv4.total_length - hdr.udp.length;
-    }
-
-
-    apply {
-        subtract_lengths();
-        verdict.apply();
-        member.apply();
-        job.apply();
-        policy.apply();
-
-        if (meta.request == request_t.BAD_CHECKSUM) {
-            count_bad_checksum();
-        } else if (meta.request == request_t.MALFORMED
-                   || (meta.request == request_t.REPORT && meta.other_bytes != IPV4_BYTES)) {
-            count_malformed();
-        } else if (meta.member == 0 && meta.request != request_t.HELLO && meta.request != request_t.COMPLETION) {
-            count_stranger();
-        } else if (meta.request == request_t.REPORT || meta.member == 0 && meta.request == request_t.HELLO) {
-            to_controller();
-        } else if (meta.known_job == 0 || meta.known_policy == 0) {
-            count_no_policy();
-        } else if (meta.request != request_t.HELLO) {
-            if (meta.session_gap != 0) {
-                count_wrong_session();
-            } else if (meta.request == request_t.WRONG_SLOT || meta.room[31:31] == 0) {
-                count_wrong_slot();
-            }
-        }
-    }
-}
-# 10 "p4src/tna/serene.p4" 2
-# 1 "p4src/tna/aggregation.p4" 1
-
-
-
-
 
 struct lane_t {
     bit<32> sum;
     bit<32> snapshot;
 }
-# 65 "p4src/tna/aggregation.p4"
-control Aggregation(inout headers_t hdr, in metadata_t meta) {
 
-
-
-    Register<lane_t, bit<12>>(SLOTS) lanes_of_0; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_0) add_lane_0 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_0; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_0) add_and_read_snapshot_lane_0 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_0; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_0) open_lane_0 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_0) store_lane_0 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_0; } }; action do_add_lane_0() { hdr.values.lanes_0 = add_lane_0.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_0() { hdr.values.lanes_0 = add_and_read_snapshot_lane_0.execute(meta.slot[(12 - 1):0]); } action do_open_lane_0() { hdr.values.lanes_0 = open_lane_0.execute(meta.slot[(12 - 1):0]); } action do_store_lane_0() { store_lane_0.execute(meta.slot[(12 - 1):0]); } table update_lane_0 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_0; do_add_and_read_snapshot_lane_0; do_open_lane_0; do_store_lane_0; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_0(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_0(); lanes_do_t.OPEN: do_open_lane_0(); lanes_do_t.STORE: do_store_lane_0(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_1; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_1) add_lane_1 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_1; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_1) add_and_read_snapshot_lane_1 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_1; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_1) open_lane_1 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_1) store_lane_1 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_1; } }; action do_add_lane_1() { hdr.values.lanes_1 = add_lane_1.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_1() { hdr.values.lanes_1 = add_and_read_snapshot_lane_1.execute(meta.slot[(12 - 1):0]); } action do_open_lane_1() { hdr.values.lanes_1 = open_lane_1.execute(meta.slot[(12 - 1):0]); } action do_store_lane_1() { store_lane_1.execute(meta.slot[(12 - 1):0]); } table update_lane_1 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_1; do_add_and_read_snapshot_lane_1; do_open_lane_1; do_store_lane_1; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_1(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_1(); lanes_do_t.OPEN: do_open_lane_1(); lanes_do_t.STORE: do_store_lane_1(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_2; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_2) add_lane_2 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_2; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_2) add_and_read_snapshot_lane_2 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_2; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_2) open_lane_2 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_2) store_lane_2 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_2; } }; action do_add_lane_2() { hdr.values.lanes_2 = add_lane_2.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_2() { hdr.values.lanes_2 = add_and_read_snapshot_lane_2.execute(meta.slot[(12 - 1):0]); } action do_open_lane_2() { hdr.values.lanes_2 = open_lane_2.execute(meta.slot[(12 - 1):0]); } action do_store_lane_2() { store_lane_2.execute(meta.slot[(12 - 1):0]); } table update_lane_2 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_2; do_add_and_read_snapshot_lane_2; do_open_lane_2; do_store_lane_2; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_2(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_2(); lanes_do_t.OPEN: do_open_lane_2(); lanes_do_t.STORE: do_store_lane_2(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_3; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_3) add_lane_3 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_3; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_3) add_and_read_snapshot_lane_3 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_3; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_3) open_lane_3 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_3) store_lane_3 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_3; } }; action do_add_lane_3() { hdr.values.lanes_3 = add_lane_3.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_3() { hdr.values.lanes_3 = add_and_read_snapshot_lane_3.execute(meta.slot[(12 - 1):0]); } action do_open_lane_3() { hdr.values.lanes_3 = open_lane_3.execute(meta.slot[(12 - 1):0]); } action do_store_lane_3() { store_lane_3.execute(meta.slot[(12 - 1):0]); } table update_lane_3 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_3; do_add_and_read_snapshot_lane_3; do_open_lane_3; do_store_lane_3; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_3(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_3(); lanes_do_t.OPEN: do_open_lane_3(); lanes_do_t.STORE: do_store_lane_3(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_4; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_4) add_lane_4 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_4; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_4) add_and_read_snapshot_lane_4 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_4; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_4) open_lane_4 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_4) store_lane_4 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_4; } }; action do_add_lane_4() { hdr.values.lanes_4 = add_lane_4.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_4() { hdr.values.lanes_4 = add_and_read_snapshot_lane_4.execute(meta.slot[(12 - 1):0]); } action do_open_lane_4() { hdr.values.lanes_4 = open_lane_4.execute(meta.slot[(12 - 1):0]); } action do_store_lane_4() { store_lane_4.execute(meta.slot[(12 - 1):0]); } table update_lane_4 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_4; do_add_and_read_snapshot_lane_4; do_open_lane_4; do_store_lane_4; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_4(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_4(); lanes_do_t.OPEN: do_open_lane_4(); lanes_do_t.STORE: do_store_lane_4(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_5; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_5) add_lane_5 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_5; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_5) add_and_read_snapshot_lane_5 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_5; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_5) open_lane_5 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_5) store_lane_5 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_5; } }; action do_add_lane_5() { hdr.values.lanes_5 = add_lane_5.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_5() { hdr.values.lanes_5 = add_and_read_snapshot_lane_5.execute(meta.slot[(12 - 1):0]); } action do_open_lane_5() { hdr.values.lanes_5 = open_lane_5.execute(meta.slot[(12 - 1):0]); } action do_store_lane_5() { store_lane_5.execute(meta.slot[(12 - 1):0]); } table update_lane_5 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_5; do_add_and_read_snapshot_lane_5; do_open_lane_5; do_store_lane_5; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_5(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_5(); lanes_do_t.OPEN: do_open_lane_5(); lanes_do_t.STORE: do_store_lane_5(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_6; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_6) add_lane_6 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_6; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_6) add_and_read_snapshot_lane_6 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_6; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_6) open_lane_6 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_6) store_lane_6 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_6; } }; action do_add_lane_6() { hdr.values.lanes_6 = add_lane_6.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_6() { hdr.values.lanes_6 = add_and_read_snapshot_lane_6.execute(meta.slot[(12 - 1):0]); } action do_open_lane_6() { hdr.values.lanes_6 = open_lane_6.execute(meta.slot[(12 - 1):0]); } action do_store_lane_6() { store_lane_6.execute(meta.slot[(12 - 1):0]); } table update_lane_6 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_6; do_add_and_read_snapshot_lane_6; do_open_lane_6; do_store_lane_6; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_6(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_6(); lanes_do_t.OPEN: do_open_lane_6(); lanes_do_t.STORE: do_store_lane_6(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_7; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_7) add_lane_7 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_7; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_7) add_and_read_snapshot_lane_7 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_7; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_7) open_lane_7 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_7) store_lane_7 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_7; } }; action do_add_lane_7() { hdr.values.lanes_7 = add_lane_7.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_7() { hdr.values.lanes_7 = add_and_read_snapshot_lane_7.execute(meta.slot[(12 - 1):0]); } action do_open_lane_7() { hdr.values.lanes_7 = open_lane_7.execute(meta.slot[(12 - 1):0]); } action do_store_lane_7() { store_lane_7.execute(meta.slot[(12 - 1):0]); } table update_lane_7 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_7; do_add_and_read_snapshot_lane_7; do_open_lane_7; do_store_lane_7; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_7(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_7(); lanes_do_t.OPEN: do_open_lane_7(); lanes_do_t.STORE: do_store_lane_7(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_8; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_8) add_lane_8 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_8; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_8) add_and_read_snapshot_lane_8 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_8; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_8) open_lane_8 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_8) store_lane_8 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_8; } }; action do_add_lane_8() { hdr.values.lanes_8 = add_lane_8.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_8() { hdr.values.lanes_8 = add_and_read_snapshot_lane_8.execute(meta.slot[(12 - 1):0]); } action do_open_lane_8() { hdr.values.lanes_8 = open_lane_8.execute(meta.slot[(12 - 1):0]); } action do_store_lane_8() { store_lane_8.execute(meta.slot[(12 - 1):0]); } table update_lane_8 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_8; do_add_and_read_snapshot_lane_8; do_open_lane_8; do_store_lane_8; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_8(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_8(); lanes_do_t.OPEN: do_open_lane_8(); lanes_do_t.STORE: do_store_lane_8(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_9; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_9) add_lane_9 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_9; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_9) add_and_read_snapshot_lane_9 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_9; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_9) open_lane_9 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_9) store_lane_9 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_9; } }; action do_add_lane_9() { hdr.values.lanes_9 = add_lane_9.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_9() { hdr.values.lanes_9 = add_and_read_snapshot_lane_9.execute(meta.slot[(12 - 1):0]); } action do_open_lane_9() { hdr.values.lanes_9 = open_lane_9.execute(meta.slot[(12 - 1):0]); } action do_store_lane_9() { store_lane_9.execute(meta.slot[(12 - 1):0]); } table update_lane_9 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_9; do_add_and_read_snapshot_lane_9; do_open_lane_9; do_store_lane_9; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_9(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_9(); lanes_do_t.OPEN: do_open_lane_9(); lanes_do_t.STORE: do_store_lane_9(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_10; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_10) add_lane_10 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_10; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_10) add_and_read_snapshot_lane_10 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_10; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_10) open_lane_10 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_10) store_lane_10 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_10; } }; action do_add_lane_10() { hdr.values.lanes_10 = add_lane_10.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_10() { hdr.values.lanes_10 = add_and_read_snapshot_lane_10.execute(meta.slot[(12 - 1):0]); } action do_open_lane_10() { hdr.values.lanes_10 = open_lane_10.execute(meta.slot[(12 - 1):0]); } action do_store_lane_10() { store_lane_10.execute(meta.slot[(12 - 1):0]); } table update_lane_10 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_10; do_add_and_read_snapshot_lane_10; do_open_lane_10; do_store_lane_10; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_10(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_10(); lanes_do_t.OPEN: do_open_lane_10(); lanes_do_t.STORE: do_store_lane_10(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_11; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_11) add_lane_11 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_11; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_11) add_and_read_snapshot_lane_11 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_11; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_11) open_lane_11 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_11) store_lane_11 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_11; } }; action do_add_lane_11() { hdr.values.lanes_11 = add_lane_11.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_11() { hdr.values.lanes_11 = add_and_read_snapshot_lane_11.execute(meta.slot[(12 - 1):0]); } action do_open_lane_11() { hdr.values.lanes_11 = open_lane_11.execute(meta.slot[(12 - 1):0]); } action do_store_lane_11() { store_lane_11.execute(meta.slot[(12 - 1):0]); } table update_lane_11 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_11; do_add_and_read_snapshot_lane_11; do_open_lane_11; do_store_lane_11; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_11(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_11(); lanes_do_t.OPEN: do_open_lane_11(); lanes_do_t.STORE: do_store_lane_11(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_12; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_12) add_lane_12 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_12; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_12) add_and_read_snapshot_lane_12 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_12; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_12) open_lane_12 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_12) store_lane_12 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_12; } }; action do_add_lane_12() { hdr.values.lanes_12 = add_lane_12.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_12() { hdr.values.lanes_12 = add_and_read_snapshot_lane_12.execute(meta.slot[(12 - 1):0]); } action do_open_lane_12() { hdr.values.lanes_12 = open_lane_12.execute(meta.slot[(12 - 1):0]); } action do_store_lane_12() { store_lane_12.execute(meta.slot[(12 - 1):0]); } table update_lane_12 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_12; do_add_and_read_snapshot_lane_12; do_open_lane_12; do_store_lane_12; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_12(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_12(); lanes_do_t.OPEN: do_open_lane_12(); lanes_do_t.STORE: do_store_lane_12(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_13; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_13) add_lane_13 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_13; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_13) add_and_read_snapshot_lane_13 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_13; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_13) open_lane_13 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_13) store_lane_13 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_13; } }; action do_add_lane_13() { hdr.values.lanes_13 = add_lane_13.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_13() { hdr.values.lanes_13 = add_and_read_snapshot_lane_13.execute(meta.slot[(12 - 1):0]); } action do_open_lane_13() { hdr.values.lanes_13 = open_lane_13.execute(meta.slot[(12 - 1):0]); } action do_store_lane_13() { store_lane_13.execute(meta.slot[(12 - 1):0]); } table update_lane_13 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_13; do_add_and_read_snapshot_lane_13; do_open_lane_13; do_store_lane_13; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_13(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_13(); lanes_do_t.OPEN: do_open_lane_13(); lanes_do_t.STORE: do_store_lane_13(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_14; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_14) add_lane_14 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_14; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_14) add_and_read_snapshot_lane_14 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_14; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_14) open_lane_14 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_14) store_lane_14 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_14; } }; action do_add_lane_14() { hdr.values.lanes_14 = add_lane_14.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_14() { hdr.values.lanes_14 = add_and_read_snapshot_lane_14.execute(meta.slot[(12 - 1):0]); } action do_open_lane_14() { hdr.values.lanes_14 = open_lane_14.execute(meta.slot[(12 - 1):0]); } action do_store_lane_14() { store_lane_14.execute(meta.slot[(12 - 1):0]); } table update_lane_14 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_14; do_add_and_read_snapshot_lane_14; do_open_lane_14; do_store_lane_14; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_14(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_14(); lanes_do_t.OPEN: do_open_lane_14(); lanes_do_t.STORE: do_store_lane_14(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_15; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_15) add_lane_15 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_15; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_15) add_and_read_snapshot_lane_15 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_15; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_15) open_lane_15 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_15) store_lane_15 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_15; } }; action do_add_lane_15() { hdr.values.lanes_15 = add_lane_15.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_15() { hdr.values.lanes_15 = add_and_read_snapshot_lane_15.execute(meta.slot[(12 - 1):0]); } action do_open_lane_15() { hdr.values.lanes_15 = open_lane_15.execute(meta.slot[(12 - 1):0]); } action do_store_lane_15() { store_lane_15.execute(meta.slot[(12 - 1):0]); } table update_lane_15 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_15; do_add_and_read_snapshot_lane_15; do_open_lane_15; do_store_lane_15; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_15(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_15(); lanes_do_t.OPEN: do_open_lane_15(); lanes_do_t.STORE: do_store_lane_15(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_16; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_16) add_lane_16 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_16; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_16) add_and_read_snapshot_lane_16 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_16; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_16) open_lane_16 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_16) store_lane_16 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_16; } }; action do_add_lane_16() { hdr.values.lanes_16 = add_lane_16.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_16() { hdr.values.lanes_16 = add_and_read_snapshot_lane_16.execute(meta.slot[(12 - 1):0]); } action do_open_lane_16() { hdr.values.lanes_16 = open_lane_16.execute(meta.slot[(12 - 1):0]); } action do_store_lane_16() { store_lane_16.execute(meta.slot[(12 - 1):0]); } table update_lane_16 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_16; do_add_and_read_snapshot_lane_16; do_open_lane_16; do_store_lane_16; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_16(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_16(); lanes_do_t.OPEN: do_open_lane_16(); lanes_do_t.STORE: do_store_lane_16(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_17; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_17) add_lane_17 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_17; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_17) add_and_read_snapshot_lane_17 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_17; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_17) open_lane_17 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_17) store_lane_17 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_17; } }; action do_add_lane_17() { hdr.values.lanes_17 = add_lane_17.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_17() { hdr.values.lanes_17 = add_and_read_snapshot_lane_17.execute(meta.slot[(12 - 1):0]); } action do_open_lane_17() { hdr.values.lanes_17 = open_lane_17.execute(meta.slot[(12 - 1):0]); } action do_store_lane_17() { store_lane_17.execute(meta.slot[(12 - 1):0]); } table update_lane_17 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_17; do_add_and_read_snapshot_lane_17; do_open_lane_17; do_store_lane_17; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_17(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_17(); lanes_do_t.OPEN: do_open_lane_17(); lanes_do_t.STORE: do_store_lane_17(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_18; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_18) add_lane_18 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_18; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_18) add_and_read_snapshot_lane_18 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_18; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_18) open_lane_18 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_18) store_lane_18 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_18; } }; action do_add_lane_18() { hdr.values.lanes_18 = add_lane_18.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_18() { hdr.values.lanes_18 = add_and_read_snapshot_lane_18.execute(meta.slot[(12 - 1):0]); } action do_open_lane_18() { hdr.values.lanes_18 = open_lane_18.execute(meta.slot[(12 - 1):0]); } action do_store_lane_18() { store_lane_18.execute(meta.slot[(12 - 1):0]); } table update_lane_18 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_18; do_add_and_read_snapshot_lane_18; do_open_lane_18; do_store_lane_18; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_18(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_18(); lanes_do_t.OPEN: do_open_lane_18(); lanes_do_t.STORE: do_store_lane_18(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_19; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_19) add_lane_19 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_19; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_19) add_and_read_snapshot_lane_19 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_19; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_19) open_lane_19 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_19) store_lane_19 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_19; } }; action do_add_lane_19() { hdr.values.lanes_19 = add_lane_19.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_19() { hdr.values.lanes_19 = add_and_read_snapshot_lane_19.execute(meta.slot[(12 - 1):0]); } action do_open_lane_19() { hdr.values.lanes_19 = open_lane_19.execute(meta.slot[(12 - 1):0]); } action do_store_lane_19() { store_lane_19.execute(meta.slot[(12 - 1):0]); } table update_lane_19 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_19; do_add_and_read_snapshot_lane_19; do_open_lane_19; do_store_lane_19; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_19(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_19(); lanes_do_t.OPEN: do_open_lane_19(); lanes_do_t.STORE: do_store_lane_19(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_20; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_20) add_lane_20 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_20; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_20) add_and_read_snapshot_lane_20 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_20; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_20) open_lane_20 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_20) store_lane_20 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_20; } }; action do_add_lane_20() { hdr.values.lanes_20 = add_lane_20.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_20() { hdr.values.lanes_20 = add_and_read_snapshot_lane_20.execute(meta.slot[(12 - 1):0]); } action do_open_lane_20() { hdr.values.lanes_20 = open_lane_20.execute(meta.slot[(12 - 1):0]); } action do_store_lane_20() { store_lane_20.execute(meta.slot[(12 - 1):0]); } table update_lane_20 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_20; do_add_and_read_snapshot_lane_20; do_open_lane_20; do_store_lane_20; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_20(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_20(); lanes_do_t.OPEN: do_open_lane_20(); lanes_do_t.STORE: do_store_lane_20(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_21; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_21) add_lane_21 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_21; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_21) add_and_read_snapshot_lane_21 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_21; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_21) open_lane_21 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_21) store_lane_21 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_21; } }; action do_add_lane_21() { hdr.values.lanes_21 = add_lane_21.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_21() { hdr.values.lanes_21 = add_and_read_snapshot_lane_21.execute(meta.slot[(12 - 1):0]); } action do_open_lane_21() { hdr.values.lanes_21 = open_lane_21.execute(meta.slot[(12 - 1):0]); } action do_store_lane_21() { store_lane_21.execute(meta.slot[(12 - 1):0]); } table update_lane_21 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_21; do_add_and_read_snapshot_lane_21; do_open_lane_21; do_store_lane_21; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_21(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_21(); lanes_do_t.OPEN: do_open_lane_21(); lanes_do_t.STORE: do_store_lane_21(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_22; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_22) add_lane_22 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_22; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_22) add_and_read_snapshot_lane_22 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_22; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_22) open_lane_22 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_22) store_lane_22 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_22; } }; action do_add_lane_22() { hdr.values.lanes_22 = add_lane_22.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_22() { hdr.values.lanes_22 = add_and_read_snapshot_lane_22.execute(meta.slot[(12 - 1):0]); } action do_open_lane_22() { hdr.values.lanes_22 = open_lane_22.execute(meta.slot[(12 - 1):0]); } action do_store_lane_22() { store_lane_22.execute(meta.slot[(12 - 1):0]); } table update_lane_22 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_22; do_add_and_read_snapshot_lane_22; do_open_lane_22; do_store_lane_22; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_22(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_22(); lanes_do_t.OPEN: do_open_lane_22(); lanes_do_t.STORE: do_store_lane_22(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_23; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_23) add_lane_23 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_23; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_23) add_and_read_snapshot_lane_23 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_23; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_23) open_lane_23 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_23) store_lane_23 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_23; } }; action do_add_lane_23() { hdr.values.lanes_23 = add_lane_23.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_23() { hdr.values.lanes_23 = add_and_read_snapshot_lane_23.execute(meta.slot[(12 - 1):0]); } action do_open_lane_23() { hdr.values.lanes_23 = open_lane_23.execute(meta.slot[(12 - 1):0]); } action do_store_lane_23() { store_lane_23.execute(meta.slot[(12 - 1):0]); } table update_lane_23 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_23; do_add_and_read_snapshot_lane_23; do_open_lane_23; do_store_lane_23; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_23(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_23(); lanes_do_t.OPEN: do_open_lane_23(); lanes_do_t.STORE: do_store_lane_23(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_24; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_24) add_lane_24 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_24; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_24) add_and_read_snapshot_lane_24 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_24; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_24) open_lane_24 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_24) store_lane_24 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_24; } }; action do_add_lane_24() { hdr.values.lanes_24 = add_lane_24.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_24() { hdr.values.lanes_24 = add_and_read_snapshot_lane_24.execute(meta.slot[(12 - 1):0]); } action do_open_lane_24() { hdr.values.lanes_24 = open_lane_24.execute(meta.slot[(12 - 1):0]); } action do_store_lane_24() { store_lane_24.execute(meta.slot[(12 - 1):0]); } table update_lane_24 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_24; do_add_and_read_snapshot_lane_24; do_open_lane_24; do_store_lane_24; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_24(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_24(); lanes_do_t.OPEN: do_open_lane_24(); lanes_do_t.STORE: do_store_lane_24(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_25; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_25) add_lane_25 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_25; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_25) add_and_read_snapshot_lane_25 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_25; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_25) open_lane_25 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_25) store_lane_25 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_25; } }; action do_add_lane_25() { hdr.values.lanes_25 = add_lane_25.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_25() { hdr.values.lanes_25 = add_and_read_snapshot_lane_25.execute(meta.slot[(12 - 1):0]); } action do_open_lane_25() { hdr.values.lanes_25 = open_lane_25.execute(meta.slot[(12 - 1):0]); } action do_store_lane_25() { store_lane_25.execute(meta.slot[(12 - 1):0]); } table update_lane_25 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_25; do_add_and_read_snapshot_lane_25; do_open_lane_25; do_store_lane_25; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_25(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_25(); lanes_do_t.OPEN: do_open_lane_25(); lanes_do_t.STORE: do_store_lane_25(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_26; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_26) add_lane_26 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_26; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_26) add_and_read_snapshot_lane_26 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_26; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_26) open_lane_26 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_26) store_lane_26 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_26; } }; action do_add_lane_26() { hdr.values.lanes_26 = add_lane_26.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_26() { hdr.values.lanes_26 = add_and_read_snapshot_lane_26.execute(meta.slot[(12 - 1):0]); } action do_open_lane_26() { hdr.values.lanes_26 = open_lane_26.execute(meta.slot[(12 - 1):0]); } action do_store_lane_26() { store_lane_26.execute(meta.slot[(12 - 1):0]); } table update_lane_26 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_26; do_add_and_read_snapshot_lane_26; do_open_lane_26; do_store_lane_26; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_26(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_26(); lanes_do_t.OPEN: do_open_lane_26(); lanes_do_t.STORE: do_store_lane_26(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_27; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_27) add_lane_27 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_27; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_27) add_and_read_snapshot_lane_27 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_27; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_27) open_lane_27 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_27) store_lane_27 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_27; } }; action do_add_lane_27() { hdr.values.lanes_27 = add_lane_27.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_27() { hdr.values.lanes_27 = add_and_read_snapshot_lane_27.execute(meta.slot[(12 - 1):0]); } action do_open_lane_27() { hdr.values.lanes_27 = open_lane_27.execute(meta.slot[(12 - 1):0]); } action do_store_lane_27() { store_lane_27.execute(meta.slot[(12 - 1):0]); } table update_lane_27 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_27; do_add_and_read_snapshot_lane_27; do_open_lane_27; do_store_lane_27; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_27(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_27(); lanes_do_t.OPEN: do_open_lane_27(); lanes_do_t.STORE: do_store_lane_27(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_28; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_28) add_lane_28 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_28; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_28) add_and_read_snapshot_lane_28 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_28; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_28) open_lane_28 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_28) store_lane_28 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_28; } }; action do_add_lane_28() { hdr.values.lanes_28 = add_lane_28.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_28() { hdr.values.lanes_28 = add_and_read_snapshot_lane_28.execute(meta.slot[(12 - 1):0]); } action do_open_lane_28() { hdr.values.lanes_28 = open_lane_28.execute(meta.slot[(12 - 1):0]); } action do_store_lane_28() { store_lane_28.execute(meta.slot[(12 - 1):0]); } table update_lane_28 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_28; do_add_and_read_snapshot_lane_28; do_open_lane_28; do_store_lane_28; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_28(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_28(); lanes_do_t.OPEN: do_open_lane_28(); lanes_do_t.STORE: do_store_lane_28(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_29; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_29) add_lane_29 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_29; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_29) add_and_read_snapshot_lane_29 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_29; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_29) open_lane_29 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_29) store_lane_29 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_29; } }; action do_add_lane_29() { hdr.values.lanes_29 = add_lane_29.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_29() { hdr.values.lanes_29 = add_and_read_snapshot_lane_29.execute(meta.slot[(12 - 1):0]); } action do_open_lane_29() { hdr.values.lanes_29 = open_lane_29.execute(meta.slot[(12 - 1):0]); } action do_store_lane_29() { store_lane_29.execute(meta.slot[(12 - 1):0]); } table update_lane_29 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_29; do_add_and_read_snapshot_lane_29; do_open_lane_29; do_store_lane_29; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_29(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_29(); lanes_do_t.OPEN: do_open_lane_29(); lanes_do_t.STORE: do_store_lane_29(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_30; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_30) add_lane_30 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_30; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_30) add_and_read_snapshot_lane_30 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_30; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_30) open_lane_30 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_30) store_lane_30 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_30; } }; action do_add_lane_30() { hdr.values.lanes_30 = add_lane_30.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_30() { hdr.values.lanes_30 = add_and_read_snapshot_lane_30.execute(meta.slot[(12 - 1):0]); } action do_open_lane_30() { hdr.values.lanes_30 = open_lane_30.execute(meta.slot[(12 - 1):0]); } action do_store_lane_30() { store_lane_30.execute(meta.slot[(12 - 1):0]); } table update_lane_30 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_30; do_add_and_read_snapshot_lane_30; do_open_lane_30; do_store_lane_30; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_30(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_30(); lanes_do_t.OPEN: do_open_lane_30(); lanes_do_t.STORE: do_store_lane_30(); } size = 4; } Register<lane_t, bit<12>>(SLOTS) lanes_of_31; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_31) add_lane_31 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_31; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_31) add_and_read_snapshot_lane_31 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + hdr.values.lanes_31; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_31) open_lane_31 = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(lanes_of_31) store_lane_31 = { void apply(inout lane_t value) { value.snapshot = hdr.values.lanes_31; } }; action do_add_lane_31() { hdr.values.lanes_31 = add_lane_31.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_lane_31() { hdr.values.lanes_31 = add_and_read_snapshot_lane_31.execute(meta.slot[(12 - 1):0]); } action do_open_lane_31() { hdr.values.lanes_31 = open_lane_31.execute(meta.slot[(12 - 1):0]); } action do_store_lane_31() { store_lane_31.execute(meta.slot[(12 - 1):0]); } table update_lane_31 { key = { meta.lanes_do: ternary; } actions = { do_add_lane_31; do_add_and_read_snapshot_lane_31; do_open_lane_31; do_store_lane_31; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_lane_31(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_lane_31(); lanes_do_t.OPEN: do_open_lane_31(); lanes_do_t.STORE: do_store_lane_31(); } size = 4; }
-
-
-    apply {
-
-        update_lane_0.apply(); update_lane_1.apply(); update_lane_2.apply(); update_lane_3.apply(); update_lane_4.apply(); update_lane_5.apply(); update_lane_6.apply(); update_lane_7.apply(); update_lane_8.apply(); update_lane_9.apply(); update_lane_10.apply(); update_lane_11.apply(); update_lane_12.apply(); update_lane_13.apply(); update_lane_14.apply(); update_lane_15.apply(); update_lane_16.apply(); update_lane_17.apply(); update_lane_18.apply(); update_lane_19.apply(); update_lane_20.apply(); update_lane_21.apply(); update_lane_22.apply(); update_lane_23.apply(); update_lane_24.apply(); update_lane_25.apply(); update_lane_26.apply(); update_lane_27.apply(); update_lane_28.apply(); update_lane_29.apply(); update_lane_30.apply(); update_lane_31.apply();
-
-    }
-}
-# 11 "p4src/tna/serene.p4" 2
-# 1 "p4src/tna/barrier.p4" 1
-# 11 "p4src/tna/barrier.p4"
 struct age_t {
     session_t session;
-    epoch_t epoch;
+    epoch_t   epoch;
 }
 
 struct base_t {
@@ -1764,7 +833,7 @@ struct base_t {
 
 struct seen_t {
     session_t session;
-    seq_t seq;
+    seq_t     seq;
 }
 
 struct arrivals_t {
@@ -1777,152 +846,455 @@ struct total_pair_t {
     total_t unread;
 }
 
-control Barrier(inout headers_t hdr, inout metadata_t meta) {
-
-
-    action set_sender(worker_bitmap_t sender) {
-        meta.sender = sender;
+control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md, in ingress_intrinsic_metadata_from_parser_t ig_prsr_md, inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md, inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    @name("SereneIngress.forwarding.asked") ipv4_address_t forwarding_asked;
+    @name("SereneIngress.barrier.place") bit<16> barrier_place;
+    @name("SereneIngress.barrier.place") bit<16> barrier_place_0;
+    @name("SereneIngress.barrier.place") bit<16> barrier_place_1;
+    @name("SereneIngress.barrier.place") bit<16> barrier_place_2;
+    @name("SereneIngress.barrier.index") bit<12> barrier_index;
+    @name("SereneIngress.barrier.index") bit<8> barrier_index_0;
+    @name("SereneIngress.barrier.index") bit<8> barrier_index_1;
+    @name("SereneIngress.barrier.index") bit<8> barrier_index_2;
+    @noWarn("unused") @name(".NoAction") action NoAction_1() {
     }
-
-
-    table sender_bit {
-        key = { hdr.serene.worker: exact; }
-        actions = { set_sender; }
-        const default_action = set_sender(0);
-        const entries = { 0: set_sender(32w1 << 0); 1: set_sender(32w1 << 1); 2: set_sender(32w1 << 2); 3: set_sender(32w1 << 3); 4: set_sender(32w1 << 4); 5: set_sender(32w1 << 5); 6: set_sender(32w1 << 6); 7: set_sender(32w1 << 7); 8: set_sender(32w1 << 8); 9: set_sender(32w1 << 9); 10: set_sender(32w1 << 10); 11: set_sender(32w1 << 11); 12: set_sender(32w1 << 12); 13: set_sender(32w1 << 13); 14: set_sender(32w1 << 14); 15: set_sender(32w1 << 15); }
-        size = MAX_WORKERS;
+    @noWarn("unused") @name(".NoAction") action NoAction_2() {
     }
-
-
-    action count_sender() {
-        meta.counted = 1;
+    @noWarn("unused") @name(".NoAction") action NoAction_3() {
     }
-
-
-
-    table counted_in {
+    @noWarn("unused") @name(".NoAction") action NoAction_4() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_5() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_6() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_7() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_8() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_9() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_10() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_11() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_12() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_13() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_14() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_15() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_16() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_17() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_18() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_19() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_20() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_21() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_22() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_23() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_24() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_25() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_26() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_27() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_28() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_29() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_30() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_31() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_32() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_33() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_34() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_35() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_36() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_37() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_38() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_39() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_40() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_41() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_42() {
+    }
+    @name("SereneIngress.forwarding.learn") action forwarding_learn_0() {
+        ig_dprsr_md.digest_type = 3w1;
+    }
+    @name("SereneIngress.forwarding.known_source") table forwarding_known_source {
         key = {
-            meta.policy.sync_mask: ternary;
-            hdr.serene.worker: ternary;
-            meta.policy.staleness: ternary;
-            meta.policy.quorum: ternary;
+            hdr.ethernet.source    : exact @name("source");
+            ig_intr_md.ingress_port: exact @name("port");
         }
-        actions = { count_sender; @defaultonly NoAction; }
-        const default_action = NoAction;
+        actions = {
+            NoAction_1();
+            forwarding_learn_0();
+        }
+        const default_action = forwarding_learn_0();
+        size = 1024;
+    }
+    @name("SereneIngress.forwarding.flood") action forwarding_flood_0() {
+        hdr.bridge.errand = errand_t.FLOOD;
+        ig_tm_md.mcast_grp_a = 16w1;
+    }
+    @name("SereneIngress.forwarding.to_port") action forwarding_to_port_0(@name("port") bit<9> port_1) {
+        ig_tm_md.ucast_egress_port = port_1;
+    }
+    @name("SereneIngress.forwarding.forward") table forwarding_forward {
+        key = {
+            hdr.ethernet.destination: exact @name("destination");
+        }
+        actions = {
+            forwarding_to_port_0();
+            forwarding_flood_0();
+        }
+        const default_action = forwarding_flood_0();
+        size = 1024;
+    }
+    @name("SereneIngress.forwarding.answer_arp") action forwarding_answer_arp_0(@name("mac") mac_address_t mac) {
+        hdr.ethernet.destination = hdr.arp.sender_mac;
+        hdr.ethernet.source = mac;
+        forwarding_asked = hdr.arp.target_ip;
+        hdr.arp.operation = 16w2;
+        hdr.arp.target_mac = hdr.arp.sender_mac;
+        hdr.arp.target_ip = hdr.arp.sender_ip;
+        hdr.arp.sender_mac = mac;
+        hdr.arp.sender_ip = forwarding_asked;
+        meta.answered = 1w1;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+    @name("SereneIngress.forwarding.switch_address") table forwarding_switch_address {
+        key = {
+            hdr.arp.target_ip: exact @name("ip");
+        }
+        actions = {
+            forwarding_answer_arp_0();
+            NoAction_2();
+        }
+        const default_action = NoAction_2();
+        size = 16;
+    }
+    @name("SereneIngress.admission.classify") action admission_classify_0(@name("request") request_t request_1) {
+        meta.request = request_1;
+    }
+    @name("SereneIngress.admission.verdict") table admission_verdict {
+        key = {
+            meta.checksum_error    : ternary @name("meta.checksum_error");
+            ig_prsr_md.parser_err  : ternary @name("ig_prsr_md.parser_err");
+            ig_intr_md.ingress_port: ternary @name("ig_intr_md.ingress_port");
+            hdr.serene.version     : ternary @name("hdr.serene.version");
+            hdr.serene.op          : ternary @name("hdr.serene.op");
+            hdr.udp.length         : ternary @name("hdr.udp.length");
+            hdr.ipv4.total_length  : ternary @name("hdr.ipv4.total_length");
+            hdr.serene.job         : ternary @name("hdr.serene.job");
+            hdr.serene.worker      : ternary @name("hdr.serene.worker");
+            hdr.serene.slot        : ternary @name("hdr.serene.slot");
+            hdr.serene.round       : ternary @name("hdr.serene.round");
+        }
+        actions = {
+            admission_classify_0();
+        }
+        const default_action = admission_classify_0(request_t.MALFORMED);
         const entries = {
-            (_, _, UNBOUNDED, _): NoAction();
-            (_, _, _, 0): NoAction();
-            (32w1 << 0 &&& 32w1 << 0, 0, _, _): count_sender(); (32w1 << 1 &&& 32w1 << 1, 1, _, _): count_sender(); (32w1 << 2 &&& 32w1 << 2, 2, _, _): count_sender(); (32w1 << 3 &&& 32w1 << 3, 3, _, _): count_sender(); (32w1 << 4 &&& 32w1 << 4, 4, _, _): count_sender(); (32w1 << 5 &&& 32w1 << 5, 5, _, _): count_sender(); (32w1 << 6 &&& 32w1 << 6, 6, _, _): count_sender(); (32w1 << 7 &&& 32w1 << 7, 7, _, _): count_sender(); (32w1 << 8 &&& 32w1 << 8, 8, _, _): count_sender(); (32w1 << 9 &&& 32w1 << 9, 9, _, _): count_sender(); (32w1 << 10 &&& 32w1 << 10, 10, _, _): count_sender(); (32w1 << 11 &&& 32w1 << 11, 11, _, _): count_sender(); (32w1 << 12 &&& 32w1 << 12, 12, _, _): count_sender(); (32w1 << 13 &&& 32w1 << 13, 13, _, _): count_sender(); (32w1 << 14 &&& 32w1 << 14, 14, _, _): count_sender(); (32w1 << 15 &&& 32w1 << 15, 15, _, _): count_sender();
+                        (true, default, default, default, default, default, default, default, default, default, default) : admission_classify_0(request_t.BAD_CHECKSUM);
+                        (false, 16w0, 9w68, 8w1, op_t.PUSH, 16w176, 16w196, 8w0 &&& 8w248, 8w0 &&& 8w240, 32w0 &&& 32w4294963200, 32w0 &&& 32w0xff000000) : admission_classify_0(request_t.COMPLETION);
+                        (false, 16w0, default, 8w1, op_t.PUSH, 16w176, 16w196, 8w0 &&& 8w248, 8w0 &&& 8w240, 32w0 &&& 32w4294963200, 32w0 &&& 32w0xff000000) : admission_classify_0(request_t.PUSH);
+                        (false, 16w0, default, 8w1, op_t.PULL, 16w176, 16w196, 8w0 &&& 8w248, 8w0 &&& 8w240, 32w0 &&& 32w4294963200, default) : admission_classify_0(request_t.PULL);
+                        (false, 16w0, default, 8w1, op_t.PUSH, 16w176, 16w196, 8w0 &&& 8w248, 8w0 &&& 8w240, 32w0 &&& 32w4294963200, default) : admission_classify_0(request_t.WRONG_ROUND);
+                        (false, 16w0, default, 8w1, op_t.PUSH, 16w176, 16w196, 8w0 &&& 8w248, 8w0 &&& 8w240, default, default) : admission_classify_0(request_t.WRONG_SLOT);
+                        (false, 16w0, default, 8w1, op_t.PULL, 16w176, 16w196, 8w0 &&& 8w248, 8w0 &&& 8w240, default, default) : admission_classify_0(request_t.WRONG_SLOT);
+                        (false, 16w0, default, 8w1, op_t.HELLO, 16w64, 16w84, 8w0 &&& 8w248, 8w0 &&& 8w240, default, default) : admission_classify_0(request_t.HELLO);
+                        (false, 16w0, default, 8w1, op_t.REPORT, default, default, 8w0 &&& 8w248, 8w0 &&& 8w240, default, default) : admission_classify_0(request_t.REPORT);
+                        (false, 16w0, default, 8w1, op_t.LEAVE, default, default, 8w0 &&& 8w248, 8w0 &&& 8w240, default, default) : admission_classify_0(request_t.REPORT);
         }
-        size = MAX_WORKERS + 2;
     }
-
-
-    Hash<bit<32>>(HashAlgorithm_t.CRC32) era_hash;
-
-    action set_era() {
-        meta.era = era_hash.get({ hdr.serene.session, hdr.serene.epoch });
+    @name("SereneIngress.admission.admit") action admission_admit_0() {
+        meta.member = 1w1;
     }
-
-    action set_mark() {
+    @name("SereneIngress.admission.member") table admission_member {
+        key = {
+            ig_intr_md.ingress_port: exact @name("port");
+            hdr.ethernet.source    : exact @name("mac");
+            hdr.ipv4.source        : exact @name("ip");
+            hdr.udp.source_port    : exact @name("udp_port");
+            hdr.serene.job         : exact @name("job");
+            hdr.serene.worker      : exact @name("worker");
+        }
+        actions = {
+            admission_admit_0();
+            NoAction_3();
+        }
+        const default_action = NoAction_3();
+        size = 256;
+    }
+    @name("SereneIngress.admission.set_job") action admission_set_job_0(@name("first_slot") slot_t first_slot, @name("slots") slot_t slots_1, @name("vector_length") bit<32> vector_length_1, @name("scale") bit<32> scale_1, @name("workers") bit<8> workers_1, @name("incarnation") bit<8> incarnation_1, @name("share") bit<32> share) {
+        meta.known_job = 1w1;
+        meta.slot = hdr.serene.slot + first_slot;
+        meta.room = hdr.serene.slot - slots_1;
+        meta.job.vector_length = vector_length_1;
+        meta.job.slots = slots_1;
+        meta.job.scale = scale_1;
+        meta.job.workers = workers_1;
+        meta.job.incarnation = incarnation_1;
+    }
+    @name("SereneIngress.admission.job") table admission_job {
+        key = {
+            hdr.serene.job: exact @name("job");
+        }
+        actions = {
+            admission_set_job_0();
+            NoAction_4();
+        }
+        const default_action = NoAction_4();
+        size = 8;
+    }
+    @name("SereneIngress.admission.set_policy") action admission_set_policy_0(@name("session") session_t session_1, @name("epoch") epoch_t epoch_1, @name("sync_mask") worker_bitmap_t sync_mask_1, @name("staleness") bit<8> staleness_0, @name("quorum") bit<8> quorum_1, @name("read_mode") read_mode_t read_mode_1) {
+        meta.known_policy = 1w1;
+        meta.session_gap = hdr.serene.session - session_1;
+        meta.epoch_gap = hdr.serene.epoch - epoch_1;
+        meta.limit = hdr.serene.round - (bit<32>)staleness_0;
+        meta.bound = (bit<32>)staleness_0;
+        meta.target = (bit<32>)quorum_1;
+        meta.policy.session = session_1;
+        meta.policy.epoch = epoch_1;
+        meta.policy.sync_mask = sync_mask_1;
+        meta.policy.staleness = staleness_0;
+        meta.policy.quorum = quorum_1;
+        meta.policy.read_mode = read_mode_1;
+    }
+    @name("SereneIngress.admission.policy") table admission_policy {
+        key = {
+            hdr.serene.job: exact @name("job");
+        }
+        actions = {
+            admission_set_policy_0();
+            NoAction_5();
+        }
+        const default_action = NoAction_5();
+        size = 8;
+    }
+    @name("SereneIngress.admission.dropped_malformed") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) admission_dropped_malformed;
+    @name("SereneIngress.admission.count_malformed") action admission_count_malformed_0() {
+        admission_dropped_malformed.count(1w0);
+    }
+    @name("SereneIngress.admission.dropped_bad_checksum") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) admission_dropped_bad_checksum;
+    @name("SereneIngress.admission.count_bad_checksum") action admission_count_bad_checksum_0() {
+        admission_dropped_bad_checksum.count(1w0);
+    }
+    @name("SereneIngress.admission.dropped_stranger") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) admission_dropped_stranger;
+    @name("SereneIngress.admission.count_stranger") action admission_count_stranger_0() {
+        admission_dropped_stranger.count(1w0);
+    }
+    @name("SereneIngress.admission.dropped_no_policy") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) admission_dropped_no_policy;
+    @name("SereneIngress.admission.count_no_policy") action admission_count_no_policy_0() {
+        admission_dropped_no_policy.count(1w0);
+    }
+    @name("SereneIngress.admission.dropped_wrong_session") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) admission_dropped_wrong_session;
+    @name("SereneIngress.admission.count_wrong_session") action admission_count_wrong_session_0() {
+        admission_dropped_wrong_session.count(1w0);
+    }
+    @name("SereneIngress.admission.dropped_wrong_slot") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) admission_dropped_wrong_slot;
+    @name("SereneIngress.admission.count_wrong_slot") action admission_count_wrong_slot_0() {
+        admission_dropped_wrong_slot.count(1w0);
+    }
+    @name("SereneIngress.admission.to_controller") action admission_to_controller_0() {
+        ig_tm_md.ucast_egress_port = 9w192;
+    }
+    @name("SereneIngress.admission.subtract_lengths") action admission_subtract_lengths_0() {
+        meta.other_bytes = hdr.ipv4.total_length - hdr.udp.length;
+    }
+    @name("SereneIngress.barrier.set_sender") action barrier_set_sender_0(@name("sender") worker_bitmap_t sender_1) {
+        meta.sender = sender_1;
+    }
+    @name("SereneIngress.barrier.sender_bit") table barrier_sender_bit {
+        key = {
+            hdr.serene.worker: exact @name("hdr.serene.worker");
+        }
+        actions = {
+            barrier_set_sender_0();
+        }
+        const default_action = barrier_set_sender_0(32w0);
+        const entries = {
+                        8w0 : barrier_set_sender_0(32w1);
+                        8w1 : barrier_set_sender_0(32w2);
+                        8w2 : barrier_set_sender_0(32w4);
+                        8w3 : barrier_set_sender_0(32w8);
+                        8w4 : barrier_set_sender_0(32w16);
+                        8w5 : barrier_set_sender_0(32w32);
+                        8w6 : barrier_set_sender_0(32w64);
+                        8w7 : barrier_set_sender_0(32w128);
+                        8w8 : barrier_set_sender_0(32w256);
+                        8w9 : barrier_set_sender_0(32w512);
+                        8w10 : barrier_set_sender_0(32w1024);
+                        8w11 : barrier_set_sender_0(32w2048);
+                        8w12 : barrier_set_sender_0(32w4096);
+                        8w13 : barrier_set_sender_0(32w8192);
+                        8w14 : barrier_set_sender_0(32w16384);
+                        8w15 : barrier_set_sender_0(32w32768);
+        }
+        size = 32w16;
+    }
+    @name("SereneIngress.barrier.count_sender") action barrier_count_sender_0() {
+        meta.counted = 1w1;
+    }
+    @name("SereneIngress.barrier.counted_in") table barrier_counted_in {
+        key = {
+            meta.policy.sync_mask: ternary @name("meta.policy.sync_mask");
+            hdr.serene.worker    : ternary @name("hdr.serene.worker");
+            meta.policy.staleness: ternary @name("meta.policy.staleness");
+            meta.policy.quorum   : ternary @name("meta.policy.quorum");
+        }
+        actions = {
+            barrier_count_sender_0();
+            NoAction_6();
+        }
+        const default_action = NoAction_6();
+        const entries = {
+                        (default, default, 8w255, default) : NoAction_6();
+                        (default, default, default, 8w0) : NoAction_6();
+                        (32w1 &&& 32w1, 8w0, default, default) : barrier_count_sender_0();
+                        (32w2 &&& 32w2, 8w1, default, default) : barrier_count_sender_0();
+                        (32w4 &&& 32w4, 8w2, default, default) : barrier_count_sender_0();
+                        (32w8 &&& 32w8, 8w3, default, default) : barrier_count_sender_0();
+                        (32w16 &&& 32w16, 8w4, default, default) : barrier_count_sender_0();
+                        (32w32 &&& 32w32, 8w5, default, default) : barrier_count_sender_0();
+                        (32w64 &&& 32w64, 8w6, default, default) : barrier_count_sender_0();
+                        (32w128 &&& 32w128, 8w7, default, default) : barrier_count_sender_0();
+                        (32w256 &&& 32w256, 8w8, default, default) : barrier_count_sender_0();
+                        (32w512 &&& 32w512, 8w9, default, default) : barrier_count_sender_0();
+                        (32w1024 &&& 32w1024, 8w10, default, default) : barrier_count_sender_0();
+                        (32w2048 &&& 32w2048, 8w11, default, default) : barrier_count_sender_0();
+                        (32w4096 &&& 32w4096, 8w12, default, default) : barrier_count_sender_0();
+                        (32w8192 &&& 32w8192, 8w13, default, default) : barrier_count_sender_0();
+                        (32w16384 &&& 32w16384, 8w14, default, default) : barrier_count_sender_0();
+                        (32w32768 &&& 32w32768, 8w15, default, default) : barrier_count_sender_0();
+        }
+    }
+    @name("SereneIngress.barrier.era_hash") Hash<bit<32>>(HashAlgorithm_t.CRC32) barrier_era_hash;
+    @name("SereneIngress.barrier.set_era") action barrier_set_era_0() {
+        meta.era = barrier_era_hash.get<tuple<bit<32>, bit<32>>>({ hdr.serene.session, hdr.serene.epoch });
+    }
+    @name("SereneIngress.barrier.set_mark") action barrier_set_mark_0() {
         meta.mark = hdr.serene.round << 8;
     }
-
-    action set_target() {
+    @name("SereneIngress.barrier.set_target") action barrier_set_target_0() {
         meta.target = meta.target + meta.mark;
     }
-
-
-
-    Register<age_t, bit<12>>(SLOTS) era_of;
-
-
-
-    RegisterAction<age_t, bit<12>, bit<8>>(era_of) enter_epoch = {
+    @name("SereneIngress.barrier.era_of") Register<age_t, bit<12>>(32w4096) barrier_era_of;
+    @name("SereneIngress.barrier.enter_epoch") RegisterAction<age_t, bit<12>, bit<8>>(barrier_era_of) barrier_enter_epoch = {
         void apply(inout age_t value, out bit<8> age) {
             age = this.predicate(value.session != hdr.serene.session, value.epoch != hdr.serene.epoch);
             value.session = hdr.serene.session;
             value.epoch = hdr.serene.epoch;
         }
     };
-    RegisterAction<age_t, bit<12>, bit<8>>(era_of) enter_session = {
+    @name("SereneIngress.barrier.enter_session") RegisterAction<age_t, bit<12>, bit<8>>(barrier_era_of) barrier_enter_session = {
         void apply(inout age_t value, out bit<8> age) {
             age = this.predicate(value.session != hdr.serene.session, value.epoch != hdr.serene.epoch);
             if (value.session != hdr.serene.session) {
                 value.session = hdr.serene.session;
-                value.epoch = 0;
+                value.epoch = 32w0;
             }
         }
     };
-# 126 "p4src/tna/barrier.p4"
-    Register<base_t, bit<12>>(SLOTS) base_below;
-    RegisterAction<base_t, bit<12>, bit<8>>(base_below) compare_ahead = {
+    @name("SereneIngress.barrier.base_below") Register<base_t, bit<12>>(32w4096) barrier_base_below;
+    @name("SereneIngress.barrier.compare_ahead") RegisterAction<base_t, bit<12>, bit<8>>(barrier_base_below) barrier_compare_ahead = {
         void apply(inout base_t value, out bit<8> ahead) {
-            ahead = 0;
+            ahead = 8w0;
             if (value.era == meta.era && value.base < (int<32>)meta.limit) {
-                ahead = 1;
+                ahead = 8w1;
             }
-            if (value.era != meta.era) { value.era = meta.era; value.base = 0; }
+            if (value.era != meta.era) {
+                value.era = meta.era;
+                value.base = 32s0;
+            }
         }
     };
-    RegisterAction<base_t, bit<12>, bit<8>>(base_below) complete_below = {
+    @name("SereneIngress.barrier.complete_below") RegisterAction<base_t, bit<12>, bit<8>>(barrier_base_below) barrier_complete_below = {
         void apply(inout base_t value, out bit<8> moved) {
-            moved = 0;
-            if (value.era == meta.era && value.base <= (int<32>)meta.limit) { value.base = (int<32>)meta.limit + 1; moved = 1; }
-        }
-    };
-
-    Register<base_t, bit<12>>(SLOTS) base_beyond;
-    RegisterAction<base_t, bit<12>, bit<8>>(base_beyond) compare_behind = {
-        void apply(inout base_t value, out bit<8> behind) {
-            behind = 0;
-            if (value.era == meta.era && value.base > (int<32>)meta.limit) {
-                behind = 1;
+            moved = 8w0;
+            if (value.era == meta.era && value.base <= (int<32>)meta.limit) {
+                value.base = (int<32>)meta.limit + 32s1;
+                moved = 8w1;
             }
-            if (value.era != meta.era) { value.era = meta.era; value.base = 0; }
         }
     };
-    RegisterAction<base_t, bit<12>, bit<8>>(base_beyond) complete_beyond = {
+    @name("SereneIngress.barrier.base_beyond") Register<base_t, bit<12>>(32w4096) barrier_base_beyond;
+    @name("SereneIngress.barrier.compare_behind") RegisterAction<base_t, bit<12>, bit<8>>(barrier_base_beyond) barrier_compare_behind = {
+        void apply(inout base_t value, out bit<8> behind) {
+            behind = 8w0;
+            if (value.era == meta.era && value.base > (int<32>)meta.limit) {
+                behind = 8w1;
+            }
+            if (value.era != meta.era) {
+                value.era = meta.era;
+                value.base = 32s0;
+            }
+        }
+    };
+    @name("SereneIngress.barrier.complete_beyond") RegisterAction<base_t, bit<12>, bit<8>>(barrier_base_beyond) barrier_complete_beyond = {
         void apply(inout base_t value) {
-            if (value.era == meta.era && value.base <= (int<32>)meta.limit) { value.base = (int<32>)meta.limit + 1; ; }
+            if (value.era == meta.era && value.base <= (int<32>)meta.limit) {
+                value.base = (int<32>)meta.limit + 32s1;
+            }
         }
     };
-
-    Register<base_t, bit<12>>(SLOTS) base_of;
-    RegisterAction<base_t, bit<12>, bit<32>>(base_of) current_base = {
+    @name("SereneIngress.barrier.base_of") Register<base_t, bit<12>>(32w4096) barrier_base_of;
+    @name("SereneIngress.barrier.current_base") RegisterAction<base_t, bit<12>, bit<32>>(barrier_base_of) barrier_current_base = {
         void apply(inout base_t value, out bit<32> base) {
-            if (value.era != meta.era) { value.era = meta.era; value.base = 0; }
+            if (value.era != meta.era) {
+                value.era = meta.era;
+                value.base = 32s0;
+            }
             base = (bit<32>)value.base;
         }
     };
-    RegisterAction<base_t, bit<12>, bit<32>>(base_of) some_base = {
+    @name("SereneIngress.barrier.some_base") RegisterAction<base_t, bit<12>, bit<32>>(barrier_base_of) barrier_some_base = {
         void apply(inout base_t value, out bit<32> base) {
             base = (bit<32>)value.base;
         }
     };
-    RegisterAction<base_t, bit<12>, bit<32>>(base_of) complete_base = {
+    @name("SereneIngress.barrier.complete_base") RegisterAction<base_t, bit<12>, bit<32>>(barrier_base_of) barrier_complete_base = {
         void apply(inout base_t value, out bit<32> base) {
-            if (value.era == meta.era && value.base <= (int<32>)meta.limit) { value.base = (int<32>)meta.limit + 1; ; }
+            if (value.era == meta.era && value.base <= (int<32>)meta.limit) {
+                value.base = (int<32>)meta.limit + 32s1;
+            }
             base = (bit<32>)value.base;
         }
     };
-
-    action look_at_epoch() {
-        meta.age_of_slot = enter_epoch.execute(meta.slot[(12 - 1):0]);
-        meta.current = 1;
+    @name("SereneIngress.barrier.look_at_epoch") action barrier_look_at_epoch_0() {
+        meta.age_of_slot = barrier_enter_epoch.execute(meta.slot[11:0]);
+        meta.current = 1w1;
     }
-
-    action look_at_session() {
-        meta.age_of_slot = enter_session.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.look_at_session") action barrier_look_at_session_0() {
+        meta.age_of_slot = barrier_enter_session.execute(meta.slot[11:0]);
     }
-
-
-
-    Register<seen_t, bit<(12 + 4)>>(SLOTS * MAX_WORKERS) seen_of;
-
-    RegisterAction<seen_t, bit<(12 + 4)>, bit<32>>(seen_of) accept_seq = {
+    @name("SereneIngress.barrier.seen_of") Register<seen_t, bit<16>>(32w65536) barrier_seen_of;
+    @name("SereneIngress.barrier.accept_seq") RegisterAction<seen_t, bit<16>, bit<32>>(barrier_seen_of) barrier_accept_seq = {
         void apply(inout seen_t value, out bit<32> known) {
-            known = 0;
+            known = 32w0;
             if (value.session == hdr.serene.session && value.seq >= hdr.serene.seq) {
                 known = value.seq;
             } else {
@@ -1931,620 +1303,2834 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
             }
         }
     };
-    RegisterAction<seen_t, bit<(12 + 4)>, bit<32>>(seen_of) read_seq = {
+    @name("SereneIngress.barrier.read_seq") RegisterAction<seen_t, bit<16>, bit<32>>(barrier_seen_of) barrier_read_seq = {
         void apply(inout seen_t value, out bit<32> seen) {
-            seen = 0;
+            seen = 32w0;
             if (value.session == hdr.serene.session) {
                 seen = value.seq;
             }
         }
     };
-
-    Hash<bit<(12 + 4)>>(HashAlgorithm_t.IDENTITY) seen_place;
-
-
-    action accept(course_t course, lanes_do_t lanes_do) {
-        meta.course = course;
-        meta.lanes_do = lanes_do;
-        bit<(12 + 4)> place = seen_place.get({ meta.slot[(12 - 1):0], hdr.serene.worker[(4 - 1):0] });
-        meta.known = accept_seq.execute(place);
+    @name("SereneIngress.barrier.seen_place") Hash<bit<16>>(HashAlgorithm_t.IDENTITY) barrier_seen_place;
+    @name("SereneIngress.barrier.accept") action barrier_accept_0(@name("course") course_t course_3, @name("lanes_do") lanes_do_t lanes_do_3) {
+        meta.course = course_3;
+        meta.lanes_do = lanes_do_3;
+        barrier_place = barrier_seen_place.get<tuple<bit<12>, bit<4>>>({ meta.slot[11:0], hdr.serene.worker[3:0] });
+        meta.known = barrier_accept_seq.execute(barrier_place);
     }
-
-    action look(course_t course, lanes_do_t lanes_do, bit<32> known) {
-        meta.course = course;
-        meta.lanes_do = lanes_do;
-        meta.known = known;
-        bit<(12 + 4)> place = seen_place.get({ meta.slot[(12 - 1):0], hdr.serene.worker[(4 - 1):0] });
-        meta.seen = read_seq.execute(place);
+    @name("SereneIngress.barrier.look") action barrier_look_0(@name("course") course_t course_4, @name("lanes_do") lanes_do_t lanes_do_4, @name("known") bit<32> known_1) {
+        meta.course = course_4;
+        meta.lanes_do = lanes_do_4;
+        meta.known = known_1;
+        barrier_place_0 = barrier_seen_place.get<tuple<bit<12>, bit<4>>>({ meta.slot[11:0], hdr.serene.worker[3:0] });
+        meta.seen = barrier_read_seq.execute(barrier_place_0);
     }
-
-    action settle(course_t course, lanes_do_t lanes_do) {
-        meta.course = course;
-        meta.lanes_do = lanes_do;
-        meta.known = 1;
+    @name("SereneIngress.barrier.settle") action barrier_settle_0(@name("course") course_t course_5, @name("lanes_do") lanes_do_t lanes_do_5) {
+        meta.course = course_5;
+        meta.lanes_do = lanes_do_5;
+        meta.known = 32w1;
     }
-
-
-
-
-    table decide {
+    @name("SereneIngress.barrier.decide") table barrier_decide {
         key = {
-            meta.request: ternary;
-            meta.current: ternary;
-            meta.counted: ternary;
-            meta.age_of_slot: ternary;
-            meta.ahead: ternary;
-            meta.behind: ternary;
-            meta.policy.staleness: ternary;
-            meta.policy.read_mode: ternary;
-            hdr.serene.seq: ternary;
+            meta.request         : ternary @name("meta.request");
+            meta.current         : ternary @name("meta.current");
+            meta.counted         : ternary @name("meta.counted");
+            meta.age_of_slot     : ternary @name("meta.age_of_slot");
+            meta.ahead           : ternary @name("meta.ahead");
+            meta.behind          : ternary @name("meta.behind");
+            meta.policy.staleness: ternary @name("meta.policy.staleness");
+            meta.policy.read_mode: ternary @name("meta.policy.read_mode");
+            hdr.serene.seq       : ternary @name("hdr.serene.seq");
         }
-        actions = { accept; look; settle; @defaultonly NoAction; }
-        const default_action = NoAction;
+        actions = {
+            barrier_accept_0();
+            barrier_look_0();
+            barrier_settle_0();
+            @defaultonly NoAction_7();
+        }
+        const default_action = NoAction_7();
         const entries = {
-            (request_t.COMPLETION, 1, _, _, 1, _, _, _, _): settle(course_t.COMPLETED, lanes_do_t.STORE);
-            (request_t.COMPLETION, _, _, _, _, _, _, _, _): settle(course_t.OVERTAKEN, lanes_do_t.NOTHING);
-            (request_t.PULL, _, _, 0 &&& 0b0101, _, _, _, _, _): look(course_t.READ, lanes_do_t.OPEN, 0);
-            (request_t.PULL, _, _, _, _, _, _, _, _): look(course_t.READ, lanes_do_t.ADD, 1);
-            (request_t.WRONG_ROUND, _, _, _, _, _, _, _, _): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
-            (request_t.PUSH, _, _, _, _, _, _, _, 0): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
-            (request_t.PUSH, _, _, 0 &&& 0b0101, _, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 0);
-            (request_t.PUSH, 1, _, 4, _, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 1);
-            (request_t.PUSH, 1, 1, _, 1, _, _, _, _): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
-
-            (request_t.PUSH, 1, 1, _, _, 1, 0, read_mode_t.SNAPSHOT, _):
-                accept(course_t.FREE, lanes_do_t.ADD_READ_SNAPSHOT);
-            (request_t.PUSH, 1, 1, _, _, 1, _, _, _): accept(course_t.GO, lanes_do_t.ADD);
-            (request_t.PUSH, 1, 1, _, _, _, _, _, _): accept(course_t.WAIT, lanes_do_t.ADD);
-            (request_t.PUSH, _, _, _, _, _, _, _, _): accept(course_t.FREE, lanes_do_t.ADD);
+                        (request_t.COMPLETION, 1w1, default, default, 8w1, default, default, default, default) : barrier_settle_0(course_t.COMPLETED, lanes_do_t.STORE);
+                        (request_t.COMPLETION, default, default, default, default, default, default, default, default) : barrier_settle_0(course_t.OVERTAKEN, lanes_do_t.NOTHING);
+                        (request_t.PULL, default, default, 8w0 &&& 8w0b101, default, default, default, default, default) : barrier_look_0(course_t.READ, lanes_do_t.OPEN, 32w0);
+                        (request_t.PULL, default, default, default, default, default, default, default, default) : barrier_look_0(course_t.READ, lanes_do_t.ADD, 32w1);
+                        (request_t.WRONG_ROUND, default, default, default, default, default, default, default, default) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
+                        (request_t.PUSH, default, default, default, default, default, default, default, 32w0) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
+                        (request_t.PUSH, default, default, 8w0 &&& 8w0b101, default, default, default, default, default) : barrier_look_0(course_t.OPENING, lanes_do_t.OPEN, 32w0);
+                        (request_t.PUSH, 1w1, default, 8w4, default, default, default, default, default) : barrier_look_0(course_t.OPENING, lanes_do_t.OPEN, 32w1);
+                        (request_t.PUSH, 1w1, 1w1, default, 8w1, default, default, default, default) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
+                        (request_t.PUSH, 1w1, 1w1, default, default, 8w1, 8w0, read_mode_t.SNAPSHOT, default) : barrier_accept_0(course_t.FREE, lanes_do_t.ADD_READ_SNAPSHOT);
+                        (request_t.PUSH, 1w1, 1w1, default, default, 8w1, default, default, default) : barrier_accept_0(course_t.GO, lanes_do_t.ADD);
+                        (request_t.PUSH, 1w1, 1w1, default, default, default, default, default, default) : barrier_accept_0(course_t.WAIT, lanes_do_t.ADD);
+                        (request_t.PUSH, default, default, default, default, default, default, default, default) : barrier_accept_0(course_t.FREE, lanes_do_t.ADD);
         }
-        size = 16;
     }
-
-
-
-    Register<worker_bitmap_t, bit<12>>(SLOTS) waiting_of;
-
-    RegisterAction<worker_bitmap_t, bit<12>, worker_bitmap_t>(waiting_of) call_everybody = {
+    @name("SereneIngress.barrier.waiting_of") Register<worker_bitmap_t, bit<12>>(32w4096) barrier_waiting_of;
+    @name("SereneIngress.barrier.call_everybody") RegisterAction<worker_bitmap_t, bit<12>, worker_bitmap_t>(barrier_waiting_of) barrier_call_everybody = {
         void apply(inout worker_bitmap_t value, out worker_bitmap_t waiting) {
             waiting = value;
-            value = 0;
+            value = 32w0;
         }
     };
-    RegisterAction<worker_bitmap_t, bit<12>, worker_bitmap_t>(waiting_of) join_waiting = {
+    @name("SereneIngress.barrier.join_waiting") RegisterAction<worker_bitmap_t, bit<12>, worker_bitmap_t>(barrier_waiting_of) barrier_join_waiting = {
         void apply(inout worker_bitmap_t value) {
             value = value | meta.sender;
         }
     };
-    RegisterAction<worker_bitmap_t, bit<12>, worker_bitmap_t>(waiting_of) leave_waiting = {
+    @name("SereneIngress.barrier.leave_waiting") RegisterAction<worker_bitmap_t, bit<12>, worker_bitmap_t>(barrier_waiting_of) barrier_leave_waiting = {
         void apply(inout worker_bitmap_t value) {
             value = value & ~meta.sender;
         }
     };
-
-    action call() {
-        meta.waiting = call_everybody.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.call") action barrier_call_0() {
+        meta.waiting = barrier_call_everybody.execute(meta.slot[11:0]);
     }
-
-    action forget() {
-        call_everybody.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.forget") action barrier_forget_0() {
+        barrier_call_everybody.execute(meta.slot[11:0]);
     }
-
-    action join() {
-        join_waiting.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.join") action barrier_join_0() {
+        barrier_join_waiting.execute(meta.slot[11:0]);
     }
-
-    action leave() {
-        leave_waiting.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.leave") action barrier_leave_0() {
+        barrier_leave_waiting.execute(meta.slot[11:0]);
     }
-
-    table queue {
+    @name("SereneIngress.barrier.queue") table barrier_queue {
         key = {
-            meta.request: ternary;
-            meta.current: ternary;
-            meta.counted: ternary;
-            meta.age_of_slot: ternary;
-            meta.ahead: ternary;
-            meta.behind: ternary;
+            meta.request    : ternary @name("meta.request");
+            meta.current    : ternary @name("meta.current");
+            meta.counted    : ternary @name("meta.counted");
+            meta.age_of_slot: ternary @name("meta.age_of_slot");
+            meta.ahead      : ternary @name("meta.ahead");
+            meta.behind     : ternary @name("meta.behind");
         }
-        actions = { call; forget; join; leave; @defaultonly NoAction; }
-        const default_action = NoAction;
+        actions = {
+            barrier_call_0();
+            barrier_forget_0();
+            barrier_join_0();
+            barrier_leave_0();
+            NoAction_8();
+        }
+        const default_action = NoAction_8();
         const entries = {
-            (request_t.COMPLETION, 1, _, _, 1, _): call();
-            (request_t.PULL, _, _, 0 &&& 0b0101, _, _): forget();
-            (request_t.PUSH, _, _, 0 &&& 0b0101, _, _): forget();
-            (request_t.PUSH, 1, _, 4, _, _): call();
-            (request_t.PUSH, 1, 1, _, 1, _): NoAction();
-            (request_t.PUSH, 1, 1, _, _, 0): join();
-            (request_t.PUSH, _, _, _, _, _): leave();
+                        (request_t.COMPLETION, 1w1, default, default, 8w1, default) : barrier_call_0();
+                        (request_t.PULL, default, default, 8w0 &&& 8w0b101, default, default) : barrier_forget_0();
+                        (request_t.PUSH, default, default, 8w0 &&& 8w0b101, default, default) : barrier_forget_0();
+                        (request_t.PUSH, 1w1, default, 8w4, default, default) : barrier_call_0();
+                        (request_t.PUSH, 1w1, 1w1, default, 8w1, default) : NoAction_8();
+                        (request_t.PUSH, 1w1, 1w1, default, default, 8w0) : barrier_join_0();
+                        (request_t.PUSH, default, default, default, default, default) : barrier_leave_0();
         }
-        size = 16;
     }
-
-
-
-
-
-    Register<arrivals_t, bit<(12 + 4)>>(SLOTS * RING) arrivals_of;
-
-    RegisterAction<arrivals_t, bit<(12 + 4)>, bit<32>>(arrivals_of) count_arrival = {
+    @name("SereneIngress.barrier.arrivals_of") Register<arrivals_t, bit<16>>(32w65536) barrier_arrivals_of;
+    @name("SereneIngress.barrier.count_arrival") RegisterAction<arrivals_t, bit<16>, bit<32>>(barrier_arrivals_of) barrier_count_arrival = {
         void apply(inout arrivals_t value, out bit<32> arrived) {
             if (value.era == meta.era && value.word > meta.mark) {
-                value.word = value.word + 1;
+                value.word = value.word + 32w1;
             } else {
                 value.era = meta.era;
-                value.word = meta.mark + 1;
+                value.word = meta.mark + 32w1;
             }
             arrived = value.word;
         }
     };
-    RegisterAction<arrivals_t, bit<(12 + 4)>, bit<32>>(arrivals_of) read_arrivals = {
+    @name("SereneIngress.barrier.read_arrivals") RegisterAction<arrivals_t, bit<16>, bit<32>>(barrier_arrivals_of) barrier_read_arrivals = {
         void apply(inout arrivals_t value, out bit<32> arrived) {
-            arrived = 0;
+            arrived = 32w0;
             if (value.era == meta.era && value.word > meta.mark) {
                 arrived = value.word;
             }
         }
     };
-
-    Hash<bit<(12 + 4)>>(HashAlgorithm_t.IDENTITY) ring_place;
-
-
-    action arrive() {
-        bit<(12 + 4)> place = ring_place.get({ meta.slot[(12 - 1):0], hdr.serene.round[(4 - 1):0] });
-        meta.arrived = count_arrival.execute(place);
+    @name("SereneIngress.barrier.ring_place") Hash<bit<16>>(HashAlgorithm_t.IDENTITY) barrier_ring_place;
+    @name("SereneIngress.barrier.arrive") action barrier_arrive_0() {
+        barrier_place_1 = barrier_ring_place.get<tuple<bit<12>, bit<4>>>({ meta.slot[11:0], hdr.serene.round[3:0] });
+        meta.arrived = barrier_count_arrival.execute(barrier_place_1);
     }
-
-    action arrive_again() {
-        bit<(12 + 4)> place = ring_place.get({ meta.slot[(12 - 1):0], hdr.serene.round[(4 - 1):0] });
-        meta.arrived = read_arrivals.execute(place);
+    @name("SereneIngress.barrier.arrive_again") action barrier_arrive_again_0() {
+        barrier_place_2 = barrier_ring_place.get<tuple<bit<12>, bit<4>>>({ meta.slot[11:0], hdr.serene.round[3:0] });
+        meta.arrived = barrier_read_arrivals.execute(barrier_place_2);
     }
-
-
-
-    Register<total_pair_t, bit<12>>(SLOTS) total_of;
-    RegisterAction<total_pair_t, bit<12>, total_t>(total_of) count_contribution = {
+    @name("SereneIngress.barrier.total_of") Register<total_pair_t, bit<12>>(32w4096) barrier_total_of;
+    @name("SereneIngress.barrier.count_contribution") RegisterAction<total_pair_t, bit<12>, total_t>(barrier_total_of) barrier_count_contribution = {
         void apply(inout total_pair_t value, out total_t unread) {
             value.unread = value.total - hdr.serene.total;
-            if (meta.known == 0) {
-                value.total = value.total + 1;
+            if (meta.known == 32w0) {
+                value.total = value.total + 32w1;
             }
             unread = value.unread;
         }
     };
-    RegisterAction<total_pair_t, bit<12>, total_t>(total_of) keep_or_forget_total = {
+    @name("SereneIngress.barrier.keep_or_forget_total") RegisterAction<total_pair_t, bit<12>, total_t>(barrier_total_of) barrier_keep_or_forget_total = {
         void apply(inout total_pair_t value) {
-            if (meta.known == 0) {
-                value.total = 0;
+            if (meta.known == 32w0) {
+                value.total = 32w0;
             }
         }
     };
-
-
-    Register<lane_t, bit<12>>(SLOTS) totals_of;
-    RegisterAction<lane_t, bit<12>, bit<32>>(totals_of) add_total = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + 1; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(totals_of) add_and_read_snapshot_total = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = value.sum + 1; } read = value.snapshot; } }; RegisterAction<lane_t, bit<12>, bit<32>>(totals_of) open_total = { void apply(inout lane_t value, out bit<32> read) { if (meta.known == 0) { value.sum = 0; value.snapshot = 0; } else { value.snapshot = value.sum; } read = value.sum; } }; RegisterAction<lane_t, bit<12>, bit<32>>(totals_of) store_total = { void apply(inout lane_t value) { value.snapshot = hdr.serene.total; } }; action do_add_total() { hdr.serene.total = add_total.execute(meta.slot[(12 - 1):0]); } action do_add_and_read_snapshot_total() { hdr.serene.total = add_and_read_snapshot_total.execute(meta.slot[(12 - 1):0]); } action do_open_total() { hdr.serene.total = open_total.execute(meta.slot[(12 - 1):0]); } action do_store_total() { store_total.execute(meta.slot[(12 - 1):0]); } table update_total { key = { meta.lanes_do: ternary; } actions = { do_add_total; do_add_and_read_snapshot_total; do_open_total; do_store_total; @defaultonly NoAction; } const default_action = NoAction; const entries = { lanes_do_t.ADD: do_add_total(); lanes_do_t.ADD_READ_SNAPSHOT: do_add_and_read_snapshot_total(); lanes_do_t.OPEN: do_open_total(); lanes_do_t.STORE: do_store_total(); } size = 4; }
-
-    Counter<bit<32>, bit<8>>(256, CounterType_t.PACKETS) contributions;
-    Counter<bit<32>, bit<8>>(256, CounterType_t.PACKETS) repeats;
-    Counter<bit<32>, bit<8>>(256, CounterType_t.PACKETS) blocked;
-    Counter<bit<32>, bit<12>>(4096, CounterType_t.PACKETS) staleness;
-    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_wrong_round;
-
-
-
-    action set_rounds_old(bit<4> rounds) {
+    @name("SereneIngress.barrier.totals_of") Register<lane_t, bit<12>>(32w4096) barrier_totals_of;
+    @name("SereneIngress.barrier.add_total") RegisterAction<lane_t, bit<12>, bit<32>>(barrier_totals_of) barrier_add_total = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + 32w1;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.barrier.add_and_read_snapshot_total") RegisterAction<lane_t, bit<12>, bit<32>>(barrier_totals_of) barrier_add_and_read_snapshot_total = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + 32w1;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.barrier.open_total") RegisterAction<lane_t, bit<12>, bit<32>>(barrier_totals_of) barrier_open_total = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.barrier.store_total") RegisterAction<lane_t, bit<12>, bit<32>>(barrier_totals_of) barrier_store_total = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.serene.total;
+        }
+    };
+    @name("SereneIngress.barrier.do_add_total") action barrier_do_add_total_0() {
+        hdr.serene.total = barrier_add_total.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.barrier.do_add_and_read_snapshot_total") action barrier_do_add_and_read_snapshot_total_0() {
+        hdr.serene.total = barrier_add_and_read_snapshot_total.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.barrier.do_open_total") action barrier_do_open_total_0() {
+        hdr.serene.total = barrier_open_total.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.barrier.do_store_total") action barrier_do_store_total_0() {
+        barrier_store_total.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.barrier.update_total") table barrier_update_total {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            barrier_do_add_total_0();
+            barrier_do_add_and_read_snapshot_total_0();
+            barrier_do_open_total_0();
+            barrier_do_store_total_0();
+            @defaultonly NoAction_9();
+        }
+        const default_action = NoAction_9();
+        const entries = {
+                        lanes_do_t.ADD : barrier_do_add_total_0();
+                        lanes_do_t.ADD_READ_SNAPSHOT : barrier_do_add_and_read_snapshot_total_0();
+                        lanes_do_t.OPEN : barrier_do_open_total_0();
+                        lanes_do_t.STORE : barrier_do_store_total_0();
+        }
+    }
+    @name("SereneIngress.barrier.contributions") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) barrier_contributions;
+    @name("SereneIngress.barrier.repeats") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) barrier_repeats;
+    @name("SereneIngress.barrier.blocked") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) barrier_blocked;
+    @name("SereneIngress.barrier.staleness") Counter<bit<32>, bit<12>>(32w4096, CounterType_t.PACKETS) barrier_staleness;
+    @name("SereneIngress.barrier.dropped_wrong_round") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) barrier_dropped_wrong_round;
+    @name("SereneIngress.barrier.set_rounds_old") action barrier_set_rounds_old_0(@name("rounds") bit<4> rounds) {
         meta.rounds_old = rounds;
     }
-
-    table rounds_unread {
+    @name("SereneIngress.barrier.rounds_unread") table barrier_rounds_unread {
         key = {
-            meta.job.workers: exact;
-            meta.unread[31:10]: ternary;
-            meta.unread[9:0]: range;
+            meta.job.workers  : exact @name("meta.job.workers");
+            meta.unread[31:10]: ternary @name("meta.unread[31:10]");
+            meta.unread[9:0]  : range @name("meta.unread[9:0]");
         }
-        actions = { set_rounds_old; }
-        const default_action = set_rounds_old(15);
-
-
-
-
-
-
-        const entries = { ((0 + 1), 0, 0 * (0 + 1) .. 0 * (0 + 1) + (0 + 1) - 1): set_rounds_old(0); ((0 + 1), 0, 1 * (0 + 1) .. 1 * (0 + 1) + (0 + 1) - 1): set_rounds_old(1); ((0 + 1), 0, 2 * (0 + 1) .. 2 * (0 + 1) + (0 + 1) - 1): set_rounds_old(2); ((0 + 1), 0, 3 * (0 + 1) .. 3 * (0 + 1) + (0 + 1) - 1): set_rounds_old(3); ((0 + 1), 0, 4 * (0 + 1) .. 4 * (0 + 1) + (0 + 1) - 1): set_rounds_old(4); ((0 + 1), 0, 5 * (0 + 1) .. 5 * (0 + 1) + (0 + 1) - 1): set_rounds_old(5); ((0 + 1), 0, 6 * (0 + 1) .. 6 * (0 + 1) + (0 + 1) - 1): set_rounds_old(6); ((0 + 1), 0, 7 * (0 + 1) .. 7 * (0 + 1) + (0 + 1) - 1): set_rounds_old(7); ((0 + 1), 0, 8 * (0 + 1) .. 8 * (0 + 1) + (0 + 1) - 1): set_rounds_old(8); ((0 + 1), 0, 9 * (0 + 1) .. 9 * (0 + 1) + (0 + 1) - 1): set_rounds_old(9); ((0 + 1), 0, 10 * (0 + 1) .. 10 * (0 + 1) + (0 + 1) - 1): set_rounds_old(10); ((0 + 1), 0, 11 * (0 + 1) .. 11 * (0 + 1) + (0 + 1) - 1): set_rounds_old(11); ((0 + 1), 0, 12 * (0 + 1) .. 12 * (0 + 1) + (0 + 1) - 1): set_rounds_old(12); ((0 + 1), 0, 13 * (0 + 1) .. 13 * (0 + 1) + (0 + 1) - 1): set_rounds_old(13); ((0 + 1), 0, 14 * (0 + 1) .. 14 * (0 + 1) + (0 + 1) - 1): set_rounds_old(14); ((1 + 1), 0, 0 * (1 + 1) .. 0 * (1 + 1) + (1 + 1) - 1): set_rounds_old(0); ((1 + 1), 0, 1 * (1 + 1) .. 1 * (1 + 1) + (1 + 1) - 1): set_rounds_old(1); ((1 + 1), 0, 2 * (1 + 1) .. 2 * (1 + 1) + (1 + 1) - 1): set_rounds_old(2); ((1 + 1), 0, 3 * (1 + 1) .. 3 * (1 + 1) + (1 + 1) - 1): set_rounds_old(3); ((1 + 1), 0, 4 * (1 + 1) .. 4 * (1 + 1) + (1 + 1) - 1): set_rounds_old(4); ((1 + 1), 0, 5 * (1 + 1) .. 5 * (1 + 1) + (1 + 1) - 1): set_rounds_old(5); ((1 + 1), 0, 6 * (1 + 1) .. 6 * (1 + 1) + (1 + 1) - 1): set_rounds_old(6); ((1 + 1), 0, 7 * (1 + 1) .. 7 * (1 + 1) + (1 + 1) - 1): set_rounds_old(7); ((1 + 1), 0, 8 * (1 + 1) .. 8 * (1 + 1) + (1 + 1) - 1): set_rounds_old(8); ((1 + 1), 0, 9 * (1 + 1) .. 9 * (1 + 1) + (1 + 1) - 1): set_rounds_old(9); ((1 + 1), 0, 10 * (1 + 1) .. 10 * (1 + 1) + (1 + 1) - 1): set_rounds_old(10); ((1 + 1), 0, 11 * (1 + 1) .. 11 * (1 + 1) + (1 + 1) - 1): set_rounds_old(11); ((1 + 1), 0, 12 * (1 + 1) .. 12 * (1 + 1) + (1 + 1) - 1): set_rounds_old(12); ((1 + 1), 0, 13 * (1 + 1) .. 13 * (1 + 1) + (1 + 1) - 1): set_rounds_old(13); ((1 + 1), 0, 14 * (1 + 1) .. 14 * (1 + 1) + (1 + 1) - 1): set_rounds_old(14); ((2 + 1), 0, 0 * (2 + 1) .. 0 * (2 + 1) + (2 + 1) - 1): set_rounds_old(0); ((2 + 1), 0, 1 * (2 + 1) .. 1 * (2 + 1) + (2 + 1) - 1): set_rounds_old(1); ((2 + 1), 0, 2 * (2 + 1) .. 2 * (2 + 1) + (2 + 1) - 1): set_rounds_old(2); ((2 + 1), 0, 3 * (2 + 1) .. 3 * (2 + 1) + (2 + 1) - 1): set_rounds_old(3); ((2 + 1), 0, 4 * (2 + 1) .. 4 * (2 + 1) + (2 + 1) - 1): set_rounds_old(4); ((2 + 1), 0, 5 * (2 + 1) .. 5 * (2 + 1) + (2 + 1) - 1): set_rounds_old(5); ((2 + 1), 0, 6 * (2 + 1) .. 6 * (2 + 1) + (2 + 1) - 1): set_rounds_old(6); ((2 + 1), 0, 7 * (2 + 1) .. 7 * (2 + 1) + (2 + 1) - 1): set_rounds_old(7); ((2 + 1), 0, 8 * (2 + 1) .. 8 * (2 + 1) + (2 + 1) - 1): set_rounds_old(8); ((2 + 1), 0, 9 * (2 + 1) .. 9 * (2 + 1) + (2 + 1) - 1): set_rounds_old(9); ((2 + 1), 0, 10 * (2 + 1) .. 10 * (2 + 1) + (2 + 1) - 1): set_rounds_old(10); ((2 + 1), 0, 11 * (2 + 1) .. 11 * (2 + 1) + (2 + 1) - 1): set_rounds_old(11); ((2 + 1), 0, 12 * (2 + 1) .. 12 * (2 + 1) + (2 + 1) - 1): set_rounds_old(12); ((2 + 1), 0, 13 * (2 + 1) .. 13 * (2 + 1) + (2 + 1) - 1): set_rounds_old(13); ((2 + 1), 0, 14 * (2 + 1) .. 14 * (2 + 1) + (2 + 1) - 1): set_rounds_old(14); ((3 + 1), 0, 0 * (3 + 1) .. 0 * (3 + 1) + (3 + 1) - 1): set_rounds_old(0); ((3 + 1), 0, 1 * (3 + 1) .. 1 * (3 + 1) + (3 + 1) - 1): set_rounds_old(1); ((3 + 1), 0, 2 * (3 + 1) .. 2 * (3 + 1) + (3 + 1) - 1): set_rounds_old(2); ((3 + 1), 0, 3 * (3 + 1) .. 3 * (3 + 1) + (3 + 1) - 1): set_rounds_old(3); ((3 + 1), 0, 4 * (3 + 1) .. 4 * (3 + 1) + (3 + 1) - 1): set_rounds_old(4); ((3 + 1), 0, 5 * (3 + 1) .. 5 * (3 + 1) + (3 + 1) - 1): set_rounds_old(5); ((3 + 1), 0, 6 * (3 + 1) .. 6 * (3 + 1) + (3 + 1) - 1): set_rounds_old(6); ((3 + 1), 0, 7 * (3 + 1) .. 7 * (3 + 1) + (3 + 1) - 1): set_rounds_old(7); ((3 + 1), 0, 8 * (3 + 1) .. 8 * (3 + 1) + (3 + 1) - 1): set_rounds_old(8); ((3 + 1), 0, 9 * (3 + 1) .. 9 * (3 + 1) + (3 + 1) - 1): set_rounds_old(9); ((3 + 1), 0, 10 * (3 + 1) .. 10 * (3 + 1) + (3 + 1) - 1): set_rounds_old(10); ((3 + 1), 0, 11 * (3 + 1) .. 11 * (3 + 1) + (3 + 1) - 1): set_rounds_old(11); ((3 + 1), 0, 12 * (3 + 1) .. 12 * (3 + 1) + (3 + 1) - 1): set_rounds_old(12); ((3 + 1), 0, 13 * (3 + 1) .. 13 * (3 + 1) + (3 + 1) - 1): set_rounds_old(13); ((3 + 1), 0, 14 * (3 + 1) .. 14 * (3 + 1) + (3 + 1) - 1): set_rounds_old(14); ((4 + 1), 0, 0 * (4 + 1) .. 0 * (4 + 1) + (4 + 1) - 1): set_rounds_old(0); ((4 + 1), 0, 1 * (4 + 1) .. 1 * (4 + 1) + (4 + 1) - 1): set_rounds_old(1); ((4 + 1), 0, 2 * (4 + 1) .. 2 * (4 + 1) + (4 + 1) - 1): set_rounds_old(2); ((4 + 1), 0, 3 * (4 + 1) .. 3 * (4 + 1) + (4 + 1) - 1): set_rounds_old(3); ((4 + 1), 0, 4 * (4 + 1) .. 4 * (4 + 1) + (4 + 1) - 1): set_rounds_old(4); ((4 + 1), 0, 5 * (4 + 1) .. 5 * (4 + 1) + (4 + 1) - 1): set_rounds_old(5); ((4 + 1), 0, 6 * (4 + 1) .. 6 * (4 + 1) + (4 + 1) - 1): set_rounds_old(6); ((4 + 1), 0, 7 * (4 + 1) .. 7 * (4 + 1) + (4 + 1) - 1): set_rounds_old(7); ((4 + 1), 0, 8 * (4 + 1) .. 8 * (4 + 1) + (4 + 1) - 1): set_rounds_old(8); ((4 + 1), 0, 9 * (4 + 1) .. 9 * (4 + 1) + (4 + 1) - 1): set_rounds_old(9); ((4 + 1), 0, 10 * (4 + 1) .. 10 * (4 + 1) + (4 + 1) - 1): set_rounds_old(10); ((4 + 1), 0, 11 * (4 + 1) .. 11 * (4 + 1) + (4 + 1) - 1): set_rounds_old(11); ((4 + 1), 0, 12 * (4 + 1) .. 12 * (4 + 1) + (4 + 1) - 1): set_rounds_old(12); ((4 + 1), 0, 13 * (4 + 1) .. 13 * (4 + 1) + (4 + 1) - 1): set_rounds_old(13); ((4 + 1), 0, 14 * (4 + 1) .. 14 * (4 + 1) + (4 + 1) - 1): set_rounds_old(14); ((5 + 1), 0, 0 * (5 + 1) .. 0 * (5 + 1) + (5 + 1) - 1): set_rounds_old(0); ((5 + 1), 0, 1 * (5 + 1) .. 1 * (5 + 1) + (5 + 1) - 1): set_rounds_old(1); ((5 + 1), 0, 2 * (5 + 1) .. 2 * (5 + 1) + (5 + 1) - 1): set_rounds_old(2); ((5 + 1), 0, 3 * (5 + 1) .. 3 * (5 + 1) + (5 + 1) - 1): set_rounds_old(3); ((5 + 1), 0, 4 * (5 + 1) .. 4 * (5 + 1) + (5 + 1) - 1): set_rounds_old(4); ((5 + 1), 0, 5 * (5 + 1) .. 5 * (5 + 1) + (5 + 1) - 1): set_rounds_old(5); ((5 + 1), 0, 6 * (5 + 1) .. 6 * (5 + 1) + (5 + 1) - 1): set_rounds_old(6); ((5 + 1), 0, 7 * (5 + 1) .. 7 * (5 + 1) + (5 + 1) - 1): set_rounds_old(7); ((5 + 1), 0, 8 * (5 + 1) .. 8 * (5 + 1) + (5 + 1) - 1): set_rounds_old(8); ((5 + 1), 0, 9 * (5 + 1) .. 9 * (5 + 1) + (5 + 1) - 1): set_rounds_old(9); ((5 + 1), 0, 10 * (5 + 1) .. 10 * (5 + 1) + (5 + 1) - 1): set_rounds_old(10); ((5 + 1), 0, 11 * (5 + 1) .. 11 * (5 + 1) + (5 + 1) - 1): set_rounds_old(11); ((5 + 1), 0, 12 * (5 + 1) .. 12 * (5 + 1) + (5 + 1) - 1): set_rounds_old(12); ((5 + 1), 0, 13 * (5 + 1) .. 13 * (5 + 1) + (5 + 1) - 1): set_rounds_old(13); ((5 + 1), 0, 14 * (5 + 1) .. 14 * (5 + 1) + (5 + 1) - 1): set_rounds_old(14); ((6 + 1), 0, 0 * (6 + 1) .. 0 * (6 + 1) + (6 + 1) - 1): set_rounds_old(0); ((6 + 1), 0, 1 * (6 + 1) .. 1 * (6 + 1) + (6 + 1) - 1): set_rounds_old(1); ((6 + 1), 0, 2 * (6 + 1) .. 2 * (6 + 1) + (6 + 1) - 1): set_rounds_old(2); ((6 + 1), 0, 3 * (6 + 1) .. 3 * (6 + 1) + (6 + 1) - 1): set_rounds_old(3); ((6 + 1), 0, 4 * (6 + 1) .. 4 * (6 + 1) + (6 + 1) - 1): set_rounds_old(4); ((6 + 1), 0, 5 * (6 + 1) .. 5 * (6 + 1) + (6 + 1) - 1): set_rounds_old(5); ((6 + 1), 0, 6 * (6 + 1) .. 6 * (6 + 1) + (6 + 1) - 1): set_rounds_old(6); ((6 + 1), 0, 7 * (6 + 1) .. 7 * (6 + 1) + (6 + 1) - 1): set_rounds_old(7); ((6 + 1), 0, 8 * (6 + 1) .. 8 * (6 + 1) + (6 + 1) - 1): set_rounds_old(8); ((6 + 1), 0, 9 * (6 + 1) .. 9 * (6 + 1) + (6 + 1) - 1): set_rounds_old(9); ((6 + 1), 0, 10 * (6 + 1) .. 10 * (6 + 1) + (6 + 1) - 1): set_rounds_old(10); ((6 + 1), 0, 11 * (6 + 1) .. 11 * (6 + 1) + (6 + 1) - 1): set_rounds_old(11); ((6 + 1), 0, 12 * (6 + 1) .. 12 * (6 + 1) + (6 + 1) - 1): set_rounds_old(12); ((6 + 1), 0, 13 * (6 + 1) .. 13 * (6 + 1) + (6 + 1) - 1): set_rounds_old(13); ((6 + 1), 0, 14 * (6 + 1) .. 14 * (6 + 1) + (6 + 1) - 1): set_rounds_old(14); ((7 + 1), 0, 0 * (7 + 1) .. 0 * (7 + 1) + (7 + 1) - 1): set_rounds_old(0); ((7 + 1), 0, 1 * (7 + 1) .. 1 * (7 + 1) + (7 + 1) - 1): set_rounds_old(1); ((7 + 1), 0, 2 * (7 + 1) .. 2 * (7 + 1) + (7 + 1) - 1): set_rounds_old(2); ((7 + 1), 0, 3 * (7 + 1) .. 3 * (7 + 1) + (7 + 1) - 1): set_rounds_old(3); ((7 + 1), 0, 4 * (7 + 1) .. 4 * (7 + 1) + (7 + 1) - 1): set_rounds_old(4); ((7 + 1), 0, 5 * (7 + 1) .. 5 * (7 + 1) + (7 + 1) - 1): set_rounds_old(5); ((7 + 1), 0, 6 * (7 + 1) .. 6 * (7 + 1) + (7 + 1) - 1): set_rounds_old(6); ((7 + 1), 0, 7 * (7 + 1) .. 7 * (7 + 1) + (7 + 1) - 1): set_rounds_old(7); ((7 + 1), 0, 8 * (7 + 1) .. 8 * (7 + 1) + (7 + 1) - 1): set_rounds_old(8); ((7 + 1), 0, 9 * (7 + 1) .. 9 * (7 + 1) + (7 + 1) - 1): set_rounds_old(9); ((7 + 1), 0, 10 * (7 + 1) .. 10 * (7 + 1) + (7 + 1) - 1): set_rounds_old(10); ((7 + 1), 0, 11 * (7 + 1) .. 11 * (7 + 1) + (7 + 1) - 1): set_rounds_old(11); ((7 + 1), 0, 12 * (7 + 1) .. 12 * (7 + 1) + (7 + 1) - 1): set_rounds_old(12); ((7 + 1), 0, 13 * (7 + 1) .. 13 * (7 + 1) + (7 + 1) - 1): set_rounds_old(13); ((7 + 1), 0, 14 * (7 + 1) .. 14 * (7 + 1) + (7 + 1) - 1): set_rounds_old(14); ((8 + 1), 0, 0 * (8 + 1) .. 0 * (8 + 1) + (8 + 1) - 1): set_rounds_old(0); ((8 + 1), 0, 1 * (8 + 1) .. 1 * (8 + 1) + (8 + 1) - 1): set_rounds_old(1); ((8 + 1), 0, 2 * (8 + 1) .. 2 * (8 + 1) + (8 + 1) - 1): set_rounds_old(2); ((8 + 1), 0, 3 * (8 + 1) .. 3 * (8 + 1) + (8 + 1) - 1): set_rounds_old(3); ((8 + 1), 0, 4 * (8 + 1) .. 4 * (8 + 1) + (8 + 1) - 1): set_rounds_old(4); ((8 + 1), 0, 5 * (8 + 1) .. 5 * (8 + 1) + (8 + 1) - 1): set_rounds_old(5); ((8 + 1), 0, 6 * (8 + 1) .. 6 * (8 + 1) + (8 + 1) - 1): set_rounds_old(6); ((8 + 1), 0, 7 * (8 + 1) .. 7 * (8 + 1) + (8 + 1) - 1): set_rounds_old(7); ((8 + 1), 0, 8 * (8 + 1) .. 8 * (8 + 1) + (8 + 1) - 1): set_rounds_old(8); ((8 + 1), 0, 9 * (8 + 1) .. 9 * (8 + 1) + (8 + 1) - 1): set_rounds_old(9); ((8 + 1), 0, 10 * (8 + 1) .. 10 * (8 + 1) + (8 + 1) - 1): set_rounds_old(10); ((8 + 1), 0, 11 * (8 + 1) .. 11 * (8 + 1) + (8 + 1) - 1): set_rounds_old(11); ((8 + 1), 0, 12 * (8 + 1) .. 12 * (8 + 1) + (8 + 1) - 1): set_rounds_old(12); ((8 + 1), 0, 13 * (8 + 1) .. 13 * (8 + 1) + (8 + 1) - 1): set_rounds_old(13); ((8 + 1), 0, 14 * (8 + 1) .. 14 * (8 + 1) + (8 + 1) - 1): set_rounds_old(14); ((9 + 1), 0, 0 * (9 + 1) .. 0 * (9 + 1) + (9 + 1) - 1): set_rounds_old(0); ((9 + 1), 0, 1 * (9 + 1) .. 1 * (9 + 1) + (9 + 1) - 1): set_rounds_old(1); ((9 + 1), 0, 2 * (9 + 1) .. 2 * (9 + 1) + (9 + 1) - 1): set_rounds_old(2); ((9 + 1), 0, 3 * (9 + 1) .. 3 * (9 + 1) + (9 + 1) - 1): set_rounds_old(3); ((9 + 1), 0, 4 * (9 + 1) .. 4 * (9 + 1) + (9 + 1) - 1): set_rounds_old(4); ((9 + 1), 0, 5 * (9 + 1) .. 5 * (9 + 1) + (9 + 1) - 1): set_rounds_old(5); ((9 + 1), 0, 6 * (9 + 1) .. 6 * (9 + 1) + (9 + 1) - 1): set_rounds_old(6); ((9 + 1), 0, 7 * (9 + 1) .. 7 * (9 + 1) + (9 + 1) - 1): set_rounds_old(7); ((9 + 1), 0, 8 * (9 + 1) .. 8 * (9 + 1) + (9 + 1) - 1): set_rounds_old(8); ((9 + 1), 0, 9 * (9 + 1) .. 9 * (9 + 1) + (9 + 1) - 1): set_rounds_old(9); ((9 + 1), 0, 10 * (9 + 1) .. 10 * (9 + 1) + (9 + 1) - 1): set_rounds_old(10); ((9 + 1), 0, 11 * (9 + 1) .. 11 * (9 + 1) + (9 + 1) - 1): set_rounds_old(11); ((9 + 1), 0, 12 * (9 + 1) .. 12 * (9 + 1) + (9 + 1) - 1): set_rounds_old(12); ((9 + 1), 0, 13 * (9 + 1) .. 13 * (9 + 1) + (9 + 1) - 1): set_rounds_old(13); ((9 + 1), 0, 14 * (9 + 1) .. 14 * (9 + 1) + (9 + 1) - 1): set_rounds_old(14); ((10 + 1), 0, 0 * (10 + 1) .. 0 * (10 + 1) + (10 + 1) - 1): set_rounds_old(0); ((10 + 1), 0, 1 * (10 + 1) .. 1 * (10 + 1) + (10 + 1) - 1): set_rounds_old(1); ((10 + 1), 0, 2 * (10 + 1) .. 2 * (10 + 1) + (10 + 1) - 1): set_rounds_old(2); ((10 + 1), 0, 3 * (10 + 1) .. 3 * (10 + 1) + (10 + 1) - 1): set_rounds_old(3); ((10 + 1), 0, 4 * (10 + 1) .. 4 * (10 + 1) + (10 + 1) - 1): set_rounds_old(4); ((10 + 1), 0, 5 * (10 + 1) .. 5 * (10 + 1) + (10 + 1) - 1): set_rounds_old(5); ((10 + 1), 0, 6 * (10 + 1) .. 6 * (10 + 1) + (10 + 1) - 1): set_rounds_old(6); ((10 + 1), 0, 7 * (10 + 1) .. 7 * (10 + 1) + (10 + 1) - 1): set_rounds_old(7); ((10 + 1), 0, 8 * (10 + 1) .. 8 * (10 + 1) + (10 + 1) - 1): set_rounds_old(8); ((10 + 1), 0, 9 * (10 + 1) .. 9 * (10 + 1) + (10 + 1) - 1): set_rounds_old(9); ((10 + 1), 0, 10 * (10 + 1) .. 10 * (10 + 1) + (10 + 1) - 1): set_rounds_old(10); ((10 + 1), 0, 11 * (10 + 1) .. 11 * (10 + 1) + (10 + 1) - 1): set_rounds_old(11); ((10 + 1), 0, 12 * (10 + 1) .. 12 * (10 + 1) + (10 + 1) - 1): set_rounds_old(12); ((10 + 1), 0, 13 * (10 + 1) .. 13 * (10 + 1) + (10 + 1) - 1): set_rounds_old(13); ((10 + 1), 0, 14 * (10 + 1) .. 14 * (10 + 1) + (10 + 1) - 1): set_rounds_old(14); ((11 + 1), 0, 0 * (11 + 1) .. 0 * (11 + 1) + (11 + 1) - 1): set_rounds_old(0); ((11 + 1), 0, 1 * (11 + 1) .. 1 * (11 + 1) + (11 + 1) - 1): set_rounds_old(1); ((11 + 1), 0, 2 * (11 + 1) .. 2 * (11 + 1) + (11 + 1) - 1): set_rounds_old(2); ((11 + 1), 0, 3 * (11 + 1) .. 3 * (11 + 1) + (11 + 1) - 1): set_rounds_old(3); ((11 + 1), 0, 4 * (11 + 1) .. 4 * (11 + 1) + (11 + 1) - 1): set_rounds_old(4); ((11 + 1), 0, 5 * (11 + 1) .. 5 * (11 + 1) + (11 + 1) - 1): set_rounds_old(5); ((11 + 1), 0, 6 * (11 + 1) .. 6 * (11 + 1) + (11 + 1) - 1): set_rounds_old(6); ((11 + 1), 0, 7 * (11 + 1) .. 7 * (11 + 1) + (11 + 1) - 1): set_rounds_old(7); ((11 + 1), 0, 8 * (11 + 1) .. 8 * (11 + 1) + (11 + 1) - 1): set_rounds_old(8); ((11 + 1), 0, 9 * (11 + 1) .. 9 * (11 + 1) + (11 + 1) - 1): set_rounds_old(9); ((11 + 1), 0, 10 * (11 + 1) .. 10 * (11 + 1) + (11 + 1) - 1): set_rounds_old(10); ((11 + 1), 0, 11 * (11 + 1) .. 11 * (11 + 1) + (11 + 1) - 1): set_rounds_old(11); ((11 + 1), 0, 12 * (11 + 1) .. 12 * (11 + 1) + (11 + 1) - 1): set_rounds_old(12); ((11 + 1), 0, 13 * (11 + 1) .. 13 * (11 + 1) + (11 + 1) - 1): set_rounds_old(13); ((11 + 1), 0, 14 * (11 + 1) .. 14 * (11 + 1) + (11 + 1) - 1): set_rounds_old(14); ((12 + 1), 0, 0 * (12 + 1) .. 0 * (12 + 1) + (12 + 1) - 1): set_rounds_old(0); ((12 + 1), 0, 1 * (12 + 1) .. 1 * (12 + 1) + (12 + 1) - 1): set_rounds_old(1); ((12 + 1), 0, 2 * (12 + 1) .. 2 * (12 + 1) + (12 + 1) - 1): set_rounds_old(2); ((12 + 1), 0, 3 * (12 + 1) .. 3 * (12 + 1) + (12 + 1) - 1): set_rounds_old(3); ((12 + 1), 0, 4 * (12 + 1) .. 4 * (12 + 1) + (12 + 1) - 1): set_rounds_old(4); ((12 + 1), 0, 5 * (12 + 1) .. 5 * (12 + 1) + (12 + 1) - 1): set_rounds_old(5); ((12 + 1), 0, 6 * (12 + 1) .. 6 * (12 + 1) + (12 + 1) - 1): set_rounds_old(6); ((12 + 1), 0, 7 * (12 + 1) .. 7 * (12 + 1) + (12 + 1) - 1): set_rounds_old(7); ((12 + 1), 0, 8 * (12 + 1) .. 8 * (12 + 1) + (12 + 1) - 1): set_rounds_old(8); ((12 + 1), 0, 9 * (12 + 1) .. 9 * (12 + 1) + (12 + 1) - 1): set_rounds_old(9); ((12 + 1), 0, 10 * (12 + 1) .. 10 * (12 + 1) + (12 + 1) - 1): set_rounds_old(10); ((12 + 1), 0, 11 * (12 + 1) .. 11 * (12 + 1) + (12 + 1) - 1): set_rounds_old(11); ((12 + 1), 0, 12 * (12 + 1) .. 12 * (12 + 1) + (12 + 1) - 1): set_rounds_old(12); ((12 + 1), 0, 13 * (12 + 1) .. 13 * (12 + 1) + (12 + 1) - 1): set_rounds_old(13); ((12 + 1), 0, 14 * (12 + 1) .. 14 * (12 + 1) + (12 + 1) - 1): set_rounds_old(14); ((13 + 1), 0, 0 * (13 + 1) .. 0 * (13 + 1) + (13 + 1) - 1): set_rounds_old(0); ((13 + 1), 0, 1 * (13 + 1) .. 1 * (13 + 1) + (13 + 1) - 1): set_rounds_old(1); ((13 + 1), 0, 2 * (13 + 1) .. 2 * (13 + 1) + (13 + 1) - 1): set_rounds_old(2); ((13 + 1), 0, 3 * (13 + 1) .. 3 * (13 + 1) + (13 + 1) - 1): set_rounds_old(3); ((13 + 1), 0, 4 * (13 + 1) .. 4 * (13 + 1) + (13 + 1) - 1): set_rounds_old(4); ((13 + 1), 0, 5 * (13 + 1) .. 5 * (13 + 1) + (13 + 1) - 1): set_rounds_old(5); ((13 + 1), 0, 6 * (13 + 1) .. 6 * (13 + 1) + (13 + 1) - 1): set_rounds_old(6); ((13 + 1), 0, 7 * (13 + 1) .. 7 * (13 + 1) + (13 + 1) - 1): set_rounds_old(7); ((13 + 1), 0, 8 * (13 + 1) .. 8 * (13 + 1) + (13 + 1) - 1): set_rounds_old(8); ((13 + 1), 0, 9 * (13 + 1) .. 9 * (13 + 1) + (13 + 1) - 1): set_rounds_old(9); ((13 + 1), 0, 10 * (13 + 1) .. 10 * (13 + 1) + (13 + 1) - 1): set_rounds_old(10); ((13 + 1), 0, 11 * (13 + 1) .. 11 * (13 + 1) + (13 + 1) - 1): set_rounds_old(11); ((13 + 1), 0, 12 * (13 + 1) .. 12 * (13 + 1) + (13 + 1) - 1): set_rounds_old(12); ((13 + 1), 0, 13 * (13 + 1) .. 13 * (13 + 1) + (13 + 1) - 1): set_rounds_old(13); ((13 + 1), 0, 14 * (13 + 1) .. 14 * (13 + 1) + (13 + 1) - 1): set_rounds_old(14); ((14 + 1), 0, 0 * (14 + 1) .. 0 * (14 + 1) + (14 + 1) - 1): set_rounds_old(0); ((14 + 1), 0, 1 * (14 + 1) .. 1 * (14 + 1) + (14 + 1) - 1): set_rounds_old(1); ((14 + 1), 0, 2 * (14 + 1) .. 2 * (14 + 1) + (14 + 1) - 1): set_rounds_old(2); ((14 + 1), 0, 3 * (14 + 1) .. 3 * (14 + 1) + (14 + 1) - 1): set_rounds_old(3); ((14 + 1), 0, 4 * (14 + 1) .. 4 * (14 + 1) + (14 + 1) - 1): set_rounds_old(4); ((14 + 1), 0, 5 * (14 + 1) .. 5 * (14 + 1) + (14 + 1) - 1): set_rounds_old(5); ((14 + 1), 0, 6 * (14 + 1) .. 6 * (14 + 1) + (14 + 1) - 1): set_rounds_old(6); ((14 + 1), 0, 7 * (14 + 1) .. 7 * (14 + 1) + (14 + 1) - 1): set_rounds_old(7); ((14 + 1), 0, 8 * (14 + 1) .. 8 * (14 + 1) + (14 + 1) - 1): set_rounds_old(8); ((14 + 1), 0, 9 * (14 + 1) .. 9 * (14 + 1) + (14 + 1) - 1): set_rounds_old(9); ((14 + 1), 0, 10 * (14 + 1) .. 10 * (14 + 1) + (14 + 1) - 1): set_rounds_old(10); ((14 + 1), 0, 11 * (14 + 1) .. 11 * (14 + 1) + (14 + 1) - 1): set_rounds_old(11); ((14 + 1), 0, 12 * (14 + 1) .. 12 * (14 + 1) + (14 + 1) - 1): set_rounds_old(12); ((14 + 1), 0, 13 * (14 + 1) .. 13 * (14 + 1) + (14 + 1) - 1): set_rounds_old(13); ((14 + 1), 0, 14 * (14 + 1) .. 14 * (14 + 1) + (14 + 1) - 1): set_rounds_old(14); ((15 + 1), 0, 0 * (15 + 1) .. 0 * (15 + 1) + (15 + 1) - 1): set_rounds_old(0); ((15 + 1), 0, 1 * (15 + 1) .. 1 * (15 + 1) + (15 + 1) - 1): set_rounds_old(1); ((15 + 1), 0, 2 * (15 + 1) .. 2 * (15 + 1) + (15 + 1) - 1): set_rounds_old(2); ((15 + 1), 0, 3 * (15 + 1) .. 3 * (15 + 1) + (15 + 1) - 1): set_rounds_old(3); ((15 + 1), 0, 4 * (15 + 1) .. 4 * (15 + 1) + (15 + 1) - 1): set_rounds_old(4); ((15 + 1), 0, 5 * (15 + 1) .. 5 * (15 + 1) + (15 + 1) - 1): set_rounds_old(5); ((15 + 1), 0, 6 * (15 + 1) .. 6 * (15 + 1) + (15 + 1) - 1): set_rounds_old(6); ((15 + 1), 0, 7 * (15 + 1) .. 7 * (15 + 1) + (15 + 1) - 1): set_rounds_old(7); ((15 + 1), 0, 8 * (15 + 1) .. 8 * (15 + 1) + (15 + 1) - 1): set_rounds_old(8); ((15 + 1), 0, 9 * (15 + 1) .. 9 * (15 + 1) + (15 + 1) - 1): set_rounds_old(9); ((15 + 1), 0, 10 * (15 + 1) .. 10 * (15 + 1) + (15 + 1) - 1): set_rounds_old(10); ((15 + 1), 0, 11 * (15 + 1) .. 11 * (15 + 1) + (15 + 1) - 1): set_rounds_old(11); ((15 + 1), 0, 12 * (15 + 1) .. 12 * (15 + 1) + (15 + 1) - 1): set_rounds_old(12); ((15 + 1), 0, 13 * (15 + 1) .. 13 * (15 + 1) + (15 + 1) - 1): set_rounds_old(13); ((15 + 1), 0, 14 * (15 + 1) .. 14 * (15 + 1) + (15 + 1) - 1): set_rounds_old(14); }
-        size = 512;
+        actions = {
+            barrier_set_rounds_old_0();
+        }
+        const default_action = barrier_set_rounds_old_0(4w15);
+        const entries = {
+                        (8w1, 22w0, 10w0) : barrier_set_rounds_old_0(4w0);
+                        (8w1, 22w0, 10w1) : barrier_set_rounds_old_0(4w1);
+                        (8w1, 22w0, 10w2) : barrier_set_rounds_old_0(4w2);
+                        (8w1, 22w0, 10w3) : barrier_set_rounds_old_0(4w3);
+                        (8w1, 22w0, 10w4) : barrier_set_rounds_old_0(4w4);
+                        (8w1, 22w0, 10w5) : barrier_set_rounds_old_0(4w5);
+                        (8w1, 22w0, 10w6) : barrier_set_rounds_old_0(4w6);
+                        (8w1, 22w0, 10w7) : barrier_set_rounds_old_0(4w7);
+                        (8w1, 22w0, 10w8) : barrier_set_rounds_old_0(4w8);
+                        (8w1, 22w0, 10w9) : barrier_set_rounds_old_0(4w9);
+                        (8w1, 22w0, 10w10) : barrier_set_rounds_old_0(4w10);
+                        (8w1, 22w0, 10w11) : barrier_set_rounds_old_0(4w11);
+                        (8w1, 22w0, 10w12) : barrier_set_rounds_old_0(4w12);
+                        (8w1, 22w0, 10w13) : barrier_set_rounds_old_0(4w13);
+                        (8w1, 22w0, 10w14) : barrier_set_rounds_old_0(4w14);
+                        (8w2, 22w0, 10w0 .. 10w1) : barrier_set_rounds_old_0(4w0);
+                        (8w2, 22w0, 10w2 .. 10w3) : barrier_set_rounds_old_0(4w1);
+                        (8w2, 22w0, 10w4 .. 10w5) : barrier_set_rounds_old_0(4w2);
+                        (8w2, 22w0, 10w6 .. 10w7) : barrier_set_rounds_old_0(4w3);
+                        (8w2, 22w0, 10w8 .. 10w9) : barrier_set_rounds_old_0(4w4);
+                        (8w2, 22w0, 10w10 .. 10w11) : barrier_set_rounds_old_0(4w5);
+                        (8w2, 22w0, 10w12 .. 10w13) : barrier_set_rounds_old_0(4w6);
+                        (8w2, 22w0, 10w14 .. 10w15) : barrier_set_rounds_old_0(4w7);
+                        (8w2, 22w0, 10w16 .. 10w17) : barrier_set_rounds_old_0(4w8);
+                        (8w2, 22w0, 10w18 .. 10w19) : barrier_set_rounds_old_0(4w9);
+                        (8w2, 22w0, 10w20 .. 10w21) : barrier_set_rounds_old_0(4w10);
+                        (8w2, 22w0, 10w22 .. 10w23) : barrier_set_rounds_old_0(4w11);
+                        (8w2, 22w0, 10w24 .. 10w25) : barrier_set_rounds_old_0(4w12);
+                        (8w2, 22w0, 10w26 .. 10w27) : barrier_set_rounds_old_0(4w13);
+                        (8w2, 22w0, 10w28 .. 10w29) : barrier_set_rounds_old_0(4w14);
+                        (8w3, 22w0, 10w0 .. 10w2) : barrier_set_rounds_old_0(4w0);
+                        (8w3, 22w0, 10w3 .. 10w5) : barrier_set_rounds_old_0(4w1);
+                        (8w3, 22w0, 10w6 .. 10w8) : barrier_set_rounds_old_0(4w2);
+                        (8w3, 22w0, 10w9 .. 10w11) : barrier_set_rounds_old_0(4w3);
+                        (8w3, 22w0, 10w12 .. 10w14) : barrier_set_rounds_old_0(4w4);
+                        (8w3, 22w0, 10w15 .. 10w17) : barrier_set_rounds_old_0(4w5);
+                        (8w3, 22w0, 10w18 .. 10w20) : barrier_set_rounds_old_0(4w6);
+                        (8w3, 22w0, 10w21 .. 10w23) : barrier_set_rounds_old_0(4w7);
+                        (8w3, 22w0, 10w24 .. 10w26) : barrier_set_rounds_old_0(4w8);
+                        (8w3, 22w0, 10w27 .. 10w29) : barrier_set_rounds_old_0(4w9);
+                        (8w3, 22w0, 10w30 .. 10w32) : barrier_set_rounds_old_0(4w10);
+                        (8w3, 22w0, 10w33 .. 10w35) : barrier_set_rounds_old_0(4w11);
+                        (8w3, 22w0, 10w36 .. 10w38) : barrier_set_rounds_old_0(4w12);
+                        (8w3, 22w0, 10w39 .. 10w41) : barrier_set_rounds_old_0(4w13);
+                        (8w3, 22w0, 10w42 .. 10w44) : barrier_set_rounds_old_0(4w14);
+                        (8w4, 22w0, 10w0 .. 10w3) : barrier_set_rounds_old_0(4w0);
+                        (8w4, 22w0, 10w4 .. 10w7) : barrier_set_rounds_old_0(4w1);
+                        (8w4, 22w0, 10w8 .. 10w11) : barrier_set_rounds_old_0(4w2);
+                        (8w4, 22w0, 10w12 .. 10w15) : barrier_set_rounds_old_0(4w3);
+                        (8w4, 22w0, 10w16 .. 10w19) : barrier_set_rounds_old_0(4w4);
+                        (8w4, 22w0, 10w20 .. 10w23) : barrier_set_rounds_old_0(4w5);
+                        (8w4, 22w0, 10w24 .. 10w27) : barrier_set_rounds_old_0(4w6);
+                        (8w4, 22w0, 10w28 .. 10w31) : barrier_set_rounds_old_0(4w7);
+                        (8w4, 22w0, 10w32 .. 10w35) : barrier_set_rounds_old_0(4w8);
+                        (8w4, 22w0, 10w36 .. 10w39) : barrier_set_rounds_old_0(4w9);
+                        (8w4, 22w0, 10w40 .. 10w43) : barrier_set_rounds_old_0(4w10);
+                        (8w4, 22w0, 10w44 .. 10w47) : barrier_set_rounds_old_0(4w11);
+                        (8w4, 22w0, 10w48 .. 10w51) : barrier_set_rounds_old_0(4w12);
+                        (8w4, 22w0, 10w52 .. 10w55) : barrier_set_rounds_old_0(4w13);
+                        (8w4, 22w0, 10w56 .. 10w59) : barrier_set_rounds_old_0(4w14);
+                        (8w5, 22w0, 10w0 .. 10w4) : barrier_set_rounds_old_0(4w0);
+                        (8w5, 22w0, 10w5 .. 10w9) : barrier_set_rounds_old_0(4w1);
+                        (8w5, 22w0, 10w10 .. 10w14) : barrier_set_rounds_old_0(4w2);
+                        (8w5, 22w0, 10w15 .. 10w19) : barrier_set_rounds_old_0(4w3);
+                        (8w5, 22w0, 10w20 .. 10w24) : barrier_set_rounds_old_0(4w4);
+                        (8w5, 22w0, 10w25 .. 10w29) : barrier_set_rounds_old_0(4w5);
+                        (8w5, 22w0, 10w30 .. 10w34) : barrier_set_rounds_old_0(4w6);
+                        (8w5, 22w0, 10w35 .. 10w39) : barrier_set_rounds_old_0(4w7);
+                        (8w5, 22w0, 10w40 .. 10w44) : barrier_set_rounds_old_0(4w8);
+                        (8w5, 22w0, 10w45 .. 10w49) : barrier_set_rounds_old_0(4w9);
+                        (8w5, 22w0, 10w50 .. 10w54) : barrier_set_rounds_old_0(4w10);
+                        (8w5, 22w0, 10w55 .. 10w59) : barrier_set_rounds_old_0(4w11);
+                        (8w5, 22w0, 10w60 .. 10w64) : barrier_set_rounds_old_0(4w12);
+                        (8w5, 22w0, 10w65 .. 10w69) : barrier_set_rounds_old_0(4w13);
+                        (8w5, 22w0, 10w70 .. 10w74) : barrier_set_rounds_old_0(4w14);
+                        (8w6, 22w0, 10w0 .. 10w5) : barrier_set_rounds_old_0(4w0);
+                        (8w6, 22w0, 10w6 .. 10w11) : barrier_set_rounds_old_0(4w1);
+                        (8w6, 22w0, 10w12 .. 10w17) : barrier_set_rounds_old_0(4w2);
+                        (8w6, 22w0, 10w18 .. 10w23) : barrier_set_rounds_old_0(4w3);
+                        (8w6, 22w0, 10w24 .. 10w29) : barrier_set_rounds_old_0(4w4);
+                        (8w6, 22w0, 10w30 .. 10w35) : barrier_set_rounds_old_0(4w5);
+                        (8w6, 22w0, 10w36 .. 10w41) : barrier_set_rounds_old_0(4w6);
+                        (8w6, 22w0, 10w42 .. 10w47) : barrier_set_rounds_old_0(4w7);
+                        (8w6, 22w0, 10w48 .. 10w53) : barrier_set_rounds_old_0(4w8);
+                        (8w6, 22w0, 10w54 .. 10w59) : barrier_set_rounds_old_0(4w9);
+                        (8w6, 22w0, 10w60 .. 10w65) : barrier_set_rounds_old_0(4w10);
+                        (8w6, 22w0, 10w66 .. 10w71) : barrier_set_rounds_old_0(4w11);
+                        (8w6, 22w0, 10w72 .. 10w77) : barrier_set_rounds_old_0(4w12);
+                        (8w6, 22w0, 10w78 .. 10w83) : barrier_set_rounds_old_0(4w13);
+                        (8w6, 22w0, 10w84 .. 10w89) : barrier_set_rounds_old_0(4w14);
+                        (8w7, 22w0, 10w0 .. 10w6) : barrier_set_rounds_old_0(4w0);
+                        (8w7, 22w0, 10w7 .. 10w13) : barrier_set_rounds_old_0(4w1);
+                        (8w7, 22w0, 10w14 .. 10w20) : barrier_set_rounds_old_0(4w2);
+                        (8w7, 22w0, 10w21 .. 10w27) : barrier_set_rounds_old_0(4w3);
+                        (8w7, 22w0, 10w28 .. 10w34) : barrier_set_rounds_old_0(4w4);
+                        (8w7, 22w0, 10w35 .. 10w41) : barrier_set_rounds_old_0(4w5);
+                        (8w7, 22w0, 10w42 .. 10w48) : barrier_set_rounds_old_0(4w6);
+                        (8w7, 22w0, 10w49 .. 10w55) : barrier_set_rounds_old_0(4w7);
+                        (8w7, 22w0, 10w56 .. 10w62) : barrier_set_rounds_old_0(4w8);
+                        (8w7, 22w0, 10w63 .. 10w69) : barrier_set_rounds_old_0(4w9);
+                        (8w7, 22w0, 10w70 .. 10w76) : barrier_set_rounds_old_0(4w10);
+                        (8w7, 22w0, 10w77 .. 10w83) : barrier_set_rounds_old_0(4w11);
+                        (8w7, 22w0, 10w84 .. 10w90) : barrier_set_rounds_old_0(4w12);
+                        (8w7, 22w0, 10w91 .. 10w97) : barrier_set_rounds_old_0(4w13);
+                        (8w7, 22w0, 10w98 .. 10w104) : barrier_set_rounds_old_0(4w14);
+                        (8w8, 22w0, 10w0 .. 10w7) : barrier_set_rounds_old_0(4w0);
+                        (8w8, 22w0, 10w8 .. 10w15) : barrier_set_rounds_old_0(4w1);
+                        (8w8, 22w0, 10w16 .. 10w23) : barrier_set_rounds_old_0(4w2);
+                        (8w8, 22w0, 10w24 .. 10w31) : barrier_set_rounds_old_0(4w3);
+                        (8w8, 22w0, 10w32 .. 10w39) : barrier_set_rounds_old_0(4w4);
+                        (8w8, 22w0, 10w40 .. 10w47) : barrier_set_rounds_old_0(4w5);
+                        (8w8, 22w0, 10w48 .. 10w55) : barrier_set_rounds_old_0(4w6);
+                        (8w8, 22w0, 10w56 .. 10w63) : barrier_set_rounds_old_0(4w7);
+                        (8w8, 22w0, 10w64 .. 10w71) : barrier_set_rounds_old_0(4w8);
+                        (8w8, 22w0, 10w72 .. 10w79) : barrier_set_rounds_old_0(4w9);
+                        (8w8, 22w0, 10w80 .. 10w87) : barrier_set_rounds_old_0(4w10);
+                        (8w8, 22w0, 10w88 .. 10w95) : barrier_set_rounds_old_0(4w11);
+                        (8w8, 22w0, 10w96 .. 10w103) : barrier_set_rounds_old_0(4w12);
+                        (8w8, 22w0, 10w104 .. 10w111) : barrier_set_rounds_old_0(4w13);
+                        (8w8, 22w0, 10w112 .. 10w119) : barrier_set_rounds_old_0(4w14);
+                        (8w9, 22w0, 10w0 .. 10w8) : barrier_set_rounds_old_0(4w0);
+                        (8w9, 22w0, 10w9 .. 10w17) : barrier_set_rounds_old_0(4w1);
+                        (8w9, 22w0, 10w18 .. 10w26) : barrier_set_rounds_old_0(4w2);
+                        (8w9, 22w0, 10w27 .. 10w35) : barrier_set_rounds_old_0(4w3);
+                        (8w9, 22w0, 10w36 .. 10w44) : barrier_set_rounds_old_0(4w4);
+                        (8w9, 22w0, 10w45 .. 10w53) : barrier_set_rounds_old_0(4w5);
+                        (8w9, 22w0, 10w54 .. 10w62) : barrier_set_rounds_old_0(4w6);
+                        (8w9, 22w0, 10w63 .. 10w71) : barrier_set_rounds_old_0(4w7);
+                        (8w9, 22w0, 10w72 .. 10w80) : barrier_set_rounds_old_0(4w8);
+                        (8w9, 22w0, 10w81 .. 10w89) : barrier_set_rounds_old_0(4w9);
+                        (8w9, 22w0, 10w90 .. 10w98) : barrier_set_rounds_old_0(4w10);
+                        (8w9, 22w0, 10w99 .. 10w107) : barrier_set_rounds_old_0(4w11);
+                        (8w9, 22w0, 10w108 .. 10w116) : barrier_set_rounds_old_0(4w12);
+                        (8w9, 22w0, 10w117 .. 10w125) : barrier_set_rounds_old_0(4w13);
+                        (8w9, 22w0, 10w126 .. 10w134) : barrier_set_rounds_old_0(4w14);
+                        (8w10, 22w0, 10w0 .. 10w9) : barrier_set_rounds_old_0(4w0);
+                        (8w10, 22w0, 10w10 .. 10w19) : barrier_set_rounds_old_0(4w1);
+                        (8w10, 22w0, 10w20 .. 10w29) : barrier_set_rounds_old_0(4w2);
+                        (8w10, 22w0, 10w30 .. 10w39) : barrier_set_rounds_old_0(4w3);
+                        (8w10, 22w0, 10w40 .. 10w49) : barrier_set_rounds_old_0(4w4);
+                        (8w10, 22w0, 10w50 .. 10w59) : barrier_set_rounds_old_0(4w5);
+                        (8w10, 22w0, 10w60 .. 10w69) : barrier_set_rounds_old_0(4w6);
+                        (8w10, 22w0, 10w70 .. 10w79) : barrier_set_rounds_old_0(4w7);
+                        (8w10, 22w0, 10w80 .. 10w89) : barrier_set_rounds_old_0(4w8);
+                        (8w10, 22w0, 10w90 .. 10w99) : barrier_set_rounds_old_0(4w9);
+                        (8w10, 22w0, 10w100 .. 10w109) : barrier_set_rounds_old_0(4w10);
+                        (8w10, 22w0, 10w110 .. 10w119) : barrier_set_rounds_old_0(4w11);
+                        (8w10, 22w0, 10w120 .. 10w129) : barrier_set_rounds_old_0(4w12);
+                        (8w10, 22w0, 10w130 .. 10w139) : barrier_set_rounds_old_0(4w13);
+                        (8w10, 22w0, 10w140 .. 10w149) : barrier_set_rounds_old_0(4w14);
+                        (8w11, 22w0, 10w0 .. 10w10) : barrier_set_rounds_old_0(4w0);
+                        (8w11, 22w0, 10w11 .. 10w21) : barrier_set_rounds_old_0(4w1);
+                        (8w11, 22w0, 10w22 .. 10w32) : barrier_set_rounds_old_0(4w2);
+                        (8w11, 22w0, 10w33 .. 10w43) : barrier_set_rounds_old_0(4w3);
+                        (8w11, 22w0, 10w44 .. 10w54) : barrier_set_rounds_old_0(4w4);
+                        (8w11, 22w0, 10w55 .. 10w65) : barrier_set_rounds_old_0(4w5);
+                        (8w11, 22w0, 10w66 .. 10w76) : barrier_set_rounds_old_0(4w6);
+                        (8w11, 22w0, 10w77 .. 10w87) : barrier_set_rounds_old_0(4w7);
+                        (8w11, 22w0, 10w88 .. 10w98) : barrier_set_rounds_old_0(4w8);
+                        (8w11, 22w0, 10w99 .. 10w109) : barrier_set_rounds_old_0(4w9);
+                        (8w11, 22w0, 10w110 .. 10w120) : barrier_set_rounds_old_0(4w10);
+                        (8w11, 22w0, 10w121 .. 10w131) : barrier_set_rounds_old_0(4w11);
+                        (8w11, 22w0, 10w132 .. 10w142) : barrier_set_rounds_old_0(4w12);
+                        (8w11, 22w0, 10w143 .. 10w153) : barrier_set_rounds_old_0(4w13);
+                        (8w11, 22w0, 10w154 .. 10w164) : barrier_set_rounds_old_0(4w14);
+                        (8w12, 22w0, 10w0 .. 10w11) : barrier_set_rounds_old_0(4w0);
+                        (8w12, 22w0, 10w12 .. 10w23) : barrier_set_rounds_old_0(4w1);
+                        (8w12, 22w0, 10w24 .. 10w35) : barrier_set_rounds_old_0(4w2);
+                        (8w12, 22w0, 10w36 .. 10w47) : barrier_set_rounds_old_0(4w3);
+                        (8w12, 22w0, 10w48 .. 10w59) : barrier_set_rounds_old_0(4w4);
+                        (8w12, 22w0, 10w60 .. 10w71) : barrier_set_rounds_old_0(4w5);
+                        (8w12, 22w0, 10w72 .. 10w83) : barrier_set_rounds_old_0(4w6);
+                        (8w12, 22w0, 10w84 .. 10w95) : barrier_set_rounds_old_0(4w7);
+                        (8w12, 22w0, 10w96 .. 10w107) : barrier_set_rounds_old_0(4w8);
+                        (8w12, 22w0, 10w108 .. 10w119) : barrier_set_rounds_old_0(4w9);
+                        (8w12, 22w0, 10w120 .. 10w131) : barrier_set_rounds_old_0(4w10);
+                        (8w12, 22w0, 10w132 .. 10w143) : barrier_set_rounds_old_0(4w11);
+                        (8w12, 22w0, 10w144 .. 10w155) : barrier_set_rounds_old_0(4w12);
+                        (8w12, 22w0, 10w156 .. 10w167) : barrier_set_rounds_old_0(4w13);
+                        (8w12, 22w0, 10w168 .. 10w179) : barrier_set_rounds_old_0(4w14);
+                        (8w13, 22w0, 10w0 .. 10w12) : barrier_set_rounds_old_0(4w0);
+                        (8w13, 22w0, 10w13 .. 10w25) : barrier_set_rounds_old_0(4w1);
+                        (8w13, 22w0, 10w26 .. 10w38) : barrier_set_rounds_old_0(4w2);
+                        (8w13, 22w0, 10w39 .. 10w51) : barrier_set_rounds_old_0(4w3);
+                        (8w13, 22w0, 10w52 .. 10w64) : barrier_set_rounds_old_0(4w4);
+                        (8w13, 22w0, 10w65 .. 10w77) : barrier_set_rounds_old_0(4w5);
+                        (8w13, 22w0, 10w78 .. 10w90) : barrier_set_rounds_old_0(4w6);
+                        (8w13, 22w0, 10w91 .. 10w103) : barrier_set_rounds_old_0(4w7);
+                        (8w13, 22w0, 10w104 .. 10w116) : barrier_set_rounds_old_0(4w8);
+                        (8w13, 22w0, 10w117 .. 10w129) : barrier_set_rounds_old_0(4w9);
+                        (8w13, 22w0, 10w130 .. 10w142) : barrier_set_rounds_old_0(4w10);
+                        (8w13, 22w0, 10w143 .. 10w155) : barrier_set_rounds_old_0(4w11);
+                        (8w13, 22w0, 10w156 .. 10w168) : barrier_set_rounds_old_0(4w12);
+                        (8w13, 22w0, 10w169 .. 10w181) : barrier_set_rounds_old_0(4w13);
+                        (8w13, 22w0, 10w182 .. 10w194) : barrier_set_rounds_old_0(4w14);
+                        (8w14, 22w0, 10w0 .. 10w13) : barrier_set_rounds_old_0(4w0);
+                        (8w14, 22w0, 10w14 .. 10w27) : barrier_set_rounds_old_0(4w1);
+                        (8w14, 22w0, 10w28 .. 10w41) : barrier_set_rounds_old_0(4w2);
+                        (8w14, 22w0, 10w42 .. 10w55) : barrier_set_rounds_old_0(4w3);
+                        (8w14, 22w0, 10w56 .. 10w69) : barrier_set_rounds_old_0(4w4);
+                        (8w14, 22w0, 10w70 .. 10w83) : barrier_set_rounds_old_0(4w5);
+                        (8w14, 22w0, 10w84 .. 10w97) : barrier_set_rounds_old_0(4w6);
+                        (8w14, 22w0, 10w98 .. 10w111) : barrier_set_rounds_old_0(4w7);
+                        (8w14, 22w0, 10w112 .. 10w125) : barrier_set_rounds_old_0(4w8);
+                        (8w14, 22w0, 10w126 .. 10w139) : barrier_set_rounds_old_0(4w9);
+                        (8w14, 22w0, 10w140 .. 10w153) : barrier_set_rounds_old_0(4w10);
+                        (8w14, 22w0, 10w154 .. 10w167) : barrier_set_rounds_old_0(4w11);
+                        (8w14, 22w0, 10w168 .. 10w181) : barrier_set_rounds_old_0(4w12);
+                        (8w14, 22w0, 10w182 .. 10w195) : barrier_set_rounds_old_0(4w13);
+                        (8w14, 22w0, 10w196 .. 10w209) : barrier_set_rounds_old_0(4w14);
+                        (8w15, 22w0, 10w0 .. 10w14) : barrier_set_rounds_old_0(4w0);
+                        (8w15, 22w0, 10w15 .. 10w29) : barrier_set_rounds_old_0(4w1);
+                        (8w15, 22w0, 10w30 .. 10w44) : barrier_set_rounds_old_0(4w2);
+                        (8w15, 22w0, 10w45 .. 10w59) : barrier_set_rounds_old_0(4w3);
+                        (8w15, 22w0, 10w60 .. 10w74) : barrier_set_rounds_old_0(4w4);
+                        (8w15, 22w0, 10w75 .. 10w89) : barrier_set_rounds_old_0(4w5);
+                        (8w15, 22w0, 10w90 .. 10w104) : barrier_set_rounds_old_0(4w6);
+                        (8w15, 22w0, 10w105 .. 10w119) : barrier_set_rounds_old_0(4w7);
+                        (8w15, 22w0, 10w120 .. 10w134) : barrier_set_rounds_old_0(4w8);
+                        (8w15, 22w0, 10w135 .. 10w149) : barrier_set_rounds_old_0(4w9);
+                        (8w15, 22w0, 10w150 .. 10w164) : barrier_set_rounds_old_0(4w10);
+                        (8w15, 22w0, 10w165 .. 10w179) : barrier_set_rounds_old_0(4w11);
+                        (8w15, 22w0, 10w180 .. 10w194) : barrier_set_rounds_old_0(4w12);
+                        (8w15, 22w0, 10w195 .. 10w209) : barrier_set_rounds_old_0(4w13);
+                        (8w15, 22w0, 10w210 .. 10w224) : barrier_set_rounds_old_0(4w14);
+                        (8w16, 22w0, 10w0 .. 10w15) : barrier_set_rounds_old_0(4w0);
+                        (8w16, 22w0, 10w16 .. 10w31) : barrier_set_rounds_old_0(4w1);
+                        (8w16, 22w0, 10w32 .. 10w47) : barrier_set_rounds_old_0(4w2);
+                        (8w16, 22w0, 10w48 .. 10w63) : barrier_set_rounds_old_0(4w3);
+                        (8w16, 22w0, 10w64 .. 10w79) : barrier_set_rounds_old_0(4w4);
+                        (8w16, 22w0, 10w80 .. 10w95) : barrier_set_rounds_old_0(4w5);
+                        (8w16, 22w0, 10w96 .. 10w111) : barrier_set_rounds_old_0(4w6);
+                        (8w16, 22w0, 10w112 .. 10w127) : barrier_set_rounds_old_0(4w7);
+                        (8w16, 22w0, 10w128 .. 10w143) : barrier_set_rounds_old_0(4w8);
+                        (8w16, 22w0, 10w144 .. 10w159) : barrier_set_rounds_old_0(4w9);
+                        (8w16, 22w0, 10w160 .. 10w175) : barrier_set_rounds_old_0(4w10);
+                        (8w16, 22w0, 10w176 .. 10w191) : barrier_set_rounds_old_0(4w11);
+                        (8w16, 22w0, 10w192 .. 10w207) : barrier_set_rounds_old_0(4w12);
+                        (8w16, 22w0, 10w208 .. 10w223) : barrier_set_rounds_old_0(4w13);
+                        (8w16, 22w0, 10w224 .. 10w239) : barrier_set_rounds_old_0(4w14);
+        }
     }
-
-    Hash<bit<12>>(HashAlgorithm_t.IDENTITY) staleness_index;
-
-    action count_staleness() {
-        bit<12> index = staleness_index.get({ hdr.serene.job[2:0], hdr.serene.worker[4:0], meta.rounds_old });
-        staleness.count(index);
+    @name("SereneIngress.barrier.staleness_index") Hash<bit<12>>(HashAlgorithm_t.IDENTITY) barrier_staleness_index;
+    @name("SereneIngress.barrier.count_staleness") action barrier_count_staleness_0() {
+        barrier_index = barrier_staleness_index.get<tuple<bit<3>, bit<5>, bit<4>>>({ hdr.serene.job[2:0], hdr.serene.worker[4:0], meta.rounds_old });
+        barrier_staleness.count(barrier_index);
     }
-
-    action find_old_round() {
+    @name("SereneIngress.barrier.find_old_round") action barrier_find_old_round_0() {
         meta.before_base = hdr.serene.round - meta.base;
     }
-
-    action find_lacking() {
+    @name("SereneIngress.barrier.find_lacking") action barrier_find_lacking_0() {
         meta.lacking = meta.target |-| meta.arrived;
     }
-
-    action see_fresh() {
+    @name("SereneIngress.barrier.see_fresh") action barrier_see_fresh_0() {
         hdr.serene.seen = hdr.serene.seq;
     }
-
-    action see_repeat() {
+    @name("SereneIngress.barrier.see_repeat") action barrier_see_repeat_0() {
         hdr.serene.seen = meta.known;
     }
-
-    action see_nothing_new() {
+    @name("SereneIngress.barrier.see_nothing_new") action barrier_see_nothing_new_0() {
         hdr.serene.seen = meta.seen;
     }
-
-    Hash<bit<8>>(HashAlgorithm_t.IDENTITY) who;
-
-    action count_fresh() {
-        bit<8> index = who.get({ hdr.serene.job[2:0], hdr.serene.worker[4:0] });
-        contributions.count(index);
+    @name("SereneIngress.barrier.who") Hash<bit<8>>(HashAlgorithm_t.IDENTITY) barrier_who;
+    @name("SereneIngress.barrier.count_fresh") action barrier_count_fresh_0() {
+        barrier_index_0 = barrier_who.get<tuple<bit<3>, bit<5>>>({ hdr.serene.job[2:0], hdr.serene.worker[4:0] });
+        barrier_contributions.count(barrier_index_0);
     }
-
-    action count_repeat() {
-        bit<8> index = who.get({ hdr.serene.job[2:0], hdr.serene.worker[4:0] });
-        repeats.count(index);
+    @name("SereneIngress.barrier.count_repeat") action barrier_count_repeat_0() {
+        barrier_index_1 = barrier_who.get<tuple<bit<3>, bit<5>>>({ hdr.serene.job[2:0], hdr.serene.worker[4:0] });
+        barrier_repeats.count(barrier_index_1);
     }
-
-    action count_blocked() {
-        bit<8> index = who.get({ hdr.serene.job[2:0], hdr.serene.worker[4:0] });
-        blocked.count(index);
+    @name("SereneIngress.barrier.count_blocked") action barrier_count_blocked_0() {
+        barrier_index_2 = barrier_who.get<tuple<bit<3>, bit<5>>>({ hdr.serene.job[2:0], hdr.serene.worker[4:0] });
+        barrier_blocked.count(barrier_index_2);
     }
-
-    action count_astray() {
-        dropped_wrong_round.count(0);
+    @name("SereneIngress.barrier.count_astray") action barrier_count_astray_0() {
+        barrier_dropped_wrong_round.count(1w0);
     }
-
-    action count_total() {
-        meta.unread = count_contribution.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.count_total") action barrier_count_total_0() {
+        meta.unread = barrier_count_contribution.execute(meta.slot[11:0]);
     }
-
-    action keep_total() {
-        keep_or_forget_total.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.keep_total") action barrier_keep_total_0() {
+        barrier_keep_or_forget_total.execute(meta.slot[11:0]);
     }
-
-    action complete_round_below() {
-        meta.current = 1;
-        meta.ahead = complete_below.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.complete_round_below") action barrier_complete_round_below_0() {
+        meta.current = 1w1;
+        meta.ahead = barrier_complete_below.execute(meta.slot[11:0]);
     }
-
-    action complete_round_beyond() {
-        complete_beyond.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.complete_round_beyond") action barrier_complete_round_beyond_0() {
+        barrier_complete_beyond.execute(meta.slot[11:0]);
     }
-
-    action complete_round() {
-        meta.base = complete_base.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.complete_round") action barrier_complete_round_0() {
+        meta.base = barrier_complete_base.execute(meta.slot[11:0]);
     }
-
-    action look_ahead() {
-        meta.ahead = compare_ahead.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.look_ahead") action barrier_look_ahead_0() {
+        meta.ahead = barrier_compare_ahead.execute(meta.slot[11:0]);
     }
-
-    action look_behind() {
-        meta.behind = compare_behind.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.look_behind") action barrier_look_behind_0() {
+        meta.behind = barrier_compare_behind.execute(meta.slot[11:0]);
     }
-
-    action look_at_base() {
-        meta.base = current_base.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.look_at_base") action barrier_look_at_base_0() {
+        meta.base = barrier_current_base.execute(meta.slot[11:0]);
     }
-
-    action look_at_any_base() {
-        meta.base = some_base.execute(meta.slot[(12 - 1):0]);
+    @name("SereneIngress.barrier.look_at_any_base") action barrier_look_at_any_base_0() {
+        meta.base = barrier_some_base.execute(meta.slot[11:0]);
     }
-
-    apply {
-
-        sender_bit.apply();
-        set_era();
-        set_mark();
-        counted_in.apply();
-        set_target();
-
-        if ((((bit<8>)(meta.request))[3:3] == 1) && meta.known_policy == 1 && meta.room[31:31] == 1 && meta.session_gap == 0 && (meta.member == 1 || (((bit<8>)(meta.request))[2:2] == 1))) {
-            if (meta.request == request_t.COMPLETION) {
-                if (meta.epoch_gap == 0) {
-                    complete_round_below();
-                    complete_round_beyond();
-                    complete_round();
-                }
-            } else if (meta.request == request_t.PUSH && meta.epoch_gap == 0) {
-                look_at_epoch();
-                look_ahead();
-                look_behind();
-                look_at_base();
+    @name("SereneIngress.aggregation.lanes_of_0") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of;
+    @name("SereneIngress.aggregation.add_lane_0") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of) aggregation_add_lane = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_0;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_0") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of) aggregation_add_and_read_snapshot_lane = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_0;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_0") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of) aggregation_open_lane = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
             } else {
-                look_at_session();
-                look_at_any_base();
+                value.snapshot = value.sum;
             }
-            decide.apply();
-            queue.apply();
-            find_old_round();
-
-            if ((meta.course == course_t.GO || meta.course == course_t.WAIT) && meta.before_base[31:31] == 0) {
-                if (meta.known == 0) {
-                    arrive();
-                } else {
-                    arrive_again();
-                }
-                find_lacking();
-            }
-
-            if ((((bit<8>)(meta.course))[2:2] == 1)) {
-                count_total();
-                if (meta.known == 0) {
-                    count_fresh();
-                    rounds_unread.apply();
-                    count_staleness();
-                    see_fresh();
-                } else {
-                    count_repeat();
-                    see_repeat();
-                }
-            } else if (meta.course == course_t.READ || meta.course == course_t.OPENING) {
-                if (meta.lanes_do == lanes_do_t.OPEN) {
-                    keep_total();
-                }
-                see_nothing_new();
-            } else if (meta.course == course_t.ASTRAY) {
-                count_astray();
-            }
-            if (meta.course == course_t.WAIT && meta.lacking != 0) {
-                count_blocked();
-            }
-            update_total.apply();
+            read = value.sum;
         }
+    };
+    @name("SereneIngress.aggregation.store_lane_0") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of) aggregation_store_lane = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_0;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_0") action aggregation_do_add_lane_31() {
+        hdr.values.lanes_0 = aggregation_add_lane.execute(meta.slot[11:0]);
     }
-}
-# 12 "p4src/tna/serene.p4" 2
-# 1 "p4src/tna/answer.p4" 1
-
-
-
-control Answer(inout headers_t hdr,
-               inout egress_metadata_t meta,
-               in egress_intrinsic_metadata_t eg_intr_md,
-               inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
-    Counter<bit<32>, bit<8>>(256, CounterType_t.PACKETS) answers;
-    Counter<bit<32>, bit<8>>(256, CounterType_t.PACKETS) releases;
-    Counter<bit<32>, bit<8>>(256, CounterType_t.PACKETS) nudges;
-
-    action set_receiver(worker_t worker, worker_bitmap_t bitmap) {
-        meta.receiver = worker;
-        meta.receiver_bit = bitmap;
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_0") action aggregation_do_add_and_read_snapshot_lane_31() {
+        hdr.values.lanes_0 = aggregation_add_and_read_snapshot_lane.execute(meta.slot[11:0]);
     }
-
-    action set_sender() {
-        meta.receiver = hdr.serene.worker;
-        meta.receiver_bit = 0;
+    @name("SereneIngress.aggregation.do_open_lane_0") action aggregation_do_open_lane_31() {
+        hdr.values.lanes_0 = aggregation_open_lane.execute(meta.slot[11:0]);
     }
-
-
-
-    table receiver {
-        key = { eg_intr_md.egress_rid: exact; }
-        actions = { set_receiver; set_sender; }
-        const default_action = set_sender();
-        const entries = { 0 + 1: set_receiver(0, 32w1 << 0); 1 + 1: set_receiver(1, 32w1 << 1); 2 + 1: set_receiver(2, 32w1 << 2); 3 + 1: set_receiver(3, 32w1 << 3); 4 + 1: set_receiver(4, 32w1 << 4); 5 + 1: set_receiver(5, 32w1 << 5); 6 + 1: set_receiver(6, 32w1 << 6); 7 + 1: set_receiver(7, 32w1 << 7); 8 + 1: set_receiver(8, 32w1 << 8); 9 + 1: set_receiver(9, 32w1 << 9); 10 + 1: set_receiver(10, 32w1 << 10); 11 + 1: set_receiver(11, 32w1 << 11); 12 + 1: set_receiver(12, 32w1 << 12); 13 + 1: set_receiver(13, 32w1 << 13); 14 + 1: set_receiver(14, 32w1 << 14); 15 + 1: set_receiver(15, 32w1 << 15); }
-        size = MAX_WORKERS;
+    @name("SereneIngress.aggregation.do_store_lane_0") action aggregation_do_store_lane_31() {
+        aggregation_store_lane.execute(meta.slot[11:0]);
     }
-
-
-    action to_member(mac_address_t mac, ipv4_address_t ip, bit<16> udp_port,
-                     mac_address_t switch_mac, ipv4_address_t switch_ip) {
-        hdr.ethernet.destination = mac;
-        hdr.ethernet.source = switch_mac;
-        hdr.ipv4.source = switch_ip;
-        hdr.ipv4.destination = ip;
-        hdr.ipv4.ttl = 64;
-        hdr.udp.source_port = SERENE_UDP_PORT;
-        hdr.udp.destination_port = udp_port;
-        hdr.udp.checksum = 0;
-    }
-
-    action nobody() {
-        eg_dprsr_md.drop_ctl = 1;
-    }
-
-
-    table address {
+    @name("SereneIngress.aggregation.update_lane_0") table aggregation_update_lane {
         key = {
-            hdr.serene.job: exact @name("job");
-            meta.receiver: exact @name("worker");
+            meta.lanes_do: ternary @name("meta.lanes_do");
         }
-        actions = { to_member; nobody; }
-        const default_action = nobody();
-        size = 256;
-    }
-
-    action compare() {
-        meta.to_other = meta.receiver ^ hdr.serene.worker;
-        meta.released = meta.receiver_bit & hdr.bridge.waiting;
-    }
-
-    action welcome() {
-        hdr.serene.op = op_t.WELCOME;
-    }
-
-    Hash<bit<8>>(HashAlgorithm_t.IDENTITY) who;
-
-    action answer() {
-        hdr.serene.op = op_t.ANSWER;
-        bit<8> index = who.get({ hdr.serene.job[2:0], meta.receiver[4:0] });
-        answers.count(index);
-    }
-
-    action release() {
-        hdr.serene.op = op_t.ANSWER;
-        hdr.serene.seq = 0;
-        bit<8> index = who.get({ hdr.serene.job[2:0], meta.receiver[4:0] });
-        releases.count(index);
-    }
-
-
-    action nudge() {
-        hdr.serene.op = op_t.NUDGE;
-        hdr.serene.seq = 0;
-        hdr.serene.total = 0;
-        hdr.udp.length = UDP_BYTES + SERENE_BYTES;
-        hdr.ipv4.total_length = IPV4_BYTES + UDP_BYTES + SERENE_BYTES;
-        bit<8> index = who.get({ hdr.serene.job[2:0], meta.receiver[4:0] });
-        nudges.count(index);
-    }
-
-    action drop() {
-        eg_dprsr_md.drop_ctl = 1;
-    }
-
-    action set_worker() {
-        hdr.serene.worker = meta.receiver;
-    }
-
-    apply {
-        receiver.apply();
-        compare();
-        address.apply();
-        set_worker();
-        if (hdr.bridge.errand == errand_t.WELCOME) {
-            welcome();
-        } else if (meta.to_other != 0 && meta.released == 0) {
-            drop();
-        } else if (hdr.bridge.errand == errand_t.NUDGE) {
-            nudge();
-        } else if (meta.to_other == 0) {
-            answer();
-        } else {
-            release();
+        actions = {
+            aggregation_do_add_lane_31();
+            aggregation_do_add_and_read_snapshot_lane_31();
+            aggregation_do_open_lane_31();
+            aggregation_do_store_lane_31();
+            @defaultonly NoAction_10();
+        }
+        const default_action = NoAction_10();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_31();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_31();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_31();
+                        lanes_do_t.STORE : aggregation_do_store_lane_31();
         }
     }
-}
-# 13 "p4src/tna/serene.p4" 2
-
-control SereneIngress(inout headers_t hdr,
-                      inout metadata_t meta,
-                      in ingress_intrinsic_metadata_t ig_intr_md,
-                      in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
-                      inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
-                      inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    Forwarding() forwarding;
-    Admission() admission;
-    Barrier() barrier;
-    Aggregation() aggregation;
-
-    action set_bridge() {
+    @name("SereneIngress.aggregation.lanes_of_1") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_0;
+    @name("SereneIngress.aggregation.add_lane_1") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_0) aggregation_add_lane_0 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_1;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_1") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_0) aggregation_add_and_read_snapshot_lane_0 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_1;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_1") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_0) aggregation_open_lane_0 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_1") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_0) aggregation_store_lane_0 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_1;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_1") action aggregation_do_add_lane_32() {
+        hdr.values.lanes_1 = aggregation_add_lane_0.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_1") action aggregation_do_add_and_read_snapshot_lane_32() {
+        hdr.values.lanes_1 = aggregation_add_and_read_snapshot_lane_0.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_1") action aggregation_do_open_lane_32() {
+        hdr.values.lanes_1 = aggregation_open_lane_0.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_1") action aggregation_do_store_lane_32() {
+        aggregation_store_lane_0.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_1") table aggregation_update_lane_0 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_32();
+            aggregation_do_add_and_read_snapshot_lane_32();
+            aggregation_do_open_lane_32();
+            aggregation_do_store_lane_32();
+            @defaultonly NoAction_11();
+        }
+        const default_action = NoAction_11();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_32();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_32();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_32();
+                        lanes_do_t.STORE : aggregation_do_store_lane_32();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_2") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_1;
+    @name("SereneIngress.aggregation.add_lane_2") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_1) aggregation_add_lane_1 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_2;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_2") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_1) aggregation_add_and_read_snapshot_lane_1 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_2;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_2") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_1) aggregation_open_lane_1 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_2") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_1) aggregation_store_lane_1 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_2;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_2") action aggregation_do_add_lane_33() {
+        hdr.values.lanes_2 = aggregation_add_lane_1.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_2") action aggregation_do_add_and_read_snapshot_lane_33() {
+        hdr.values.lanes_2 = aggregation_add_and_read_snapshot_lane_1.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_2") action aggregation_do_open_lane_33() {
+        hdr.values.lanes_2 = aggregation_open_lane_1.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_2") action aggregation_do_store_lane_33() {
+        aggregation_store_lane_1.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_2") table aggregation_update_lane_1 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_33();
+            aggregation_do_add_and_read_snapshot_lane_33();
+            aggregation_do_open_lane_33();
+            aggregation_do_store_lane_33();
+            @defaultonly NoAction_12();
+        }
+        const default_action = NoAction_12();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_33();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_33();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_33();
+                        lanes_do_t.STORE : aggregation_do_store_lane_33();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_3") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_2;
+    @name("SereneIngress.aggregation.add_lane_3") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_2) aggregation_add_lane_2 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_3;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_3") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_2) aggregation_add_and_read_snapshot_lane_2 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_3;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_3") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_2) aggregation_open_lane_2 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_3") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_2) aggregation_store_lane_2 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_3;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_3") action aggregation_do_add_lane_34() {
+        hdr.values.lanes_3 = aggregation_add_lane_2.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_3") action aggregation_do_add_and_read_snapshot_lane_34() {
+        hdr.values.lanes_3 = aggregation_add_and_read_snapshot_lane_2.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_3") action aggregation_do_open_lane_34() {
+        hdr.values.lanes_3 = aggregation_open_lane_2.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_3") action aggregation_do_store_lane_34() {
+        aggregation_store_lane_2.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_3") table aggregation_update_lane_2 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_34();
+            aggregation_do_add_and_read_snapshot_lane_34();
+            aggregation_do_open_lane_34();
+            aggregation_do_store_lane_34();
+            @defaultonly NoAction_13();
+        }
+        const default_action = NoAction_13();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_34();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_34();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_34();
+                        lanes_do_t.STORE : aggregation_do_store_lane_34();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_4") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_3;
+    @name("SereneIngress.aggregation.add_lane_4") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_3) aggregation_add_lane_3 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_4;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_4") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_3) aggregation_add_and_read_snapshot_lane_3 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_4;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_4") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_3) aggregation_open_lane_3 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_4") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_3) aggregation_store_lane_3 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_4;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_4") action aggregation_do_add_lane_35() {
+        hdr.values.lanes_4 = aggregation_add_lane_3.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_4") action aggregation_do_add_and_read_snapshot_lane_35() {
+        hdr.values.lanes_4 = aggregation_add_and_read_snapshot_lane_3.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_4") action aggregation_do_open_lane_35() {
+        hdr.values.lanes_4 = aggregation_open_lane_3.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_4") action aggregation_do_store_lane_35() {
+        aggregation_store_lane_3.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_4") table aggregation_update_lane_3 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_35();
+            aggregation_do_add_and_read_snapshot_lane_35();
+            aggregation_do_open_lane_35();
+            aggregation_do_store_lane_35();
+            @defaultonly NoAction_14();
+        }
+        const default_action = NoAction_14();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_35();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_35();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_35();
+                        lanes_do_t.STORE : aggregation_do_store_lane_35();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_5") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_4;
+    @name("SereneIngress.aggregation.add_lane_5") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_4) aggregation_add_lane_4 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_5;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_5") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_4) aggregation_add_and_read_snapshot_lane_4 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_5;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_5") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_4) aggregation_open_lane_4 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_5") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_4) aggregation_store_lane_4 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_5;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_5") action aggregation_do_add_lane_36() {
+        hdr.values.lanes_5 = aggregation_add_lane_4.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_5") action aggregation_do_add_and_read_snapshot_lane_36() {
+        hdr.values.lanes_5 = aggregation_add_and_read_snapshot_lane_4.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_5") action aggregation_do_open_lane_36() {
+        hdr.values.lanes_5 = aggregation_open_lane_4.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_5") action aggregation_do_store_lane_36() {
+        aggregation_store_lane_4.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_5") table aggregation_update_lane_4 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_36();
+            aggregation_do_add_and_read_snapshot_lane_36();
+            aggregation_do_open_lane_36();
+            aggregation_do_store_lane_36();
+            @defaultonly NoAction_15();
+        }
+        const default_action = NoAction_15();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_36();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_36();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_36();
+                        lanes_do_t.STORE : aggregation_do_store_lane_36();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_6") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_5;
+    @name("SereneIngress.aggregation.add_lane_6") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_5) aggregation_add_lane_5 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_6;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_6") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_5) aggregation_add_and_read_snapshot_lane_5 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_6;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_6") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_5) aggregation_open_lane_5 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_6") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_5) aggregation_store_lane_5 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_6;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_6") action aggregation_do_add_lane_37() {
+        hdr.values.lanes_6 = aggregation_add_lane_5.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_6") action aggregation_do_add_and_read_snapshot_lane_37() {
+        hdr.values.lanes_6 = aggregation_add_and_read_snapshot_lane_5.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_6") action aggregation_do_open_lane_37() {
+        hdr.values.lanes_6 = aggregation_open_lane_5.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_6") action aggregation_do_store_lane_37() {
+        aggregation_store_lane_5.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_6") table aggregation_update_lane_5 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_37();
+            aggregation_do_add_and_read_snapshot_lane_37();
+            aggregation_do_open_lane_37();
+            aggregation_do_store_lane_37();
+            @defaultonly NoAction_16();
+        }
+        const default_action = NoAction_16();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_37();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_37();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_37();
+                        lanes_do_t.STORE : aggregation_do_store_lane_37();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_7") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_6;
+    @name("SereneIngress.aggregation.add_lane_7") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_6) aggregation_add_lane_6 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_7;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_7") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_6) aggregation_add_and_read_snapshot_lane_6 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_7;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_7") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_6) aggregation_open_lane_6 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_7") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_6) aggregation_store_lane_6 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_7;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_7") action aggregation_do_add_lane_38() {
+        hdr.values.lanes_7 = aggregation_add_lane_6.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_7") action aggregation_do_add_and_read_snapshot_lane_38() {
+        hdr.values.lanes_7 = aggregation_add_and_read_snapshot_lane_6.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_7") action aggregation_do_open_lane_38() {
+        hdr.values.lanes_7 = aggregation_open_lane_6.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_7") action aggregation_do_store_lane_38() {
+        aggregation_store_lane_6.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_7") table aggregation_update_lane_6 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_38();
+            aggregation_do_add_and_read_snapshot_lane_38();
+            aggregation_do_open_lane_38();
+            aggregation_do_store_lane_38();
+            @defaultonly NoAction_17();
+        }
+        const default_action = NoAction_17();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_38();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_38();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_38();
+                        lanes_do_t.STORE : aggregation_do_store_lane_38();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_8") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_7;
+    @name("SereneIngress.aggregation.add_lane_8") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_7) aggregation_add_lane_7 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_8;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_8") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_7) aggregation_add_and_read_snapshot_lane_7 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_8;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_8") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_7) aggregation_open_lane_7 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_8") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_7) aggregation_store_lane_7 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_8;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_8") action aggregation_do_add_lane_39() {
+        hdr.values.lanes_8 = aggregation_add_lane_7.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_8") action aggregation_do_add_and_read_snapshot_lane_39() {
+        hdr.values.lanes_8 = aggregation_add_and_read_snapshot_lane_7.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_8") action aggregation_do_open_lane_39() {
+        hdr.values.lanes_8 = aggregation_open_lane_7.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_8") action aggregation_do_store_lane_39() {
+        aggregation_store_lane_7.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_8") table aggregation_update_lane_7 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_39();
+            aggregation_do_add_and_read_snapshot_lane_39();
+            aggregation_do_open_lane_39();
+            aggregation_do_store_lane_39();
+            @defaultonly NoAction_18();
+        }
+        const default_action = NoAction_18();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_39();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_39();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_39();
+                        lanes_do_t.STORE : aggregation_do_store_lane_39();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_9") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_8;
+    @name("SereneIngress.aggregation.add_lane_9") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_8) aggregation_add_lane_8 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_9;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_9") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_8) aggregation_add_and_read_snapshot_lane_8 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_9;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_9") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_8) aggregation_open_lane_8 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_9") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_8) aggregation_store_lane_8 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_9;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_9") action aggregation_do_add_lane_40() {
+        hdr.values.lanes_9 = aggregation_add_lane_8.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_9") action aggregation_do_add_and_read_snapshot_lane_40() {
+        hdr.values.lanes_9 = aggregation_add_and_read_snapshot_lane_8.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_9") action aggregation_do_open_lane_40() {
+        hdr.values.lanes_9 = aggregation_open_lane_8.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_9") action aggregation_do_store_lane_40() {
+        aggregation_store_lane_8.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_9") table aggregation_update_lane_8 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_40();
+            aggregation_do_add_and_read_snapshot_lane_40();
+            aggregation_do_open_lane_40();
+            aggregation_do_store_lane_40();
+            @defaultonly NoAction_19();
+        }
+        const default_action = NoAction_19();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_40();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_40();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_40();
+                        lanes_do_t.STORE : aggregation_do_store_lane_40();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_10") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_9;
+    @name("SereneIngress.aggregation.add_lane_10") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_9) aggregation_add_lane_9 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_10;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_10") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_9) aggregation_add_and_read_snapshot_lane_9 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_10;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_10") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_9) aggregation_open_lane_9 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_10") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_9) aggregation_store_lane_9 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_10;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_10") action aggregation_do_add_lane_41() {
+        hdr.values.lanes_10 = aggregation_add_lane_9.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_10") action aggregation_do_add_and_read_snapshot_lane_41() {
+        hdr.values.lanes_10 = aggregation_add_and_read_snapshot_lane_9.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_10") action aggregation_do_open_lane_41() {
+        hdr.values.lanes_10 = aggregation_open_lane_9.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_10") action aggregation_do_store_lane_41() {
+        aggregation_store_lane_9.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_10") table aggregation_update_lane_9 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_41();
+            aggregation_do_add_and_read_snapshot_lane_41();
+            aggregation_do_open_lane_41();
+            aggregation_do_store_lane_41();
+            @defaultonly NoAction_20();
+        }
+        const default_action = NoAction_20();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_41();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_41();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_41();
+                        lanes_do_t.STORE : aggregation_do_store_lane_41();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_11") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_10;
+    @name("SereneIngress.aggregation.add_lane_11") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_10) aggregation_add_lane_10 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_11;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_11") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_10) aggregation_add_and_read_snapshot_lane_10 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_11;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_11") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_10) aggregation_open_lane_10 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_11") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_10) aggregation_store_lane_10 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_11;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_11") action aggregation_do_add_lane_42() {
+        hdr.values.lanes_11 = aggregation_add_lane_10.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_11") action aggregation_do_add_and_read_snapshot_lane_42() {
+        hdr.values.lanes_11 = aggregation_add_and_read_snapshot_lane_10.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_11") action aggregation_do_open_lane_42() {
+        hdr.values.lanes_11 = aggregation_open_lane_10.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_11") action aggregation_do_store_lane_42() {
+        aggregation_store_lane_10.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_11") table aggregation_update_lane_10 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_42();
+            aggregation_do_add_and_read_snapshot_lane_42();
+            aggregation_do_open_lane_42();
+            aggregation_do_store_lane_42();
+            @defaultonly NoAction_21();
+        }
+        const default_action = NoAction_21();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_42();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_42();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_42();
+                        lanes_do_t.STORE : aggregation_do_store_lane_42();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_12") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_11;
+    @name("SereneIngress.aggregation.add_lane_12") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_11) aggregation_add_lane_11 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_12;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_12") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_11) aggregation_add_and_read_snapshot_lane_11 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_12;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_12") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_11) aggregation_open_lane_11 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_12") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_11) aggregation_store_lane_11 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_12;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_12") action aggregation_do_add_lane_43() {
+        hdr.values.lanes_12 = aggregation_add_lane_11.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_12") action aggregation_do_add_and_read_snapshot_lane_43() {
+        hdr.values.lanes_12 = aggregation_add_and_read_snapshot_lane_11.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_12") action aggregation_do_open_lane_43() {
+        hdr.values.lanes_12 = aggregation_open_lane_11.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_12") action aggregation_do_store_lane_43() {
+        aggregation_store_lane_11.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_12") table aggregation_update_lane_11 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_43();
+            aggregation_do_add_and_read_snapshot_lane_43();
+            aggregation_do_open_lane_43();
+            aggregation_do_store_lane_43();
+            @defaultonly NoAction_22();
+        }
+        const default_action = NoAction_22();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_43();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_43();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_43();
+                        lanes_do_t.STORE : aggregation_do_store_lane_43();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_13") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_12;
+    @name("SereneIngress.aggregation.add_lane_13") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_12) aggregation_add_lane_12 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_13;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_13") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_12) aggregation_add_and_read_snapshot_lane_12 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_13;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_13") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_12) aggregation_open_lane_12 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_13") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_12) aggregation_store_lane_12 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_13;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_13") action aggregation_do_add_lane_44() {
+        hdr.values.lanes_13 = aggregation_add_lane_12.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_13") action aggregation_do_add_and_read_snapshot_lane_44() {
+        hdr.values.lanes_13 = aggregation_add_and_read_snapshot_lane_12.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_13") action aggregation_do_open_lane_44() {
+        hdr.values.lanes_13 = aggregation_open_lane_12.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_13") action aggregation_do_store_lane_44() {
+        aggregation_store_lane_12.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_13") table aggregation_update_lane_12 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_44();
+            aggregation_do_add_and_read_snapshot_lane_44();
+            aggregation_do_open_lane_44();
+            aggregation_do_store_lane_44();
+            @defaultonly NoAction_23();
+        }
+        const default_action = NoAction_23();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_44();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_44();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_44();
+                        lanes_do_t.STORE : aggregation_do_store_lane_44();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_14") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_13;
+    @name("SereneIngress.aggregation.add_lane_14") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_13) aggregation_add_lane_13 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_14;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_14") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_13) aggregation_add_and_read_snapshot_lane_13 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_14;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_14") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_13) aggregation_open_lane_13 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_14") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_13) aggregation_store_lane_13 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_14;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_14") action aggregation_do_add_lane_45() {
+        hdr.values.lanes_14 = aggregation_add_lane_13.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_14") action aggregation_do_add_and_read_snapshot_lane_45() {
+        hdr.values.lanes_14 = aggregation_add_and_read_snapshot_lane_13.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_14") action aggregation_do_open_lane_45() {
+        hdr.values.lanes_14 = aggregation_open_lane_13.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_14") action aggregation_do_store_lane_45() {
+        aggregation_store_lane_13.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_14") table aggregation_update_lane_13 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_45();
+            aggregation_do_add_and_read_snapshot_lane_45();
+            aggregation_do_open_lane_45();
+            aggregation_do_store_lane_45();
+            @defaultonly NoAction_24();
+        }
+        const default_action = NoAction_24();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_45();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_45();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_45();
+                        lanes_do_t.STORE : aggregation_do_store_lane_45();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_15") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_14;
+    @name("SereneIngress.aggregation.add_lane_15") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_14) aggregation_add_lane_14 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_15;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_15") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_14) aggregation_add_and_read_snapshot_lane_14 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_15;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_15") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_14) aggregation_open_lane_14 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_15") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_14) aggregation_store_lane_14 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_15;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_15") action aggregation_do_add_lane_46() {
+        hdr.values.lanes_15 = aggregation_add_lane_14.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_15") action aggregation_do_add_and_read_snapshot_lane_46() {
+        hdr.values.lanes_15 = aggregation_add_and_read_snapshot_lane_14.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_15") action aggregation_do_open_lane_46() {
+        hdr.values.lanes_15 = aggregation_open_lane_14.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_15") action aggregation_do_store_lane_46() {
+        aggregation_store_lane_14.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_15") table aggregation_update_lane_14 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_46();
+            aggregation_do_add_and_read_snapshot_lane_46();
+            aggregation_do_open_lane_46();
+            aggregation_do_store_lane_46();
+            @defaultonly NoAction_25();
+        }
+        const default_action = NoAction_25();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_46();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_46();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_46();
+                        lanes_do_t.STORE : aggregation_do_store_lane_46();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_16") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_15;
+    @name("SereneIngress.aggregation.add_lane_16") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_15) aggregation_add_lane_15 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_16;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_16") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_15) aggregation_add_and_read_snapshot_lane_15 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_16;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_16") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_15) aggregation_open_lane_15 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_16") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_15) aggregation_store_lane_15 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_16;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_16") action aggregation_do_add_lane_47() {
+        hdr.values.lanes_16 = aggregation_add_lane_15.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_16") action aggregation_do_add_and_read_snapshot_lane_47() {
+        hdr.values.lanes_16 = aggregation_add_and_read_snapshot_lane_15.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_16") action aggregation_do_open_lane_47() {
+        hdr.values.lanes_16 = aggregation_open_lane_15.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_16") action aggregation_do_store_lane_47() {
+        aggregation_store_lane_15.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_16") table aggregation_update_lane_15 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_47();
+            aggregation_do_add_and_read_snapshot_lane_47();
+            aggregation_do_open_lane_47();
+            aggregation_do_store_lane_47();
+            @defaultonly NoAction_26();
+        }
+        const default_action = NoAction_26();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_47();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_47();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_47();
+                        lanes_do_t.STORE : aggregation_do_store_lane_47();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_17") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_16;
+    @name("SereneIngress.aggregation.add_lane_17") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_16) aggregation_add_lane_16 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_17;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_17") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_16) aggregation_add_and_read_snapshot_lane_16 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_17;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_17") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_16) aggregation_open_lane_16 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_17") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_16) aggregation_store_lane_16 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_17;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_17") action aggregation_do_add_lane_48() {
+        hdr.values.lanes_17 = aggregation_add_lane_16.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_17") action aggregation_do_add_and_read_snapshot_lane_48() {
+        hdr.values.lanes_17 = aggregation_add_and_read_snapshot_lane_16.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_17") action aggregation_do_open_lane_48() {
+        hdr.values.lanes_17 = aggregation_open_lane_16.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_17") action aggregation_do_store_lane_48() {
+        aggregation_store_lane_16.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_17") table aggregation_update_lane_16 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_48();
+            aggregation_do_add_and_read_snapshot_lane_48();
+            aggregation_do_open_lane_48();
+            aggregation_do_store_lane_48();
+            @defaultonly NoAction_27();
+        }
+        const default_action = NoAction_27();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_48();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_48();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_48();
+                        lanes_do_t.STORE : aggregation_do_store_lane_48();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_18") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_17;
+    @name("SereneIngress.aggregation.add_lane_18") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_17) aggregation_add_lane_17 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_18;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_18") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_17) aggregation_add_and_read_snapshot_lane_17 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_18;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_18") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_17) aggregation_open_lane_17 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_18") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_17) aggregation_store_lane_17 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_18;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_18") action aggregation_do_add_lane_49() {
+        hdr.values.lanes_18 = aggregation_add_lane_17.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_18") action aggregation_do_add_and_read_snapshot_lane_49() {
+        hdr.values.lanes_18 = aggregation_add_and_read_snapshot_lane_17.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_18") action aggregation_do_open_lane_49() {
+        hdr.values.lanes_18 = aggregation_open_lane_17.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_18") action aggregation_do_store_lane_49() {
+        aggregation_store_lane_17.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_18") table aggregation_update_lane_17 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_49();
+            aggregation_do_add_and_read_snapshot_lane_49();
+            aggregation_do_open_lane_49();
+            aggregation_do_store_lane_49();
+            @defaultonly NoAction_28();
+        }
+        const default_action = NoAction_28();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_49();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_49();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_49();
+                        lanes_do_t.STORE : aggregation_do_store_lane_49();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_19") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_18;
+    @name("SereneIngress.aggregation.add_lane_19") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_18) aggregation_add_lane_18 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_19;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_19") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_18) aggregation_add_and_read_snapshot_lane_18 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_19;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_19") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_18) aggregation_open_lane_18 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_19") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_18) aggregation_store_lane_18 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_19;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_19") action aggregation_do_add_lane_50() {
+        hdr.values.lanes_19 = aggregation_add_lane_18.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_19") action aggregation_do_add_and_read_snapshot_lane_50() {
+        hdr.values.lanes_19 = aggregation_add_and_read_snapshot_lane_18.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_19") action aggregation_do_open_lane_50() {
+        hdr.values.lanes_19 = aggregation_open_lane_18.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_19") action aggregation_do_store_lane_50() {
+        aggregation_store_lane_18.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_19") table aggregation_update_lane_18 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_50();
+            aggregation_do_add_and_read_snapshot_lane_50();
+            aggregation_do_open_lane_50();
+            aggregation_do_store_lane_50();
+            @defaultonly NoAction_29();
+        }
+        const default_action = NoAction_29();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_50();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_50();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_50();
+                        lanes_do_t.STORE : aggregation_do_store_lane_50();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_20") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_19;
+    @name("SereneIngress.aggregation.add_lane_20") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_19) aggregation_add_lane_19 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_20;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_20") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_19) aggregation_add_and_read_snapshot_lane_19 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_20;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_20") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_19) aggregation_open_lane_19 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_20") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_19) aggregation_store_lane_19 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_20;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_20") action aggregation_do_add_lane_51() {
+        hdr.values.lanes_20 = aggregation_add_lane_19.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_20") action aggregation_do_add_and_read_snapshot_lane_51() {
+        hdr.values.lanes_20 = aggregation_add_and_read_snapshot_lane_19.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_20") action aggregation_do_open_lane_51() {
+        hdr.values.lanes_20 = aggregation_open_lane_19.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_20") action aggregation_do_store_lane_51() {
+        aggregation_store_lane_19.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_20") table aggregation_update_lane_19 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_51();
+            aggregation_do_add_and_read_snapshot_lane_51();
+            aggregation_do_open_lane_51();
+            aggregation_do_store_lane_51();
+            @defaultonly NoAction_30();
+        }
+        const default_action = NoAction_30();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_51();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_51();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_51();
+                        lanes_do_t.STORE : aggregation_do_store_lane_51();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_21") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_20;
+    @name("SereneIngress.aggregation.add_lane_21") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_20) aggregation_add_lane_20 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_21;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_21") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_20) aggregation_add_and_read_snapshot_lane_20 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_21;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_21") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_20) aggregation_open_lane_20 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_21") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_20) aggregation_store_lane_20 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_21;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_21") action aggregation_do_add_lane_52() {
+        hdr.values.lanes_21 = aggregation_add_lane_20.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_21") action aggregation_do_add_and_read_snapshot_lane_52() {
+        hdr.values.lanes_21 = aggregation_add_and_read_snapshot_lane_20.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_21") action aggregation_do_open_lane_52() {
+        hdr.values.lanes_21 = aggregation_open_lane_20.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_21") action aggregation_do_store_lane_52() {
+        aggregation_store_lane_20.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_21") table aggregation_update_lane_20 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_52();
+            aggregation_do_add_and_read_snapshot_lane_52();
+            aggregation_do_open_lane_52();
+            aggregation_do_store_lane_52();
+            @defaultonly NoAction_31();
+        }
+        const default_action = NoAction_31();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_52();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_52();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_52();
+                        lanes_do_t.STORE : aggregation_do_store_lane_52();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_22") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_21;
+    @name("SereneIngress.aggregation.add_lane_22") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_21) aggregation_add_lane_21 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_22;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_22") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_21) aggregation_add_and_read_snapshot_lane_21 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_22;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_22") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_21) aggregation_open_lane_21 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_22") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_21) aggregation_store_lane_21 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_22;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_22") action aggregation_do_add_lane_53() {
+        hdr.values.lanes_22 = aggregation_add_lane_21.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_22") action aggregation_do_add_and_read_snapshot_lane_53() {
+        hdr.values.lanes_22 = aggregation_add_and_read_snapshot_lane_21.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_22") action aggregation_do_open_lane_53() {
+        hdr.values.lanes_22 = aggregation_open_lane_21.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_22") action aggregation_do_store_lane_53() {
+        aggregation_store_lane_21.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_22") table aggregation_update_lane_21 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_53();
+            aggregation_do_add_and_read_snapshot_lane_53();
+            aggregation_do_open_lane_53();
+            aggregation_do_store_lane_53();
+            @defaultonly NoAction_32();
+        }
+        const default_action = NoAction_32();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_53();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_53();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_53();
+                        lanes_do_t.STORE : aggregation_do_store_lane_53();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_23") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_22;
+    @name("SereneIngress.aggregation.add_lane_23") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_22) aggregation_add_lane_22 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_23;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_23") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_22) aggregation_add_and_read_snapshot_lane_22 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_23;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_23") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_22) aggregation_open_lane_22 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_23") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_22) aggregation_store_lane_22 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_23;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_23") action aggregation_do_add_lane_54() {
+        hdr.values.lanes_23 = aggregation_add_lane_22.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_23") action aggregation_do_add_and_read_snapshot_lane_54() {
+        hdr.values.lanes_23 = aggregation_add_and_read_snapshot_lane_22.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_23") action aggregation_do_open_lane_54() {
+        hdr.values.lanes_23 = aggregation_open_lane_22.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_23") action aggregation_do_store_lane_54() {
+        aggregation_store_lane_22.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_23") table aggregation_update_lane_22 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_54();
+            aggregation_do_add_and_read_snapshot_lane_54();
+            aggregation_do_open_lane_54();
+            aggregation_do_store_lane_54();
+            @defaultonly NoAction_33();
+        }
+        const default_action = NoAction_33();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_54();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_54();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_54();
+                        lanes_do_t.STORE : aggregation_do_store_lane_54();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_24") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_23;
+    @name("SereneIngress.aggregation.add_lane_24") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_23) aggregation_add_lane_23 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_24;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_24") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_23) aggregation_add_and_read_snapshot_lane_23 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_24;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_24") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_23) aggregation_open_lane_23 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_24") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_23) aggregation_store_lane_23 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_24;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_24") action aggregation_do_add_lane_55() {
+        hdr.values.lanes_24 = aggregation_add_lane_23.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_24") action aggregation_do_add_and_read_snapshot_lane_55() {
+        hdr.values.lanes_24 = aggregation_add_and_read_snapshot_lane_23.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_24") action aggregation_do_open_lane_55() {
+        hdr.values.lanes_24 = aggregation_open_lane_23.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_24") action aggregation_do_store_lane_55() {
+        aggregation_store_lane_23.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_24") table aggregation_update_lane_23 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_55();
+            aggregation_do_add_and_read_snapshot_lane_55();
+            aggregation_do_open_lane_55();
+            aggregation_do_store_lane_55();
+            @defaultonly NoAction_34();
+        }
+        const default_action = NoAction_34();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_55();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_55();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_55();
+                        lanes_do_t.STORE : aggregation_do_store_lane_55();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_25") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_24;
+    @name("SereneIngress.aggregation.add_lane_25") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_24) aggregation_add_lane_24 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_25;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_25") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_24) aggregation_add_and_read_snapshot_lane_24 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_25;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_25") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_24) aggregation_open_lane_24 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_25") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_24) aggregation_store_lane_24 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_25;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_25") action aggregation_do_add_lane_56() {
+        hdr.values.lanes_25 = aggregation_add_lane_24.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_25") action aggregation_do_add_and_read_snapshot_lane_56() {
+        hdr.values.lanes_25 = aggregation_add_and_read_snapshot_lane_24.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_25") action aggregation_do_open_lane_56() {
+        hdr.values.lanes_25 = aggregation_open_lane_24.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_25") action aggregation_do_store_lane_56() {
+        aggregation_store_lane_24.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_25") table aggregation_update_lane_24 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_56();
+            aggregation_do_add_and_read_snapshot_lane_56();
+            aggregation_do_open_lane_56();
+            aggregation_do_store_lane_56();
+            @defaultonly NoAction_35();
+        }
+        const default_action = NoAction_35();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_56();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_56();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_56();
+                        lanes_do_t.STORE : aggregation_do_store_lane_56();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_26") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_25;
+    @name("SereneIngress.aggregation.add_lane_26") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_25) aggregation_add_lane_25 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_26;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_26") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_25) aggregation_add_and_read_snapshot_lane_25 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_26;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_26") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_25) aggregation_open_lane_25 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_26") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_25) aggregation_store_lane_25 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_26;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_26") action aggregation_do_add_lane_57() {
+        hdr.values.lanes_26 = aggregation_add_lane_25.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_26") action aggregation_do_add_and_read_snapshot_lane_57() {
+        hdr.values.lanes_26 = aggregation_add_and_read_snapshot_lane_25.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_26") action aggregation_do_open_lane_57() {
+        hdr.values.lanes_26 = aggregation_open_lane_25.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_26") action aggregation_do_store_lane_57() {
+        aggregation_store_lane_25.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_26") table aggregation_update_lane_25 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_57();
+            aggregation_do_add_and_read_snapshot_lane_57();
+            aggregation_do_open_lane_57();
+            aggregation_do_store_lane_57();
+            @defaultonly NoAction_36();
+        }
+        const default_action = NoAction_36();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_57();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_57();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_57();
+                        lanes_do_t.STORE : aggregation_do_store_lane_57();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_27") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_26;
+    @name("SereneIngress.aggregation.add_lane_27") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_26) aggregation_add_lane_26 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_27;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_27") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_26) aggregation_add_and_read_snapshot_lane_26 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_27;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_27") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_26) aggregation_open_lane_26 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_27") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_26) aggregation_store_lane_26 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_27;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_27") action aggregation_do_add_lane_58() {
+        hdr.values.lanes_27 = aggregation_add_lane_26.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_27") action aggregation_do_add_and_read_snapshot_lane_58() {
+        hdr.values.lanes_27 = aggregation_add_and_read_snapshot_lane_26.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_27") action aggregation_do_open_lane_58() {
+        hdr.values.lanes_27 = aggregation_open_lane_26.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_27") action aggregation_do_store_lane_58() {
+        aggregation_store_lane_26.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_27") table aggregation_update_lane_26 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_58();
+            aggregation_do_add_and_read_snapshot_lane_58();
+            aggregation_do_open_lane_58();
+            aggregation_do_store_lane_58();
+            @defaultonly NoAction_37();
+        }
+        const default_action = NoAction_37();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_58();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_58();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_58();
+                        lanes_do_t.STORE : aggregation_do_store_lane_58();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_28") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_27;
+    @name("SereneIngress.aggregation.add_lane_28") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_27) aggregation_add_lane_27 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_28;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_28") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_27) aggregation_add_and_read_snapshot_lane_27 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_28;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_28") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_27) aggregation_open_lane_27 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_28") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_27) aggregation_store_lane_27 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_28;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_28") action aggregation_do_add_lane_59() {
+        hdr.values.lanes_28 = aggregation_add_lane_27.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_28") action aggregation_do_add_and_read_snapshot_lane_59() {
+        hdr.values.lanes_28 = aggregation_add_and_read_snapshot_lane_27.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_28") action aggregation_do_open_lane_59() {
+        hdr.values.lanes_28 = aggregation_open_lane_27.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_28") action aggregation_do_store_lane_59() {
+        aggregation_store_lane_27.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_28") table aggregation_update_lane_27 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_59();
+            aggregation_do_add_and_read_snapshot_lane_59();
+            aggregation_do_open_lane_59();
+            aggregation_do_store_lane_59();
+            @defaultonly NoAction_38();
+        }
+        const default_action = NoAction_38();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_59();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_59();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_59();
+                        lanes_do_t.STORE : aggregation_do_store_lane_59();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_29") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_28;
+    @name("SereneIngress.aggregation.add_lane_29") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_28) aggregation_add_lane_28 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_29;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_29") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_28) aggregation_add_and_read_snapshot_lane_28 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_29;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_29") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_28) aggregation_open_lane_28 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_29") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_28) aggregation_store_lane_28 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_29;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_29") action aggregation_do_add_lane_60() {
+        hdr.values.lanes_29 = aggregation_add_lane_28.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_29") action aggregation_do_add_and_read_snapshot_lane_60() {
+        hdr.values.lanes_29 = aggregation_add_and_read_snapshot_lane_28.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_29") action aggregation_do_open_lane_60() {
+        hdr.values.lanes_29 = aggregation_open_lane_28.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_29") action aggregation_do_store_lane_60() {
+        aggregation_store_lane_28.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_29") table aggregation_update_lane_28 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_60();
+            aggregation_do_add_and_read_snapshot_lane_60();
+            aggregation_do_open_lane_60();
+            aggregation_do_store_lane_60();
+            @defaultonly NoAction_39();
+        }
+        const default_action = NoAction_39();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_60();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_60();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_60();
+                        lanes_do_t.STORE : aggregation_do_store_lane_60();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_30") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_29;
+    @name("SereneIngress.aggregation.add_lane_30") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_29) aggregation_add_lane_29 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_30;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_30") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_29) aggregation_add_and_read_snapshot_lane_29 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_30;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_30") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_29) aggregation_open_lane_29 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_30") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_29) aggregation_store_lane_29 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_30;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_30") action aggregation_do_add_lane_61() {
+        hdr.values.lanes_30 = aggregation_add_lane_29.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_30") action aggregation_do_add_and_read_snapshot_lane_61() {
+        hdr.values.lanes_30 = aggregation_add_and_read_snapshot_lane_29.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_30") action aggregation_do_open_lane_61() {
+        hdr.values.lanes_30 = aggregation_open_lane_29.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_30") action aggregation_do_store_lane_61() {
+        aggregation_store_lane_29.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_30") table aggregation_update_lane_29 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_61();
+            aggregation_do_add_and_read_snapshot_lane_61();
+            aggregation_do_open_lane_61();
+            aggregation_do_store_lane_61();
+            @defaultonly NoAction_40();
+        }
+        const default_action = NoAction_40();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_61();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_61();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_61();
+                        lanes_do_t.STORE : aggregation_do_store_lane_61();
+        }
+    }
+    @name("SereneIngress.aggregation.lanes_of_31") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_30;
+    @name("SereneIngress.aggregation.add_lane_31") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_30) aggregation_add_lane_30 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_31;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.add_and_read_snapshot_lane_31") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_30) aggregation_add_and_read_snapshot_lane_30 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + hdr.values.lanes_31;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.aggregation.open_lane_31") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_30) aggregation_open_lane_30 = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.aggregation.store_lane_31") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_30) aggregation_store_lane_30 = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.values.lanes_31;
+        }
+    };
+    @name("SereneIngress.aggregation.do_add_lane_31") action aggregation_do_add_lane_62() {
+        hdr.values.lanes_31 = aggregation_add_lane_30.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_add_and_read_snapshot_lane_31") action aggregation_do_add_and_read_snapshot_lane_62() {
+        hdr.values.lanes_31 = aggregation_add_and_read_snapshot_lane_30.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_open_lane_31") action aggregation_do_open_lane_62() {
+        hdr.values.lanes_31 = aggregation_open_lane_30.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.do_store_lane_31") action aggregation_do_store_lane_62() {
+        aggregation_store_lane_30.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.aggregation.update_lane_31") table aggregation_update_lane_30 {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            aggregation_do_add_lane_62();
+            aggregation_do_add_and_read_snapshot_lane_62();
+            aggregation_do_open_lane_62();
+            aggregation_do_store_lane_62();
+            @defaultonly NoAction_41();
+        }
+        const default_action = NoAction_41();
+        const entries = {
+                        lanes_do_t.ADD : aggregation_do_add_lane_62();
+                        lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_62();
+                        lanes_do_t.OPEN : aggregation_do_open_lane_62();
+                        lanes_do_t.STORE : aggregation_do_store_lane_62();
+        }
+    }
+    @name("SereneIngress.set_bridge") action set_bridge() {
         hdr.bridge.setValid();
         hdr.bridge.errand = errand_t.FORWARD;
-        hdr.bridge.padding = 0;
+        hdr.bridge.padding = 7w0;
         hdr.bridge.ingress_port = ig_intr_md.ingress_port;
-        hdr.bridge.waiting = 0;
+        hdr.bridge.waiting = 32w0;
     }
-
-    action send_as_told() {
+    @name("SereneIngress.send_as_told") action send_as_told() {
         ig_tm_md.ucast_egress_port = hdr.packet_out.egress_port;
     }
-
-    action set_group(bit<16> number) {
+    @name("SereneIngress.set_group") action set_group(@name("number") bit<16> number) {
         meta.group = number;
     }
-
-
-    table group {
-        key = { hdr.serene.job: exact; }
-        actions = { set_group; @defaultonly NoAction; }
-        const default_action = NoAction;
-        const entries = {
-            0: set_group(JOB_GROUPS);
-            1: set_group(JOB_GROUPS + 1);
-            2: set_group(JOB_GROUPS + 2);
-            3: set_group(JOB_GROUPS + 3);
-            4: set_group(JOB_GROUPS + 4);
-            5: set_group(JOB_GROUPS + 5);
-            6: set_group(JOB_GROUPS + 6);
-            7: set_group(JOB_GROUPS + 7);
+    @name("SereneIngress.group") table group_0 {
+        key = {
+            hdr.serene.job: exact @name("hdr.serene.job");
         }
-        size = 8;
+        actions = {
+            set_group();
+            @defaultonly NoAction_42();
+        }
+        const default_action = NoAction_42();
+        const entries = {
+                        8w0 : set_group(16w16);
+                        8w1 : set_group(16w17);
+                        8w2 : set_group(16w18);
+                        8w3 : set_group(16w19);
+                        8w4 : set_group(16w20);
+                        8w5 : set_group(16w21);
+                        8w6 : set_group(16w22);
+                        8w7 : set_group(16w23);
+        }
     }
-
-    action say_policy() {
+    @name("SereneIngress.welcome") action welcome() {
         hdr.serene.session = meta.policy.session;
         hdr.serene.epoch = meta.policy.epoch;
         hdr.serene.sync_mask = meta.policy.sync_mask;
         hdr.serene.staleness = meta.policy.staleness;
         hdr.serene.quorum = meta.policy.quorum;
         hdr.serene.read_mode = meta.policy.read_mode;
-    }
-
-    action welcome() {
-        say_policy();
         hdr.membership.vector_length = meta.job.vector_length;
         hdr.membership.slots = meta.job.slots;
         hdr.membership.scale = meta.job.scale;
-        hdr.membership.lanes = 32 * 1;
+        hdr.membership.lanes = 16w32;
         hdr.membership.workers = meta.job.workers;
         hdr.membership.incarnation = meta.job.incarnation;
         hdr.bridge.errand = errand_t.WELCOME;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
-
-    action reply() {
-        say_policy();
+    @name("SereneIngress.reply") action reply() {
+        hdr.serene.session = meta.policy.session;
+        hdr.serene.epoch = meta.policy.epoch;
+        hdr.serene.sync_mask = meta.policy.sync_mask;
+        hdr.serene.staleness = meta.policy.staleness;
+        hdr.serene.quorum = meta.policy.quorum;
+        hdr.serene.read_mode = meta.policy.read_mode;
         hdr.serene.round = meta.base;
         hdr.bridge.errand = errand_t.ANSWER;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
-
-
-    action reply_empty() {
-        say_policy();
-        hdr.serene.round = 0;
+    @name("SereneIngress.reply_empty") action reply_empty() {
+        hdr.serene.session = meta.policy.session;
+        hdr.serene.epoch = meta.policy.epoch;
+        hdr.serene.sync_mask = meta.policy.sync_mask;
+        hdr.serene.staleness = meta.policy.staleness;
+        hdr.serene.quorum = meta.policy.quorum;
+        hdr.serene.read_mode = meta.policy.read_mode;
+        hdr.serene.round = 32w0;
         hdr.bridge.errand = errand_t.ANSWER;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
-
-    action release() {
-        say_policy();
+    @name("SereneIngress.release") action release() {
+        hdr.serene.session = meta.policy.session;
+        hdr.serene.epoch = meta.policy.epoch;
+        hdr.serene.sync_mask = meta.policy.sync_mask;
+        hdr.serene.staleness = meta.policy.staleness;
+        hdr.serene.quorum = meta.policy.quorum;
+        hdr.serene.read_mode = meta.policy.read_mode;
         hdr.serene.round = meta.base;
         hdr.bridge.errand = errand_t.RELEASE;
         hdr.bridge.waiting = meta.waiting;
         ig_tm_md.mcast_grp_a = meta.group;
     }
-
-    action nudge() {
-        say_policy();
-        hdr.serene.round = 0;
+    @name("SereneIngress.nudge") action nudge() {
+        hdr.serene.session = meta.policy.session;
+        hdr.serene.epoch = meta.policy.epoch;
+        hdr.serene.sync_mask = meta.policy.sync_mask;
+        hdr.serene.staleness = meta.policy.staleness;
+        hdr.serene.quorum = meta.policy.quorum;
+        hdr.serene.read_mode = meta.policy.read_mode;
+        hdr.serene.round = 32w0;
         hdr.bridge.errand = errand_t.NUDGE;
         hdr.bridge.waiting = meta.waiting;
         ig_tm_md.mcast_grp_a = meta.group;
     }
-
-
-    action pass_again() {
+    @name("SereneIngress.pass_again") action pass_again() {
         hdr.serene.round = hdr.serene.round + meta.bound;
         hdr.bridge.setInvalid();
-        ig_tm_md.ucast_egress_port = LOOP_PORT;
-        ig_tm_md.bypass_egress = 1;
+        ig_tm_md.ucast_egress_port = 9w68;
+        ig_tm_md.bypass_egress = 1w1;
     }
-
     apply {
         set_bridge();
         if (hdr.packet_out.isValid()) {
             send_as_told();
-        } else if (!hdr.udp.isValid() || hdr.udp.destination_port != SERENE_UDP_PORT) {
-            forwarding.apply(hdr, meta, ig_intr_md, ig_dprsr_md, ig_tm_md);
+        } else if (!hdr.udp.isValid() || hdr.udp.destination_port != 16w24142) {
+            forwarding_known_source.apply();
+            if (hdr.arp.isValid() && hdr.arp.operation == 16w1) {
+                forwarding_switch_address.apply();
+            }
+            if (meta.answered == 1w0) {
+                forwarding_forward.apply();
+            }
         } else {
-            group.apply();
-            admission.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_tm_md);
-            barrier.apply(hdr, meta);
-            aggregation.apply(hdr, meta);
-
+            group_0.apply();
+            admission_subtract_lengths_0();
+            admission_verdict.apply();
+            admission_member.apply();
+            admission_job.apply();
+            admission_policy.apply();
+            if (meta.request == request_t.BAD_CHECKSUM) {
+                admission_count_bad_checksum_0();
+            } else if (meta.request == request_t.MALFORMED || meta.request == request_t.REPORT && meta.other_bytes != 16w20) {
+                admission_count_malformed_0();
+            } else if (meta.member == 1w0 && meta.request != request_t.HELLO && meta.request != request_t.COMPLETION) {
+                admission_count_stranger_0();
+            } else if (meta.request == request_t.REPORT || meta.member == 1w0 && meta.request == request_t.HELLO) {
+                admission_to_controller_0();
+            } else if (meta.known_job == 1w0 || meta.known_policy == 1w0) {
+                admission_count_no_policy_0();
+            } else if (meta.request != request_t.HELLO) {
+                if (meta.session_gap != 32w0) {
+                    admission_count_wrong_session_0();
+                } else if (meta.request == request_t.WRONG_SLOT || meta.room[31:31] == 1w0) {
+                    admission_count_wrong_slot_0();
+                }
+            }
+            barrier_sender_bit.apply();
+            barrier_set_era_0();
+            barrier_set_mark_0();
+            barrier_counted_in.apply();
+            barrier_set_target_0();
+            if (((bit<8>)meta.request)[3:3] == 1w1 && meta.known_policy == 1w1 && meta.room[31:31] == 1w1 && meta.session_gap == 32w0 && (meta.member == 1w1 || ((bit<8>)meta.request)[2:2] == 1w1)) {
+                if (meta.request == request_t.COMPLETION) {
+                    if (meta.epoch_gap == 32w0) {
+                        barrier_complete_round_below_0();
+                        barrier_complete_round_beyond_0();
+                        barrier_complete_round_0();
+                    }
+                } else if (meta.request == request_t.PUSH && meta.epoch_gap == 32w0) {
+                    barrier_look_at_epoch_0();
+                    barrier_look_ahead_0();
+                    barrier_look_behind_0();
+                    barrier_look_at_base_0();
+                } else {
+                    barrier_look_at_session_0();
+                    barrier_look_at_any_base_0();
+                }
+                barrier_decide.apply();
+                barrier_queue.apply();
+                barrier_find_old_round_0();
+                if ((meta.course == course_t.GO || meta.course == course_t.WAIT) && meta.before_base[31:31] == 1w0) {
+                    if (meta.known == 32w0) {
+                        barrier_arrive_0();
+                    } else {
+                        barrier_arrive_again_0();
+                    }
+                    barrier_find_lacking_0();
+                }
+                if (((bit<8>)meta.course)[2:2] == 1w1) {
+                    barrier_count_total_0();
+                    if (meta.known == 32w0) {
+                        barrier_count_fresh_0();
+                        barrier_rounds_unread.apply();
+                        barrier_count_staleness_0();
+                        barrier_see_fresh_0();
+                    } else {
+                        barrier_count_repeat_0();
+                        barrier_see_repeat_0();
+                    }
+                } else if (meta.course == course_t.READ || meta.course == course_t.OPENING) {
+                    if (meta.lanes_do == lanes_do_t.OPEN) {
+                        barrier_keep_total_0();
+                    }
+                    barrier_see_nothing_new_0();
+                } else if (meta.course == course_t.ASTRAY) {
+                    barrier_count_astray_0();
+                }
+                if (meta.course == course_t.WAIT && meta.lacking != 32w0) {
+                    barrier_count_blocked_0();
+                }
+                barrier_update_total.apply();
+            }
+            aggregation_update_lane.apply();
+            aggregation_update_lane_0.apply();
+            aggregation_update_lane_1.apply();
+            aggregation_update_lane_2.apply();
+            aggregation_update_lane_3.apply();
+            aggregation_update_lane_4.apply();
+            aggregation_update_lane_5.apply();
+            aggregation_update_lane_6.apply();
+            aggregation_update_lane_7.apply();
+            aggregation_update_lane_8.apply();
+            aggregation_update_lane_9.apply();
+            aggregation_update_lane_10.apply();
+            aggregation_update_lane_11.apply();
+            aggregation_update_lane_12.apply();
+            aggregation_update_lane_13.apply();
+            aggregation_update_lane_14.apply();
+            aggregation_update_lane_15.apply();
+            aggregation_update_lane_16.apply();
+            aggregation_update_lane_17.apply();
+            aggregation_update_lane_18.apply();
+            aggregation_update_lane_19.apply();
+            aggregation_update_lane_20.apply();
+            aggregation_update_lane_21.apply();
+            aggregation_update_lane_22.apply();
+            aggregation_update_lane_23.apply();
+            aggregation_update_lane_24.apply();
+            aggregation_update_lane_25.apply();
+            aggregation_update_lane_26.apply();
+            aggregation_update_lane_27.apply();
+            aggregation_update_lane_28.apply();
+            aggregation_update_lane_29.apply();
+            aggregation_update_lane_30.apply();
             if (meta.request == request_t.HELLO) {
-                if (meta.member == 1 && meta.known_job == 1 && meta.known_policy == 1) {
+                if (meta.member == 1w1 && meta.known_job == 1w1 && meta.known_policy == 1w1) {
                     welcome();
                 }
             } else if (meta.course == course_t.OPENING) {
@@ -2553,7 +4139,7 @@ control SereneIngress(inout headers_t hdr,
                 release();
             } else if (meta.course == course_t.READ && meta.lanes_do == lanes_do_t.OPEN) {
                 reply_empty();
-            } else if (meta.lacking == 0) {
+            } else if (meta.lacking == 32w0) {
                 pass_again();
             } else if (meta.course == course_t.READ || meta.course == course_t.FREE || meta.course == course_t.GO) {
                 reply();
@@ -2562,27 +4148,119 @@ control SereneIngress(inout headers_t hdr,
     }
 }
 
-control SereneEgress(inout headers_t hdr,
-                     inout egress_metadata_t meta,
-                     in egress_intrinsic_metadata_t eg_intr_md,
-                     in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
-                     inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
-                     inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    Answer() answer;
-
-    action say_port() {
+control SereneEgress(inout headers_t hdr, inout egress_metadata_t meta, in egress_intrinsic_metadata_t eg_intr_md, in egress_intrinsic_metadata_from_parser_t eg_prsr_md, inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md, inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    @name("SereneEgress.answer.index") bit<8> answer_index;
+    @name("SereneEgress.answer.index") bit<8> answer_index_0;
+    @name("SereneEgress.answer.index") bit<8> answer_index_1;
+    @name("SereneEgress.answer.answers") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) answer_answers;
+    @name("SereneEgress.answer.releases") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) answer_releases;
+    @name("SereneEgress.answer.nudges") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) answer_nudges;
+    @name("SereneEgress.answer.set_receiver") action answer_set_receiver_0(@name("worker") worker_t worker_1, @name("bitmap") worker_bitmap_t bitmap) {
+        meta.receiver = worker_1;
+        meta.receiver_bit = bitmap;
+    }
+    @name("SereneEgress.answer.set_sender") action answer_set_sender_0() {
+        meta.receiver = hdr.serene.worker;
+        meta.receiver_bit = 32w0;
+    }
+    @name("SereneEgress.answer.receiver") table answer_receiver {
+        key = {
+            eg_intr_md.egress_rid: exact @name("eg_intr_md.egress_rid");
+        }
+        actions = {
+            answer_set_receiver_0();
+            answer_set_sender_0();
+        }
+        const default_action = answer_set_sender_0();
+        const entries = {
+                        16w1 : answer_set_receiver_0(8w0, 32w1);
+                        16w2 : answer_set_receiver_0(8w1, 32w2);
+                        16w3 : answer_set_receiver_0(8w2, 32w4);
+                        16w4 : answer_set_receiver_0(8w3, 32w8);
+                        16w5 : answer_set_receiver_0(8w4, 32w16);
+                        16w6 : answer_set_receiver_0(8w5, 32w32);
+                        16w7 : answer_set_receiver_0(8w6, 32w64);
+                        16w8 : answer_set_receiver_0(8w7, 32w128);
+                        16w9 : answer_set_receiver_0(8w8, 32w256);
+                        16w10 : answer_set_receiver_0(8w9, 32w512);
+                        16w11 : answer_set_receiver_0(8w10, 32w1024);
+                        16w12 : answer_set_receiver_0(8w11, 32w2048);
+                        16w13 : answer_set_receiver_0(8w12, 32w4096);
+                        16w14 : answer_set_receiver_0(8w13, 32w8192);
+                        16w15 : answer_set_receiver_0(8w14, 32w16384);
+                        16w16 : answer_set_receiver_0(8w15, 32w32768);
+        }
+    }
+    @name("SereneEgress.answer.to_member") action answer_to_member_0(@name("mac") mac_address_t mac_2, @name("ip") ipv4_address_t ip, @name("udp_port") bit<16> udp_port, @name("switch_mac") mac_address_t switch_mac, @name("switch_ip") ipv4_address_t switch_ip) {
+        hdr.ethernet.destination = mac_2;
+        hdr.ethernet.source = switch_mac;
+        hdr.ipv4.source = switch_ip;
+        hdr.ipv4.destination = ip;
+        hdr.ipv4.ttl = 8w64;
+        hdr.udp.source_port = 16w24142;
+        hdr.udp.destination_port = udp_port;
+        hdr.udp.checksum = 16w0;
+    }
+    @name("SereneEgress.answer.nobody") action answer_nobody_0() {
+        eg_dprsr_md.drop_ctl = 3w1;
+    }
+    @name("SereneEgress.answer.address") table answer_address {
+        key = {
+            hdr.serene.job: exact @name("job");
+            meta.receiver : exact @name("worker");
+        }
+        actions = {
+            answer_to_member_0();
+            answer_nobody_0();
+        }
+        const default_action = answer_nobody_0();
+        size = 256;
+    }
+    @name("SereneEgress.answer.compare") action answer_compare_0() {
+        meta.to_other = meta.receiver ^ hdr.serene.worker;
+        meta.released = meta.receiver_bit & hdr.bridge.waiting;
+    }
+    @name("SereneEgress.answer.welcome") action answer_welcome_0() {
+        hdr.serene.op = op_t.WELCOME;
+    }
+    @name("SereneEgress.answer.who") Hash<bit<8>>(HashAlgorithm_t.IDENTITY) answer_who;
+    @name("SereneEgress.answer.answer") action answer_answer_0() {
+        hdr.serene.op = op_t.ANSWER;
+        answer_index = answer_who.get<tuple<bit<3>, bit<5>>>({ hdr.serene.job[2:0], meta.receiver[4:0] });
+        answer_answers.count(answer_index);
+    }
+    @name("SereneEgress.answer.release") action answer_release_0() {
+        hdr.serene.op = op_t.ANSWER;
+        hdr.serene.seq = 32w0;
+        answer_index_0 = answer_who.get<tuple<bit<3>, bit<5>>>({ hdr.serene.job[2:0], meta.receiver[4:0] });
+        answer_releases.count(answer_index_0);
+    }
+    @name("SereneEgress.answer.nudge") action answer_nudge_0() {
+        hdr.serene.op = op_t.NUDGE;
+        hdr.serene.seq = 32w0;
+        hdr.serene.total = 32w0;
+        hdr.udp.length = 16w48;
+        hdr.ipv4.total_length = 16w68;
+        answer_index_1 = answer_who.get<tuple<bit<3>, bit<5>>>({ hdr.serene.job[2:0], meta.receiver[4:0] });
+        answer_nudges.count(answer_index_1);
+    }
+    @name("SereneEgress.answer.drop") action answer_drop_0() {
+        eg_dprsr_md.drop_ctl = 3w1;
+    }
+    @name("SereneEgress.answer.set_worker") action answer_set_worker_0() {
+        hdr.serene.worker = meta.receiver;
+    }
+    @name("SereneEgress.say_port") action say_port() {
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = hdr.bridge.ingress_port;
-        hdr.packet_in.padding = 0;
+        hdr.packet_in.padding = 7w0;
     }
-
-    action drop() {
-        eg_dprsr_md.drop_ctl = 1;
+    @name("SereneEgress.drop") action drop() {
+        eg_dprsr_md.drop_ctl = 3w1;
     }
-
     apply {
         if (hdr.bridge.errand == errand_t.FORWARD) {
-            if (eg_intr_md.egress_port == CPU_PORT) {
+            if (eg_intr_md.egress_port == 9w192) {
                 say_port();
             }
         } else if (hdr.bridge.errand == errand_t.FLOOD) {
@@ -2590,16 +4268,24 @@ control SereneEgress(inout headers_t hdr,
                 drop();
             }
         } else {
-            answer.apply(hdr, meta, eg_intr_md, eg_dprsr_md);
+            answer_receiver.apply();
+            answer_compare_0();
+            answer_address.apply();
+            answer_set_worker_0();
+            if (hdr.bridge.errand == errand_t.WELCOME) {
+                answer_welcome_0();
+            } else if (meta.to_other != 8w0 && meta.released == 32w0) {
+                answer_drop_0();
+            } else if (hdr.bridge.errand == errand_t.NUDGE) {
+                answer_nudge_0();
+            } else if (meta.to_other == 8w0) {
+                answer_answer_0();
+            } else {
+                answer_release_0();
+            }
         }
     }
 }
 
-Pipeline(SereneParser(),
-         SereneIngress(),
-         SereneDeparser(),
-         SereneEgressParser(),
-         SereneEgress(),
-         SereneEgressDeparser()) pipe;
-
-Switch(pipe) main;
+Pipeline<headers_t, metadata_t, headers_t, egress_metadata_t>(SereneParser(), SereneIngress(), SereneDeparser(), SereneEgressParser(), SereneEgress(), SereneEgressDeparser()) pipe;
+Switch<headers_t, metadata_t, headers_t, egress_metadata_t, _, _, _, _, _, _, _, _, _, _, _, _>(pipe) main;
