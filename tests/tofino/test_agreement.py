@@ -165,6 +165,9 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
             job=job, session=place.session, epoch=place.epoch, round=place.round, seq=place.seq, slot=slot,
             total=place.total,
         )  # fmt: skip
+        if rng.random() < 0.03:
+            happened["round from nowhere"] += 1
+            both.say(Op.PUSH, worker, values, **{**fields, "round": place.round + 1000, "seq": place.seq + 1})
         if rng.random() < 0.1:
             late.append((job, Op.PUSH, worker, values, fields))
         if rng.random() < 0.1:
@@ -178,7 +181,8 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
 def test_workers_hear_the_same(v1model: EmbeddedDataPlane, tofino: TofinoDataPlane, seed: int) -> None:
     both = Both(v1model, tofino)
     happened = play(both, seed, 600)
-    assert min(happened[what] for what in ("swap", "pull", "late packet", "lost answer", "answer", "release")) > 0
+    assert min(happened[what] for what in ("swap", "pull", "late packet", "lost answer", "answer", "release", "round from nowhere")) > 0
+    assert both.v1model.drops() == both.tofino.drops()
     ours, theirs = both.counters()
     for (name, number), count in ours.items():
         more = both.opened[divmod(number, 32)] if name == "nudges" else 0
