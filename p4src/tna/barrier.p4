@@ -429,6 +429,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action find_lacking() {
+        meta.round_counted = 1;
         meta.lacking = meta.target |-| meta.arrived;
     }
 
@@ -558,7 +559,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
             } else if (meta.course == course_t.ASTRAY) {
                 count_astray();
             }
-            if (meta.course == course_t.WAIT && meta.lacking != 0) {
+            if (meta.course == course_t.WAIT && !COMPLETE) {
                 count_blocked();
             }
             update_total.apply();

@@ -151,7 +151,8 @@ struct metadata_t {
     round_t base;
     round_t before_base;          // negative, if the round is an old one
     bit<32> arrived;              // round ++ arrivals in it
-    bit<32> lacking;              // 0, if the round is complete
+    bit<1> round_counted;
+    bit<32> lacking;              // 0, if the round is counted and complete
     worker_bitmap_t waiting;
     total_t unread;
     bit<4> rounds_old;
@@ -164,6 +165,8 @@ struct egress_metadata_t {
     worker_t to_other;            // 0, if the receiver is the sender
     bit<1> serene;                // ours: the checksum is to be written
 }
+
+#define COMPLETE (meta.round_counted == 1 && meta.lacking == 0)
 
 // Where a slot's words are, in registers of SLOTS places.
 #define PLACE meta.slot[(SLOT_BITS - 1):0]

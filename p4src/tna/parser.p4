@@ -10,7 +10,6 @@ parser SereneParser(packet_in packet,
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
-        meta.checksum_error = false;
         meta.request = request_t.MALFORMED;
         meta.member = 0;
         meta.known_job = 0;
@@ -23,7 +22,7 @@ parser SereneParser(packet_in packet,
         meta.age_of_slot = 0;
         meta.course = course_t.NONE;
         meta.lanes_do = lanes_do_t.NOTHING;
-        meta.lacking = 1;
+        meta.round_counted = 0;
         meta.waiting = 0;
         transition select(ig_intr_md.ingress_port) {
             CPU_PORT: parse_packet_out;
@@ -95,7 +94,7 @@ control SereneDeparser(packet_out packet,
                        in metadata_t meta,
                        in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
                        in ingress_intrinsic_metadata_t ig_intr_md) {
-    Digest<learned_source_t>() learned;
+    Digest<learned_source_t>(LEARN) learned;
 
     apply {
         if (ig_dprsr_md.digest_type == LEARN) {

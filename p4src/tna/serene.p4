@@ -137,7 +137,7 @@ control SereneIngress(inout headers_t hdr,
                 release();
             } else if (meta.course == course_t.READ && meta.lanes_do == lanes_do_t.OPEN) {
                 reply_empty();
-            } else if (meta.lacking == 0) {
+            } else if (COMPLETE) {
                 pass_again();
             } else if (meta.course == course_t.READ || meta.course == course_t.FREE || meta.course == course_t.GO) {
                 reply();

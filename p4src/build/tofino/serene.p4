@@ -669,6 +669,7 @@ struct metadata_t {
     round_t          base;
     round_t          before_base;
     bit<32>          arrived;
+    bit<1>           round_counted;
     bit<32>          lacking;
     worker_bitmap_t  waiting;
     total_t          unread;
@@ -693,7 +694,6 @@ parser SereneParser(packet_in packet, out headers_t hdr, out metadata_t meta, ou
     state start {
         packet.extract<ingress_intrinsic_metadata_t>(ig_intr_md);
         packet.advance(32w64);
-        meta.checksum_error = false;
         meta.request = request_t.MALFORMED;
         meta.member = 1w0;
         meta.known_job = 1w0;
@@ -706,7 +706,7 @@ parser SereneParser(packet_in packet, out headers_t hdr, out metadata_t meta, ou
         meta.age_of_slot = 8w0;
         meta.course = course_t.NONE;
         meta.lanes_do = lanes_do_t.NOTHING;
-        meta.lacking = 32w1;
+        meta.round_counted = 1w0;
         meta.waiting = 32w0;
         transition select(ig_intr_md.ingress_port) {
             9w192: parse_packet_out;
@@ -765,7 +765,7 @@ parser SereneParser(packet_in packet, out headers_t hdr, out metadata_t meta, ou
 }
 
 control SereneDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta, in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md, in ingress_intrinsic_metadata_t ig_intr_md) {
-    @name("SereneDeparser.learned") Digest<learned_source_t>() learned_0;
+    @name("SereneDeparser.learned") Digest<learned_source_t>(3w1) learned_0;
     apply {
         if (ig_dprsr_md.digest_type == 3w1) {
             learned_0.pack((learned_source_t){source = hdr.ethernet.source,port = ig_intr_md.ingress_port});
@@ -1154,7 +1154,6 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
                         8w14 : barrier_set_sender_0(32w16384);
                         8w15 : barrier_set_sender_0(32w32768);
         }
-        size = 32w16;
     }
     @name("SereneIngress.barrier.count_sender") action barrier_count_sender_0() {
         meta.counted = 1w1;
@@ -1801,6 +1800,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         meta.before_base = hdr.serene.round - meta.base;
     }
     @name("SereneIngress.barrier.find_lacking") action barrier_find_lacking_0() {
+        meta.round_counted = 1w1;
         meta.lacking = meta.target |-| meta.arrived;
     }
     @name("SereneIngress.barrier.see_fresh") action barrier_see_fresh_0() {
@@ -4092,7 +4092,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
                 } else if (meta.course == course_t.ASTRAY) {
                     barrier_count_astray_0();
                 }
-                if (meta.course == course_t.WAIT && meta.lacking != 32w0) {
+                if (meta.course == course_t.WAIT && !(meta.round_counted == 1w1 && meta.lacking == 32w0)) {
                     barrier_count_blocked_0();
                 }
                 barrier_update_total.apply();
@@ -4139,7 +4139,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
                 release();
             } else if (meta.course == course_t.READ && meta.lanes_do == lanes_do_t.OPEN) {
                 reply_empty();
-            } else if (meta.lacking == 32w0) {
+            } else if (meta.round_counted == 1w1 && meta.lacking == 32w0) {
                 pass_again();
             } else if (meta.course == course_t.READ || meta.course == course_t.FREE || meta.course == course_t.GO) {
                 reply();
