@@ -10,16 +10,12 @@ A compiler that does not find core.p4 and tna.p4 by itself is told where they ar
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 SOURCES = Path(__file__).resolve().parent.parent / "p4src"
 BUILD = SOURCES / "build" / "tofino"

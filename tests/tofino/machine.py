@@ -8,6 +8,7 @@ reaches twice is an error.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import zlib
 from collections import Counter, deque
@@ -28,14 +29,14 @@ class CannotRun(Exception):
     """Something in the program that this machine does not know, or that hardware could not do."""
 
 
-class Exit(Exception):
-    """The statement ``exit`` or ``return``."""
+class Return(Exception):
+    """The statement ``return``."""
 
 
 class Record:
     """A header or a struct."""
 
-    __slots__ = ("fields", "types", "valid", "name")
+    __slots__ = ("fields", "name", "types", "valid")
 
     def __init__(self, name: str, types: dict[str, Type], fields: dict[str, Any], valid: bool) -> None:
         self.name, self.types, self.fields, self.valid = name, types, fields, valid
@@ -301,10 +302,8 @@ class Machine:
 
     def _apply(self, instance: Instance, arguments: Sequence[Any]) -> None:
         scope = self._bind(instance, arguments)
-        try:
+        with contextlib.suppress(Return):
             self._run(instance.block[4], scope)
-        except Exit:
-            pass
 
     def _run(self, statements: list[Node], scope: dict[str, Any]) -> None:
         for statement in statements:
@@ -327,8 +326,8 @@ class Machine:
             else:
                 value = 0 if statement[3] is None else self._eval(statement[3], scope)[0]
                 scope[statement[2]] = [wrap(value, declared), declared]
-        elif kind in ("return", "exit"):
-            raise Exit
+        elif kind == "return":
+            raise Return
         else:
             raise CannotRun(str(statement))
 

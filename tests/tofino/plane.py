@@ -13,7 +13,6 @@ from tests.frames import ip_number, mac_number
 from tests.tofino.machine import Machine
 from tests.tofino.p4text import Module
 
-
 SIZES = Path(__file__).resolve().parents[2] / "p4src" / "tna" / "sizes.p4"
 PORTS = {name: int(port) for name, port in re.findall(r"const bit<9> (\w+) = (\d+);", SIZES.read_text())}
 

@@ -100,10 +100,16 @@ class Both:
     def counters(self) -> list[dict[tuple[str, int], int]]:
         names = ("contributions", "repeats", "blocked", "answers", "releases", "nudges")
         who = [32 * job + worker for job in range(JOBS) for worker in range(WORKERS)]
-        found = [{(name, number): plane.counter(name, number) for name in names for number in who} for plane in self.planes]
+        found = [
+            {(name, number): plane.counter(name, number) for name in names for number in who} for plane in self.planes
+        ]
         for plane, counts in zip(self.planes, found, strict=True):
             counts.update(
-                {("staleness", 16 * n + rounds): plane.counter("staleness", 16 * n + rounds) for n in who for rounds in range(16)}
+                {
+                    ("staleness", 16 * n + rounds): plane.counter("staleness", 16 * n + rounds)
+                    for n in who
+                    for rounds in range(16)
+                }
             )
         return found
 
@@ -123,11 +129,12 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
             place = places[job, item.worker, item.slot]
             if rng.random() < 0.1:
                 happened["lost answer"] += 1
-            elif item.op is Op.ANSWER and item.session == place.session:
-                if item.seq == place.seq or (item.seq == 0 and item.epoch == place.epoch and place.round < item.base):
-                    # A release is believed under staleness 0 only: fewer rounds than may be, never more.
-                    place.heard, place.total = True, item.total
-                    happened["release" if item.seq == 0 else "answer"] += 1
+                continue
+            # A release is believed under staleness 0 only: fewer rounds than may be, never more.
+            released = item.seq == 0 and item.epoch == place.epoch and place.round < item.base
+            if item.op is Op.ANSWER and item.session == place.session and (item.seq == place.seq or released):
+                place.heard, place.total = True, item.total
+                happened["release" if item.seq == 0 else "answer"] += 1
 
     for _ in range(steps):
         job, worker, slot = rng.randrange(JOBS), rng.randrange(WORKERS), rng.randrange(SLOTS)
@@ -154,13 +161,22 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
             hear(both.say(op, sender, values, **fields), number)
             continue
         if place.session != sessions[job]:
-            place.session, place.epoch, place.round, place.seq, place.total, place.heard = sessions[job], 1, 0, 1, 0, False
+            place.session, place.epoch, place.round, place.seq, place.total, place.heard = (
+                sessions[job],
+                1,
+                0,
+                1,
+                0,
+                False,
+            )
         if place.heard:
             place.seq, place.heard = place.seq + 1, False
             place.round += 1
             if place.epoch != epochs[job] and rng.random() < 0.7:  # it may not have heard of the swap yet
                 place.epoch, place.round = epochs[job], 0
-        values = np.random.default_rng(1000 * place.seq + 10 * worker + slot).integers(-(2**31), 2**31, both.tofino.lanes)
+        values = np.random.default_rng(1000 * place.seq + 10 * worker + slot).integers(
+            -(2**31), 2**31, both.tofino.lanes
+        )
         fields = dict(
             job=job, session=place.session, epoch=place.epoch, round=place.round, seq=place.seq, slot=slot,
             total=place.total,
@@ -181,7 +197,13 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
 def test_workers_hear_the_same(v1model: EmbeddedDataPlane, tofino: TofinoDataPlane, seed: int) -> None:
     both = Both(v1model, tofino)
     happened = play(both, seed, 600)
-    assert min(happened[what] for what in ("swap", "pull", "late packet", "lost answer", "answer", "release", "round from nowhere")) > 0
+    assert (
+        min(
+            happened[what]
+            for what in ("swap", "pull", "late packet", "lost answer", "answer", "release", "round from nowhere")
+        )
+        > 0
+    )
     assert both.v1model.drops() == both.tofino.drops()
     ours, theirs = both.counters()
     for (name, number), count in ours.items():

@@ -98,7 +98,12 @@ def test_compiling_again_makes_the_same_output(checkout: Path) -> None:
     if shutil.which("p4c-barefoot") is None or shutil.which("bfas") is None:
         pytest.skip("needs p4c-barefoot and bfas")
     compiled = subprocess.run(
-        [sys.executable, "scripts/p4_tofino.py"], cwd=checkout, capture_output=True, text=True, timeout=1900, check=False
+        [sys.executable, "scripts/p4_tofino.py"],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        timeout=1900,
+        check=False,
     )
     assert compiled.returncode == 0, compiled.stderr
     for name in OUTPUT:

@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 from serene.wire import ENCAPSULATION_BYTES, HEADER
-
 from tests.dataplane.test_admission import *  # noqa: F403
 from tests.dataplane.test_forwarding import *  # noqa: F403
 from tests.dataplane.test_protocol import *  # noqa: F403
 from tests.tofino.p4text import Module
 from tests.tofino.plane import WideTofinoDataPlane
 
-
-# What differs, as docs/tofino.md has it: lanes beyond the 32 (test_agreement.py compares values), one more nudge for the
-# packet that opens an epoch at a slot, and the number of lanes in a WELCOME.
+# What differs, as docs/tofino.md has it: lanes beyond the 32 (test_agreement.py compares values), one more nudge for
+# the packet that opens an epoch at a slot, and the number of lanes in a WELCOME.
 del test_bsp_answers_everyone_when_the_last_has_come  # noqa: F821
 del test_a_swap_nudges_those_who_wait_and_lets_old_packets_go  # noqa: F821
 del test_hello_is_answered_with_the_membership  # noqa: F821
