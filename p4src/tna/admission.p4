@@ -55,6 +55,7 @@ control Admission(inout headers_t hdr,
             (false, 0, _, PROTOCOL_VERSION, op_t.REPORT, _, _, ANY_JOB, ANY_WORKER, _, _): classify(request_t.REPORT);
             (false, 0, _, PROTOCOL_VERSION, op_t.LEAVE, _, _, ANY_JOB, ANY_WORKER, _, _): classify(request_t.REPORT);
         }
+        size = 16;
     }
 
     action admit() {
@@ -80,7 +81,7 @@ control Admission(inout headers_t hdr,
                    bit<8> incarnation, bit<32> share) {
         meta.known_job = 1;
         meta.slot = hdr.serene.slot + first_slot;
-        meta.room = hdr.serene.slot - slots;
+        meta.room = slots - hdr.serene.slot;
         meta.job.vector_length = vector_length;
         meta.job.slots = slots;
         meta.job.scale = scale;
@@ -95,20 +96,21 @@ control Admission(inout headers_t hdr,
         size = 8;                  // MAX_JOBS
     }
 
-    // The strategy in force: a live swap is one MODIFY of one entry.
-    action set_policy(session_t session, epoch_t epoch, worker_bitmap_t sync_mask, bit<8> staleness,
-                      bit<8> quorum, read_mode_t read_mode) {
+    // The strategy in force: a live swap is one MODIFY of one entry. Two parameters are wider than v1model's, as a
+    // table's data cannot be widened where it is used.
+    action set_policy(session_t session, epoch_t epoch, worker_bitmap_t sync_mask, bit<32> staleness,
+                      bit<32> quorum, read_mode_t read_mode) {
         meta.known_policy = 1;
-        meta.session_gap = hdr.serene.session - session;
-        meta.epoch_gap = hdr.serene.epoch - epoch;
-        meta.limit = hdr.serene.round - (bit<32>)staleness;
-        meta.bound = (bit<32>)staleness;
-        meta.target = (bit<32>)quorum;
+        meta.session_gap = session - hdr.serene.session;
+        meta.epoch_gap = epoch - hdr.serene.epoch;
+        meta.allowance = staleness - hdr.serene.round;
+        meta.bound = staleness;
+        meta.target = quorum;
         meta.policy.session = session;
         meta.policy.epoch = epoch;
         meta.policy.sync_mask = sync_mask;
-        meta.policy.staleness = staleness;
-        meta.policy.quorum = quorum;
+        meta.policy.staleness = staleness[7:0];
+        meta.policy.quorum = quorum[7:0];
         meta.policy.read_mode = read_mode;
     }
 
@@ -160,7 +162,7 @@ control Admission(inout headers_t hdr,
         } else if (meta.request != request_t.HELLO) {
             if (meta.session_gap != 0) {
                 count_wrong_session();
-            } else if (meta.request == request_t.WRONG_SLOT || meta.room[31:31] == 0) {
+            } else if (meta.request == request_t.WRONG_SLOT || !HAS_ROOM) {
                 count_wrong_slot();
             }
         }

@@ -59,6 +59,7 @@ struct lane_t {
             lanes_do_t.OPEN: do_open_##name(); \
             lanes_do_t.STORE: do_store_##name(); \
         } \
+        size = 4; \
     }
 
 control Aggregation(inout headers_t hdr, in metadata_t meta) {

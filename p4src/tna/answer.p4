@@ -26,6 +26,7 @@ control Answer(inout headers_t hdr,
         actions = { set_receiver; set_sender; }
         const default_action = set_sender();
         const entries = { FOR_EACH_WORKER(RECEIVER) }
+        size = 32;
     }
 #undef RECEIVER
 

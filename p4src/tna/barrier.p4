@@ -14,7 +14,7 @@ struct age_t {
 }
 
 struct base_t {
-    bit<32> era;                  // session and epoch in one word
+    int<32> era;                  // session and epoch in one word; signed because base is compared as a number
     int<32> base;
 }
 
@@ -46,6 +46,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         actions = { set_sender; }
         const default_action = set_sender(0);
         const entries = { FOR_EACH_WORKER(SENDER) }
+        size = 32;
     }
 #undef SENDER
 
@@ -69,6 +70,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
             (_, _, _, 0): NoAction();
             FOR_EACH_WORKER(COUNTED)
         }
+        size = 34;
     }
 #undef COUNTED
 
@@ -112,20 +114,20 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     // Rounds of this epoch that are complete. Three copies, because a register gives one word to a packet: is the
     // round beyond what the sender may be in, is it one that it may go on from, and base itself.
 #define NEXT_EPOCH \
-    if (value.era != meta.era) { \
-        value.era = meta.era; \
+    if (value.era != (int<32>)meta.era) { \
+        value.era = (int<32>)meta.era; \
         value.base = 0; \
     }
 #define COMPLETE_ROUND(done) \
-    if (value.era == meta.era && value.base <= (int<32>)meta.limit) { \
-        value.base = (int<32>)meta.limit + 1; \
+    if (value.era == (int<32>)meta.era && value.base <= -(int<32>)meta.allowance) { \
+        value.base = 1 - (int<32>)meta.allowance; \
         done; \
     }
     Register<base_t, bit<SLOT_BITS>>(SLOTS) base_below;
     RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_below) compare_ahead = {
         void apply(inout base_t value, out bit<8> ahead) {
             ahead = 0;
-            if (value.era == meta.era && value.base < (int<32>)meta.limit) {
+            if (value.era == (int<32>)meta.era && value.base < -(int<32>)meta.allowance) {
                 ahead = 1;
             }
             NEXT_EPOCH
@@ -142,7 +144,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_beyond) compare_behind = {
         void apply(inout base_t value, out bit<8> behind) {
             behind = 0;
-            if (value.era == meta.era && value.base > (int<32>)meta.limit) {
+            if (value.era == (int<32>)meta.era && value.base > -(int<32>)meta.allowance) {
                 behind = 1;
             }
             NEXT_EPOCH
@@ -264,6 +266,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
             (request_t.PUSH, 1, 1, _, _, _, _, _, _): accept(course_t.WAIT, lanes_do_t.ADD);
             (request_t.PUSH, _, _, _, _, _, _, _, _): accept(course_t.FREE, lanes_do_t.ADD);
         }
+        size = 16;
     }
 
     // -- who waits -------------------------------------------------------------------------------------------
@@ -323,6 +326,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
             (request_t.PUSH, 1, 1, _, _, 0): join();
             (request_t.PUSH, _, _, _, _, _): leave();
         }
+        size = 16;
     }
 
     // -- the rounds under way --------------------------------------------------------------------------------
@@ -415,6 +419,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     CLASS((worker + 1), 8) CLASS((worker + 1), 9) CLASS((worker + 1), 10) CLASS((worker + 1), 11) \
     CLASS((worker + 1), 12) CLASS((worker + 1), 13) CLASS((worker + 1), 14)
         const entries = { FOR_EACH_WORKER(CLASSES) }
+        size = 512;
     }
 
     Hash<bit<12>>(HashAlgorithm_t.IDENTITY) staleness_index;

@@ -67,9 +67,12 @@ enum bit<8> request_t {
 #define TO_A_SLOT(request) (((bit<8>)(request))[3:3] == 1)
 #define SECOND_PASS(request) (((bit<8>)(request))[2:2] == 1)
 
+// A slot is less than SLOTS, and so are a job's: what is left is in the lowest bits, and the sign.
+#define HAS_ROOM (meta.room[31:31] == 0 && meta.room[SLOT_BITS:0] != 0)
+
 // Admission's decision on a packet to a slot.
 #define ADMITTED \
-    TO_A_SLOT(meta.request) && meta.known_policy == 1 && meta.room[31:31] == 1 && meta.session_gap == 0 \
+    TO_A_SLOT(meta.request) && meta.known_policy == 1 && HAS_ROOM && meta.session_gap == 0 \
         && (meta.member == 1 || SECOND_PASS(meta.request))
 
 // What the barrier decided about it. From FREE to WAIT it is a contribution, or the repeat of one.
@@ -127,7 +130,7 @@ struct metadata_t {
     bit<1> answered;              // as ordinary traffic, by the switch itself
     bit<16> group;                // of the job's workers
     slot_t slot;                  // among all slots of the switch
-    slot_t room;                  // negative, if the slot is one of the job's
+    slot_t room;                  // 1 to SLOTS, if the slot is one of the job's
     session_t session_gap;        // 0, if the packet is of the job's present session
     epoch_t epoch_gap;            // 0, if it is of the present epoch
     bit<16> other_bytes;          // of the IP packet, besides UDP's
@@ -135,15 +138,15 @@ struct metadata_t {
     // Barrier
     worker_bitmap_t sender;
     bit<32> era;                  // session and epoch in one word
-    round_t limit;                // the sender may go on when base is beyond this
+    round_t allowance;            // staleness - round: the sender may go on when base + allowance > 0
     bit<32> bound;                // staleness, as a word
     bit<32> mark;                 // its round in the ring's form: round ++ no arrivals
     bit<32> target;               // the same with a quorum of arrivals
     bit<1> current;
     bit<1> counted;
     bit<8> age_of_slot;           // how the slot's session and epoch compare, a bit each
-    bit<8> ahead;                 // limit > base; of a completion: base moved on
-    bit<8> behind;                // limit < base
+    bit<8> ahead;                 // base + allowance < 0; of a completion: base moved on
+    bit<8> behind;                // base + allowance > 0
     course_t course;
     lanes_do_t lanes_do;
     seq_t known;                  // 0: the contribution is fresh, add it

@@ -53,6 +53,7 @@ control SereneIngress(inout headers_t hdr,
             6: set_group(JOB_GROUPS + 6);
             7: set_group(JOB_GROUPS + 7);
         }
+        size = 8;
     }
 
     action say_policy() {
@@ -107,7 +108,7 @@ control SereneIngress(inout headers_t hdr,
         ig_tm_md.mcast_grp_a = meta.group;
     }
 
-    // The second pass subtracts the staleness again, as every pass does: its `limit` is the round itself.
+    // Every pass subtracts the round from the staleness: of the second, `allowance` is minus the round alone.
     action pass_again() {
         hdr.serene.round = hdr.serene.round + meta.bound;
         hdr.bridge.setInvalid();
