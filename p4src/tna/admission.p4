@@ -121,6 +121,66 @@ control Admission(inout headers_t hdr,
         size = 8;                  // MAX_JOBS
     }
 
+    action to_controller() {
+        ig_tm_md.ucast_egress_port = CPU_PORT;
+    }
+
+    action refuse(refusal_t reason) {
+        meta.refusal = reason;
+    }
+
+    action subtract_lengths() {
+        meta.other_bytes = hdr.ipv4.total_length - hdr.udp.length;
+    }
+
+    // The complement of ADMITTED, with reasons: what has no destination in the end is dropped.
+    table refused {
+        key = {
+            meta.request: ternary;
+            meta.member: ternary;
+            meta.known_job: ternary;
+            meta.known_policy: ternary;
+            meta.session_gap: ternary;
+            meta.room: ternary;
+            meta.other_bytes: ternary;
+        }
+        actions = { refuse; to_controller; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (request_t.BAD_CHECKSUM, _, _, _, _, _, _): refuse(refusal_t.BAD_CHECKSUM);
+            (request_t.MALFORMED, _, _, _, _, _, _): refuse(refusal_t.MALFORMED);
+            (request_t.REPORT, 1, _, _, _, _, IPV4_BYTES): to_controller();
+            (request_t.REPORT, 0, _, _, _, _, IPV4_BYTES): refuse(refusal_t.STRANGER);
+            (request_t.REPORT, _, _, _, _, _, _): refuse(refusal_t.MALFORMED);
+            (request_t.HELLO, 0, _, _, _, _, _): to_controller();     // how a worker asks to join
+            (request_t.PULL, 0, _, _, _, _, _): refuse(refusal_t.STRANGER);
+            (request_t.PUSH, 0, _, _, _, _, _): refuse(refusal_t.STRANGER);
+            (request_t.WRONG_ROUND, 0, _, _, _, _, _): refuse(refusal_t.STRANGER);
+            (request_t.WRONG_SLOT, 0, _, _, _, _, _): refuse(refusal_t.STRANGER);
+            (_, _, 0, _, _, _, _): refuse(refusal_t.NO_POLICY);
+            (_, _, _, 0, _, _, _): refuse(refusal_t.NO_POLICY);
+            (request_t.HELLO, _, _, _, _, _, _): NoAction();
+            (request_t.WRONG_SLOT, _, _, _, 0, _, _): refuse(refusal_t.WRONG_SLOT);
+            (_, _, _, _, 0, 0, _): refuse(refusal_t.WRONG_SLOT);
+            (_, _, _, _, 0, 0x80000000 &&& 0x80000000, _): refuse(refusal_t.WRONG_SLOT);
+            (_, _, _, _, 0, _, _): NoAction();
+            (_, _, _, _, _, _, _): refuse(refusal_t.WRONG_SESSION);
+        }
+        size = 32;
+    }
+
+    apply {
+        subtract_lengths();
+        verdict.apply();
+        member.apply();
+        job.apply();
+        policy.apply();
+        refused.apply();
+    }
+}
+
+// The counters of Admission, behind what is in more of a hurry.
+control Refusal(in metadata_t meta) {
 #define REASON(reason) \
     Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_##reason; \
     action count_##reason() { dropped_##reason.count(0); }
@@ -132,39 +192,19 @@ control Admission(inout headers_t hdr,
     REASON(wrong_slot)
 #undef REASON
 
-    action to_controller() {
-        ig_tm_md.ucast_egress_port = CPU_PORT;
-    }
-
-    action subtract_lengths() {
-        meta.other_bytes = hdr.ipv4.total_length - hdr.udp.length;
-    }
-
-    // Leaves ADMITTED true or counts why not. What has no destination in the end is dropped.
     apply {
-        subtract_lengths();
-        verdict.apply();
-        member.apply();
-        job.apply();
-        policy.apply();
-
-        if (meta.request == request_t.BAD_CHECKSUM) {
-            count_bad_checksum();
-        } else if (meta.request == request_t.MALFORMED
-                   || (meta.request == request_t.REPORT && meta.other_bytes != IPV4_BYTES)) {
+        if (meta.refusal == refusal_t.MALFORMED) {
             count_malformed();
-        } else if (meta.member == 0 && meta.request != request_t.HELLO && meta.request != request_t.COMPLETION) {
+        } else if (meta.refusal == refusal_t.BAD_CHECKSUM) {
+            count_bad_checksum();
+        } else if (meta.refusal == refusal_t.STRANGER) {
             count_stranger();
-        } else if (meta.request == request_t.REPORT || meta.member == 0 && meta.request == request_t.HELLO) {
-            to_controller();       // a stranger's HELLO is how a worker asks to join
-        } else if (meta.known_job == 0 || meta.known_policy == 0) {
+        } else if (meta.refusal == refusal_t.NO_POLICY) {
             count_no_policy();
-        } else if (meta.request != request_t.HELLO) {
-            if (meta.session_gap != 0) {
-                count_wrong_session();
-            } else if (meta.request == request_t.WRONG_SLOT || !HAS_ROOM) {
-                count_wrong_slot();
-            }
+        } else if (meta.refusal == refusal_t.WRONG_SESSION) {
+            count_wrong_session();
+        } else if (meta.refusal == refusal_t.WRONG_SLOT) {
+            count_wrong_slot();
         }
     }
 }

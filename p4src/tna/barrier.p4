@@ -14,8 +14,8 @@ struct age_t {
 }
 
 struct base_t {
-    int<32> era;                  // session and epoch in one word; signed because base is compared as a number
-    int<32> base;
+    int<32> era;                  // session and epoch in one word; signed because the other is
+    int<32> minus_base;           // compared with minus the bound, as a table's data cannot be subtracted
 }
 
 struct seen_t {
@@ -116,18 +116,18 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
 #define NEXT_EPOCH \
     if (value.era != (int<32>)meta.era) { \
         value.era = (int<32>)meta.era; \
-        value.base = 0; \
+        value.minus_base = 0; \
     }
 #define COMPLETE_ROUND(done) \
-    if (value.era == (int<32>)meta.era && value.base <= -(int<32>)meta.allowance) { \
-        value.base = 1 - (int<32>)meta.allowance; \
+    if (value.era == (int<32>)meta.era && value.minus_base >= (int<32>)meta.allowance) { \
+        value.minus_base = (int<32>)meta.allowance - 1; \
         done; \
     }
     Register<base_t, bit<SLOT_BITS>>(SLOTS) base_below;
     RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_below) compare_ahead = {
         void apply(inout base_t value, out bit<8> ahead) {
             ahead = 0;
-            if (value.era == (int<32>)meta.era && value.base < -(int<32>)meta.allowance) {
+            if (value.era == (int<32>)meta.era && value.minus_base > (int<32>)meta.allowance) {
                 ahead = 1;
             }
             NEXT_EPOCH
@@ -144,7 +144,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_beyond) compare_behind = {
         void apply(inout base_t value, out bit<8> behind) {
             behind = 0;
-            if (value.era == (int<32>)meta.era && value.base > -(int<32>)meta.allowance) {
+            if (value.era == (int<32>)meta.era && value.minus_base < (int<32>)meta.allowance) {
                 behind = 1;
             }
             NEXT_EPOCH
@@ -158,30 +158,32 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
 
     Register<base_t, bit<SLOT_BITS>>(SLOTS) base_of;
     RegisterAction<base_t, bit<SLOT_BITS>, bit<32>>(base_of) current_base = {
-        void apply(inout base_t value, out bit<32> base) {
+        void apply(inout base_t value, out bit<32> minus_base) {
             NEXT_EPOCH
-            base = (bit<32>)value.base;
+            minus_base = (bit<32>)value.minus_base;
         }
     };
     RegisterAction<base_t, bit<SLOT_BITS>, bit<32>>(base_of) some_base = {
-        void apply(inout base_t value, out bit<32> base) {
-            base = (bit<32>)value.base;
+        void apply(inout base_t value, out bit<32> minus_base) {
+            minus_base = (bit<32>)value.minus_base;
         }
     };
     RegisterAction<base_t, bit<SLOT_BITS>, bit<32>>(base_of) complete_base = {
-        void apply(inout base_t value, out bit<32> base) {
+        void apply(inout base_t value, out bit<32> minus_base) {
             COMPLETE_ROUND()
-            base = (bit<32>)value.base;
+            minus_base = (bit<32>)value.minus_base;
         }
     };
 
     action look_at_epoch() {
         meta.age_of_slot = enter_epoch.execute(PLACE);
+        meta.admitted = 1;
         meta.current = 1;
     }
 
     action look_at_session() {
         meta.age_of_slot = enter_session.execute(PLACE);
+        meta.admitted = 1;
     }
 
     // -- what to do ------------------------------------------------------------------------------------------
@@ -232,11 +234,13 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         meta.known = 1;
     }
 
+#define NOT_NEGATIVE 0 &&& 0x80000000
     // Bits of age_of_slot.
 #define OTHER_SESSION 0 &&& 0b0101
 #define NEW_EPOCH 4
     table decide {
         key = {
+            meta.admitted: ternary;
             meta.request: ternary;
             meta.current: ternary;
             meta.counted: ternary;
@@ -250,21 +254,21 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         actions = { accept; look; settle; @defaultonly NoAction; }
         const default_action = NoAction;
         const entries = {
-            (request_t.COMPLETION, 1, _, _, 1, _, _, _, _): settle(course_t.COMPLETED, lanes_do_t.STORE);
-            (request_t.COMPLETION, _, _, _, _, _, _, _, _): settle(course_t.OVERTAKEN, lanes_do_t.NOTHING);
-            (request_t.PULL, _, _, OTHER_SESSION, _, _, _, _, _): look(course_t.READ, lanes_do_t.OPEN, 0);
-            (request_t.PULL, _, _, _, _, _, _, _, _): look(course_t.READ, lanes_do_t.ADD, 1);
-            (request_t.WRONG_ROUND, _, _, _, _, _, _, _, _): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
-            (request_t.PUSH, _, _, _, _, _, _, _, 0): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
-            (request_t.PUSH, _, _, OTHER_SESSION, _, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 0);
-            (request_t.PUSH, 1, _, NEW_EPOCH, _, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 1);
-            (request_t.PUSH, 1, 1, _, 1, _, _, _, _): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
+            (1, request_t.COMPLETION, 1, _, _, 1, _, _, _, _): settle(course_t.COMPLETED, lanes_do_t.STORE);
+            (1, request_t.COMPLETION, _, _, _, _, _, _, _, _): settle(course_t.OVERTAKEN, lanes_do_t.NOTHING);
+            (1, request_t.PULL, _, _, OTHER_SESSION, _, _, _, _, _): look(course_t.READ, lanes_do_t.OPEN, 0);
+            (1, request_t.PULL, _, _, _, _, _, _, _, _): look(course_t.READ, lanes_do_t.ADD, 1);
+            (1, request_t.WRONG_ROUND, _, _, _, _, _, _, _, _): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
+            (1, request_t.PUSH, _, _, _, _, _, _, _, 0): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
+            (1, request_t.PUSH, _, _, OTHER_SESSION, _, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 0);
+            (1, request_t.PUSH, 1, _, NEW_EPOCH, _, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 1);
+            (1, request_t.PUSH, 1, 1, _, 1, _, _, _, _): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
             // An old round of a policy without staleness: others may have read its snapshot.
-            (request_t.PUSH, 1, 1, _, _, 1, 0, read_mode_t.SNAPSHOT, _):
+            (1, request_t.PUSH, 1, 1, _, _, 1, 0, read_mode_t.SNAPSHOT, _):
                 accept(course_t.FREE, lanes_do_t.ADD_READ_SNAPSHOT);
-            (request_t.PUSH, 1, 1, _, _, 1, _, _, _): accept(course_t.GO, lanes_do_t.ADD);
-            (request_t.PUSH, 1, 1, _, _, _, _, _, _): accept(course_t.WAIT, lanes_do_t.ADD);
-            (request_t.PUSH, _, _, _, _, _, _, _, _): accept(course_t.FREE, lanes_do_t.ADD);
+            (1, request_t.PUSH, 1, 1, _, _, 1, _, _, _): accept(course_t.GO, lanes_do_t.ADD);
+            (1, request_t.PUSH, 1, 1, _, _, _, _, _, _): accept(course_t.WAIT, lanes_do_t.ADD);
+            (1, request_t.PUSH, _, _, _, _, _, _, _, _): accept(course_t.FREE, lanes_do_t.ADD);
         }
         size = 16;
     }
@@ -308,6 +312,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
 
     table queue {
         key = {
+            meta.admitted: ternary;
             meta.request: ternary;
             meta.current: ternary;
             meta.counted: ternary;
@@ -318,13 +323,13 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         actions = { call; forget; join; leave; NoAction; }
         const default_action = NoAction;
         const entries = {
-            (request_t.COMPLETION, 1, _, _, 1, _): call();
-            (request_t.PULL, _, _, OTHER_SESSION, _, _): forget();
-            (request_t.PUSH, _, _, OTHER_SESSION, _, _): forget();
-            (request_t.PUSH, 1, _, NEW_EPOCH, _, _): call();
-            (request_t.PUSH, 1, 1, _, 1, _): NoAction();
-            (request_t.PUSH, 1, 1, _, _, 0): join();
-            (request_t.PUSH, _, _, _, _, _): leave();
+            (1, request_t.COMPLETION, 1, _, _, 1, _): call();
+            (1, request_t.PULL, _, _, OTHER_SESSION, _, _): forget();
+            (1, request_t.PUSH, _, _, OTHER_SESSION, _, _): forget();
+            (1, request_t.PUSH, 1, _, NEW_EPOCH, _, _): call();
+            (1, request_t.PUSH, 1, 1, _, 1, _): NoAction();
+            (1, request_t.PUSH, 1, 1, _, _, 0): join();
+            (1, request_t.PUSH, _, _, _, _, _): leave();
         }
         size = 16;
     }
@@ -361,11 +366,30 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     action arrive() {
         bit<(SLOT_BITS + RING_BITS)> place = ring_place.get(RING_PLACE);
         meta.arrived = count_arrival.execute(place);
+        meta.round_counted = 1;
     }
 
     action arrive_again() {
         bit<(SLOT_BITS + RING_BITS)> place = ring_place.get(RING_PLACE);
         meta.arrived = read_arrivals.execute(place);
+        meta.round_counted = 1;
+    }
+
+    table arrival {
+        key = {
+            meta.course: ternary;
+            meta.before_base: ternary;
+            meta.known: ternary;
+        }
+        actions = { arrive; arrive_again; @defaultonly NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            (course_t.GO, NOT_NEGATIVE, 0): arrive();
+            (course_t.GO, NOT_NEGATIVE, _): arrive_again();
+            (course_t.WAIT, NOT_NEGATIVE, 0): arrive();
+            (course_t.WAIT, NOT_NEGATIVE, _): arrive_again();
+        }
+        size = 4;
     }
 
     // -- contributions ---------------------------------------------------------------------------------------
@@ -407,8 +431,8 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     table rounds_unread {
         key = {
             meta.job.workers: exact;
-            meta.unread[31:10]: ternary;
-            meta.unread[9:0]: range;
+            meta.unread[31:(WORKER_BITS + 4)]: ternary;
+            meta.unread[(WORKER_BITS + 3):0]: range;
         }
         actions = { set_rounds_old; }
         const default_action = set_rounds_old(15);
@@ -430,11 +454,10 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action find_old_round() {
-        meta.before_base = hdr.serene.round - meta.base;
+        meta.before_base = hdr.serene.round + meta.minus_base;
     }
 
     action find_lacking() {
-        meta.round_counted = 1;
         meta.lacking = meta.target |-| meta.arrived;
     }
 
@@ -479,7 +502,44 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         keep_or_forget_total.execute(PLACE);
     }
 
+    table total {
+        key = {
+            meta.course: ternary;
+            meta.lanes_do: ternary;
+        }
+        actions = { count_total; keep_total; @defaultonly NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            (_, lanes_do_t.OPEN): keep_total();
+            (course_t.FREE, _): count_total();
+            (course_t.GO, _): count_total();
+            (course_t.WAIT, _): count_total();
+        }
+        size = 4;
+    }
+
+    table say_seen {
+        key = {
+            meta.course: ternary;
+            meta.known: ternary;
+        }
+        actions = { see_fresh; see_repeat; see_nothing_new; @defaultonly NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            (course_t.FREE, 0): see_fresh();
+            (course_t.GO, 0): see_fresh();
+            (course_t.WAIT, 0): see_fresh();
+            (course_t.FREE, _): see_repeat();
+            (course_t.GO, _): see_repeat();
+            (course_t.WAIT, _): see_repeat();
+            (course_t.READ, _): see_nothing_new();
+            (course_t.OPENING, _): see_nothing_new();
+        }
+        size = 8;
+    }
+
     action complete_round_below() {
+        meta.admitted = 1;
         meta.current = 1;
         meta.ahead = complete_below.execute(PLACE);
     }
@@ -489,7 +549,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action complete_round() {
-        meta.base = complete_base.execute(PLACE);
+        meta.minus_base = complete_base.execute(PLACE);
     }
 
     action look_ahead() {
@@ -501,13 +561,14 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action look_at_base() {
-        meta.base = current_base.execute(PLACE);
+        meta.minus_base = current_base.execute(PLACE);
     }
 
     action look_at_any_base() {
-        meta.base = some_base.execute(PLACE);
+        meta.minus_base = some_base.execute(PLACE);
     }
 
+    // Flat, as the compiler places what follows a branch behind all of the branch.
     apply {
         // Nothing of this is kept, so it need not wait for Admission.
         sender_bit.apply();
@@ -532,42 +593,31 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
                 look_at_session();
                 look_at_any_base();
             }
-            decide.apply();
-            queue.apply();
-            find_old_round();
+        }
+        decide.apply();
+        queue.apply();
+        find_old_round();
 
-            if ((meta.course == course_t.GO || meta.course == course_t.WAIT) && meta.before_base[31:31] == 0) {
-                if (meta.known == 0) {
-                    arrive();
-                } else {
-                    arrive_again();
-                }
-                find_lacking();
-            }
-
-            if (CONTRIBUTES(meta.course)) {
-                count_total();
-                if (meta.known == 0) {
-                    count_fresh();
-                    rounds_unread.apply();
-                    count_staleness();
-                    see_fresh();
-                } else {
-                    count_repeat();
-                    see_repeat();
-                }
-            } else if (meta.course == course_t.READ || meta.course == course_t.OPENING) {
-                if (meta.lanes_do == lanes_do_t.OPEN) {
-                    keep_total();
-                }
-                see_nothing_new();
-            } else if (meta.course == course_t.ASTRAY) {
-                count_astray();
-            }
-            if (meta.course == course_t.WAIT && !COMPLETE) {
-                count_blocked();
-            }
-            update_total.apply();
+        arrival.apply();
+        find_lacking();
+        total.apply();
+        update_total.apply();
+        say_seen.apply();
+        rounds_unread.apply();
+        if (CONTRIBUTES(meta.course) && meta.known == 0) {
+            count_fresh();
+        }
+        if (CONTRIBUTES(meta.course) && meta.known == 0) {
+            count_staleness();
+        }
+        if (CONTRIBUTES(meta.course) && meta.known != 0) {
+            count_repeat();
+        }
+        if (meta.course == course_t.WAIT && !COMPLETE) {
+            count_blocked();
+        }
+        if (meta.course == course_t.ASTRAY) {
+            count_astray();
         }
     }
 }

@@ -75,6 +75,17 @@ enum bit<8> request_t {
     TO_A_SLOT(meta.request) && meta.known_policy == 1 && HAS_ROOM && meta.session_gap == 0 \
         && (meta.member == 1 || SECOND_PASS(meta.request))
 
+// Why a packet goes no further.
+enum bit<8> refusal_t {
+    NONE = 0,
+    MALFORMED = 1,
+    BAD_CHECKSUM = 2,
+    STRANGER = 3,
+    NO_POLICY = 4,
+    WRONG_SESSION = 5,
+    WRONG_SLOT = 6
+}
+
 // What the barrier decided about it. From FREE to WAIT it is a contribution, or the repeat of one.
 enum bit<8> course_t {
     NONE = 0,                     // dropped by admission, or not a request
@@ -134,6 +145,7 @@ struct metadata_t {
     session_t session_gap;        // 0, if the packet is of the job's present session
     epoch_t epoch_gap;            // 0, if it is of the present epoch
     bit<16> other_bytes;          // of the IP packet, besides UDP's
+    refusal_t refusal;
 
     // Barrier
     worker_bitmap_t sender;
@@ -142,6 +154,7 @@ struct metadata_t {
     bit<32> bound;                // staleness, as a word
     bit<32> mark;                 // its round in the ring's form: round ++ no arrivals
     bit<32> target;               // the same with a quorum of arrivals
+    bit<1> admitted;
     bit<1> current;
     bit<1> counted;
     bit<8> age_of_slot;           // how the slot's session and epoch compare, a bit each
@@ -151,7 +164,7 @@ struct metadata_t {
     lanes_do_t lanes_do;
     seq_t known;                  // 0: the contribution is fresh, add it
     seq_t seen;
-    round_t base;
+    round_t minus_base;
     round_t before_base;          // negative, if the round is an old one
     bit<32> arrived;              // round ++ arrivals in it
     bit<1> round_counted;

@@ -15,6 +15,8 @@ parser SereneParser(packet_in packet,
         meta.known_job = 0;
         meta.known_policy = 0;
         meta.answered = 0;
+        meta.refusal = refusal_t.NONE;
+        meta.admitted = 0;
         meta.current = 0;
         meta.counted = 0;
         meta.ahead = 0;
@@ -22,6 +24,9 @@ parser SereneParser(packet_in packet,
         meta.age_of_slot = 0;
         meta.course = course_t.NONE;
         meta.lanes_do = lanes_do_t.NOTHING;
+        meta.known = 0;
+        meta.arrived = 0;
+        meta.unread = 0;
         meta.round_counted = 0;
         meta.waiting = 0;
         transition select(ig_intr_md.ingress_port) {

@@ -21,6 +21,7 @@ control SereneIngress(inout headers_t hdr,
     Admission() admission;
     Barrier() barrier;
     Aggregation() aggregation;
+    Refusal() refusal;
 
     action set_bridge() {
         hdr.bridge.setValid();
@@ -79,7 +80,7 @@ control SereneIngress(inout headers_t hdr,
 
     action reply() {
         say_policy();
-        hdr.serene.round = meta.base;
+        hdr.serene.round = 0 - meta.minus_base;
         hdr.bridge.errand = errand_t.ANSWER;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
@@ -94,7 +95,7 @@ control SereneIngress(inout headers_t hdr,
 
     action release() {
         say_policy();
-        hdr.serene.round = meta.base;
+        hdr.serene.round = 0 - meta.minus_base;
         hdr.bridge.errand = errand_t.RELEASE;
         hdr.bridge.waiting = meta.waiting;
         ig_tm_md.mcast_grp_a = meta.group;
@@ -116,6 +117,34 @@ control SereneIngress(inout headers_t hdr,
         ig_tm_md.bypass_egress = 1;
     }
 
+    // What has no row here has no destination, and is dropped.
+    table dispatch {
+        key = {
+            meta.request: ternary;
+            meta.member: ternary;
+            meta.known_job: ternary;
+            meta.known_policy: ternary;
+            meta.course: ternary;
+            meta.lanes_do: ternary;
+            meta.round_counted: ternary;
+            meta.lacking: ternary;
+        }
+        actions = { welcome; nudge; release; reply_empty; pass_again; reply; @defaultonly NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            (request_t.HELLO, 1, 1, 1, _, _, _, _): welcome();
+            (_, _, _, _, course_t.OPENING, _, _, _): nudge();
+            (_, _, _, _, course_t.COMPLETED, _, _, _): release();
+            (_, _, _, _, course_t.READ, lanes_do_t.OPEN, _, _): reply_empty();
+            (_, _, _, _, course_t.READ, _, _, _): reply();
+            (_, _, _, _, course_t.GO, _, 1, 0): pass_again();
+            (_, _, _, _, course_t.WAIT, _, 1, 0): pass_again();
+            (_, _, _, _, course_t.FREE, _, _, _): reply();
+            (_, _, _, _, course_t.GO, _, _, _): reply();
+        }
+        size = 16;
+    }
+
     apply {
         set_bridge();
         if (hdr.packet_out.isValid()) {
@@ -127,22 +156,8 @@ control SereneIngress(inout headers_t hdr,
             admission.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_tm_md);
             barrier.apply(hdr, meta);
             aggregation.apply(hdr, meta);
-
-            if (meta.request == request_t.HELLO) {
-                if (meta.member == 1 && meta.known_job == 1 && meta.known_policy == 1) {
-                    welcome();
-                }
-            } else if (meta.course == course_t.OPENING) {
-                nudge();
-            } else if (meta.course == course_t.COMPLETED) {
-                release();
-            } else if (meta.course == course_t.READ && meta.lanes_do == lanes_do_t.OPEN) {
-                reply_empty();
-            } else if (COMPLETE) {
-                pass_again();
-            } else if (meta.course == course_t.READ || meta.course == course_t.FREE || meta.course == course_t.GO) {
-                reply();
-            }
+            refusal.apply(meta);
+            dispatch.apply();
         }
     }
 }

@@ -599,6 +599,16 @@ enum bit<8> request_t {
     COMPLETION = 8w12
 }
 
+enum bit<8> refusal_t {
+    NONE = 8w0,
+    MALFORMED = 8w1,
+    BAD_CHECKSUM = 8w2,
+    STRANGER = 8w3,
+    NO_POLICY = 8w4,
+    WRONG_SESSION = 8w5,
+    WRONG_SLOT = 8w6
+}
+
 enum bit<8> course_t {
     NONE = 8w0,
     ASTRAY = 8w1,
@@ -651,12 +661,14 @@ struct metadata_t {
     session_t        session_gap;
     epoch_t          epoch_gap;
     bit<16>          other_bytes;
+    refusal_t        refusal;
     worker_bitmap_t  sender;
     bit<32>          era;
-    round_t          limit;
+    round_t          allowance;
     bit<32>          bound;
     bit<32>          mark;
     bit<32>          target;
+    bit<1>           admitted;
     bit<1>           current;
     bit<1>           counted;
     bit<8>           age_of_slot;
@@ -666,7 +678,7 @@ struct metadata_t {
     lanes_do_t       lanes_do;
     seq_t            known;
     seq_t            seen;
-    round_t          base;
+    round_t          minus_base;
     round_t          before_base;
     bit<32>          arrived;
     bit<1>           round_counted;
@@ -699,6 +711,8 @@ parser SereneParser(packet_in packet, out headers_t hdr, out metadata_t meta, ou
         meta.known_job = 1w0;
         meta.known_policy = 1w0;
         meta.answered = 1w0;
+        meta.refusal = refusal_t.NONE;
+        meta.admitted = 1w0;
         meta.current = 1w0;
         meta.counted = 1w0;
         meta.ahead = 8w0;
@@ -706,6 +720,9 @@ parser SereneParser(packet_in packet, out headers_t hdr, out metadata_t meta, ou
         meta.age_of_slot = 8w0;
         meta.course = course_t.NONE;
         meta.lanes_do = lanes_do_t.NOTHING;
+        meta.known = 32w0;
+        meta.arrived = 32w0;
+        meta.unread = 32w0;
         meta.round_counted = 1w0;
         meta.waiting = 32w0;
         transition select(ig_intr_md.ingress_port) {
@@ -827,8 +844,8 @@ struct age_t {
 }
 
 struct base_t {
-    bit<32> era;
-    int<32> base;
+    int<32> era;
+    int<32> minus_base;
 }
 
 struct seen_t {
@@ -940,6 +957,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     }
     @noWarn("unused") @name(".NoAction") action NoAction_42() {
     }
+    @noWarn("unused") @name(".NoAction") action NoAction_43() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_44() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_45() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_46() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_47() {
+    }
     @name("SereneIngress.forwarding.learn") action forwarding_learn_0() {
         ig_dprsr_md.digest_type = 3w1;
     }
@@ -1029,6 +1056,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
                         (false, 16w0, default, 8w1, op_t.REPORT, default, default, 8w0 &&& 8w248, 8w0 &&& 8w240, default, default) : admission_classify_0(request_t.REPORT);
                         (false, 16w0, default, 8w1, op_t.LEAVE, default, default, 8w0 &&& 8w248, 8w0 &&& 8w240, default, default) : admission_classify_0(request_t.REPORT);
         }
+        size = 16;
     }
     @name("SereneIngress.admission.admit") action admission_admit_0() {
         meta.member = 1w1;
@@ -1052,7 +1080,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     @name("SereneIngress.admission.set_job") action admission_set_job_0(@name("first_slot") slot_t first_slot, @name("slots") slot_t slots_1, @name("vector_length") bit<32> vector_length_1, @name("scale") bit<32> scale_1, @name("workers") bit<8> workers_1, @name("incarnation") bit<8> incarnation_1, @name("share") bit<32> share) {
         meta.known_job = 1w1;
         meta.slot = hdr.serene.slot + first_slot;
-        meta.room = hdr.serene.slot - slots_1;
+        meta.room = slots_1 - hdr.serene.slot;
         meta.job.vector_length = vector_length_1;
         meta.job.slots = slots_1;
         meta.job.scale = scale_1;
@@ -1070,18 +1098,18 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         const default_action = NoAction_4();
         size = 8;
     }
-    @name("SereneIngress.admission.set_policy") action admission_set_policy_0(@name("session") session_t session_1, @name("epoch") epoch_t epoch_1, @name("sync_mask") worker_bitmap_t sync_mask_1, @name("staleness") bit<8> staleness_0, @name("quorum") bit<8> quorum_1, @name("read_mode") read_mode_t read_mode_1) {
+    @name("SereneIngress.admission.set_policy") action admission_set_policy_0(@name("session") session_t session_1, @name("epoch") epoch_t epoch_1, @name("sync_mask") worker_bitmap_t sync_mask_1, @name("staleness") bit<32> staleness_0, @name("quorum") bit<32> quorum_1, @name("read_mode") read_mode_t read_mode_1) {
         meta.known_policy = 1w1;
-        meta.session_gap = hdr.serene.session - session_1;
-        meta.epoch_gap = hdr.serene.epoch - epoch_1;
-        meta.limit = hdr.serene.round - (bit<32>)staleness_0;
-        meta.bound = (bit<32>)staleness_0;
-        meta.target = (bit<32>)quorum_1;
+        meta.session_gap = session_1 - hdr.serene.session;
+        meta.epoch_gap = epoch_1 - hdr.serene.epoch;
+        meta.allowance = staleness_0 - hdr.serene.round;
+        meta.bound = staleness_0;
+        meta.target = quorum_1;
         meta.policy.session = session_1;
         meta.policy.epoch = epoch_1;
         meta.policy.sync_mask = sync_mask_1;
-        meta.policy.staleness = staleness_0;
-        meta.policy.quorum = quorum_1;
+        meta.policy.staleness = staleness_0[7:0];
+        meta.policy.quorum = quorum_1[7:0];
         meta.policy.read_mode = read_mode_1;
     }
     @name("SereneIngress.admission.policy") table admission_policy {
@@ -1095,35 +1123,52 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         const default_action = NoAction_5();
         size = 8;
     }
-    @name("SereneIngress.admission.dropped_malformed") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) admission_dropped_malformed;
-    @name("SereneIngress.admission.count_malformed") action admission_count_malformed_0() {
-        admission_dropped_malformed.count(1w0);
-    }
-    @name("SereneIngress.admission.dropped_bad_checksum") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) admission_dropped_bad_checksum;
-    @name("SereneIngress.admission.count_bad_checksum") action admission_count_bad_checksum_0() {
-        admission_dropped_bad_checksum.count(1w0);
-    }
-    @name("SereneIngress.admission.dropped_stranger") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) admission_dropped_stranger;
-    @name("SereneIngress.admission.count_stranger") action admission_count_stranger_0() {
-        admission_dropped_stranger.count(1w0);
-    }
-    @name("SereneIngress.admission.dropped_no_policy") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) admission_dropped_no_policy;
-    @name("SereneIngress.admission.count_no_policy") action admission_count_no_policy_0() {
-        admission_dropped_no_policy.count(1w0);
-    }
-    @name("SereneIngress.admission.dropped_wrong_session") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) admission_dropped_wrong_session;
-    @name("SereneIngress.admission.count_wrong_session") action admission_count_wrong_session_0() {
-        admission_dropped_wrong_session.count(1w0);
-    }
-    @name("SereneIngress.admission.dropped_wrong_slot") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) admission_dropped_wrong_slot;
-    @name("SereneIngress.admission.count_wrong_slot") action admission_count_wrong_slot_0() {
-        admission_dropped_wrong_slot.count(1w0);
-    }
     @name("SereneIngress.admission.to_controller") action admission_to_controller_0() {
         ig_tm_md.ucast_egress_port = 9w192;
     }
+    @name("SereneIngress.admission.refuse") action admission_refuse_0(@name("reason") refusal_t reason) {
+        meta.refusal = reason;
+    }
     @name("SereneIngress.admission.subtract_lengths") action admission_subtract_lengths_0() {
         meta.other_bytes = hdr.ipv4.total_length - hdr.udp.length;
+    }
+    @name("SereneIngress.admission.refused") table admission_refused {
+        key = {
+            meta.request     : ternary @name("meta.request");
+            meta.member      : ternary @name("meta.member");
+            meta.known_job   : ternary @name("meta.known_job");
+            meta.known_policy: ternary @name("meta.known_policy");
+            meta.session_gap : ternary @name("meta.session_gap");
+            meta.room        : ternary @name("meta.room");
+            meta.other_bytes : ternary @name("meta.other_bytes");
+        }
+        actions = {
+            admission_refuse_0();
+            admission_to_controller_0();
+            NoAction_6();
+        }
+        const default_action = NoAction_6();
+        const entries = {
+                        (request_t.BAD_CHECKSUM, default, default, default, default, default, default) : admission_refuse_0(refusal_t.BAD_CHECKSUM);
+                        (request_t.MALFORMED, default, default, default, default, default, default) : admission_refuse_0(refusal_t.MALFORMED);
+                        (request_t.REPORT, 1w1, default, default, default, default, 16w20) : admission_to_controller_0();
+                        (request_t.REPORT, 1w0, default, default, default, default, 16w20) : admission_refuse_0(refusal_t.STRANGER);
+                        (request_t.REPORT, default, default, default, default, default, default) : admission_refuse_0(refusal_t.MALFORMED);
+                        (request_t.HELLO, 1w0, default, default, default, default, default) : admission_to_controller_0();
+                        (request_t.PULL, 1w0, default, default, default, default, default) : admission_refuse_0(refusal_t.STRANGER);
+                        (request_t.PUSH, 1w0, default, default, default, default, default) : admission_refuse_0(refusal_t.STRANGER);
+                        (request_t.WRONG_ROUND, 1w0, default, default, default, default, default) : admission_refuse_0(refusal_t.STRANGER);
+                        (request_t.WRONG_SLOT, 1w0, default, default, default, default, default) : admission_refuse_0(refusal_t.STRANGER);
+                        (default, default, 1w0, default, default, default, default) : admission_refuse_0(refusal_t.NO_POLICY);
+                        (default, default, default, 1w0, default, default, default) : admission_refuse_0(refusal_t.NO_POLICY);
+                        (request_t.HELLO, default, default, default, default, default, default) : NoAction_6();
+                        (request_t.WRONG_SLOT, default, default, default, 32w0, default, default) : admission_refuse_0(refusal_t.WRONG_SLOT);
+                        (default, default, default, default, 32w0, 32w0, default) : admission_refuse_0(refusal_t.WRONG_SLOT);
+                        (default, default, default, default, 32w0, 32w0x80000000 &&& 32w0x80000000, default) : admission_refuse_0(refusal_t.WRONG_SLOT);
+                        (default, default, default, default, 32w0, default, default) : NoAction_6();
+                        (default, default, default, default, default, default, default) : admission_refuse_0(refusal_t.WRONG_SESSION);
+        }
+        size = 32;
     }
     @name("SereneIngress.barrier.set_sender") action barrier_set_sender_0(@name("sender") worker_bitmap_t sender_1) {
         meta.sender = sender_1;
@@ -1154,6 +1199,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
                         8w14 : barrier_set_sender_0(32w16384);
                         8w15 : barrier_set_sender_0(32w32768);
         }
+        size = 32;
     }
     @name("SereneIngress.barrier.count_sender") action barrier_count_sender_0() {
         meta.counted = 1w1;
@@ -1167,12 +1213,12 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         actions = {
             barrier_count_sender_0();
-            NoAction_6();
+            NoAction_7();
         }
-        const default_action = NoAction_6();
+        const default_action = NoAction_7();
         const entries = {
-                        (default, default, 8w255, default) : NoAction_6();
-                        (default, default, default, 8w0) : NoAction_6();
+                        (default, default, 8w255, default) : NoAction_7();
+                        (default, default, default, 8w0) : NoAction_7();
                         (32w1 &&& 32w1, 8w0, default, default) : barrier_count_sender_0();
                         (32w2 &&& 32w2, 8w1, default, default) : barrier_count_sender_0();
                         (32w4 &&& 32w4, 8w2, default, default) : barrier_count_sender_0();
@@ -1190,6 +1236,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
                         (32w16384 &&& 32w16384, 8w14, default, default) : barrier_count_sender_0();
                         (32w32768 &&& 32w32768, 8w15, default, default) : barrier_count_sender_0();
         }
+        size = 34;
     }
     @name("SereneIngress.barrier.era_hash") Hash<bit<32>>(HashAlgorithm_t.CRC32) barrier_era_hash;
     @name("SereneIngress.barrier.set_era") action barrier_set_era_0() {
@@ -1222,20 +1269,20 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     @name("SereneIngress.barrier.compare_ahead") RegisterAction<base_t, bit<12>, bit<8>>(barrier_base_below) barrier_compare_ahead = {
         void apply(inout base_t value, out bit<8> ahead) {
             ahead = 8w0;
-            if (value.era == meta.era && value.base < (int<32>)meta.limit) {
+            if (value.era == (int<32>)meta.era && value.minus_base > (int<32>)meta.allowance) {
                 ahead = 8w1;
             }
-            if (value.era != meta.era) {
-                value.era = meta.era;
-                value.base = 32s0;
+            if (value.era != (int<32>)meta.era) {
+                value.era = (int<32>)meta.era;
+                value.minus_base = 32s0;
             }
         }
     };
     @name("SereneIngress.barrier.complete_below") RegisterAction<base_t, bit<12>, bit<8>>(barrier_base_below) barrier_complete_below = {
         void apply(inout base_t value, out bit<8> moved) {
             moved = 8w0;
-            if (value.era == meta.era && value.base <= (int<32>)meta.limit) {
-                value.base = (int<32>)meta.limit + 32s1;
+            if (value.era == (int<32>)meta.era && value.minus_base >= (int<32>)meta.allowance) {
+                value.minus_base = (int<32>)meta.allowance + -32s1;
                 moved = 8w1;
             }
         }
@@ -1244,51 +1291,53 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     @name("SereneIngress.barrier.compare_behind") RegisterAction<base_t, bit<12>, bit<8>>(barrier_base_beyond) barrier_compare_behind = {
         void apply(inout base_t value, out bit<8> behind) {
             behind = 8w0;
-            if (value.era == meta.era && value.base > (int<32>)meta.limit) {
+            if (value.era == (int<32>)meta.era && value.minus_base < (int<32>)meta.allowance) {
                 behind = 8w1;
             }
-            if (value.era != meta.era) {
-                value.era = meta.era;
-                value.base = 32s0;
+            if (value.era != (int<32>)meta.era) {
+                value.era = (int<32>)meta.era;
+                value.minus_base = 32s0;
             }
         }
     };
     @name("SereneIngress.barrier.complete_beyond") RegisterAction<base_t, bit<12>, bit<8>>(barrier_base_beyond) barrier_complete_beyond = {
         void apply(inout base_t value) {
-            if (value.era == meta.era && value.base <= (int<32>)meta.limit) {
-                value.base = (int<32>)meta.limit + 32s1;
+            if (value.era == (int<32>)meta.era && value.minus_base >= (int<32>)meta.allowance) {
+                value.minus_base = (int<32>)meta.allowance + -32s1;
             }
         }
     };
     @name("SereneIngress.barrier.base_of") Register<base_t, bit<12>>(32w4096) barrier_base_of;
     @name("SereneIngress.barrier.current_base") RegisterAction<base_t, bit<12>, bit<32>>(barrier_base_of) barrier_current_base = {
-        void apply(inout base_t value, out bit<32> base) {
-            if (value.era != meta.era) {
-                value.era = meta.era;
-                value.base = 32s0;
+        void apply(inout base_t value, out bit<32> minus_base) {
+            if (value.era != (int<32>)meta.era) {
+                value.era = (int<32>)meta.era;
+                value.minus_base = 32s0;
             }
-            base = (bit<32>)value.base;
+            minus_base = (bit<32>)value.minus_base;
         }
     };
     @name("SereneIngress.barrier.some_base") RegisterAction<base_t, bit<12>, bit<32>>(barrier_base_of) barrier_some_base = {
-        void apply(inout base_t value, out bit<32> base) {
-            base = (bit<32>)value.base;
+        void apply(inout base_t value, out bit<32> minus_base) {
+            minus_base = (bit<32>)value.minus_base;
         }
     };
     @name("SereneIngress.barrier.complete_base") RegisterAction<base_t, bit<12>, bit<32>>(barrier_base_of) barrier_complete_base = {
-        void apply(inout base_t value, out bit<32> base) {
-            if (value.era == meta.era && value.base <= (int<32>)meta.limit) {
-                value.base = (int<32>)meta.limit + 32s1;
+        void apply(inout base_t value, out bit<32> minus_base) {
+            if (value.era == (int<32>)meta.era && value.minus_base >= (int<32>)meta.allowance) {
+                value.minus_base = (int<32>)meta.allowance + -32s1;
             }
-            base = (bit<32>)value.base;
+            minus_base = (bit<32>)value.minus_base;
         }
     };
     @name("SereneIngress.barrier.look_at_epoch") action barrier_look_at_epoch_0() {
         meta.age_of_slot = barrier_enter_epoch.execute(meta.slot[11:0]);
+        meta.admitted = 1w1;
         meta.current = 1w1;
     }
     @name("SereneIngress.barrier.look_at_session") action barrier_look_at_session_0() {
         meta.age_of_slot = barrier_enter_session.execute(meta.slot[11:0]);
+        meta.admitted = 1w1;
     }
     @name("SereneIngress.barrier.seen_of") Register<seen_t, bit<16>>(32w65536) barrier_seen_of;
     @name("SereneIngress.barrier.accept_seq") RegisterAction<seen_t, bit<16>, bit<32>>(barrier_seen_of) barrier_accept_seq = {
@@ -1331,6 +1380,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     }
     @name("SereneIngress.barrier.decide") table barrier_decide {
         key = {
+            meta.admitted        : ternary @name("meta.admitted");
             meta.request         : ternary @name("meta.request");
             meta.current         : ternary @name("meta.current");
             meta.counted         : ternary @name("meta.counted");
@@ -1345,24 +1395,25 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             barrier_accept_0();
             barrier_look_0();
             barrier_settle_0();
-            @defaultonly NoAction_7();
+            @defaultonly NoAction_8();
         }
-        const default_action = NoAction_7();
+        const default_action = NoAction_8();
         const entries = {
-                        (request_t.COMPLETION, 1w1, default, default, 8w1, default, default, default, default) : barrier_settle_0(course_t.COMPLETED, lanes_do_t.STORE);
-                        (request_t.COMPLETION, default, default, default, default, default, default, default, default) : barrier_settle_0(course_t.OVERTAKEN, lanes_do_t.NOTHING);
-                        (request_t.PULL, default, default, 8w0 &&& 8w0b101, default, default, default, default, default) : barrier_look_0(course_t.READ, lanes_do_t.OPEN, 32w0);
-                        (request_t.PULL, default, default, default, default, default, default, default, default) : barrier_look_0(course_t.READ, lanes_do_t.ADD, 32w1);
-                        (request_t.WRONG_ROUND, default, default, default, default, default, default, default, default) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
-                        (request_t.PUSH, default, default, default, default, default, default, default, 32w0) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
-                        (request_t.PUSH, default, default, 8w0 &&& 8w0b101, default, default, default, default, default) : barrier_look_0(course_t.OPENING, lanes_do_t.OPEN, 32w0);
-                        (request_t.PUSH, 1w1, default, 8w4, default, default, default, default, default) : barrier_look_0(course_t.OPENING, lanes_do_t.OPEN, 32w1);
-                        (request_t.PUSH, 1w1, 1w1, default, 8w1, default, default, default, default) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
-                        (request_t.PUSH, 1w1, 1w1, default, default, 8w1, 8w0, read_mode_t.SNAPSHOT, default) : barrier_accept_0(course_t.FREE, lanes_do_t.ADD_READ_SNAPSHOT);
-                        (request_t.PUSH, 1w1, 1w1, default, default, 8w1, default, default, default) : barrier_accept_0(course_t.GO, lanes_do_t.ADD);
-                        (request_t.PUSH, 1w1, 1w1, default, default, default, default, default, default) : barrier_accept_0(course_t.WAIT, lanes_do_t.ADD);
-                        (request_t.PUSH, default, default, default, default, default, default, default, default) : barrier_accept_0(course_t.FREE, lanes_do_t.ADD);
+                        (1w1, request_t.COMPLETION, 1w1, default, default, 8w1, default, default, default, default) : barrier_settle_0(course_t.COMPLETED, lanes_do_t.STORE);
+                        (1w1, request_t.COMPLETION, default, default, default, default, default, default, default, default) : barrier_settle_0(course_t.OVERTAKEN, lanes_do_t.NOTHING);
+                        (1w1, request_t.PULL, default, default, 8w0 &&& 8w0b101, default, default, default, default, default) : barrier_look_0(course_t.READ, lanes_do_t.OPEN, 32w0);
+                        (1w1, request_t.PULL, default, default, default, default, default, default, default, default) : barrier_look_0(course_t.READ, lanes_do_t.ADD, 32w1);
+                        (1w1, request_t.WRONG_ROUND, default, default, default, default, default, default, default, default) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
+                        (1w1, request_t.PUSH, default, default, default, default, default, default, default, 32w0) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
+                        (1w1, request_t.PUSH, default, default, 8w0 &&& 8w0b101, default, default, default, default, default) : barrier_look_0(course_t.OPENING, lanes_do_t.OPEN, 32w0);
+                        (1w1, request_t.PUSH, 1w1, default, 8w4, default, default, default, default, default) : barrier_look_0(course_t.OPENING, lanes_do_t.OPEN, 32w1);
+                        (1w1, request_t.PUSH, 1w1, 1w1, default, 8w1, default, default, default, default) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
+                        (1w1, request_t.PUSH, 1w1, 1w1, default, default, 8w1, 8w0, read_mode_t.SNAPSHOT, default) : barrier_accept_0(course_t.FREE, lanes_do_t.ADD_READ_SNAPSHOT);
+                        (1w1, request_t.PUSH, 1w1, 1w1, default, default, 8w1, default, default, default) : barrier_accept_0(course_t.GO, lanes_do_t.ADD);
+                        (1w1, request_t.PUSH, 1w1, 1w1, default, default, default, default, default, default) : barrier_accept_0(course_t.WAIT, lanes_do_t.ADD);
+                        (1w1, request_t.PUSH, default, default, default, default, default, default, default, default) : barrier_accept_0(course_t.FREE, lanes_do_t.ADD);
         }
+        size = 16;
     }
     @name("SereneIngress.barrier.waiting_of") Register<worker_bitmap_t, bit<12>>(32w4096) barrier_waiting_of;
     @name("SereneIngress.barrier.call_everybody") RegisterAction<worker_bitmap_t, bit<12>, worker_bitmap_t>(barrier_waiting_of) barrier_call_everybody = {
@@ -1395,6 +1446,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     }
     @name("SereneIngress.barrier.queue") table barrier_queue {
         key = {
+            meta.admitted   : ternary @name("meta.admitted");
             meta.request    : ternary @name("meta.request");
             meta.current    : ternary @name("meta.current");
             meta.counted    : ternary @name("meta.counted");
@@ -1407,18 +1459,19 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             barrier_forget_0();
             barrier_join_0();
             barrier_leave_0();
-            NoAction_8();
+            NoAction_9();
         }
-        const default_action = NoAction_8();
+        const default_action = NoAction_9();
         const entries = {
-                        (request_t.COMPLETION, 1w1, default, default, 8w1, default) : barrier_call_0();
-                        (request_t.PULL, default, default, 8w0 &&& 8w0b101, default, default) : barrier_forget_0();
-                        (request_t.PUSH, default, default, 8w0 &&& 8w0b101, default, default) : barrier_forget_0();
-                        (request_t.PUSH, 1w1, default, 8w4, default, default) : barrier_call_0();
-                        (request_t.PUSH, 1w1, 1w1, default, 8w1, default) : NoAction_8();
-                        (request_t.PUSH, 1w1, 1w1, default, default, 8w0) : barrier_join_0();
-                        (request_t.PUSH, default, default, default, default, default) : barrier_leave_0();
+                        (1w1, request_t.COMPLETION, 1w1, default, default, 8w1, default) : barrier_call_0();
+                        (1w1, request_t.PULL, default, default, 8w0 &&& 8w0b101, default, default) : barrier_forget_0();
+                        (1w1, request_t.PUSH, default, default, 8w0 &&& 8w0b101, default, default) : barrier_forget_0();
+                        (1w1, request_t.PUSH, 1w1, default, 8w4, default, default) : barrier_call_0();
+                        (1w1, request_t.PUSH, 1w1, 1w1, default, 8w1, default) : NoAction_9();
+                        (1w1, request_t.PUSH, 1w1, 1w1, default, default, 8w0) : barrier_join_0();
+                        (1w1, request_t.PUSH, default, default, default, default, default) : barrier_leave_0();
         }
+        size = 16;
     }
     @name("SereneIngress.barrier.arrivals_of") Register<arrivals_t, bit<16>>(32w65536) barrier_arrivals_of;
     @name("SereneIngress.barrier.count_arrival") RegisterAction<arrivals_t, bit<16>, bit<32>>(barrier_arrivals_of) barrier_count_arrival = {
@@ -1444,10 +1497,32 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     @name("SereneIngress.barrier.arrive") action barrier_arrive_0() {
         barrier_place_1 = barrier_ring_place.get<tuple<bit<12>, bit<4>>>({ meta.slot[11:0], hdr.serene.round[3:0] });
         meta.arrived = barrier_count_arrival.execute(barrier_place_1);
+        meta.round_counted = 1w1;
     }
     @name("SereneIngress.barrier.arrive_again") action barrier_arrive_again_0() {
         barrier_place_2 = barrier_ring_place.get<tuple<bit<12>, bit<4>>>({ meta.slot[11:0], hdr.serene.round[3:0] });
         meta.arrived = barrier_read_arrivals.execute(barrier_place_2);
+        meta.round_counted = 1w1;
+    }
+    @name("SereneIngress.barrier.arrival") table barrier_arrival {
+        key = {
+            meta.course     : ternary @name("meta.course");
+            meta.before_base: ternary @name("meta.before_base");
+            meta.known      : ternary @name("meta.known");
+        }
+        actions = {
+            barrier_arrive_0();
+            barrier_arrive_again_0();
+            @defaultonly NoAction_10();
+        }
+        const default_action = NoAction_10();
+        const entries = {
+                        (course_t.GO, 32w0 &&& 32w0x80000000, 32w0) : barrier_arrive_0();
+                        (course_t.GO, 32w0 &&& 32w0x80000000, default) : barrier_arrive_again_0();
+                        (course_t.WAIT, 32w0 &&& 32w0x80000000, 32w0) : barrier_arrive_0();
+                        (course_t.WAIT, 32w0 &&& 32w0x80000000, default) : barrier_arrive_again_0();
+        }
+        size = 4;
     }
     @name("SereneIngress.barrier.total_of") Register<total_pair_t, bit<12>>(32w4096) barrier_total_of;
     @name("SereneIngress.barrier.count_contribution") RegisterAction<total_pair_t, bit<12>, total_t>(barrier_total_of) barrier_count_contribution = {
@@ -1520,15 +1595,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             barrier_do_add_and_read_snapshot_total_0();
             barrier_do_open_total_0();
             barrier_do_store_total_0();
-            @defaultonly NoAction_9();
+            @defaultonly NoAction_11();
         }
-        const default_action = NoAction_9();
+        const default_action = NoAction_11();
         const entries = {
                         lanes_do_t.ADD : barrier_do_add_total_0();
                         lanes_do_t.ADD_READ_SNAPSHOT : barrier_do_add_and_read_snapshot_total_0();
                         lanes_do_t.OPEN : barrier_do_open_total_0();
                         lanes_do_t.STORE : barrier_do_store_total_0();
         }
+        size = 4;
     }
     @name("SereneIngress.barrier.contributions") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) barrier_contributions;
     @name("SereneIngress.barrier.repeats") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) barrier_repeats;
@@ -1540,256 +1616,257 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     }
     @name("SereneIngress.barrier.rounds_unread") table barrier_rounds_unread {
         key = {
-            meta.job.workers  : exact @name("meta.job.workers");
-            meta.unread[31:10]: ternary @name("meta.unread[31:10]");
-            meta.unread[9:0]  : range @name("meta.unread[9:0]");
+            meta.job.workers : exact @name("meta.job.workers");
+            meta.unread[31:8]: ternary @name("meta.unread[31:8]");
+            meta.unread[7:0] : range @name("meta.unread[7:0]");
         }
         actions = {
             barrier_set_rounds_old_0();
         }
         const default_action = barrier_set_rounds_old_0(4w15);
         const entries = {
-                        (8w1, 22w0, 10w0) : barrier_set_rounds_old_0(4w0);
-                        (8w1, 22w0, 10w1) : barrier_set_rounds_old_0(4w1);
-                        (8w1, 22w0, 10w2) : barrier_set_rounds_old_0(4w2);
-                        (8w1, 22w0, 10w3) : barrier_set_rounds_old_0(4w3);
-                        (8w1, 22w0, 10w4) : barrier_set_rounds_old_0(4w4);
-                        (8w1, 22w0, 10w5) : barrier_set_rounds_old_0(4w5);
-                        (8w1, 22w0, 10w6) : barrier_set_rounds_old_0(4w6);
-                        (8w1, 22w0, 10w7) : barrier_set_rounds_old_0(4w7);
-                        (8w1, 22w0, 10w8) : barrier_set_rounds_old_0(4w8);
-                        (8w1, 22w0, 10w9) : barrier_set_rounds_old_0(4w9);
-                        (8w1, 22w0, 10w10) : barrier_set_rounds_old_0(4w10);
-                        (8w1, 22w0, 10w11) : barrier_set_rounds_old_0(4w11);
-                        (8w1, 22w0, 10w12) : barrier_set_rounds_old_0(4w12);
-                        (8w1, 22w0, 10w13) : barrier_set_rounds_old_0(4w13);
-                        (8w1, 22w0, 10w14) : barrier_set_rounds_old_0(4w14);
-                        (8w2, 22w0, 10w0 .. 10w1) : barrier_set_rounds_old_0(4w0);
-                        (8w2, 22w0, 10w2 .. 10w3) : barrier_set_rounds_old_0(4w1);
-                        (8w2, 22w0, 10w4 .. 10w5) : barrier_set_rounds_old_0(4w2);
-                        (8w2, 22w0, 10w6 .. 10w7) : barrier_set_rounds_old_0(4w3);
-                        (8w2, 22w0, 10w8 .. 10w9) : barrier_set_rounds_old_0(4w4);
-                        (8w2, 22w0, 10w10 .. 10w11) : barrier_set_rounds_old_0(4w5);
-                        (8w2, 22w0, 10w12 .. 10w13) : barrier_set_rounds_old_0(4w6);
-                        (8w2, 22w0, 10w14 .. 10w15) : barrier_set_rounds_old_0(4w7);
-                        (8w2, 22w0, 10w16 .. 10w17) : barrier_set_rounds_old_0(4w8);
-                        (8w2, 22w0, 10w18 .. 10w19) : barrier_set_rounds_old_0(4w9);
-                        (8w2, 22w0, 10w20 .. 10w21) : barrier_set_rounds_old_0(4w10);
-                        (8w2, 22w0, 10w22 .. 10w23) : barrier_set_rounds_old_0(4w11);
-                        (8w2, 22w0, 10w24 .. 10w25) : barrier_set_rounds_old_0(4w12);
-                        (8w2, 22w0, 10w26 .. 10w27) : barrier_set_rounds_old_0(4w13);
-                        (8w2, 22w0, 10w28 .. 10w29) : barrier_set_rounds_old_0(4w14);
-                        (8w3, 22w0, 10w0 .. 10w2) : barrier_set_rounds_old_0(4w0);
-                        (8w3, 22w0, 10w3 .. 10w5) : barrier_set_rounds_old_0(4w1);
-                        (8w3, 22w0, 10w6 .. 10w8) : barrier_set_rounds_old_0(4w2);
-                        (8w3, 22w0, 10w9 .. 10w11) : barrier_set_rounds_old_0(4w3);
-                        (8w3, 22w0, 10w12 .. 10w14) : barrier_set_rounds_old_0(4w4);
-                        (8w3, 22w0, 10w15 .. 10w17) : barrier_set_rounds_old_0(4w5);
-                        (8w3, 22w0, 10w18 .. 10w20) : barrier_set_rounds_old_0(4w6);
-                        (8w3, 22w0, 10w21 .. 10w23) : barrier_set_rounds_old_0(4w7);
-                        (8w3, 22w0, 10w24 .. 10w26) : barrier_set_rounds_old_0(4w8);
-                        (8w3, 22w0, 10w27 .. 10w29) : barrier_set_rounds_old_0(4w9);
-                        (8w3, 22w0, 10w30 .. 10w32) : barrier_set_rounds_old_0(4w10);
-                        (8w3, 22w0, 10w33 .. 10w35) : barrier_set_rounds_old_0(4w11);
-                        (8w3, 22w0, 10w36 .. 10w38) : barrier_set_rounds_old_0(4w12);
-                        (8w3, 22w0, 10w39 .. 10w41) : barrier_set_rounds_old_0(4w13);
-                        (8w3, 22w0, 10w42 .. 10w44) : barrier_set_rounds_old_0(4w14);
-                        (8w4, 22w0, 10w0 .. 10w3) : barrier_set_rounds_old_0(4w0);
-                        (8w4, 22w0, 10w4 .. 10w7) : barrier_set_rounds_old_0(4w1);
-                        (8w4, 22w0, 10w8 .. 10w11) : barrier_set_rounds_old_0(4w2);
-                        (8w4, 22w0, 10w12 .. 10w15) : barrier_set_rounds_old_0(4w3);
-                        (8w4, 22w0, 10w16 .. 10w19) : barrier_set_rounds_old_0(4w4);
-                        (8w4, 22w0, 10w20 .. 10w23) : barrier_set_rounds_old_0(4w5);
-                        (8w4, 22w0, 10w24 .. 10w27) : barrier_set_rounds_old_0(4w6);
-                        (8w4, 22w0, 10w28 .. 10w31) : barrier_set_rounds_old_0(4w7);
-                        (8w4, 22w0, 10w32 .. 10w35) : barrier_set_rounds_old_0(4w8);
-                        (8w4, 22w0, 10w36 .. 10w39) : barrier_set_rounds_old_0(4w9);
-                        (8w4, 22w0, 10w40 .. 10w43) : barrier_set_rounds_old_0(4w10);
-                        (8w4, 22w0, 10w44 .. 10w47) : barrier_set_rounds_old_0(4w11);
-                        (8w4, 22w0, 10w48 .. 10w51) : barrier_set_rounds_old_0(4w12);
-                        (8w4, 22w0, 10w52 .. 10w55) : barrier_set_rounds_old_0(4w13);
-                        (8w4, 22w0, 10w56 .. 10w59) : barrier_set_rounds_old_0(4w14);
-                        (8w5, 22w0, 10w0 .. 10w4) : barrier_set_rounds_old_0(4w0);
-                        (8w5, 22w0, 10w5 .. 10w9) : barrier_set_rounds_old_0(4w1);
-                        (8w5, 22w0, 10w10 .. 10w14) : barrier_set_rounds_old_0(4w2);
-                        (8w5, 22w0, 10w15 .. 10w19) : barrier_set_rounds_old_0(4w3);
-                        (8w5, 22w0, 10w20 .. 10w24) : barrier_set_rounds_old_0(4w4);
-                        (8w5, 22w0, 10w25 .. 10w29) : barrier_set_rounds_old_0(4w5);
-                        (8w5, 22w0, 10w30 .. 10w34) : barrier_set_rounds_old_0(4w6);
-                        (8w5, 22w0, 10w35 .. 10w39) : barrier_set_rounds_old_0(4w7);
-                        (8w5, 22w0, 10w40 .. 10w44) : barrier_set_rounds_old_0(4w8);
-                        (8w5, 22w0, 10w45 .. 10w49) : barrier_set_rounds_old_0(4w9);
-                        (8w5, 22w0, 10w50 .. 10w54) : barrier_set_rounds_old_0(4w10);
-                        (8w5, 22w0, 10w55 .. 10w59) : barrier_set_rounds_old_0(4w11);
-                        (8w5, 22w0, 10w60 .. 10w64) : barrier_set_rounds_old_0(4w12);
-                        (8w5, 22w0, 10w65 .. 10w69) : barrier_set_rounds_old_0(4w13);
-                        (8w5, 22w0, 10w70 .. 10w74) : barrier_set_rounds_old_0(4w14);
-                        (8w6, 22w0, 10w0 .. 10w5) : barrier_set_rounds_old_0(4w0);
-                        (8w6, 22w0, 10w6 .. 10w11) : barrier_set_rounds_old_0(4w1);
-                        (8w6, 22w0, 10w12 .. 10w17) : barrier_set_rounds_old_0(4w2);
-                        (8w6, 22w0, 10w18 .. 10w23) : barrier_set_rounds_old_0(4w3);
-                        (8w6, 22w0, 10w24 .. 10w29) : barrier_set_rounds_old_0(4w4);
-                        (8w6, 22w0, 10w30 .. 10w35) : barrier_set_rounds_old_0(4w5);
-                        (8w6, 22w0, 10w36 .. 10w41) : barrier_set_rounds_old_0(4w6);
-                        (8w6, 22w0, 10w42 .. 10w47) : barrier_set_rounds_old_0(4w7);
-                        (8w6, 22w0, 10w48 .. 10w53) : barrier_set_rounds_old_0(4w8);
-                        (8w6, 22w0, 10w54 .. 10w59) : barrier_set_rounds_old_0(4w9);
-                        (8w6, 22w0, 10w60 .. 10w65) : barrier_set_rounds_old_0(4w10);
-                        (8w6, 22w0, 10w66 .. 10w71) : barrier_set_rounds_old_0(4w11);
-                        (8w6, 22w0, 10w72 .. 10w77) : barrier_set_rounds_old_0(4w12);
-                        (8w6, 22w0, 10w78 .. 10w83) : barrier_set_rounds_old_0(4w13);
-                        (8w6, 22w0, 10w84 .. 10w89) : barrier_set_rounds_old_0(4w14);
-                        (8w7, 22w0, 10w0 .. 10w6) : barrier_set_rounds_old_0(4w0);
-                        (8w7, 22w0, 10w7 .. 10w13) : barrier_set_rounds_old_0(4w1);
-                        (8w7, 22w0, 10w14 .. 10w20) : barrier_set_rounds_old_0(4w2);
-                        (8w7, 22w0, 10w21 .. 10w27) : barrier_set_rounds_old_0(4w3);
-                        (8w7, 22w0, 10w28 .. 10w34) : barrier_set_rounds_old_0(4w4);
-                        (8w7, 22w0, 10w35 .. 10w41) : barrier_set_rounds_old_0(4w5);
-                        (8w7, 22w0, 10w42 .. 10w48) : barrier_set_rounds_old_0(4w6);
-                        (8w7, 22w0, 10w49 .. 10w55) : barrier_set_rounds_old_0(4w7);
-                        (8w7, 22w0, 10w56 .. 10w62) : barrier_set_rounds_old_0(4w8);
-                        (8w7, 22w0, 10w63 .. 10w69) : barrier_set_rounds_old_0(4w9);
-                        (8w7, 22w0, 10w70 .. 10w76) : barrier_set_rounds_old_0(4w10);
-                        (8w7, 22w0, 10w77 .. 10w83) : barrier_set_rounds_old_0(4w11);
-                        (8w7, 22w0, 10w84 .. 10w90) : barrier_set_rounds_old_0(4w12);
-                        (8w7, 22w0, 10w91 .. 10w97) : barrier_set_rounds_old_0(4w13);
-                        (8w7, 22w0, 10w98 .. 10w104) : barrier_set_rounds_old_0(4w14);
-                        (8w8, 22w0, 10w0 .. 10w7) : barrier_set_rounds_old_0(4w0);
-                        (8w8, 22w0, 10w8 .. 10w15) : barrier_set_rounds_old_0(4w1);
-                        (8w8, 22w0, 10w16 .. 10w23) : barrier_set_rounds_old_0(4w2);
-                        (8w8, 22w0, 10w24 .. 10w31) : barrier_set_rounds_old_0(4w3);
-                        (8w8, 22w0, 10w32 .. 10w39) : barrier_set_rounds_old_0(4w4);
-                        (8w8, 22w0, 10w40 .. 10w47) : barrier_set_rounds_old_0(4w5);
-                        (8w8, 22w0, 10w48 .. 10w55) : barrier_set_rounds_old_0(4w6);
-                        (8w8, 22w0, 10w56 .. 10w63) : barrier_set_rounds_old_0(4w7);
-                        (8w8, 22w0, 10w64 .. 10w71) : barrier_set_rounds_old_0(4w8);
-                        (8w8, 22w0, 10w72 .. 10w79) : barrier_set_rounds_old_0(4w9);
-                        (8w8, 22w0, 10w80 .. 10w87) : barrier_set_rounds_old_0(4w10);
-                        (8w8, 22w0, 10w88 .. 10w95) : barrier_set_rounds_old_0(4w11);
-                        (8w8, 22w0, 10w96 .. 10w103) : barrier_set_rounds_old_0(4w12);
-                        (8w8, 22w0, 10w104 .. 10w111) : barrier_set_rounds_old_0(4w13);
-                        (8w8, 22w0, 10w112 .. 10w119) : barrier_set_rounds_old_0(4w14);
-                        (8w9, 22w0, 10w0 .. 10w8) : barrier_set_rounds_old_0(4w0);
-                        (8w9, 22w0, 10w9 .. 10w17) : barrier_set_rounds_old_0(4w1);
-                        (8w9, 22w0, 10w18 .. 10w26) : barrier_set_rounds_old_0(4w2);
-                        (8w9, 22w0, 10w27 .. 10w35) : barrier_set_rounds_old_0(4w3);
-                        (8w9, 22w0, 10w36 .. 10w44) : barrier_set_rounds_old_0(4w4);
-                        (8w9, 22w0, 10w45 .. 10w53) : barrier_set_rounds_old_0(4w5);
-                        (8w9, 22w0, 10w54 .. 10w62) : barrier_set_rounds_old_0(4w6);
-                        (8w9, 22w0, 10w63 .. 10w71) : barrier_set_rounds_old_0(4w7);
-                        (8w9, 22w0, 10w72 .. 10w80) : barrier_set_rounds_old_0(4w8);
-                        (8w9, 22w0, 10w81 .. 10w89) : barrier_set_rounds_old_0(4w9);
-                        (8w9, 22w0, 10w90 .. 10w98) : barrier_set_rounds_old_0(4w10);
-                        (8w9, 22w0, 10w99 .. 10w107) : barrier_set_rounds_old_0(4w11);
-                        (8w9, 22w0, 10w108 .. 10w116) : barrier_set_rounds_old_0(4w12);
-                        (8w9, 22w0, 10w117 .. 10w125) : barrier_set_rounds_old_0(4w13);
-                        (8w9, 22w0, 10w126 .. 10w134) : barrier_set_rounds_old_0(4w14);
-                        (8w10, 22w0, 10w0 .. 10w9) : barrier_set_rounds_old_0(4w0);
-                        (8w10, 22w0, 10w10 .. 10w19) : barrier_set_rounds_old_0(4w1);
-                        (8w10, 22w0, 10w20 .. 10w29) : barrier_set_rounds_old_0(4w2);
-                        (8w10, 22w0, 10w30 .. 10w39) : barrier_set_rounds_old_0(4w3);
-                        (8w10, 22w0, 10w40 .. 10w49) : barrier_set_rounds_old_0(4w4);
-                        (8w10, 22w0, 10w50 .. 10w59) : barrier_set_rounds_old_0(4w5);
-                        (8w10, 22w0, 10w60 .. 10w69) : barrier_set_rounds_old_0(4w6);
-                        (8w10, 22w0, 10w70 .. 10w79) : barrier_set_rounds_old_0(4w7);
-                        (8w10, 22w0, 10w80 .. 10w89) : barrier_set_rounds_old_0(4w8);
-                        (8w10, 22w0, 10w90 .. 10w99) : barrier_set_rounds_old_0(4w9);
-                        (8w10, 22w0, 10w100 .. 10w109) : barrier_set_rounds_old_0(4w10);
-                        (8w10, 22w0, 10w110 .. 10w119) : barrier_set_rounds_old_0(4w11);
-                        (8w10, 22w0, 10w120 .. 10w129) : barrier_set_rounds_old_0(4w12);
-                        (8w10, 22w0, 10w130 .. 10w139) : barrier_set_rounds_old_0(4w13);
-                        (8w10, 22w0, 10w140 .. 10w149) : barrier_set_rounds_old_0(4w14);
-                        (8w11, 22w0, 10w0 .. 10w10) : barrier_set_rounds_old_0(4w0);
-                        (8w11, 22w0, 10w11 .. 10w21) : barrier_set_rounds_old_0(4w1);
-                        (8w11, 22w0, 10w22 .. 10w32) : barrier_set_rounds_old_0(4w2);
-                        (8w11, 22w0, 10w33 .. 10w43) : barrier_set_rounds_old_0(4w3);
-                        (8w11, 22w0, 10w44 .. 10w54) : barrier_set_rounds_old_0(4w4);
-                        (8w11, 22w0, 10w55 .. 10w65) : barrier_set_rounds_old_0(4w5);
-                        (8w11, 22w0, 10w66 .. 10w76) : barrier_set_rounds_old_0(4w6);
-                        (8w11, 22w0, 10w77 .. 10w87) : barrier_set_rounds_old_0(4w7);
-                        (8w11, 22w0, 10w88 .. 10w98) : barrier_set_rounds_old_0(4w8);
-                        (8w11, 22w0, 10w99 .. 10w109) : barrier_set_rounds_old_0(4w9);
-                        (8w11, 22w0, 10w110 .. 10w120) : barrier_set_rounds_old_0(4w10);
-                        (8w11, 22w0, 10w121 .. 10w131) : barrier_set_rounds_old_0(4w11);
-                        (8w11, 22w0, 10w132 .. 10w142) : barrier_set_rounds_old_0(4w12);
-                        (8w11, 22w0, 10w143 .. 10w153) : barrier_set_rounds_old_0(4w13);
-                        (8w11, 22w0, 10w154 .. 10w164) : barrier_set_rounds_old_0(4w14);
-                        (8w12, 22w0, 10w0 .. 10w11) : barrier_set_rounds_old_0(4w0);
-                        (8w12, 22w0, 10w12 .. 10w23) : barrier_set_rounds_old_0(4w1);
-                        (8w12, 22w0, 10w24 .. 10w35) : barrier_set_rounds_old_0(4w2);
-                        (8w12, 22w0, 10w36 .. 10w47) : barrier_set_rounds_old_0(4w3);
-                        (8w12, 22w0, 10w48 .. 10w59) : barrier_set_rounds_old_0(4w4);
-                        (8w12, 22w0, 10w60 .. 10w71) : barrier_set_rounds_old_0(4w5);
-                        (8w12, 22w0, 10w72 .. 10w83) : barrier_set_rounds_old_0(4w6);
-                        (8w12, 22w0, 10w84 .. 10w95) : barrier_set_rounds_old_0(4w7);
-                        (8w12, 22w0, 10w96 .. 10w107) : barrier_set_rounds_old_0(4w8);
-                        (8w12, 22w0, 10w108 .. 10w119) : barrier_set_rounds_old_0(4w9);
-                        (8w12, 22w0, 10w120 .. 10w131) : barrier_set_rounds_old_0(4w10);
-                        (8w12, 22w0, 10w132 .. 10w143) : barrier_set_rounds_old_0(4w11);
-                        (8w12, 22w0, 10w144 .. 10w155) : barrier_set_rounds_old_0(4w12);
-                        (8w12, 22w0, 10w156 .. 10w167) : barrier_set_rounds_old_0(4w13);
-                        (8w12, 22w0, 10w168 .. 10w179) : barrier_set_rounds_old_0(4w14);
-                        (8w13, 22w0, 10w0 .. 10w12) : barrier_set_rounds_old_0(4w0);
-                        (8w13, 22w0, 10w13 .. 10w25) : barrier_set_rounds_old_0(4w1);
-                        (8w13, 22w0, 10w26 .. 10w38) : barrier_set_rounds_old_0(4w2);
-                        (8w13, 22w0, 10w39 .. 10w51) : barrier_set_rounds_old_0(4w3);
-                        (8w13, 22w0, 10w52 .. 10w64) : barrier_set_rounds_old_0(4w4);
-                        (8w13, 22w0, 10w65 .. 10w77) : barrier_set_rounds_old_0(4w5);
-                        (8w13, 22w0, 10w78 .. 10w90) : barrier_set_rounds_old_0(4w6);
-                        (8w13, 22w0, 10w91 .. 10w103) : barrier_set_rounds_old_0(4w7);
-                        (8w13, 22w0, 10w104 .. 10w116) : barrier_set_rounds_old_0(4w8);
-                        (8w13, 22w0, 10w117 .. 10w129) : barrier_set_rounds_old_0(4w9);
-                        (8w13, 22w0, 10w130 .. 10w142) : barrier_set_rounds_old_0(4w10);
-                        (8w13, 22w0, 10w143 .. 10w155) : barrier_set_rounds_old_0(4w11);
-                        (8w13, 22w0, 10w156 .. 10w168) : barrier_set_rounds_old_0(4w12);
-                        (8w13, 22w0, 10w169 .. 10w181) : barrier_set_rounds_old_0(4w13);
-                        (8w13, 22w0, 10w182 .. 10w194) : barrier_set_rounds_old_0(4w14);
-                        (8w14, 22w0, 10w0 .. 10w13) : barrier_set_rounds_old_0(4w0);
-                        (8w14, 22w0, 10w14 .. 10w27) : barrier_set_rounds_old_0(4w1);
-                        (8w14, 22w0, 10w28 .. 10w41) : barrier_set_rounds_old_0(4w2);
-                        (8w14, 22w0, 10w42 .. 10w55) : barrier_set_rounds_old_0(4w3);
-                        (8w14, 22w0, 10w56 .. 10w69) : barrier_set_rounds_old_0(4w4);
-                        (8w14, 22w0, 10w70 .. 10w83) : barrier_set_rounds_old_0(4w5);
-                        (8w14, 22w0, 10w84 .. 10w97) : barrier_set_rounds_old_0(4w6);
-                        (8w14, 22w0, 10w98 .. 10w111) : barrier_set_rounds_old_0(4w7);
-                        (8w14, 22w0, 10w112 .. 10w125) : barrier_set_rounds_old_0(4w8);
-                        (8w14, 22w0, 10w126 .. 10w139) : barrier_set_rounds_old_0(4w9);
-                        (8w14, 22w0, 10w140 .. 10w153) : barrier_set_rounds_old_0(4w10);
-                        (8w14, 22w0, 10w154 .. 10w167) : barrier_set_rounds_old_0(4w11);
-                        (8w14, 22w0, 10w168 .. 10w181) : barrier_set_rounds_old_0(4w12);
-                        (8w14, 22w0, 10w182 .. 10w195) : barrier_set_rounds_old_0(4w13);
-                        (8w14, 22w0, 10w196 .. 10w209) : barrier_set_rounds_old_0(4w14);
-                        (8w15, 22w0, 10w0 .. 10w14) : barrier_set_rounds_old_0(4w0);
-                        (8w15, 22w0, 10w15 .. 10w29) : barrier_set_rounds_old_0(4w1);
-                        (8w15, 22w0, 10w30 .. 10w44) : barrier_set_rounds_old_0(4w2);
-                        (8w15, 22w0, 10w45 .. 10w59) : barrier_set_rounds_old_0(4w3);
-                        (8w15, 22w0, 10w60 .. 10w74) : barrier_set_rounds_old_0(4w4);
-                        (8w15, 22w0, 10w75 .. 10w89) : barrier_set_rounds_old_0(4w5);
-                        (8w15, 22w0, 10w90 .. 10w104) : barrier_set_rounds_old_0(4w6);
-                        (8w15, 22w0, 10w105 .. 10w119) : barrier_set_rounds_old_0(4w7);
-                        (8w15, 22w0, 10w120 .. 10w134) : barrier_set_rounds_old_0(4w8);
-                        (8w15, 22w0, 10w135 .. 10w149) : barrier_set_rounds_old_0(4w9);
-                        (8w15, 22w0, 10w150 .. 10w164) : barrier_set_rounds_old_0(4w10);
-                        (8w15, 22w0, 10w165 .. 10w179) : barrier_set_rounds_old_0(4w11);
-                        (8w15, 22w0, 10w180 .. 10w194) : barrier_set_rounds_old_0(4w12);
-                        (8w15, 22w0, 10w195 .. 10w209) : barrier_set_rounds_old_0(4w13);
-                        (8w15, 22w0, 10w210 .. 10w224) : barrier_set_rounds_old_0(4w14);
-                        (8w16, 22w0, 10w0 .. 10w15) : barrier_set_rounds_old_0(4w0);
-                        (8w16, 22w0, 10w16 .. 10w31) : barrier_set_rounds_old_0(4w1);
-                        (8w16, 22w0, 10w32 .. 10w47) : barrier_set_rounds_old_0(4w2);
-                        (8w16, 22w0, 10w48 .. 10w63) : barrier_set_rounds_old_0(4w3);
-                        (8w16, 22w0, 10w64 .. 10w79) : barrier_set_rounds_old_0(4w4);
-                        (8w16, 22w0, 10w80 .. 10w95) : barrier_set_rounds_old_0(4w5);
-                        (8w16, 22w0, 10w96 .. 10w111) : barrier_set_rounds_old_0(4w6);
-                        (8w16, 22w0, 10w112 .. 10w127) : barrier_set_rounds_old_0(4w7);
-                        (8w16, 22w0, 10w128 .. 10w143) : barrier_set_rounds_old_0(4w8);
-                        (8w16, 22w0, 10w144 .. 10w159) : barrier_set_rounds_old_0(4w9);
-                        (8w16, 22w0, 10w160 .. 10w175) : barrier_set_rounds_old_0(4w10);
-                        (8w16, 22w0, 10w176 .. 10w191) : barrier_set_rounds_old_0(4w11);
-                        (8w16, 22w0, 10w192 .. 10w207) : barrier_set_rounds_old_0(4w12);
-                        (8w16, 22w0, 10w208 .. 10w223) : barrier_set_rounds_old_0(4w13);
-                        (8w16, 22w0, 10w224 .. 10w239) : barrier_set_rounds_old_0(4w14);
+                        (8w1, 24w0, 8w0) : barrier_set_rounds_old_0(4w0);
+                        (8w1, 24w0, 8w1) : barrier_set_rounds_old_0(4w1);
+                        (8w1, 24w0, 8w2) : barrier_set_rounds_old_0(4w2);
+                        (8w1, 24w0, 8w3) : barrier_set_rounds_old_0(4w3);
+                        (8w1, 24w0, 8w4) : barrier_set_rounds_old_0(4w4);
+                        (8w1, 24w0, 8w5) : barrier_set_rounds_old_0(4w5);
+                        (8w1, 24w0, 8w6) : barrier_set_rounds_old_0(4w6);
+                        (8w1, 24w0, 8w7) : barrier_set_rounds_old_0(4w7);
+                        (8w1, 24w0, 8w8) : barrier_set_rounds_old_0(4w8);
+                        (8w1, 24w0, 8w9) : barrier_set_rounds_old_0(4w9);
+                        (8w1, 24w0, 8w10) : barrier_set_rounds_old_0(4w10);
+                        (8w1, 24w0, 8w11) : barrier_set_rounds_old_0(4w11);
+                        (8w1, 24w0, 8w12) : barrier_set_rounds_old_0(4w12);
+                        (8w1, 24w0, 8w13) : barrier_set_rounds_old_0(4w13);
+                        (8w1, 24w0, 8w14) : barrier_set_rounds_old_0(4w14);
+                        (8w2, 24w0, 8w0 .. 8w1) : barrier_set_rounds_old_0(4w0);
+                        (8w2, 24w0, 8w2 .. 8w3) : barrier_set_rounds_old_0(4w1);
+                        (8w2, 24w0, 8w4 .. 8w5) : barrier_set_rounds_old_0(4w2);
+                        (8w2, 24w0, 8w6 .. 8w7) : barrier_set_rounds_old_0(4w3);
+                        (8w2, 24w0, 8w8 .. 8w9) : barrier_set_rounds_old_0(4w4);
+                        (8w2, 24w0, 8w10 .. 8w11) : barrier_set_rounds_old_0(4w5);
+                        (8w2, 24w0, 8w12 .. 8w13) : barrier_set_rounds_old_0(4w6);
+                        (8w2, 24w0, 8w14 .. 8w15) : barrier_set_rounds_old_0(4w7);
+                        (8w2, 24w0, 8w16 .. 8w17) : barrier_set_rounds_old_0(4w8);
+                        (8w2, 24w0, 8w18 .. 8w19) : barrier_set_rounds_old_0(4w9);
+                        (8w2, 24w0, 8w20 .. 8w21) : barrier_set_rounds_old_0(4w10);
+                        (8w2, 24w0, 8w22 .. 8w23) : barrier_set_rounds_old_0(4w11);
+                        (8w2, 24w0, 8w24 .. 8w25) : barrier_set_rounds_old_0(4w12);
+                        (8w2, 24w0, 8w26 .. 8w27) : barrier_set_rounds_old_0(4w13);
+                        (8w2, 24w0, 8w28 .. 8w29) : barrier_set_rounds_old_0(4w14);
+                        (8w3, 24w0, 8w0 .. 8w2) : barrier_set_rounds_old_0(4w0);
+                        (8w3, 24w0, 8w3 .. 8w5) : barrier_set_rounds_old_0(4w1);
+                        (8w3, 24w0, 8w6 .. 8w8) : barrier_set_rounds_old_0(4w2);
+                        (8w3, 24w0, 8w9 .. 8w11) : barrier_set_rounds_old_0(4w3);
+                        (8w3, 24w0, 8w12 .. 8w14) : barrier_set_rounds_old_0(4w4);
+                        (8w3, 24w0, 8w15 .. 8w17) : barrier_set_rounds_old_0(4w5);
+                        (8w3, 24w0, 8w18 .. 8w20) : barrier_set_rounds_old_0(4w6);
+                        (8w3, 24w0, 8w21 .. 8w23) : barrier_set_rounds_old_0(4w7);
+                        (8w3, 24w0, 8w24 .. 8w26) : barrier_set_rounds_old_0(4w8);
+                        (8w3, 24w0, 8w27 .. 8w29) : barrier_set_rounds_old_0(4w9);
+                        (8w3, 24w0, 8w30 .. 8w32) : barrier_set_rounds_old_0(4w10);
+                        (8w3, 24w0, 8w33 .. 8w35) : barrier_set_rounds_old_0(4w11);
+                        (8w3, 24w0, 8w36 .. 8w38) : barrier_set_rounds_old_0(4w12);
+                        (8w3, 24w0, 8w39 .. 8w41) : barrier_set_rounds_old_0(4w13);
+                        (8w3, 24w0, 8w42 .. 8w44) : barrier_set_rounds_old_0(4w14);
+                        (8w4, 24w0, 8w0 .. 8w3) : barrier_set_rounds_old_0(4w0);
+                        (8w4, 24w0, 8w4 .. 8w7) : barrier_set_rounds_old_0(4w1);
+                        (8w4, 24w0, 8w8 .. 8w11) : barrier_set_rounds_old_0(4w2);
+                        (8w4, 24w0, 8w12 .. 8w15) : barrier_set_rounds_old_0(4w3);
+                        (8w4, 24w0, 8w16 .. 8w19) : barrier_set_rounds_old_0(4w4);
+                        (8w4, 24w0, 8w20 .. 8w23) : barrier_set_rounds_old_0(4w5);
+                        (8w4, 24w0, 8w24 .. 8w27) : barrier_set_rounds_old_0(4w6);
+                        (8w4, 24w0, 8w28 .. 8w31) : barrier_set_rounds_old_0(4w7);
+                        (8w4, 24w0, 8w32 .. 8w35) : barrier_set_rounds_old_0(4w8);
+                        (8w4, 24w0, 8w36 .. 8w39) : barrier_set_rounds_old_0(4w9);
+                        (8w4, 24w0, 8w40 .. 8w43) : barrier_set_rounds_old_0(4w10);
+                        (8w4, 24w0, 8w44 .. 8w47) : barrier_set_rounds_old_0(4w11);
+                        (8w4, 24w0, 8w48 .. 8w51) : barrier_set_rounds_old_0(4w12);
+                        (8w4, 24w0, 8w52 .. 8w55) : barrier_set_rounds_old_0(4w13);
+                        (8w4, 24w0, 8w56 .. 8w59) : barrier_set_rounds_old_0(4w14);
+                        (8w5, 24w0, 8w0 .. 8w4) : barrier_set_rounds_old_0(4w0);
+                        (8w5, 24w0, 8w5 .. 8w9) : barrier_set_rounds_old_0(4w1);
+                        (8w5, 24w0, 8w10 .. 8w14) : barrier_set_rounds_old_0(4w2);
+                        (8w5, 24w0, 8w15 .. 8w19) : barrier_set_rounds_old_0(4w3);
+                        (8w5, 24w0, 8w20 .. 8w24) : barrier_set_rounds_old_0(4w4);
+                        (8w5, 24w0, 8w25 .. 8w29) : barrier_set_rounds_old_0(4w5);
+                        (8w5, 24w0, 8w30 .. 8w34) : barrier_set_rounds_old_0(4w6);
+                        (8w5, 24w0, 8w35 .. 8w39) : barrier_set_rounds_old_0(4w7);
+                        (8w5, 24w0, 8w40 .. 8w44) : barrier_set_rounds_old_0(4w8);
+                        (8w5, 24w0, 8w45 .. 8w49) : barrier_set_rounds_old_0(4w9);
+                        (8w5, 24w0, 8w50 .. 8w54) : barrier_set_rounds_old_0(4w10);
+                        (8w5, 24w0, 8w55 .. 8w59) : barrier_set_rounds_old_0(4w11);
+                        (8w5, 24w0, 8w60 .. 8w64) : barrier_set_rounds_old_0(4w12);
+                        (8w5, 24w0, 8w65 .. 8w69) : barrier_set_rounds_old_0(4w13);
+                        (8w5, 24w0, 8w70 .. 8w74) : barrier_set_rounds_old_0(4w14);
+                        (8w6, 24w0, 8w0 .. 8w5) : barrier_set_rounds_old_0(4w0);
+                        (8w6, 24w0, 8w6 .. 8w11) : barrier_set_rounds_old_0(4w1);
+                        (8w6, 24w0, 8w12 .. 8w17) : barrier_set_rounds_old_0(4w2);
+                        (8w6, 24w0, 8w18 .. 8w23) : barrier_set_rounds_old_0(4w3);
+                        (8w6, 24w0, 8w24 .. 8w29) : barrier_set_rounds_old_0(4w4);
+                        (8w6, 24w0, 8w30 .. 8w35) : barrier_set_rounds_old_0(4w5);
+                        (8w6, 24w0, 8w36 .. 8w41) : barrier_set_rounds_old_0(4w6);
+                        (8w6, 24w0, 8w42 .. 8w47) : barrier_set_rounds_old_0(4w7);
+                        (8w6, 24w0, 8w48 .. 8w53) : barrier_set_rounds_old_0(4w8);
+                        (8w6, 24w0, 8w54 .. 8w59) : barrier_set_rounds_old_0(4w9);
+                        (8w6, 24w0, 8w60 .. 8w65) : barrier_set_rounds_old_0(4w10);
+                        (8w6, 24w0, 8w66 .. 8w71) : barrier_set_rounds_old_0(4w11);
+                        (8w6, 24w0, 8w72 .. 8w77) : barrier_set_rounds_old_0(4w12);
+                        (8w6, 24w0, 8w78 .. 8w83) : barrier_set_rounds_old_0(4w13);
+                        (8w6, 24w0, 8w84 .. 8w89) : barrier_set_rounds_old_0(4w14);
+                        (8w7, 24w0, 8w0 .. 8w6) : barrier_set_rounds_old_0(4w0);
+                        (8w7, 24w0, 8w7 .. 8w13) : barrier_set_rounds_old_0(4w1);
+                        (8w7, 24w0, 8w14 .. 8w20) : barrier_set_rounds_old_0(4w2);
+                        (8w7, 24w0, 8w21 .. 8w27) : barrier_set_rounds_old_0(4w3);
+                        (8w7, 24w0, 8w28 .. 8w34) : barrier_set_rounds_old_0(4w4);
+                        (8w7, 24w0, 8w35 .. 8w41) : barrier_set_rounds_old_0(4w5);
+                        (8w7, 24w0, 8w42 .. 8w48) : barrier_set_rounds_old_0(4w6);
+                        (8w7, 24w0, 8w49 .. 8w55) : barrier_set_rounds_old_0(4w7);
+                        (8w7, 24w0, 8w56 .. 8w62) : barrier_set_rounds_old_0(4w8);
+                        (8w7, 24w0, 8w63 .. 8w69) : barrier_set_rounds_old_0(4w9);
+                        (8w7, 24w0, 8w70 .. 8w76) : barrier_set_rounds_old_0(4w10);
+                        (8w7, 24w0, 8w77 .. 8w83) : barrier_set_rounds_old_0(4w11);
+                        (8w7, 24w0, 8w84 .. 8w90) : barrier_set_rounds_old_0(4w12);
+                        (8w7, 24w0, 8w91 .. 8w97) : barrier_set_rounds_old_0(4w13);
+                        (8w7, 24w0, 8w98 .. 8w104) : barrier_set_rounds_old_0(4w14);
+                        (8w8, 24w0, 8w0 .. 8w7) : barrier_set_rounds_old_0(4w0);
+                        (8w8, 24w0, 8w8 .. 8w15) : barrier_set_rounds_old_0(4w1);
+                        (8w8, 24w0, 8w16 .. 8w23) : barrier_set_rounds_old_0(4w2);
+                        (8w8, 24w0, 8w24 .. 8w31) : barrier_set_rounds_old_0(4w3);
+                        (8w8, 24w0, 8w32 .. 8w39) : barrier_set_rounds_old_0(4w4);
+                        (8w8, 24w0, 8w40 .. 8w47) : barrier_set_rounds_old_0(4w5);
+                        (8w8, 24w0, 8w48 .. 8w55) : barrier_set_rounds_old_0(4w6);
+                        (8w8, 24w0, 8w56 .. 8w63) : barrier_set_rounds_old_0(4w7);
+                        (8w8, 24w0, 8w64 .. 8w71) : barrier_set_rounds_old_0(4w8);
+                        (8w8, 24w0, 8w72 .. 8w79) : barrier_set_rounds_old_0(4w9);
+                        (8w8, 24w0, 8w80 .. 8w87) : barrier_set_rounds_old_0(4w10);
+                        (8w8, 24w0, 8w88 .. 8w95) : barrier_set_rounds_old_0(4w11);
+                        (8w8, 24w0, 8w96 .. 8w103) : barrier_set_rounds_old_0(4w12);
+                        (8w8, 24w0, 8w104 .. 8w111) : barrier_set_rounds_old_0(4w13);
+                        (8w8, 24w0, 8w112 .. 8w119) : barrier_set_rounds_old_0(4w14);
+                        (8w9, 24w0, 8w0 .. 8w8) : barrier_set_rounds_old_0(4w0);
+                        (8w9, 24w0, 8w9 .. 8w17) : barrier_set_rounds_old_0(4w1);
+                        (8w9, 24w0, 8w18 .. 8w26) : barrier_set_rounds_old_0(4w2);
+                        (8w9, 24w0, 8w27 .. 8w35) : barrier_set_rounds_old_0(4w3);
+                        (8w9, 24w0, 8w36 .. 8w44) : barrier_set_rounds_old_0(4w4);
+                        (8w9, 24w0, 8w45 .. 8w53) : barrier_set_rounds_old_0(4w5);
+                        (8w9, 24w0, 8w54 .. 8w62) : barrier_set_rounds_old_0(4w6);
+                        (8w9, 24w0, 8w63 .. 8w71) : barrier_set_rounds_old_0(4w7);
+                        (8w9, 24w0, 8w72 .. 8w80) : barrier_set_rounds_old_0(4w8);
+                        (8w9, 24w0, 8w81 .. 8w89) : barrier_set_rounds_old_0(4w9);
+                        (8w9, 24w0, 8w90 .. 8w98) : barrier_set_rounds_old_0(4w10);
+                        (8w9, 24w0, 8w99 .. 8w107) : barrier_set_rounds_old_0(4w11);
+                        (8w9, 24w0, 8w108 .. 8w116) : barrier_set_rounds_old_0(4w12);
+                        (8w9, 24w0, 8w117 .. 8w125) : barrier_set_rounds_old_0(4w13);
+                        (8w9, 24w0, 8w126 .. 8w134) : barrier_set_rounds_old_0(4w14);
+                        (8w10, 24w0, 8w0 .. 8w9) : barrier_set_rounds_old_0(4w0);
+                        (8w10, 24w0, 8w10 .. 8w19) : barrier_set_rounds_old_0(4w1);
+                        (8w10, 24w0, 8w20 .. 8w29) : barrier_set_rounds_old_0(4w2);
+                        (8w10, 24w0, 8w30 .. 8w39) : barrier_set_rounds_old_0(4w3);
+                        (8w10, 24w0, 8w40 .. 8w49) : barrier_set_rounds_old_0(4w4);
+                        (8w10, 24w0, 8w50 .. 8w59) : barrier_set_rounds_old_0(4w5);
+                        (8w10, 24w0, 8w60 .. 8w69) : barrier_set_rounds_old_0(4w6);
+                        (8w10, 24w0, 8w70 .. 8w79) : barrier_set_rounds_old_0(4w7);
+                        (8w10, 24w0, 8w80 .. 8w89) : barrier_set_rounds_old_0(4w8);
+                        (8w10, 24w0, 8w90 .. 8w99) : barrier_set_rounds_old_0(4w9);
+                        (8w10, 24w0, 8w100 .. 8w109) : barrier_set_rounds_old_0(4w10);
+                        (8w10, 24w0, 8w110 .. 8w119) : barrier_set_rounds_old_0(4w11);
+                        (8w10, 24w0, 8w120 .. 8w129) : barrier_set_rounds_old_0(4w12);
+                        (8w10, 24w0, 8w130 .. 8w139) : barrier_set_rounds_old_0(4w13);
+                        (8w10, 24w0, 8w140 .. 8w149) : barrier_set_rounds_old_0(4w14);
+                        (8w11, 24w0, 8w0 .. 8w10) : barrier_set_rounds_old_0(4w0);
+                        (8w11, 24w0, 8w11 .. 8w21) : barrier_set_rounds_old_0(4w1);
+                        (8w11, 24w0, 8w22 .. 8w32) : barrier_set_rounds_old_0(4w2);
+                        (8w11, 24w0, 8w33 .. 8w43) : barrier_set_rounds_old_0(4w3);
+                        (8w11, 24w0, 8w44 .. 8w54) : barrier_set_rounds_old_0(4w4);
+                        (8w11, 24w0, 8w55 .. 8w65) : barrier_set_rounds_old_0(4w5);
+                        (8w11, 24w0, 8w66 .. 8w76) : barrier_set_rounds_old_0(4w6);
+                        (8w11, 24w0, 8w77 .. 8w87) : barrier_set_rounds_old_0(4w7);
+                        (8w11, 24w0, 8w88 .. 8w98) : barrier_set_rounds_old_0(4w8);
+                        (8w11, 24w0, 8w99 .. 8w109) : barrier_set_rounds_old_0(4w9);
+                        (8w11, 24w0, 8w110 .. 8w120) : barrier_set_rounds_old_0(4w10);
+                        (8w11, 24w0, 8w121 .. 8w131) : barrier_set_rounds_old_0(4w11);
+                        (8w11, 24w0, 8w132 .. 8w142) : barrier_set_rounds_old_0(4w12);
+                        (8w11, 24w0, 8w143 .. 8w153) : barrier_set_rounds_old_0(4w13);
+                        (8w11, 24w0, 8w154 .. 8w164) : barrier_set_rounds_old_0(4w14);
+                        (8w12, 24w0, 8w0 .. 8w11) : barrier_set_rounds_old_0(4w0);
+                        (8w12, 24w0, 8w12 .. 8w23) : barrier_set_rounds_old_0(4w1);
+                        (8w12, 24w0, 8w24 .. 8w35) : barrier_set_rounds_old_0(4w2);
+                        (8w12, 24w0, 8w36 .. 8w47) : barrier_set_rounds_old_0(4w3);
+                        (8w12, 24w0, 8w48 .. 8w59) : barrier_set_rounds_old_0(4w4);
+                        (8w12, 24w0, 8w60 .. 8w71) : barrier_set_rounds_old_0(4w5);
+                        (8w12, 24w0, 8w72 .. 8w83) : barrier_set_rounds_old_0(4w6);
+                        (8w12, 24w0, 8w84 .. 8w95) : barrier_set_rounds_old_0(4w7);
+                        (8w12, 24w0, 8w96 .. 8w107) : barrier_set_rounds_old_0(4w8);
+                        (8w12, 24w0, 8w108 .. 8w119) : barrier_set_rounds_old_0(4w9);
+                        (8w12, 24w0, 8w120 .. 8w131) : barrier_set_rounds_old_0(4w10);
+                        (8w12, 24w0, 8w132 .. 8w143) : barrier_set_rounds_old_0(4w11);
+                        (8w12, 24w0, 8w144 .. 8w155) : barrier_set_rounds_old_0(4w12);
+                        (8w12, 24w0, 8w156 .. 8w167) : barrier_set_rounds_old_0(4w13);
+                        (8w12, 24w0, 8w168 .. 8w179) : barrier_set_rounds_old_0(4w14);
+                        (8w13, 24w0, 8w0 .. 8w12) : barrier_set_rounds_old_0(4w0);
+                        (8w13, 24w0, 8w13 .. 8w25) : barrier_set_rounds_old_0(4w1);
+                        (8w13, 24w0, 8w26 .. 8w38) : barrier_set_rounds_old_0(4w2);
+                        (8w13, 24w0, 8w39 .. 8w51) : barrier_set_rounds_old_0(4w3);
+                        (8w13, 24w0, 8w52 .. 8w64) : barrier_set_rounds_old_0(4w4);
+                        (8w13, 24w0, 8w65 .. 8w77) : barrier_set_rounds_old_0(4w5);
+                        (8w13, 24w0, 8w78 .. 8w90) : barrier_set_rounds_old_0(4w6);
+                        (8w13, 24w0, 8w91 .. 8w103) : barrier_set_rounds_old_0(4w7);
+                        (8w13, 24w0, 8w104 .. 8w116) : barrier_set_rounds_old_0(4w8);
+                        (8w13, 24w0, 8w117 .. 8w129) : barrier_set_rounds_old_0(4w9);
+                        (8w13, 24w0, 8w130 .. 8w142) : barrier_set_rounds_old_0(4w10);
+                        (8w13, 24w0, 8w143 .. 8w155) : barrier_set_rounds_old_0(4w11);
+                        (8w13, 24w0, 8w156 .. 8w168) : barrier_set_rounds_old_0(4w12);
+                        (8w13, 24w0, 8w169 .. 8w181) : barrier_set_rounds_old_0(4w13);
+                        (8w13, 24w0, 8w182 .. 8w194) : barrier_set_rounds_old_0(4w14);
+                        (8w14, 24w0, 8w0 .. 8w13) : barrier_set_rounds_old_0(4w0);
+                        (8w14, 24w0, 8w14 .. 8w27) : barrier_set_rounds_old_0(4w1);
+                        (8w14, 24w0, 8w28 .. 8w41) : barrier_set_rounds_old_0(4w2);
+                        (8w14, 24w0, 8w42 .. 8w55) : barrier_set_rounds_old_0(4w3);
+                        (8w14, 24w0, 8w56 .. 8w69) : barrier_set_rounds_old_0(4w4);
+                        (8w14, 24w0, 8w70 .. 8w83) : barrier_set_rounds_old_0(4w5);
+                        (8w14, 24w0, 8w84 .. 8w97) : barrier_set_rounds_old_0(4w6);
+                        (8w14, 24w0, 8w98 .. 8w111) : barrier_set_rounds_old_0(4w7);
+                        (8w14, 24w0, 8w112 .. 8w125) : barrier_set_rounds_old_0(4w8);
+                        (8w14, 24w0, 8w126 .. 8w139) : barrier_set_rounds_old_0(4w9);
+                        (8w14, 24w0, 8w140 .. 8w153) : barrier_set_rounds_old_0(4w10);
+                        (8w14, 24w0, 8w154 .. 8w167) : barrier_set_rounds_old_0(4w11);
+                        (8w14, 24w0, 8w168 .. 8w181) : barrier_set_rounds_old_0(4w12);
+                        (8w14, 24w0, 8w182 .. 8w195) : barrier_set_rounds_old_0(4w13);
+                        (8w14, 24w0, 8w196 .. 8w209) : barrier_set_rounds_old_0(4w14);
+                        (8w15, 24w0, 8w0 .. 8w14) : barrier_set_rounds_old_0(4w0);
+                        (8w15, 24w0, 8w15 .. 8w29) : barrier_set_rounds_old_0(4w1);
+                        (8w15, 24w0, 8w30 .. 8w44) : barrier_set_rounds_old_0(4w2);
+                        (8w15, 24w0, 8w45 .. 8w59) : barrier_set_rounds_old_0(4w3);
+                        (8w15, 24w0, 8w60 .. 8w74) : barrier_set_rounds_old_0(4w4);
+                        (8w15, 24w0, 8w75 .. 8w89) : barrier_set_rounds_old_0(4w5);
+                        (8w15, 24w0, 8w90 .. 8w104) : barrier_set_rounds_old_0(4w6);
+                        (8w15, 24w0, 8w105 .. 8w119) : barrier_set_rounds_old_0(4w7);
+                        (8w15, 24w0, 8w120 .. 8w134) : barrier_set_rounds_old_0(4w8);
+                        (8w15, 24w0, 8w135 .. 8w149) : barrier_set_rounds_old_0(4w9);
+                        (8w15, 24w0, 8w150 .. 8w164) : barrier_set_rounds_old_0(4w10);
+                        (8w15, 24w0, 8w165 .. 8w179) : barrier_set_rounds_old_0(4w11);
+                        (8w15, 24w0, 8w180 .. 8w194) : barrier_set_rounds_old_0(4w12);
+                        (8w15, 24w0, 8w195 .. 8w209) : barrier_set_rounds_old_0(4w13);
+                        (8w15, 24w0, 8w210 .. 8w224) : barrier_set_rounds_old_0(4w14);
+                        (8w16, 24w0, 8w0 .. 8w15) : barrier_set_rounds_old_0(4w0);
+                        (8w16, 24w0, 8w16 .. 8w31) : barrier_set_rounds_old_0(4w1);
+                        (8w16, 24w0, 8w32 .. 8w47) : barrier_set_rounds_old_0(4w2);
+                        (8w16, 24w0, 8w48 .. 8w63) : barrier_set_rounds_old_0(4w3);
+                        (8w16, 24w0, 8w64 .. 8w79) : barrier_set_rounds_old_0(4w4);
+                        (8w16, 24w0, 8w80 .. 8w95) : barrier_set_rounds_old_0(4w5);
+                        (8w16, 24w0, 8w96 .. 8w111) : barrier_set_rounds_old_0(4w6);
+                        (8w16, 24w0, 8w112 .. 8w127) : barrier_set_rounds_old_0(4w7);
+                        (8w16, 24w0, 8w128 .. 8w143) : barrier_set_rounds_old_0(4w8);
+                        (8w16, 24w0, 8w144 .. 8w159) : barrier_set_rounds_old_0(4w9);
+                        (8w16, 24w0, 8w160 .. 8w175) : barrier_set_rounds_old_0(4w10);
+                        (8w16, 24w0, 8w176 .. 8w191) : barrier_set_rounds_old_0(4w11);
+                        (8w16, 24w0, 8w192 .. 8w207) : barrier_set_rounds_old_0(4w12);
+                        (8w16, 24w0, 8w208 .. 8w223) : barrier_set_rounds_old_0(4w13);
+                        (8w16, 24w0, 8w224 .. 8w239) : barrier_set_rounds_old_0(4w14);
         }
+        size = 512;
     }
     @name("SereneIngress.barrier.staleness_index") Hash<bit<12>>(HashAlgorithm_t.IDENTITY) barrier_staleness_index;
     @name("SereneIngress.barrier.count_staleness") action barrier_count_staleness_0() {
@@ -1797,10 +1874,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         barrier_staleness.count(barrier_index);
     }
     @name("SereneIngress.barrier.find_old_round") action barrier_find_old_round_0() {
-        meta.before_base = hdr.serene.round - meta.base;
+        meta.before_base = hdr.serene.round + meta.minus_base;
     }
     @name("SereneIngress.barrier.find_lacking") action barrier_find_lacking_0() {
-        meta.round_counted = 1w1;
         meta.lacking = meta.target |-| meta.arrived;
     }
     @name("SereneIngress.barrier.see_fresh") action barrier_see_fresh_0() {
@@ -1834,7 +1910,51 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     @name("SereneIngress.barrier.keep_total") action barrier_keep_total_0() {
         barrier_keep_or_forget_total.execute(meta.slot[11:0]);
     }
+    @name("SereneIngress.barrier.total") table barrier_total {
+        key = {
+            meta.course  : ternary @name("meta.course");
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            barrier_count_total_0();
+            barrier_keep_total_0();
+            @defaultonly NoAction_12();
+        }
+        const default_action = NoAction_12();
+        const entries = {
+                        (default, lanes_do_t.OPEN) : barrier_keep_total_0();
+                        (course_t.FREE, default) : barrier_count_total_0();
+                        (course_t.GO, default) : barrier_count_total_0();
+                        (course_t.WAIT, default) : barrier_count_total_0();
+        }
+        size = 4;
+    }
+    @name("SereneIngress.barrier.say_seen") table barrier_say_seen {
+        key = {
+            meta.course: ternary @name("meta.course");
+            meta.known : ternary @name("meta.known");
+        }
+        actions = {
+            barrier_see_fresh_0();
+            barrier_see_repeat_0();
+            barrier_see_nothing_new_0();
+            @defaultonly NoAction_13();
+        }
+        const default_action = NoAction_13();
+        const entries = {
+                        (course_t.FREE, 32w0) : barrier_see_fresh_0();
+                        (course_t.GO, 32w0) : barrier_see_fresh_0();
+                        (course_t.WAIT, 32w0) : barrier_see_fresh_0();
+                        (course_t.FREE, default) : barrier_see_repeat_0();
+                        (course_t.GO, default) : barrier_see_repeat_0();
+                        (course_t.WAIT, default) : barrier_see_repeat_0();
+                        (course_t.READ, default) : barrier_see_nothing_new_0();
+                        (course_t.OPENING, default) : barrier_see_nothing_new_0();
+        }
+        size = 8;
+    }
     @name("SereneIngress.barrier.complete_round_below") action barrier_complete_round_below_0() {
+        meta.admitted = 1w1;
         meta.current = 1w1;
         meta.ahead = barrier_complete_below.execute(meta.slot[11:0]);
     }
@@ -1842,7 +1962,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         barrier_complete_beyond.execute(meta.slot[11:0]);
     }
     @name("SereneIngress.barrier.complete_round") action barrier_complete_round_0() {
-        meta.base = barrier_complete_base.execute(meta.slot[11:0]);
+        meta.minus_base = barrier_complete_base.execute(meta.slot[11:0]);
     }
     @name("SereneIngress.barrier.look_ahead") action barrier_look_ahead_0() {
         meta.ahead = barrier_compare_ahead.execute(meta.slot[11:0]);
@@ -1851,10 +1971,10 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         meta.behind = barrier_compare_behind.execute(meta.slot[11:0]);
     }
     @name("SereneIngress.barrier.look_at_base") action barrier_look_at_base_0() {
-        meta.base = barrier_current_base.execute(meta.slot[11:0]);
+        meta.minus_base = barrier_current_base.execute(meta.slot[11:0]);
     }
     @name("SereneIngress.barrier.look_at_any_base") action barrier_look_at_any_base_0() {
-        meta.base = barrier_some_base.execute(meta.slot[11:0]);
+        meta.minus_base = barrier_some_base.execute(meta.slot[11:0]);
     }
     @name("SereneIngress.aggregation.lanes_of_0") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of;
     @name("SereneIngress.aggregation.add_lane_0") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of) aggregation_add_lane = {
@@ -1910,15 +2030,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_31();
             aggregation_do_open_lane_31();
             aggregation_do_store_lane_31();
-            @defaultonly NoAction_10();
+            @defaultonly NoAction_14();
         }
-        const default_action = NoAction_10();
+        const default_action = NoAction_14();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_31();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_31();
                         lanes_do_t.OPEN : aggregation_do_open_lane_31();
                         lanes_do_t.STORE : aggregation_do_store_lane_31();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_1") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_0;
     @name("SereneIngress.aggregation.add_lane_1") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_0) aggregation_add_lane_0 = {
@@ -1974,15 +2095,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_32();
             aggregation_do_open_lane_32();
             aggregation_do_store_lane_32();
-            @defaultonly NoAction_11();
+            @defaultonly NoAction_15();
         }
-        const default_action = NoAction_11();
+        const default_action = NoAction_15();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_32();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_32();
                         lanes_do_t.OPEN : aggregation_do_open_lane_32();
                         lanes_do_t.STORE : aggregation_do_store_lane_32();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_2") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_1;
     @name("SereneIngress.aggregation.add_lane_2") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_1) aggregation_add_lane_1 = {
@@ -2038,15 +2160,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_33();
             aggregation_do_open_lane_33();
             aggregation_do_store_lane_33();
-            @defaultonly NoAction_12();
+            @defaultonly NoAction_16();
         }
-        const default_action = NoAction_12();
+        const default_action = NoAction_16();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_33();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_33();
                         lanes_do_t.OPEN : aggregation_do_open_lane_33();
                         lanes_do_t.STORE : aggregation_do_store_lane_33();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_3") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_2;
     @name("SereneIngress.aggregation.add_lane_3") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_2) aggregation_add_lane_2 = {
@@ -2102,15 +2225,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_34();
             aggregation_do_open_lane_34();
             aggregation_do_store_lane_34();
-            @defaultonly NoAction_13();
+            @defaultonly NoAction_17();
         }
-        const default_action = NoAction_13();
+        const default_action = NoAction_17();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_34();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_34();
                         lanes_do_t.OPEN : aggregation_do_open_lane_34();
                         lanes_do_t.STORE : aggregation_do_store_lane_34();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_4") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_3;
     @name("SereneIngress.aggregation.add_lane_4") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_3) aggregation_add_lane_3 = {
@@ -2166,15 +2290,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_35();
             aggregation_do_open_lane_35();
             aggregation_do_store_lane_35();
-            @defaultonly NoAction_14();
+            @defaultonly NoAction_18();
         }
-        const default_action = NoAction_14();
+        const default_action = NoAction_18();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_35();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_35();
                         lanes_do_t.OPEN : aggregation_do_open_lane_35();
                         lanes_do_t.STORE : aggregation_do_store_lane_35();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_5") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_4;
     @name("SereneIngress.aggregation.add_lane_5") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_4) aggregation_add_lane_4 = {
@@ -2230,15 +2355,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_36();
             aggregation_do_open_lane_36();
             aggregation_do_store_lane_36();
-            @defaultonly NoAction_15();
+            @defaultonly NoAction_19();
         }
-        const default_action = NoAction_15();
+        const default_action = NoAction_19();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_36();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_36();
                         lanes_do_t.OPEN : aggregation_do_open_lane_36();
                         lanes_do_t.STORE : aggregation_do_store_lane_36();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_6") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_5;
     @name("SereneIngress.aggregation.add_lane_6") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_5) aggregation_add_lane_5 = {
@@ -2294,15 +2420,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_37();
             aggregation_do_open_lane_37();
             aggregation_do_store_lane_37();
-            @defaultonly NoAction_16();
+            @defaultonly NoAction_20();
         }
-        const default_action = NoAction_16();
+        const default_action = NoAction_20();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_37();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_37();
                         lanes_do_t.OPEN : aggregation_do_open_lane_37();
                         lanes_do_t.STORE : aggregation_do_store_lane_37();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_7") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_6;
     @name("SereneIngress.aggregation.add_lane_7") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_6) aggregation_add_lane_6 = {
@@ -2358,15 +2485,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_38();
             aggregation_do_open_lane_38();
             aggregation_do_store_lane_38();
-            @defaultonly NoAction_17();
+            @defaultonly NoAction_21();
         }
-        const default_action = NoAction_17();
+        const default_action = NoAction_21();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_38();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_38();
                         lanes_do_t.OPEN : aggregation_do_open_lane_38();
                         lanes_do_t.STORE : aggregation_do_store_lane_38();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_8") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_7;
     @name("SereneIngress.aggregation.add_lane_8") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_7) aggregation_add_lane_7 = {
@@ -2422,15 +2550,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_39();
             aggregation_do_open_lane_39();
             aggregation_do_store_lane_39();
-            @defaultonly NoAction_18();
+            @defaultonly NoAction_22();
         }
-        const default_action = NoAction_18();
+        const default_action = NoAction_22();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_39();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_39();
                         lanes_do_t.OPEN : aggregation_do_open_lane_39();
                         lanes_do_t.STORE : aggregation_do_store_lane_39();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_9") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_8;
     @name("SereneIngress.aggregation.add_lane_9") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_8) aggregation_add_lane_8 = {
@@ -2486,15 +2615,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_40();
             aggregation_do_open_lane_40();
             aggregation_do_store_lane_40();
-            @defaultonly NoAction_19();
+            @defaultonly NoAction_23();
         }
-        const default_action = NoAction_19();
+        const default_action = NoAction_23();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_40();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_40();
                         lanes_do_t.OPEN : aggregation_do_open_lane_40();
                         lanes_do_t.STORE : aggregation_do_store_lane_40();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_10") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_9;
     @name("SereneIngress.aggregation.add_lane_10") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_9) aggregation_add_lane_9 = {
@@ -2550,15 +2680,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_41();
             aggregation_do_open_lane_41();
             aggregation_do_store_lane_41();
-            @defaultonly NoAction_20();
+            @defaultonly NoAction_24();
         }
-        const default_action = NoAction_20();
+        const default_action = NoAction_24();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_41();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_41();
                         lanes_do_t.OPEN : aggregation_do_open_lane_41();
                         lanes_do_t.STORE : aggregation_do_store_lane_41();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_11") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_10;
     @name("SereneIngress.aggregation.add_lane_11") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_10) aggregation_add_lane_10 = {
@@ -2614,15 +2745,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_42();
             aggregation_do_open_lane_42();
             aggregation_do_store_lane_42();
-            @defaultonly NoAction_21();
+            @defaultonly NoAction_25();
         }
-        const default_action = NoAction_21();
+        const default_action = NoAction_25();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_42();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_42();
                         lanes_do_t.OPEN : aggregation_do_open_lane_42();
                         lanes_do_t.STORE : aggregation_do_store_lane_42();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_12") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_11;
     @name("SereneIngress.aggregation.add_lane_12") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_11) aggregation_add_lane_11 = {
@@ -2678,15 +2810,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_43();
             aggregation_do_open_lane_43();
             aggregation_do_store_lane_43();
-            @defaultonly NoAction_22();
+            @defaultonly NoAction_26();
         }
-        const default_action = NoAction_22();
+        const default_action = NoAction_26();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_43();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_43();
                         lanes_do_t.OPEN : aggregation_do_open_lane_43();
                         lanes_do_t.STORE : aggregation_do_store_lane_43();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_13") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_12;
     @name("SereneIngress.aggregation.add_lane_13") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_12) aggregation_add_lane_12 = {
@@ -2742,15 +2875,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_44();
             aggregation_do_open_lane_44();
             aggregation_do_store_lane_44();
-            @defaultonly NoAction_23();
+            @defaultonly NoAction_27();
         }
-        const default_action = NoAction_23();
+        const default_action = NoAction_27();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_44();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_44();
                         lanes_do_t.OPEN : aggregation_do_open_lane_44();
                         lanes_do_t.STORE : aggregation_do_store_lane_44();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_14") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_13;
     @name("SereneIngress.aggregation.add_lane_14") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_13) aggregation_add_lane_13 = {
@@ -2806,15 +2940,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_45();
             aggregation_do_open_lane_45();
             aggregation_do_store_lane_45();
-            @defaultonly NoAction_24();
+            @defaultonly NoAction_28();
         }
-        const default_action = NoAction_24();
+        const default_action = NoAction_28();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_45();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_45();
                         lanes_do_t.OPEN : aggregation_do_open_lane_45();
                         lanes_do_t.STORE : aggregation_do_store_lane_45();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_15") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_14;
     @name("SereneIngress.aggregation.add_lane_15") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_14) aggregation_add_lane_14 = {
@@ -2870,15 +3005,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_46();
             aggregation_do_open_lane_46();
             aggregation_do_store_lane_46();
-            @defaultonly NoAction_25();
+            @defaultonly NoAction_29();
         }
-        const default_action = NoAction_25();
+        const default_action = NoAction_29();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_46();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_46();
                         lanes_do_t.OPEN : aggregation_do_open_lane_46();
                         lanes_do_t.STORE : aggregation_do_store_lane_46();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_16") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_15;
     @name("SereneIngress.aggregation.add_lane_16") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_15) aggregation_add_lane_15 = {
@@ -2934,15 +3070,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_47();
             aggregation_do_open_lane_47();
             aggregation_do_store_lane_47();
-            @defaultonly NoAction_26();
+            @defaultonly NoAction_30();
         }
-        const default_action = NoAction_26();
+        const default_action = NoAction_30();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_47();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_47();
                         lanes_do_t.OPEN : aggregation_do_open_lane_47();
                         lanes_do_t.STORE : aggregation_do_store_lane_47();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_17") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_16;
     @name("SereneIngress.aggregation.add_lane_17") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_16) aggregation_add_lane_16 = {
@@ -2998,15 +3135,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_48();
             aggregation_do_open_lane_48();
             aggregation_do_store_lane_48();
-            @defaultonly NoAction_27();
+            @defaultonly NoAction_31();
         }
-        const default_action = NoAction_27();
+        const default_action = NoAction_31();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_48();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_48();
                         lanes_do_t.OPEN : aggregation_do_open_lane_48();
                         lanes_do_t.STORE : aggregation_do_store_lane_48();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_18") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_17;
     @name("SereneIngress.aggregation.add_lane_18") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_17) aggregation_add_lane_17 = {
@@ -3062,15 +3200,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_49();
             aggregation_do_open_lane_49();
             aggregation_do_store_lane_49();
-            @defaultonly NoAction_28();
+            @defaultonly NoAction_32();
         }
-        const default_action = NoAction_28();
+        const default_action = NoAction_32();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_49();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_49();
                         lanes_do_t.OPEN : aggregation_do_open_lane_49();
                         lanes_do_t.STORE : aggregation_do_store_lane_49();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_19") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_18;
     @name("SereneIngress.aggregation.add_lane_19") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_18) aggregation_add_lane_18 = {
@@ -3126,15 +3265,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_50();
             aggregation_do_open_lane_50();
             aggregation_do_store_lane_50();
-            @defaultonly NoAction_29();
+            @defaultonly NoAction_33();
         }
-        const default_action = NoAction_29();
+        const default_action = NoAction_33();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_50();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_50();
                         lanes_do_t.OPEN : aggregation_do_open_lane_50();
                         lanes_do_t.STORE : aggregation_do_store_lane_50();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_20") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_19;
     @name("SereneIngress.aggregation.add_lane_20") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_19) aggregation_add_lane_19 = {
@@ -3190,15 +3330,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_51();
             aggregation_do_open_lane_51();
             aggregation_do_store_lane_51();
-            @defaultonly NoAction_30();
+            @defaultonly NoAction_34();
         }
-        const default_action = NoAction_30();
+        const default_action = NoAction_34();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_51();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_51();
                         lanes_do_t.OPEN : aggregation_do_open_lane_51();
                         lanes_do_t.STORE : aggregation_do_store_lane_51();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_21") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_20;
     @name("SereneIngress.aggregation.add_lane_21") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_20) aggregation_add_lane_20 = {
@@ -3254,15 +3395,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_52();
             aggregation_do_open_lane_52();
             aggregation_do_store_lane_52();
-            @defaultonly NoAction_31();
+            @defaultonly NoAction_35();
         }
-        const default_action = NoAction_31();
+        const default_action = NoAction_35();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_52();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_52();
                         lanes_do_t.OPEN : aggregation_do_open_lane_52();
                         lanes_do_t.STORE : aggregation_do_store_lane_52();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_22") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_21;
     @name("SereneIngress.aggregation.add_lane_22") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_21) aggregation_add_lane_21 = {
@@ -3318,15 +3460,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_53();
             aggregation_do_open_lane_53();
             aggregation_do_store_lane_53();
-            @defaultonly NoAction_32();
+            @defaultonly NoAction_36();
         }
-        const default_action = NoAction_32();
+        const default_action = NoAction_36();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_53();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_53();
                         lanes_do_t.OPEN : aggregation_do_open_lane_53();
                         lanes_do_t.STORE : aggregation_do_store_lane_53();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_23") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_22;
     @name("SereneIngress.aggregation.add_lane_23") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_22) aggregation_add_lane_22 = {
@@ -3382,15 +3525,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_54();
             aggregation_do_open_lane_54();
             aggregation_do_store_lane_54();
-            @defaultonly NoAction_33();
+            @defaultonly NoAction_37();
         }
-        const default_action = NoAction_33();
+        const default_action = NoAction_37();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_54();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_54();
                         lanes_do_t.OPEN : aggregation_do_open_lane_54();
                         lanes_do_t.STORE : aggregation_do_store_lane_54();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_24") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_23;
     @name("SereneIngress.aggregation.add_lane_24") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_23) aggregation_add_lane_23 = {
@@ -3446,15 +3590,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_55();
             aggregation_do_open_lane_55();
             aggregation_do_store_lane_55();
-            @defaultonly NoAction_34();
+            @defaultonly NoAction_38();
         }
-        const default_action = NoAction_34();
+        const default_action = NoAction_38();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_55();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_55();
                         lanes_do_t.OPEN : aggregation_do_open_lane_55();
                         lanes_do_t.STORE : aggregation_do_store_lane_55();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_25") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_24;
     @name("SereneIngress.aggregation.add_lane_25") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_24) aggregation_add_lane_24 = {
@@ -3510,15 +3655,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_56();
             aggregation_do_open_lane_56();
             aggregation_do_store_lane_56();
-            @defaultonly NoAction_35();
+            @defaultonly NoAction_39();
         }
-        const default_action = NoAction_35();
+        const default_action = NoAction_39();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_56();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_56();
                         lanes_do_t.OPEN : aggregation_do_open_lane_56();
                         lanes_do_t.STORE : aggregation_do_store_lane_56();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_26") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_25;
     @name("SereneIngress.aggregation.add_lane_26") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_25) aggregation_add_lane_25 = {
@@ -3574,15 +3720,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_57();
             aggregation_do_open_lane_57();
             aggregation_do_store_lane_57();
-            @defaultonly NoAction_36();
+            @defaultonly NoAction_40();
         }
-        const default_action = NoAction_36();
+        const default_action = NoAction_40();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_57();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_57();
                         lanes_do_t.OPEN : aggregation_do_open_lane_57();
                         lanes_do_t.STORE : aggregation_do_store_lane_57();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_27") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_26;
     @name("SereneIngress.aggregation.add_lane_27") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_26) aggregation_add_lane_26 = {
@@ -3638,15 +3785,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_58();
             aggregation_do_open_lane_58();
             aggregation_do_store_lane_58();
-            @defaultonly NoAction_37();
+            @defaultonly NoAction_41();
         }
-        const default_action = NoAction_37();
+        const default_action = NoAction_41();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_58();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_58();
                         lanes_do_t.OPEN : aggregation_do_open_lane_58();
                         lanes_do_t.STORE : aggregation_do_store_lane_58();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_28") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_27;
     @name("SereneIngress.aggregation.add_lane_28") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_27) aggregation_add_lane_27 = {
@@ -3702,15 +3850,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_59();
             aggregation_do_open_lane_59();
             aggregation_do_store_lane_59();
-            @defaultonly NoAction_38();
+            @defaultonly NoAction_42();
         }
-        const default_action = NoAction_38();
+        const default_action = NoAction_42();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_59();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_59();
                         lanes_do_t.OPEN : aggregation_do_open_lane_59();
                         lanes_do_t.STORE : aggregation_do_store_lane_59();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_29") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_28;
     @name("SereneIngress.aggregation.add_lane_29") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_28) aggregation_add_lane_28 = {
@@ -3766,15 +3915,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_60();
             aggregation_do_open_lane_60();
             aggregation_do_store_lane_60();
-            @defaultonly NoAction_39();
+            @defaultonly NoAction_43();
         }
-        const default_action = NoAction_39();
+        const default_action = NoAction_43();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_60();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_60();
                         lanes_do_t.OPEN : aggregation_do_open_lane_60();
                         lanes_do_t.STORE : aggregation_do_store_lane_60();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_30") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_29;
     @name("SereneIngress.aggregation.add_lane_30") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_29) aggregation_add_lane_29 = {
@@ -3830,15 +3980,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_61();
             aggregation_do_open_lane_61();
             aggregation_do_store_lane_61();
-            @defaultonly NoAction_40();
+            @defaultonly NoAction_44();
         }
-        const default_action = NoAction_40();
+        const default_action = NoAction_44();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_61();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_61();
                         lanes_do_t.OPEN : aggregation_do_open_lane_61();
                         lanes_do_t.STORE : aggregation_do_store_lane_61();
         }
+        size = 4;
     }
     @name("SereneIngress.aggregation.lanes_of_31") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_30;
     @name("SereneIngress.aggregation.add_lane_31") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_30) aggregation_add_lane_30 = {
@@ -3894,15 +4045,40 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_62();
             aggregation_do_open_lane_62();
             aggregation_do_store_lane_62();
-            @defaultonly NoAction_41();
+            @defaultonly NoAction_45();
         }
-        const default_action = NoAction_41();
+        const default_action = NoAction_45();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_62();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_62();
                         lanes_do_t.OPEN : aggregation_do_open_lane_62();
                         lanes_do_t.STORE : aggregation_do_store_lane_62();
         }
+        size = 4;
+    }
+    @name("SereneIngress.refusal.dropped_malformed") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) refusal_dropped_malformed;
+    @name("SereneIngress.refusal.count_malformed") action refusal_count_malformed_0() {
+        refusal_dropped_malformed.count(1w0);
+    }
+    @name("SereneIngress.refusal.dropped_bad_checksum") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) refusal_dropped_bad_checksum;
+    @name("SereneIngress.refusal.count_bad_checksum") action refusal_count_bad_checksum_0() {
+        refusal_dropped_bad_checksum.count(1w0);
+    }
+    @name("SereneIngress.refusal.dropped_stranger") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) refusal_dropped_stranger;
+    @name("SereneIngress.refusal.count_stranger") action refusal_count_stranger_0() {
+        refusal_dropped_stranger.count(1w0);
+    }
+    @name("SereneIngress.refusal.dropped_no_policy") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) refusal_dropped_no_policy;
+    @name("SereneIngress.refusal.count_no_policy") action refusal_count_no_policy_0() {
+        refusal_dropped_no_policy.count(1w0);
+    }
+    @name("SereneIngress.refusal.dropped_wrong_session") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) refusal_dropped_wrong_session;
+    @name("SereneIngress.refusal.count_wrong_session") action refusal_count_wrong_session_0() {
+        refusal_dropped_wrong_session.count(1w0);
+    }
+    @name("SereneIngress.refusal.dropped_wrong_slot") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) refusal_dropped_wrong_slot;
+    @name("SereneIngress.refusal.count_wrong_slot") action refusal_count_wrong_slot_0() {
+        refusal_dropped_wrong_slot.count(1w0);
     }
     @name("SereneIngress.set_bridge") action set_bridge() {
         hdr.bridge.setValid();
@@ -3923,9 +4099,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         actions = {
             set_group();
-            @defaultonly NoAction_42();
+            @defaultonly NoAction_46();
         }
-        const default_action = NoAction_42();
+        const default_action = NoAction_46();
         const entries = {
                         8w0 : set_group(16w16);
                         8w1 : set_group(16w17);
@@ -3936,6 +4112,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
                         8w6 : set_group(16w22);
                         8w7 : set_group(16w23);
         }
+        size = 8;
     }
     @name("SereneIngress.welcome") action welcome() {
         hdr.serene.session = meta.policy.session;
@@ -3960,7 +4137,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.serene.staleness = meta.policy.staleness;
         hdr.serene.quorum = meta.policy.quorum;
         hdr.serene.read_mode = meta.policy.read_mode;
-        hdr.serene.round = meta.base;
+        hdr.serene.round = -meta.minus_base;
         hdr.bridge.errand = errand_t.ANSWER;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
@@ -3982,7 +4159,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.serene.staleness = meta.policy.staleness;
         hdr.serene.quorum = meta.policy.quorum;
         hdr.serene.read_mode = meta.policy.read_mode;
-        hdr.serene.round = meta.base;
+        hdr.serene.round = -meta.minus_base;
         hdr.bridge.errand = errand_t.RELEASE;
         hdr.bridge.waiting = meta.waiting;
         ig_tm_md.mcast_grp_a = meta.group;
@@ -4005,6 +4182,40 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         ig_tm_md.ucast_egress_port = 9w68;
         ig_tm_md.bypass_egress = 1w1;
     }
+    @name("SereneIngress.dispatch") table dispatch_0 {
+        key = {
+            meta.request      : ternary @name("meta.request");
+            meta.member       : ternary @name("meta.member");
+            meta.known_job    : ternary @name("meta.known_job");
+            meta.known_policy : ternary @name("meta.known_policy");
+            meta.course       : ternary @name("meta.course");
+            meta.lanes_do     : ternary @name("meta.lanes_do");
+            meta.round_counted: ternary @name("meta.round_counted");
+            meta.lacking      : ternary @name("meta.lacking");
+        }
+        actions = {
+            welcome();
+            nudge();
+            release();
+            reply_empty();
+            pass_again();
+            reply();
+            @defaultonly NoAction_47();
+        }
+        const default_action = NoAction_47();
+        const entries = {
+                        (request_t.HELLO, 1w1, 1w1, 1w1, default, default, default, default) : welcome();
+                        (default, default, default, default, course_t.OPENING, default, default, default) : nudge();
+                        (default, default, default, default, course_t.COMPLETED, default, default, default) : release();
+                        (default, default, default, default, course_t.READ, lanes_do_t.OPEN, default, default) : reply_empty();
+                        (default, default, default, default, course_t.READ, default, default, default) : reply();
+                        (default, default, default, default, course_t.GO, default, 1w1, 32w0) : pass_again();
+                        (default, default, default, default, course_t.WAIT, default, 1w1, 32w0) : pass_again();
+                        (default, default, default, default, course_t.FREE, default, default, default) : reply();
+                        (default, default, default, default, course_t.GO, default, default, default) : reply();
+        }
+        size = 16;
+    }
     apply {
         set_bridge();
         if (hdr.packet_out.isValid()) {
@@ -4024,29 +4235,13 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             admission_member.apply();
             admission_job.apply();
             admission_policy.apply();
-            if (meta.request == request_t.BAD_CHECKSUM) {
-                admission_count_bad_checksum_0();
-            } else if (meta.request == request_t.MALFORMED || meta.request == request_t.REPORT && meta.other_bytes != 16w20) {
-                admission_count_malformed_0();
-            } else if (meta.member == 1w0 && meta.request != request_t.HELLO && meta.request != request_t.COMPLETION) {
-                admission_count_stranger_0();
-            } else if (meta.request == request_t.REPORT || meta.member == 1w0 && meta.request == request_t.HELLO) {
-                admission_to_controller_0();
-            } else if (meta.known_job == 1w0 || meta.known_policy == 1w0) {
-                admission_count_no_policy_0();
-            } else if (meta.request != request_t.HELLO) {
-                if (meta.session_gap != 32w0) {
-                    admission_count_wrong_session_0();
-                } else if (meta.request == request_t.WRONG_SLOT || meta.room[31:31] == 1w0) {
-                    admission_count_wrong_slot_0();
-                }
-            }
+            admission_refused.apply();
             barrier_sender_bit.apply();
             barrier_set_era_0();
             barrier_set_mark_0();
             barrier_counted_in.apply();
             barrier_set_target_0();
-            if (((bit<8>)meta.request)[3:3] == 1w1 && meta.known_policy == 1w1 && meta.room[31:31] == 1w1 && meta.session_gap == 32w0 && (meta.member == 1w1 || ((bit<8>)meta.request)[2:2] == 1w1)) {
+            if (((bit<8>)meta.request)[3:3] == 1w1 && meta.known_policy == 1w1 && (meta.room[31:31] == 1w0 && meta.room[12:0] != 13w0) && meta.session_gap == 32w0 && (meta.member == 1w1 || ((bit<8>)meta.request)[2:2] == 1w1)) {
                 if (meta.request == request_t.COMPLETION) {
                     if (meta.epoch_gap == 32w0) {
                         barrier_complete_round_below_0();
@@ -4062,40 +4257,30 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
                     barrier_look_at_session_0();
                     barrier_look_at_any_base_0();
                 }
-                barrier_decide.apply();
-                barrier_queue.apply();
-                barrier_find_old_round_0();
-                if ((meta.course == course_t.GO || meta.course == course_t.WAIT) && meta.before_base[31:31] == 1w0) {
-                    if (meta.known == 32w0) {
-                        barrier_arrive_0();
-                    } else {
-                        barrier_arrive_again_0();
-                    }
-                    barrier_find_lacking_0();
-                }
-                if (((bit<8>)meta.course)[2:2] == 1w1) {
-                    barrier_count_total_0();
-                    if (meta.known == 32w0) {
-                        barrier_count_fresh_0();
-                        barrier_rounds_unread.apply();
-                        barrier_count_staleness_0();
-                        barrier_see_fresh_0();
-                    } else {
-                        barrier_count_repeat_0();
-                        barrier_see_repeat_0();
-                    }
-                } else if (meta.course == course_t.READ || meta.course == course_t.OPENING) {
-                    if (meta.lanes_do == lanes_do_t.OPEN) {
-                        barrier_keep_total_0();
-                    }
-                    barrier_see_nothing_new_0();
-                } else if (meta.course == course_t.ASTRAY) {
-                    barrier_count_astray_0();
-                }
-                if (meta.course == course_t.WAIT && !(meta.round_counted == 1w1 && meta.lacking == 32w0)) {
-                    barrier_count_blocked_0();
-                }
-                barrier_update_total.apply();
+            }
+            barrier_decide.apply();
+            barrier_queue.apply();
+            barrier_find_old_round_0();
+            barrier_arrival.apply();
+            barrier_find_lacking_0();
+            barrier_total.apply();
+            barrier_update_total.apply();
+            barrier_say_seen.apply();
+            barrier_rounds_unread.apply();
+            if (((bit<8>)meta.course)[2:2] == 1w1 && meta.known == 32w0) {
+                barrier_count_fresh_0();
+            }
+            if (((bit<8>)meta.course)[2:2] == 1w1 && meta.known == 32w0) {
+                barrier_count_staleness_0();
+            }
+            if (((bit<8>)meta.course)[2:2] == 1w1 && meta.known != 32w0) {
+                barrier_count_repeat_0();
+            }
+            if (meta.course == course_t.WAIT && !(meta.round_counted == 1w1 && meta.lacking == 32w0)) {
+                barrier_count_blocked_0();
+            }
+            if (meta.course == course_t.ASTRAY) {
+                barrier_count_astray_0();
             }
             aggregation_update_lane.apply();
             aggregation_update_lane_0.apply();
@@ -4129,21 +4314,20 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_update_lane_28.apply();
             aggregation_update_lane_29.apply();
             aggregation_update_lane_30.apply();
-            if (meta.request == request_t.HELLO) {
-                if (meta.member == 1w1 && meta.known_job == 1w1 && meta.known_policy == 1w1) {
-                    welcome();
-                }
-            } else if (meta.course == course_t.OPENING) {
-                nudge();
-            } else if (meta.course == course_t.COMPLETED) {
-                release();
-            } else if (meta.course == course_t.READ && meta.lanes_do == lanes_do_t.OPEN) {
-                reply_empty();
-            } else if (meta.round_counted == 1w1 && meta.lacking == 32w0) {
-                pass_again();
-            } else if (meta.course == course_t.READ || meta.course == course_t.FREE || meta.course == course_t.GO) {
-                reply();
+            if (meta.refusal == refusal_t.MALFORMED) {
+                refusal_count_malformed_0();
+            } else if (meta.refusal == refusal_t.BAD_CHECKSUM) {
+                refusal_count_bad_checksum_0();
+            } else if (meta.refusal == refusal_t.STRANGER) {
+                refusal_count_stranger_0();
+            } else if (meta.refusal == refusal_t.NO_POLICY) {
+                refusal_count_no_policy_0();
+            } else if (meta.refusal == refusal_t.WRONG_SESSION) {
+                refusal_count_wrong_session_0();
+            } else if (meta.refusal == refusal_t.WRONG_SLOT) {
+                refusal_count_wrong_slot_0();
             }
+            dispatch_0.apply();
         }
     }
 }
@@ -4190,6 +4374,7 @@ control SereneEgress(inout headers_t hdr, inout egress_metadata_t meta, in egres
                         16w15 : answer_set_receiver_0(8w14, 32w16384);
                         16w16 : answer_set_receiver_0(8w15, 32w32768);
         }
+        size = 32;
     }
     @name("SereneEgress.answer.to_member") action answer_to_member_0(@name("mac") mac_address_t mac_2, @name("ip") ipv4_address_t ip, @name("udp_port") bit<16> udp_port, @name("switch_mac") mac_address_t switch_mac, @name("switch_ip") ipv4_address_t switch_ip) {
         hdr.ethernet.destination = mac_2;
