@@ -18,7 +18,7 @@ control Admission(inout headers_t hdr,
 #define IP_LENGTH(bytes) (IPV4_BYTES + UDP_LENGTH(bytes))
 #define ANY_JOB 8w0 &&& ~(job_t)(MAX_JOBS - 1)
 #define ANY_WORKER 8w0 &&& ~(worker_t)(MAX_WORKERS - 1)
-#define ANY_SLOT 32w0 &&& ~(slot_t)(SLOTS - 1)
+#define ANY_SLOT 32w0 &&& ~(slot_t)((1 << SLOT_BITS) - 1)
 #define ANY_ROUND 32w0 &&& 0xff000000
     table verdict {
         key = {
@@ -195,15 +195,20 @@ control Refusal(in metadata_t meta) {
     apply {
         if (meta.refusal == refusal_t.MALFORMED) {
             count_malformed();
-        } else if (meta.refusal == refusal_t.BAD_CHECKSUM) {
+        }
+        if (meta.refusal == refusal_t.BAD_CHECKSUM) {
             count_bad_checksum();
-        } else if (meta.refusal == refusal_t.STRANGER) {
+        }
+        if (meta.refusal == refusal_t.STRANGER) {
             count_stranger();
-        } else if (meta.refusal == refusal_t.NO_POLICY) {
+        }
+        if (meta.refusal == refusal_t.NO_POLICY) {
             count_no_policy();
-        } else if (meta.refusal == refusal_t.WRONG_SESSION) {
+        }
+        if (meta.refusal == refusal_t.WRONG_SESSION) {
             count_wrong_session();
-        } else if (meta.refusal == refusal_t.WRONG_SLOT) {
+        }
+        if (meta.refusal == refusal_t.WRONG_SLOT) {
             count_wrong_slot();
         }
     }

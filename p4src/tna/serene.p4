@@ -156,8 +156,8 @@ control SereneIngress(inout headers_t hdr,
             admission.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_tm_md);
             barrier.apply(hdr, meta);
             aggregation.apply(hdr, meta);
-            refusal.apply(meta);
             dispatch.apply();
+            refusal.apply(meta);
         }
     }
 }

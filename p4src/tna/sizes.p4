@@ -36,6 +36,9 @@
 #ifndef SLOT_BITS
 #define SLOT_BITS 12
 #endif
+#ifndef SLOTS_IN_USE
+#define SLOTS_IN_USE 2816
+#endif
 #define RING_BITS 4
 #define WORKERS_0_15(DO) \
     DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15)
@@ -49,7 +52,7 @@
 #error "WORKER_BITS must be 4 or 5: add the new variant to FOR_EACH_WORKER"
 #endif
 const bit<32> MAX_WORKERS = 1 << WORKER_BITS;     // of one job; a bit each in worker_bitmap_t
-const bit<32> SLOTS = 1 << SLOT_BITS;             // shared by all jobs
+const bit<32> SLOTS = SLOTS_IN_USE;               // shared by all jobs; at most 1 << SLOT_BITS
 
 const bit<9> CPU_PORT = 192;
 const bit<9> LOOP_PORT = 68;      // the pipeline's own recirculation port: a completed round passes twice
