@@ -37,7 +37,7 @@
 #define SLOT_BITS 12
 #endif
 #ifndef SLOTS_IN_USE
-#define SLOTS_IN_USE 2816
+#define SLOTS_IN_USE 3584
 #endif
 #define RING_BITS 4
 #define WORKERS_0_15(DO) \
