@@ -1248,7 +1248,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     @name("SereneIngress.barrier.set_target") action barrier_set_target_0() {
         meta.target = meta.target + meta.mark;
     }
-    @name("SereneIngress.barrier.era_of") Register<age_t, bit<12>>(32w4096) barrier_era_of;
+    @name("SereneIngress.barrier.era_of") Register<age_t, bit<12>>(32w3584) barrier_era_of;
     @name("SereneIngress.barrier.enter_epoch") RegisterAction<age_t, bit<12>, bit<8>>(barrier_era_of) barrier_enter_epoch = {
         void apply(inout age_t value, out bit<8> age) {
             age = this.predicate(value.session != hdr.serene.session, value.epoch != hdr.serene.epoch);
@@ -1265,7 +1265,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             }
         }
     };
-    @name("SereneIngress.barrier.base_below") Register<base_t, bit<12>>(32w4096) barrier_base_below;
+    @name("SereneIngress.barrier.base_below") Register<base_t, bit<12>>(32w3584) barrier_base_below;
     @name("SereneIngress.barrier.compare_ahead") RegisterAction<base_t, bit<12>, bit<8>>(barrier_base_below) barrier_compare_ahead = {
         void apply(inout base_t value, out bit<8> ahead) {
             ahead = 8w0;
@@ -1287,7 +1287,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             }
         }
     };
-    @name("SereneIngress.barrier.base_beyond") Register<base_t, bit<12>>(32w4096) barrier_base_beyond;
+    @name("SereneIngress.barrier.base_beyond") Register<base_t, bit<12>>(32w3584) barrier_base_beyond;
     @name("SereneIngress.barrier.compare_behind") RegisterAction<base_t, bit<12>, bit<8>>(barrier_base_beyond) barrier_compare_behind = {
         void apply(inout base_t value, out bit<8> behind) {
             behind = 8w0;
@@ -1307,7 +1307,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             }
         }
     };
-    @name("SereneIngress.barrier.base_of") Register<base_t, bit<12>>(32w4096) barrier_base_of;
+    @name("SereneIngress.barrier.base_of") Register<base_t, bit<12>>(32w3584) barrier_base_of;
     @name("SereneIngress.barrier.current_base") RegisterAction<base_t, bit<12>, bit<32>>(barrier_base_of) barrier_current_base = {
         void apply(inout base_t value, out bit<32> minus_base) {
             if (value.era != (int<32>)meta.era) {
@@ -1339,7 +1339,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         meta.age_of_slot = barrier_enter_session.execute(meta.slot[11:0]);
         meta.admitted = 1w1;
     }
-    @name("SereneIngress.barrier.seen_of") Register<seen_t, bit<16>>(32w65536) barrier_seen_of;
+    @name("SereneIngress.barrier.seen_of") Register<seen_t, bit<16>>(32w57344) barrier_seen_of;
     @name("SereneIngress.barrier.accept_seq") RegisterAction<seen_t, bit<16>, bit<32>>(barrier_seen_of) barrier_accept_seq = {
         void apply(inout seen_t value, out bit<32> known) {
             known = 32w0;
@@ -1415,7 +1415,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 16;
     }
-    @name("SereneIngress.barrier.waiting_of") Register<worker_bitmap_t, bit<12>>(32w4096) barrier_waiting_of;
+    @name("SereneIngress.barrier.waiting_of") Register<worker_bitmap_t, bit<12>>(32w3584) barrier_waiting_of;
     @name("SereneIngress.barrier.call_everybody") RegisterAction<worker_bitmap_t, bit<12>, worker_bitmap_t>(barrier_waiting_of) barrier_call_everybody = {
         void apply(inout worker_bitmap_t value, out worker_bitmap_t waiting) {
             waiting = value;
@@ -1473,7 +1473,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 16;
     }
-    @name("SereneIngress.barrier.arrivals_of") Register<arrivals_t, bit<16>>(32w65536) barrier_arrivals_of;
+    @name("SereneIngress.barrier.arrivals_of") Register<arrivals_t, bit<16>>(32w57344) barrier_arrivals_of;
     @name("SereneIngress.barrier.count_arrival") RegisterAction<arrivals_t, bit<16>, bit<32>>(barrier_arrivals_of) barrier_count_arrival = {
         void apply(inout arrivals_t value, out bit<32> arrived) {
             if (value.era == meta.era && value.word > meta.mark) {
@@ -1524,7 +1524,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.barrier.total_of") Register<total_pair_t, bit<12>>(32w4096) barrier_total_of;
+    @name("SereneIngress.barrier.total_of") Register<total_pair_t, bit<12>>(32w3584) barrier_total_of;
     @name("SereneIngress.barrier.count_contribution") RegisterAction<total_pair_t, bit<12>, total_t>(barrier_total_of) barrier_count_contribution = {
         void apply(inout total_pair_t value, out total_t unread) {
             value.unread = value.total - hdr.serene.total;
@@ -1541,7 +1541,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             }
         }
     };
-    @name("SereneIngress.barrier.totals_of") Register<lane_t, bit<12>>(32w4096) barrier_totals_of;
+    @name("SereneIngress.barrier.totals_of") Register<lane_t, bit<12>>(32w3584) barrier_totals_of;
     @name("SereneIngress.barrier.add_total") RegisterAction<lane_t, bit<12>, bit<32>>(barrier_totals_of) barrier_add_total = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -1976,7 +1976,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     @name("SereneIngress.barrier.look_at_any_base") action barrier_look_at_any_base_0() {
         meta.minus_base = barrier_some_base.execute(meta.slot[11:0]);
     }
-    @name("SereneIngress.aggregation.lanes_of_0") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of;
+    @name("SereneIngress.aggregation.lanes_of_0") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of;
     @name("SereneIngress.aggregation.add_lane_0") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of) aggregation_add_lane = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2041,7 +2041,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_1") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_0;
+    @name("SereneIngress.aggregation.lanes_of_1") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_0;
     @name("SereneIngress.aggregation.add_lane_1") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_0) aggregation_add_lane_0 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2106,7 +2106,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_2") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_1;
+    @name("SereneIngress.aggregation.lanes_of_2") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_1;
     @name("SereneIngress.aggregation.add_lane_2") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_1) aggregation_add_lane_1 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2171,7 +2171,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_3") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_2;
+    @name("SereneIngress.aggregation.lanes_of_3") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_2;
     @name("SereneIngress.aggregation.add_lane_3") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_2) aggregation_add_lane_2 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2236,7 +2236,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_4") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_3;
+    @name("SereneIngress.aggregation.lanes_of_4") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_3;
     @name("SereneIngress.aggregation.add_lane_4") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_3) aggregation_add_lane_3 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2301,7 +2301,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_5") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_4;
+    @name("SereneIngress.aggregation.lanes_of_5") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_4;
     @name("SereneIngress.aggregation.add_lane_5") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_4) aggregation_add_lane_4 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2366,7 +2366,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_6") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_5;
+    @name("SereneIngress.aggregation.lanes_of_6") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_5;
     @name("SereneIngress.aggregation.add_lane_6") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_5) aggregation_add_lane_5 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2431,7 +2431,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_7") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_6;
+    @name("SereneIngress.aggregation.lanes_of_7") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_6;
     @name("SereneIngress.aggregation.add_lane_7") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_6) aggregation_add_lane_6 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2496,7 +2496,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_8") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_7;
+    @name("SereneIngress.aggregation.lanes_of_8") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_7;
     @name("SereneIngress.aggregation.add_lane_8") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_7) aggregation_add_lane_7 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2561,7 +2561,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_9") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_8;
+    @name("SereneIngress.aggregation.lanes_of_9") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_8;
     @name("SereneIngress.aggregation.add_lane_9") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_8) aggregation_add_lane_8 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2626,7 +2626,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_10") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_9;
+    @name("SereneIngress.aggregation.lanes_of_10") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_9;
     @name("SereneIngress.aggregation.add_lane_10") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_9) aggregation_add_lane_9 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2691,7 +2691,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_11") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_10;
+    @name("SereneIngress.aggregation.lanes_of_11") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_10;
     @name("SereneIngress.aggregation.add_lane_11") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_10) aggregation_add_lane_10 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2756,7 +2756,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_12") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_11;
+    @name("SereneIngress.aggregation.lanes_of_12") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_11;
     @name("SereneIngress.aggregation.add_lane_12") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_11) aggregation_add_lane_11 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2821,7 +2821,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_13") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_12;
+    @name("SereneIngress.aggregation.lanes_of_13") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_12;
     @name("SereneIngress.aggregation.add_lane_13") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_12) aggregation_add_lane_12 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2886,7 +2886,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_14") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_13;
+    @name("SereneIngress.aggregation.lanes_of_14") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_13;
     @name("SereneIngress.aggregation.add_lane_14") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_13) aggregation_add_lane_13 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -2951,7 +2951,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_15") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_14;
+    @name("SereneIngress.aggregation.lanes_of_15") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_14;
     @name("SereneIngress.aggregation.add_lane_15") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_14) aggregation_add_lane_14 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3016,7 +3016,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_16") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_15;
+    @name("SereneIngress.aggregation.lanes_of_16") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_15;
     @name("SereneIngress.aggregation.add_lane_16") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_15) aggregation_add_lane_15 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3081,7 +3081,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_17") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_16;
+    @name("SereneIngress.aggregation.lanes_of_17") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_16;
     @name("SereneIngress.aggregation.add_lane_17") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_16) aggregation_add_lane_16 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3146,7 +3146,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_18") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_17;
+    @name("SereneIngress.aggregation.lanes_of_18") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_17;
     @name("SereneIngress.aggregation.add_lane_18") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_17) aggregation_add_lane_17 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3211,7 +3211,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_19") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_18;
+    @name("SereneIngress.aggregation.lanes_of_19") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_18;
     @name("SereneIngress.aggregation.add_lane_19") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_18) aggregation_add_lane_18 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3276,7 +3276,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_20") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_19;
+    @name("SereneIngress.aggregation.lanes_of_20") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_19;
     @name("SereneIngress.aggregation.add_lane_20") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_19) aggregation_add_lane_19 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3341,7 +3341,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_21") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_20;
+    @name("SereneIngress.aggregation.lanes_of_21") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_20;
     @name("SereneIngress.aggregation.add_lane_21") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_20) aggregation_add_lane_20 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3406,7 +3406,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_22") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_21;
+    @name("SereneIngress.aggregation.lanes_of_22") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_21;
     @name("SereneIngress.aggregation.add_lane_22") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_21) aggregation_add_lane_21 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3471,7 +3471,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_23") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_22;
+    @name("SereneIngress.aggregation.lanes_of_23") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_22;
     @name("SereneIngress.aggregation.add_lane_23") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_22) aggregation_add_lane_22 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3536,7 +3536,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_24") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_23;
+    @name("SereneIngress.aggregation.lanes_of_24") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_23;
     @name("SereneIngress.aggregation.add_lane_24") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_23) aggregation_add_lane_23 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3601,7 +3601,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_25") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_24;
+    @name("SereneIngress.aggregation.lanes_of_25") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_24;
     @name("SereneIngress.aggregation.add_lane_25") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_24) aggregation_add_lane_24 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3666,7 +3666,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_26") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_25;
+    @name("SereneIngress.aggregation.lanes_of_26") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_25;
     @name("SereneIngress.aggregation.add_lane_26") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_25) aggregation_add_lane_25 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3731,7 +3731,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_27") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_26;
+    @name("SereneIngress.aggregation.lanes_of_27") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_26;
     @name("SereneIngress.aggregation.add_lane_27") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_26) aggregation_add_lane_26 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3796,7 +3796,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_28") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_27;
+    @name("SereneIngress.aggregation.lanes_of_28") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_27;
     @name("SereneIngress.aggregation.add_lane_28") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_27) aggregation_add_lane_27 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3861,7 +3861,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_29") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_28;
+    @name("SereneIngress.aggregation.lanes_of_29") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_28;
     @name("SereneIngress.aggregation.add_lane_29") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_28) aggregation_add_lane_28 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3926,7 +3926,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_30") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_29;
+    @name("SereneIngress.aggregation.lanes_of_30") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_29;
     @name("SereneIngress.aggregation.add_lane_30") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_29) aggregation_add_lane_29 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -3991,7 +3991,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.aggregation.lanes_of_31") Register<lane_t, bit<12>>(32w4096) aggregation_lanes_of_30;
+    @name("SereneIngress.aggregation.lanes_of_31") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of_30;
     @name("SereneIngress.aggregation.add_lane_31") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of_30) aggregation_add_lane_30 = {
         void apply(inout lane_t value, out bit<32> read) {
             if (meta.known == 32w0) {
@@ -4314,20 +4314,25 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_update_lane_28.apply();
             aggregation_update_lane_29.apply();
             aggregation_update_lane_30.apply();
+            dispatch_0.apply();
             if (meta.refusal == refusal_t.MALFORMED) {
                 refusal_count_malformed_0();
-            } else if (meta.refusal == refusal_t.BAD_CHECKSUM) {
+            }
+            if (meta.refusal == refusal_t.BAD_CHECKSUM) {
                 refusal_count_bad_checksum_0();
-            } else if (meta.refusal == refusal_t.STRANGER) {
+            }
+            if (meta.refusal == refusal_t.STRANGER) {
                 refusal_count_stranger_0();
-            } else if (meta.refusal == refusal_t.NO_POLICY) {
+            }
+            if (meta.refusal == refusal_t.NO_POLICY) {
                 refusal_count_no_policy_0();
-            } else if (meta.refusal == refusal_t.WRONG_SESSION) {
+            }
+            if (meta.refusal == refusal_t.WRONG_SESSION) {
                 refusal_count_wrong_session_0();
-            } else if (meta.refusal == refusal_t.WRONG_SLOT) {
+            }
+            if (meta.refusal == refusal_t.WRONG_SLOT) {
                 refusal_count_wrong_slot_0();
             }
-            dispatch_0.apply();
         }
     }
 }
