@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -132,6 +133,15 @@ def report(found: Cost) -> str:
     return "\n".join(lines) + "\n"
 
 
+def stateful(assembly: str) -> str:
+    """The registers' instructions, out of the whole assembly."""
+    blocks = re.findall(r"^  stateful .*\n(?:    .*\n)*", assembly, re.MULTILINE)
+    kept = r" +(p4: |exact group|format: |pred_|actions:|\w+:$|- (?!\[))"
+    parts = [[line for line in block.splitlines() if re.match(kept, line)] for block in blocks]
+    drop = r" +(column|maprams|input_xbar):"
+    return "".join(f"{line}\n" for part in parts for line in part if not re.match(drop, line))
+
+
 def compile_default() -> Cost:
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch, "out")
@@ -145,6 +155,7 @@ def compile_default() -> Cost:
         BUILD.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(dumped, BUILD / "serene.p4")
         shutil.copyfile(out / "serene.p4info.txtpb", BUILD / "serene.p4info.txtpb")
+        (BUILD / "serene.stateful").write_text(stateful((out / "pipe" / "serene.bfa").read_text()))
         (BUILD / "resources.md").write_text(report(found))
         (BUILD / "serene.sha256").write_text(digest() + "\n")
     return found

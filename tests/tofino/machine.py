@@ -281,7 +281,7 @@ class Machine:
             self.registers[short] = array
             return array
         if kind[1] == "RegisterAction":
-            return ("register_action", scope[arguments[0][1]], functions["apply"], self._type(kind[4]), path)
+            return ("register_action", scope[arguments[0][1]], functions["apply"], self._type(kind[4]))
         if kind[1] == "Counter":
             return ("counter", short, self._eval(arguments[0], scope)[0])
         if kind[1] == "Hash":
@@ -555,7 +555,7 @@ class Machine:
 
     def _execute(self, holder: Any, index: int, scope: dict[str, Any]) -> Any:
         """A register action: one read, one write, at most one word out."""
-        _, register, (parameters, body), returned, _ = holder
+        _, register, (parameters, body), returned = holder
         if register.name in self.touched:
             raise CannotRun(f"register {register.name}: a second access by one packet")
         self.touched.add(register.name)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-OUTPUT = ("serene.p4", "serene.p4info.txtpb", "resources.md", "serene.sha256")
+OUTPUT = ("serene.p4", "serene.p4info.txtpb", "serene.stateful", "resources.md", "serene.sha256")
 
 
 @pytest.fixture
