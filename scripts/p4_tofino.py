@@ -103,8 +103,11 @@ def compile_variant(out: Path, sizes: dict[str, int]) -> str:
         except subprocess.TimeoutExpired:
             return f"{command[0]}: no result after 30 minutes"
         if done.returncode:
-            errors = [line for line in (done.stdout + done.stderr).splitlines() if "error" in line.lower()]
-            return f"{command[0]}: {(errors or [f'status {done.returncode}'])[0]}"
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if "error" in line.lower()]
+            why = (
+                re.sub(r".*error: |Could not place table \S+: ", "", lines[0]) if lines else f"status {done.returncode}"
+            )
+            return f"{command[0]}: {why}"
     return ""
 
 
@@ -118,8 +121,8 @@ def cost(out: Path) -> Cost:
     return Cost(max(used) + 1, table[: max(used) + 1], containers)
 
 
-def report(found: Cost) -> str:
-    """The committed table."""
+def report(found: Cost, selects: int, matches: int) -> str:
+    """The committed table. ``selects`` of the program's parsers should be ``matches`` of the assembly's, or more."""
     lines = [
         "| stage | " + " | ".join(f"{name} of {there}" for name, (there, _, _) in KINDS.items()) + " |",
         "|" + "---|" * (len(KINDS) + 1),
@@ -130,6 +133,9 @@ def report(found: Cost) -> str:
         "",
         f"Containers of packet headers and metadata: {found.containers} of {CONTAINERS}.",
     ]
+    if matches < selects:
+        lost = f"Of the parsers' {selects} selects {matches} are in the assembly: the compiler lost the others."
+        lines += ["", lost]
     return "\n".join(lines) + "\n"
 
 
@@ -156,7 +162,9 @@ def compile_default() -> Cost:
         shutil.copyfile(dumped, BUILD / "serene.p4")
         shutil.copyfile(out / "serene.p4info.txtpb", BUILD / "serene.p4info.txtpb")
         (BUILD / "serene.stateful").write_text(stateful((out / "pipe" / "serene.bfa").read_text()))
-        (BUILD / "resources.md").write_text(report(found))
+        assembly = (out / "pipe" / "serene.bfa").read_text()
+        selects = dumped.read_text().count("transition select("), assembly.count("        match: [")
+        (BUILD / "resources.md").write_text(report(found, *selects))
         (BUILD / "serene.sha256").write_text(digest() + "\n")
     return found
 

@@ -59,7 +59,7 @@ control Answer(inout headers_t hdr,
 
     action compare() {
         meta.to_other = meta.receiver ^ hdr.serene.worker;
-        meta.released = meta.receiver_bit & hdr.bridge.waiting;
+        meta.released = meta.receiver_bit & hdr.called.waiting;
     }
 
     action welcome() {

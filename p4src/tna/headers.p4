@@ -27,16 +27,21 @@ enum bit<8> errand_t {
     NUDGE = 5                     // to every member: an epoch began
 }
 
-// From ingress to egress, in front of the packet.
+// From ingress to egress, in front of the packet. Three bytes, and no more: with egress's own metadata they are what a
+// parser state sees at once, and the compiler loses the select of a state that it has to split.
 header bridge_t {
     errand_t errand;
     bit<7> padding;
     bit<9> ingress_port;
+}
+
+header called_t {                 // follows it, if the packet is Serene's
     worker_bitmap_t waiting;      // whom, besides the sender, a release or a nudge is for
 }
 
 struct headers_t {
     bridge_t bridge;
+    called_t called;
     packet_in_t packet_in;
     packet_out_t packet_out;
     ethernet_t ethernet;

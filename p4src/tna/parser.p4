@@ -106,6 +106,7 @@ control SereneDeparser(packet_out packet,
             learned.pack({ hdr.ethernet.source, ig_intr_md.ingress_port });
         }
         packet.emit(hdr.bridge);
+        packet.emit(hdr.called);
         packet.emit(hdr.ethernet);
         packet.emit(hdr.arp);
         packet.emit(hdr.ipv4);
@@ -124,16 +125,18 @@ parser SereneEgressParser(packet_in packet,
     state start {
         packet.extract(eg_intr_md);
         packet.extract(hdr.bridge);
-        meta.serene = 0;
         transition select(hdr.bridge.errand) {
-            errand_t.FORWARD: accept;
-            errand_t.FLOOD: accept;
-            default: parse_answer;
+            errand_t.WELCOME: parse_answer;
+            errand_t.ANSWER: parse_answer;
+            errand_t.RELEASE: parse_answer;
+            errand_t.NUDGE: parse_answer;
+            default: accept;
         }
     }
 
     state parse_answer {
         meta.serene = 1;
+        packet.extract(hdr.called);
         packet.extract(hdr.ethernet);
         packet.extract(hdr.ipv4);
         packet.extract(hdr.udp);

@@ -28,7 +28,6 @@ control SereneIngress(inout headers_t hdr,
         hdr.bridge.errand = errand_t.FORWARD;
         hdr.bridge.padding = 0;
         hdr.bridge.ingress_port = ig_intr_md.ingress_port;
-        hdr.bridge.waiting = 0;
     }
 
     action send_as_told() {
@@ -58,6 +57,8 @@ control SereneIngress(inout headers_t hdr,
     }
 
     action say_policy() {
+        hdr.called.setValid();
+        hdr.called.waiting = 0;
         hdr.serene.session = meta.policy.session;
         hdr.serene.epoch = meta.policy.epoch;
         hdr.serene.sync_mask = meta.policy.sync_mask;
@@ -97,7 +98,7 @@ control SereneIngress(inout headers_t hdr,
         say_policy();
         hdr.serene.round = 0 - meta.minus_base;
         hdr.bridge.errand = errand_t.RELEASE;
-        hdr.bridge.waiting = meta.waiting;
+        hdr.called.waiting = meta.waiting;
         ig_tm_md.mcast_grp_a = meta.group;
     }
 
@@ -105,7 +106,7 @@ control SereneIngress(inout headers_t hdr,
         say_policy();
         hdr.serene.round = 0;
         hdr.bridge.errand = errand_t.NUDGE;
-        hdr.bridge.waiting = meta.waiting;
+        hdr.called.waiting = meta.waiting;
         ig_tm_md.mcast_grp_a = meta.group;
     }
 

@@ -568,14 +568,18 @@ enum bit<8> errand_t {
 }
 
 header bridge_t {
-    errand_t        errand;
-    bit<7>          padding;
-    bit<9>          ingress_port;
+    errand_t errand;
+    bit<7>   padding;
+    bit<9>   ingress_port;
+}
+
+header called_t {
     worker_bitmap_t waiting;
 }
 
 struct headers_t {
     bridge_t     bridge;
+    called_t     called;
     packet_in_t  packet_in;
     packet_out_t packet_out;
     ethernet_t   ethernet;
@@ -788,6 +792,7 @@ control SereneDeparser(packet_out packet, inout headers_t hdr, in metadata_t met
             learned_0.pack((learned_source_t){source = hdr.ethernet.source,port = ig_intr_md.ingress_port});
         }
         packet.emit<bridge_t>(hdr.bridge);
+        packet.emit<called_t>(hdr.called);
         packet.emit<ethernet_t>(hdr.ethernet);
         packet.emit<arp_t>(hdr.arp);
         packet.emit<ipv4_t>(hdr.ipv4);
@@ -802,15 +807,17 @@ parser SereneEgressParser(packet_in packet, out headers_t hdr, out egress_metada
     state start {
         packet.extract<egress_intrinsic_metadata_t>(eg_intr_md);
         packet.extract<bridge_t>(hdr.bridge);
-        meta.serene = 1w0;
         transition select(hdr.bridge.errand) {
-            errand_t.FORWARD: accept;
-            errand_t.FLOOD: accept;
-            default: parse_answer;
+            errand_t.WELCOME: parse_answer;
+            errand_t.ANSWER: parse_answer;
+            errand_t.RELEASE: parse_answer;
+            errand_t.NUDGE: parse_answer;
+            default: accept;
         }
     }
     state parse_answer {
         meta.serene = 1w1;
+        packet.extract<called_t>(hdr.called);
         packet.extract<ethernet_t>(hdr.ethernet);
         packet.extract<ipv4_t>(hdr.ipv4);
         packet.extract<udp_t>(hdr.udp);
@@ -4085,7 +4092,6 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.bridge.errand = errand_t.FORWARD;
         hdr.bridge.padding = 7w0;
         hdr.bridge.ingress_port = ig_intr_md.ingress_port;
-        hdr.bridge.waiting = 32w0;
     }
     @name("SereneIngress.send_as_told") action send_as_told() {
         ig_tm_md.ucast_egress_port = hdr.packet_out.egress_port;
@@ -4115,6 +4121,8 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         size = 8;
     }
     @name("SereneIngress.welcome") action welcome() {
+        hdr.called.setValid();
+        hdr.called.waiting = 32w0;
         hdr.serene.session = meta.policy.session;
         hdr.serene.epoch = meta.policy.epoch;
         hdr.serene.sync_mask = meta.policy.sync_mask;
@@ -4131,6 +4139,8 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
     @name("SereneIngress.reply") action reply() {
+        hdr.called.setValid();
+        hdr.called.waiting = 32w0;
         hdr.serene.session = meta.policy.session;
         hdr.serene.epoch = meta.policy.epoch;
         hdr.serene.sync_mask = meta.policy.sync_mask;
@@ -4142,6 +4152,8 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
     @name("SereneIngress.reply_empty") action reply_empty() {
+        hdr.called.setValid();
+        hdr.called.waiting = 32w0;
         hdr.serene.session = meta.policy.session;
         hdr.serene.epoch = meta.policy.epoch;
         hdr.serene.sync_mask = meta.policy.sync_mask;
@@ -4153,6 +4165,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
     @name("SereneIngress.release") action release() {
+        hdr.called.setValid();
         hdr.serene.session = meta.policy.session;
         hdr.serene.epoch = meta.policy.epoch;
         hdr.serene.sync_mask = meta.policy.sync_mask;
@@ -4161,10 +4174,11 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.serene.read_mode = meta.policy.read_mode;
         hdr.serene.round = -meta.minus_base;
         hdr.bridge.errand = errand_t.RELEASE;
-        hdr.bridge.waiting = meta.waiting;
+        hdr.called.waiting = meta.waiting;
         ig_tm_md.mcast_grp_a = meta.group;
     }
     @name("SereneIngress.nudge") action nudge() {
+        hdr.called.setValid();
         hdr.serene.session = meta.policy.session;
         hdr.serene.epoch = meta.policy.epoch;
         hdr.serene.sync_mask = meta.policy.sync_mask;
@@ -4173,7 +4187,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.serene.read_mode = meta.policy.read_mode;
         hdr.serene.round = 32w0;
         hdr.bridge.errand = errand_t.NUDGE;
-        hdr.bridge.waiting = meta.waiting;
+        hdr.called.waiting = meta.waiting;
         ig_tm_md.mcast_grp_a = meta.group;
     }
     @name("SereneIngress.pass_again") action pass_again() {
@@ -4408,7 +4422,7 @@ control SereneEgress(inout headers_t hdr, inout egress_metadata_t meta, in egres
     }
     @name("SereneEgress.answer.compare") action answer_compare_0() {
         meta.to_other = meta.receiver ^ hdr.serene.worker;
-        meta.released = meta.receiver_bit & hdr.bridge.waiting;
+        meta.released = meta.receiver_bit & hdr.called.waiting;
     }
     @name("SereneEgress.answer.welcome") action answer_welcome_0() {
         hdr.serene.op = op_t.WELCOME;
