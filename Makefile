@@ -1,7 +1,7 @@
 # Serene: training through a P4 switch. `make help` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run-mininet run-local test bench reproduce network-study simgrid schedules soak swaps profile fuzz p4 shell lint clean
+.PHONY: help setup run-mininet run-local test bench reproduce network-study simgrid schedules soak swaps profile fuzz p4 p4-tofino shell lint clean
 
 PYTHON := .venv/bin/python
 
@@ -44,6 +44,7 @@ help:
 	@echo "make fuzz          mutated packets to the embedded switch under sanitizers (PACKETS=100000)"
 	@echo "make setup         only the set-up: Debian packages, and .venv"
 	@echo "make p4            compile p4src with p4c-bm2-ss, where it is installed"
+	@echo "make p4-tofino     compile p4src/tna with p4c-barefoot and bfas, where they are installed; FRONTIER=1 all variants"
 	@echo "make shell         p4runtime-shell on the running switch (in an environment of its own)"
 	@echo "make lint          ruff and mypy"
 	@echo "make clean         remove build output, caches and environments"
@@ -98,6 +99,9 @@ fuzz: setup
 
 p4:
 	@python3 scripts/compile_p4.py
+
+p4-tofino:
+	@python3 scripts/p4_tofino.py $(if $(FRONTIER),--frontier)
 
 shell:
 	@scripts/shell

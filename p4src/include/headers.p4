@@ -87,6 +87,6 @@ const bit<16> IPV4_BYTES = 20;
 const bit<16> UDP_BYTES = 8;
 const bit<16> SERENE_BYTES = 40;
 const bit<16> MEMBERSHIP_BYTES = 16;
-const bit<16> VALUES_BYTES = FIELDS * 256;
+const bit<16> VALUES_BYTES = FIELDS * FIELD_LANES * 4;
 
 #endif

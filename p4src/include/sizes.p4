@@ -2,23 +2,7 @@
 #ifndef SERENE_SIZES_P4
 #define SERENE_SIZES_P4
 
-// Values travel in 2048-bit fields of 64 lanes. FIELDS is the one size that makes a variant:
-// 5 fields (320 lanes) fill a 1500-byte MTU, 14 (896 lanes) a jumbo frame of 3.7 kB.
-#ifndef FIELDS
-#define FIELDS 5
-#endif
-
-#if FIELDS == 5
-#define FOR_EACH_FIELD(DO) DO(0) DO(1) DO(2) DO(3) DO(4)
-#elif FIELDS == 14
-#define FOR_EACH_FIELD(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13)
-#else
-#error "FIELDS must be 5 (MTU 1500) or 14 (jumbo frames): add the new variant to FOR_EACH_FIELD"
-#endif
-
 const bit<32> MAX_JOBS = 8;
-const bit<32> MAX_WORKERS = 32;   // of one job; a bit each in worker_bitmap_t
-const bit<32> SLOTS = 8192;       // shared by all jobs
 
 // Round counters a slot keeps. A counted worker is at most `staleness` rounds ahead of base,
 // so the largest staleness bound is RING - 1.
@@ -29,10 +13,33 @@ const bit<8> UNBOUNDED = 255;     // the staleness of a policy under which nobod
 const bit<16> SERENE_UDP_PORT = 24142;
 const bit<8> PROTOCOL_VERSION = 1;
 
-const bit<9> CPU_PORT = 255;
-
 // Multicast groups: one floods ordinary traffic, then one a job, holding all its workers.
 const bit<16> FLOOD_GROUP = 1;
 const bit<16> JOB_GROUPS = 16;    // group of job j: JOB_GROUPS + j
+
+// Values travel in FIELDS fields of FIELD_LANES lanes, 32 bits each. FIELDS is the one size that makes a variant.
+#ifdef __TARGET_TOFINO__
+#include "../tna/sizes.p4"
+#else
+
+// 5 fields (320 lanes) fill a 1500-byte MTU, 14 (896 lanes) a jumbo frame of 3.7 kB.
+#ifndef FIELDS
+#define FIELDS 5
+#endif
+#define FIELD_LANES 64
+
+#if FIELDS == 5
+#define FOR_EACH_FIELD(DO) DO(0) DO(1) DO(2) DO(3) DO(4)
+#elif FIELDS == 14
+#define FOR_EACH_FIELD(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13)
+#else
+#error "FIELDS must be 5 (MTU 1500) or 14 (jumbo frames): add the new variant to FOR_EACH_FIELD"
+#endif
+
+const bit<32> MAX_WORKERS = 32;   // of one job; a bit each in worker_bitmap_t
+const bit<32> SLOTS = 8192;       // shared by all jobs
+const bit<9> CPU_PORT = 255;
+
+#endif
 
 #endif

@@ -16,7 +16,7 @@ typedef bit<32> round_t;          // from 0, a worker's iteration within its epo
 typedef bit<32> seq_t;            // from 1, a worker's iteration within the session
 typedef bit<32> slot_t;
 typedef bit<32> total_t;          // contributions a value holds
-typedef bit<2048> lanes_t;        // 64 values of 32 bits
+typedef bit<(FIELD_LANES * 32)> lanes_t;
 
 // Requests have the top bit clear, what the switch or the controller says has it set.
 enum bit<8> op_t {
@@ -36,14 +36,5 @@ enum bit<8> read_mode_t {
     LATEST = 0,                   // answers carry every contribution accepted so far
     SNAPSHOT = 1                  // answers carry the sum as it was when a round completed
 }
-
-// The lane-wise sum needs no loop: adding the low 31 bits of each lane never carries into the
-// next one, and the top bits are added by exclusive or.
-const bit<256> TOP_BITS_8 = 32w0x80000000 ++ 32w0x80000000 ++ 32w0x80000000 ++ 32w0x80000000 ++
-                            32w0x80000000 ++ 32w0x80000000 ++ 32w0x80000000 ++ 32w0x80000000;
-const lanes_t TOP_BITS = TOP_BITS_8 ++ TOP_BITS_8 ++ TOP_BITS_8 ++ TOP_BITS_8 ++
-                         TOP_BITS_8 ++ TOP_BITS_8 ++ TOP_BITS_8 ++ TOP_BITS_8;
-const lanes_t LOW_BITS = ~TOP_BITS;
-#define ADD_LANES(a, b) ((((a) & LOW_BITS) + ((b) & LOW_BITS)) ^ (((a) ^ (b)) & TOP_BITS))
 
 #endif

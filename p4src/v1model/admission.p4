@@ -40,7 +40,7 @@ control Admission(inout headers_t hdr,
         hdr.membership.vector_length = vector_length;
         hdr.membership.slots = slots;
         hdr.membership.scale = scale;
-        hdr.membership.lanes = FIELDS * 64;
+        hdr.membership.lanes = FIELDS * FIELD_LANES;
         hdr.membership.workers = workers;
         hdr.membership.incarnation = incarnation;
     }

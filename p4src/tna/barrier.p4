@@ -1,0 +1,623 @@
+// When may the sender go on? The barrier keeps a few words per slot and decides; "What a PUSH does" in
+// docs/protocol.md is what it does, docs/tofino.md says where this program does it otherwise.
+//
+// A register is read and written once by a packet, at its place in the pipeline. That a round is complete is known
+// too late to change what came before, so the packet that completed it passes a second time, as a COMPLETION, and
+// that pass is when the round counts as complete: it moves every copy of `base` and takes the snapshot.
+//
+// State belongs to a session and an epoch. The first packet of either at a slot only opens it, and is to be sent
+// again.
+
+struct age_t {
+    session_t session;
+    epoch_t epoch;
+}
+
+struct base_t {
+    int<32> era;                  // session and epoch in one word; signed because the other is
+    int<32> minus_base;           // compared with minus the bound, as a table's data cannot be subtracted
+}
+
+struct seen_t {
+    session_t session;
+    seq_t seq;
+}
+
+struct arrivals_t {
+    bit<32> era;
+    bit<32> word;                 // 24 bits of round ++ 8 bits of arrivals in it
+}
+
+struct total_pair_t {
+    total_t total;
+    total_t unread;               // of the last packet: a register's second word is the only room for a difference
+}
+
+control Barrier(inout headers_t hdr, inout metadata_t meta) {
+    // -- who sends, and under which policy -------------------------------------------------------------------
+
+    action set_sender(worker_bitmap_t sender) {
+        meta.sender = sender;
+    }
+
+#define SENDER(worker) worker: set_sender(32w1 << worker);
+    table sender_bit {
+        key = { hdr.serene.worker: exact; }
+        actions = { set_sender; }
+        const default_action = set_sender(0);
+        const entries = { FOR_EACH_WORKER(SENDER) }
+        size = 32;
+    }
+#undef SENDER
+
+    action count_sender() {
+        meta.counted = 1;
+    }
+
+    // Nobody waits under an unbounded policy, or for a quorum of nobody: then no one is counted.
+#define COUNTED(worker) (32w1 << worker &&& 32w1 << worker, worker, _, _): count_sender();
+    table counted_in {
+        key = {
+            meta.policy.sync_mask: ternary;
+            hdr.serene.worker: ternary;
+            meta.policy.staleness: ternary;
+            meta.policy.quorum: ternary;
+        }
+        actions = { count_sender; NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            (_, _, UNBOUNDED, _): NoAction();
+            (_, _, _, 0): NoAction();
+            FOR_EACH_WORKER(COUNTED)
+        }
+        size = 34;
+    }
+#undef COUNTED
+
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) era_hash;
+
+    action set_era() {
+        meta.era = era_hash.get({ hdr.serene.session, hdr.serene.epoch });
+    }
+
+    action set_mark() {
+        meta.mark = hdr.serene.round << 8;
+    }
+
+    action set_target() {
+        meta.target = meta.target + meta.mark;
+    }
+
+    // -- where the slot stands -------------------------------------------------------------------------------
+
+    Register<age_t, bit<SLOT_BITS>>(SLOTS) era_of;           // session, epoch last seen (epoch 0: none yet)
+
+    // One bit of four: which of the two differ. 1: neither, 2: the session, 4: the epoch, 8: both.
+#define COMPARE_AGE this.predicate(value.session != hdr.serene.session, value.epoch != hdr.serene.epoch)
+    RegisterAction<age_t, bit<SLOT_BITS>, bit<8>>(era_of) enter_epoch = {
+        void apply(inout age_t value, out bit<8> age) {
+            age = COMPARE_AGE;
+            value.session = hdr.serene.session;
+            value.epoch = hdr.serene.epoch;
+        }
+    };
+    RegisterAction<age_t, bit<SLOT_BITS>, bit<8>>(era_of) enter_session = {
+        void apply(inout age_t value, out bit<8> age) {
+            age = COMPARE_AGE;
+            if (value.session != hdr.serene.session) {
+                value.session = hdr.serene.session;
+                value.epoch = 0;
+            }
+        }
+    };
+
+    // Rounds of this epoch that are complete. Three copies, because a register gives one word to a packet: is the
+    // round beyond what the sender may be in, is it one that it may go on from, and base itself.
+#define NEXT_EPOCH \
+    if (value.era != (int<32>)meta.era) { \
+        value.era = (int<32>)meta.era; \
+        value.minus_base = 0; \
+    }
+#define COMPLETE_ROUND(done) \
+    if (value.era == (int<32>)meta.era && value.minus_base >= (int<32>)meta.allowance) { \
+        value.minus_base = (int<32>)meta.allowance - 1; \
+        done; \
+    }
+    Register<base_t, bit<SLOT_BITS>>(SLOTS) base_below;
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_below) compare_ahead = {
+        void apply(inout base_t value, out bit<8> ahead) {
+            ahead = 0;
+            if (value.era == (int<32>)meta.era && value.minus_base > (int<32>)meta.allowance) {
+                ahead = 1;
+            }
+            NEXT_EPOCH
+        }
+    };
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_below) complete_below = {
+        void apply(inout base_t value, out bit<8> moved) {
+            moved = 0;
+            COMPLETE_ROUND(moved = 1)
+        }
+    };
+
+    Register<base_t, bit<SLOT_BITS>>(SLOTS) base_beyond;
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_beyond) compare_behind = {
+        void apply(inout base_t value, out bit<8> behind) {
+            behind = 0;
+            if (value.era == (int<32>)meta.era && value.minus_base < (int<32>)meta.allowance) {
+                behind = 1;
+            }
+            NEXT_EPOCH
+        }
+    };
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_beyond) complete_beyond = {
+        void apply(inout base_t value) {
+            COMPLETE_ROUND()
+        }
+    };
+
+    Register<base_t, bit<SLOT_BITS>>(SLOTS) base_of;
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<32>>(base_of) current_base = {
+        void apply(inout base_t value, out bit<32> minus_base) {
+            NEXT_EPOCH
+            minus_base = (bit<32>)value.minus_base;
+        }
+    };
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<32>>(base_of) some_base = {
+        void apply(inout base_t value, out bit<32> minus_base) {
+            minus_base = (bit<32>)value.minus_base;
+        }
+    };
+    RegisterAction<base_t, bit<SLOT_BITS>, bit<32>>(base_of) complete_base = {
+        void apply(inout base_t value, out bit<32> minus_base) {
+            COMPLETE_ROUND()
+            minus_base = (bit<32>)value.minus_base;
+        }
+    };
+
+    action look_at_epoch() {
+        meta.age_of_slot = enter_epoch.execute(PLACE);
+        meta.admitted = 1;
+        meta.current = 1;
+    }
+
+    action look_at_session() {
+        meta.age_of_slot = enter_session.execute(PLACE);
+        meta.admitted = 1;
+    }
+
+    // -- what to do ------------------------------------------------------------------------------------------
+
+    Register<seen_t, bit<(SLOT_BITS + WORKER_BITS)>>(SLOTS * MAX_WORKERS) seen_of;    // highest seq accepted
+
+    RegisterAction<seen_t, bit<(SLOT_BITS + WORKER_BITS)>, bit<32>>(seen_of) accept_seq = {
+        void apply(inout seen_t value, out bit<32> known) {
+            known = 0;
+            if (value.session == hdr.serene.session && value.seq >= hdr.serene.seq) {
+                known = value.seq;
+            } else {
+                value.session = hdr.serene.session;
+                value.seq = hdr.serene.seq;
+            }
+        }
+    };
+    RegisterAction<seen_t, bit<(SLOT_BITS + WORKER_BITS)>, bit<32>>(seen_of) read_seq = {
+        void apply(inout seen_t value, out bit<32> seen) {
+            seen = 0;
+            if (value.session == hdr.serene.session) {
+                seen = value.seq;
+            }
+        }
+    };
+
+    Hash<bit<(SLOT_BITS + WORKER_BITS)>>(HashAlgorithm_t.IDENTITY) seen_place;
+#define SEEN_PLACE { meta.slot[(SLOT_BITS - 1):0], hdr.serene.worker[(WORKER_BITS - 1):0] }
+
+    action accept(course_t course, lanes_do_t lanes_do) {
+        meta.course = course;
+        meta.lanes_do = lanes_do;
+        bit<(SLOT_BITS + WORKER_BITS)> place = seen_place.get(SEEN_PLACE);
+        meta.known = accept_seq.execute(place);
+    }
+
+    action look(course_t course, lanes_do_t lanes_do, bit<32> known) {
+        meta.course = course;
+        meta.lanes_do = lanes_do;
+        meta.known = known;
+        bit<(SLOT_BITS + WORKER_BITS)> place = seen_place.get(SEEN_PLACE);
+        meta.seen = read_seq.execute(place);
+    }
+
+    action settle(course_t course, lanes_do_t lanes_do) {
+        meta.course = course;
+        meta.lanes_do = lanes_do;
+        meta.known = 1;
+    }
+
+#define NOT_NEGATIVE 0 &&& 0x80000000
+    // Bits of age_of_slot.
+#define OTHER_SESSION 0 &&& 0b0101
+#define NEW_EPOCH 4
+    table decide {
+        key = {
+            meta.admitted: ternary;
+            meta.request: ternary;
+            meta.current: ternary;
+            meta.counted: ternary;
+            meta.age_of_slot: ternary;
+            meta.ahead: ternary;
+            meta.behind: ternary;
+            meta.policy.staleness: ternary;
+            meta.policy.read_mode: ternary;
+            hdr.serene.seq: ternary;
+        }
+        actions = { accept; look; settle; @defaultonly NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            (1, request_t.COMPLETION, 1, _, _, 1, _, _, _, _): settle(course_t.COMPLETED, lanes_do_t.STORE);
+            (1, request_t.COMPLETION, _, _, _, _, _, _, _, _): settle(course_t.OVERTAKEN, lanes_do_t.NOTHING);
+            (1, request_t.PULL, _, _, OTHER_SESSION, _, _, _, _, _): look(course_t.READ, lanes_do_t.OPEN, 0);
+            (1, request_t.PULL, _, _, _, _, _, _, _, _): look(course_t.READ, lanes_do_t.ADD, 1);
+            (1, request_t.WRONG_ROUND, _, _, _, _, _, _, _, _): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
+            (1, request_t.PUSH, _, _, _, _, _, _, _, 0): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
+            (1, request_t.PUSH, _, _, OTHER_SESSION, _, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 0);
+            (1, request_t.PUSH, 1, _, NEW_EPOCH, _, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 1);
+            (1, request_t.PUSH, 1, 1, _, 1, _, _, _, _): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
+            // An old round of a policy without staleness: others may have read its snapshot.
+            (1, request_t.PUSH, 1, 1, _, _, 1, 0, read_mode_t.SNAPSHOT, _):
+                accept(course_t.FREE, lanes_do_t.ADD_READ_SNAPSHOT);
+            (1, request_t.PUSH, 1, 1, _, _, 1, _, _, _): accept(course_t.GO, lanes_do_t.ADD);
+            (1, request_t.PUSH, 1, 1, _, _, _, _, _, _): accept(course_t.WAIT, lanes_do_t.ADD);
+            (1, request_t.PUSH, _, _, _, _, _, _, _, _): accept(course_t.FREE, lanes_do_t.ADD);
+        }
+        size = 16;
+    }
+
+    // -- who waits -------------------------------------------------------------------------------------------
+
+    Register<worker_bitmap_t, bit<SLOT_BITS>>(SLOTS) waiting_of;     // who asked and was not answered
+
+    RegisterAction<worker_bitmap_t, bit<SLOT_BITS>, worker_bitmap_t>(waiting_of) call_everybody = {
+        void apply(inout worker_bitmap_t value, out worker_bitmap_t waiting) {
+            waiting = value;
+            value = 0;
+        }
+    };
+    RegisterAction<worker_bitmap_t, bit<SLOT_BITS>, worker_bitmap_t>(waiting_of) join_waiting = {
+        void apply(inout worker_bitmap_t value) {
+            value = value | meta.sender;
+        }
+    };
+    RegisterAction<worker_bitmap_t, bit<SLOT_BITS>, worker_bitmap_t>(waiting_of) leave_waiting = {
+        void apply(inout worker_bitmap_t value) {
+            value = value & ~meta.sender;
+        }
+    };
+
+    action call() {
+        meta.waiting = call_everybody.execute(PLACE);
+    }
+
+    action forget() {
+        call_everybody.execute(PLACE);
+    }
+
+    action join() {
+        join_waiting.execute(PLACE);
+    }
+
+    action leave() {
+        leave_waiting.execute(PLACE);
+    }
+
+    table queue {
+        key = {
+            meta.admitted: ternary;
+            meta.request: ternary;
+            meta.current: ternary;
+            meta.counted: ternary;
+            meta.age_of_slot: ternary;
+            meta.ahead: ternary;
+            meta.behind: ternary;
+        }
+        actions = { call; forget; join; leave; NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            (1, request_t.COMPLETION, 1, _, _, 1, _): call();
+            (1, request_t.PULL, _, _, OTHER_SESSION, _, _): forget();
+            (1, request_t.PUSH, _, _, OTHER_SESSION, _, _): forget();
+            (1, request_t.PUSH, 1, _, NEW_EPOCH, _, _): call();
+            (1, request_t.PUSH, 1, 1, _, 1, _): NoAction();
+            (1, request_t.PUSH, 1, 1, _, _, 0): join();
+            (1, request_t.PUSH, _, _, _, _, _): leave();
+        }
+        size = 16;
+    }
+
+    // -- the rounds under way --------------------------------------------------------------------------------
+
+    // A ring over the rounds. No arrival of an old round gets here, and none of a round beyond the bound, so what a
+    // place holds is this round or an older one.
+    Register<arrivals_t, bit<(SLOT_BITS + RING_BITS)>>(SLOTS * RING) arrivals_of;
+
+    RegisterAction<arrivals_t, bit<(SLOT_BITS + RING_BITS)>, bit<32>>(arrivals_of) count_arrival = {
+        void apply(inout arrivals_t value, out bit<32> arrived) {
+            if (value.era == meta.era && value.word > meta.mark) {
+                value.word = value.word + 1;
+            } else {
+                value.era = meta.era;
+                value.word = meta.mark + 1;
+            }
+            arrived = value.word;
+        }
+    };
+    RegisterAction<arrivals_t, bit<(SLOT_BITS + RING_BITS)>, bit<32>>(arrivals_of) read_arrivals = {
+        void apply(inout arrivals_t value, out bit<32> arrived) {
+            arrived = 0;
+            if (value.era == meta.era && value.word > meta.mark) {
+                arrived = value.word;
+            }
+        }
+    };
+
+    Hash<bit<(SLOT_BITS + RING_BITS)>>(HashAlgorithm_t.IDENTITY) ring_place;
+#define RING_PLACE { meta.slot[(SLOT_BITS - 1):0], hdr.serene.round[(RING_BITS - 1):0] }
+
+    action arrive() {
+        bit<(SLOT_BITS + RING_BITS)> place = ring_place.get(RING_PLACE);
+        meta.arrived = count_arrival.execute(place);
+        meta.round_counted = 1;
+    }
+
+    action arrive_again() {
+        bit<(SLOT_BITS + RING_BITS)> place = ring_place.get(RING_PLACE);
+        meta.arrived = read_arrivals.execute(place);
+        meta.round_counted = 1;
+    }
+
+    table arrival {
+        key = {
+            meta.course: ternary;
+            meta.before_base: ternary;
+            meta.known: ternary;
+        }
+        actions = { arrive; arrive_again; @defaultonly NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            (course_t.GO, NOT_NEGATIVE, 0): arrive();
+            (course_t.GO, NOT_NEGATIVE, _): arrive_again();
+            (course_t.WAIT, NOT_NEGATIVE, 0): arrive();
+            (course_t.WAIT, NOT_NEGATIVE, _): arrive_again();
+        }
+        size = 4;
+    }
+
+    // -- contributions ---------------------------------------------------------------------------------------
+
+    Register<total_pair_t, bit<SLOT_BITS>>(SLOTS) total_of;  // contributions in the sum, as they are counted here
+    RegisterAction<total_pair_t, bit<SLOT_BITS>, total_t>(total_of) count_contribution = {
+        void apply(inout total_pair_t value, out total_t unread) {
+            value.unread = value.total - hdr.serene.total;
+            if (meta.known == 0) {
+                value.total = value.total + 1;
+            }
+            unread = value.unread;
+        }
+    };
+    RegisterAction<total_pair_t, bit<SLOT_BITS>, total_t>(total_of) keep_or_forget_total = {
+        void apply(inout total_pair_t value) {
+            if (meta.known == 0) {
+                value.total = 0;
+            }
+        }
+    };
+
+    // The same number beside its snapshot, as the answer says it: treated as one more lane, to which each adds 1.
+    Register<lane_t, bit<SLOT_BITS>>(SLOTS) totals_of;
+    LANE_ACTIONS(totals_of, total, 1, hdr.serene.total)
+
+    Counter<bit<32>, bit<8>>(256, CounterType_t.PACKETS) contributions;           // accepted, by worker
+    Counter<bit<32>, bit<8>>(256, CounterType_t.PACKETS) repeats;                 // recognised as seen before
+    Counter<bit<32>, bit<8>>(256, CounterType_t.PACKETS) blocked;                 // answered later, by a release
+    Counter<bit<32>, bit<12>>(4096, CounterType_t.PACKETS) staleness;             // contributions, by worker
+    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_wrong_round;
+
+    // What was accepted since the sender read: a gradient is that stale, a round being one contribution of each
+    // worker. No division here: a row for each number of workers and each class.
+    action set_rounds_old(bit<4> rounds) {
+        meta.rounds_old = rounds;
+    }
+
+    table rounds_unread {
+        key = {
+            meta.job.workers: exact;
+            meta.unread[31:(WORKER_BITS + 4)]: ternary;
+            meta.unread[(WORKER_BITS + 3):0]: range;
+        }
+        actions = { set_rounds_old; }
+        const default_action = set_rounds_old(15);
+#define CLASS(workers, rounds) (workers, 0, rounds * workers .. rounds * workers + workers - 1): set_rounds_old(rounds);
+#define CLASSES(worker) \
+    CLASS((worker + 1), 0) CLASS((worker + 1), 1) CLASS((worker + 1), 2) CLASS((worker + 1), 3) \
+    CLASS((worker + 1), 4) CLASS((worker + 1), 5) CLASS((worker + 1), 6) CLASS((worker + 1), 7) \
+    CLASS((worker + 1), 8) CLASS((worker + 1), 9) CLASS((worker + 1), 10) CLASS((worker + 1), 11) \
+    CLASS((worker + 1), 12) CLASS((worker + 1), 13) CLASS((worker + 1), 14)
+        const entries = { FOR_EACH_WORKER(CLASSES) }
+        size = 512;
+    }
+
+    Hash<bit<12>>(HashAlgorithm_t.IDENTITY) staleness_index;
+
+    action count_staleness() {
+        bit<12> index = staleness_index.get({ hdr.serene.job[2:0], hdr.serene.worker[4:0], meta.rounds_old });
+        staleness.count(index);
+    }
+
+    action find_old_round() {
+        meta.before_base = hdr.serene.round + meta.minus_base;
+    }
+
+    action find_lacking() {
+        meta.lacking = meta.target |-| meta.arrived;
+    }
+
+    action see_fresh() {
+        hdr.serene.seen = hdr.serene.seq;
+    }
+
+    action see_repeat() {
+        hdr.serene.seen = meta.known;
+    }
+
+    action see_nothing_new() {
+        hdr.serene.seen = meta.seen;
+    }
+
+    Hash<bit<8>>(HashAlgorithm_t.IDENTITY) who;
+
+    action count_fresh() {
+        bit<8> index = who.get(BY_WORKER(hdr.serene.worker));
+        contributions.count(index);
+    }
+
+    action count_repeat() {
+        bit<8> index = who.get(BY_WORKER(hdr.serene.worker));
+        repeats.count(index);
+    }
+
+    action count_blocked() {
+        bit<8> index = who.get(BY_WORKER(hdr.serene.worker));
+        blocked.count(index);
+    }
+
+    action count_astray() {
+        dropped_wrong_round.count(0);
+    }
+
+    action count_total() {
+        meta.unread = count_contribution.execute(PLACE);
+    }
+
+    action keep_total() {
+        keep_or_forget_total.execute(PLACE);
+    }
+
+    table total {
+        key = {
+            meta.course: ternary;
+            meta.lanes_do: ternary;
+        }
+        actions = { count_total; keep_total; @defaultonly NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            (_, lanes_do_t.OPEN): keep_total();
+            (course_t.FREE, _): count_total();
+            (course_t.GO, _): count_total();
+            (course_t.WAIT, _): count_total();
+        }
+        size = 4;
+    }
+
+    table say_seen {
+        key = {
+            meta.course: ternary;
+            meta.known: ternary;
+        }
+        actions = { see_fresh; see_repeat; see_nothing_new; @defaultonly NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            (course_t.FREE, 0): see_fresh();
+            (course_t.GO, 0): see_fresh();
+            (course_t.WAIT, 0): see_fresh();
+            (course_t.FREE, _): see_repeat();
+            (course_t.GO, _): see_repeat();
+            (course_t.WAIT, _): see_repeat();
+            (course_t.READ, _): see_nothing_new();
+            (course_t.OPENING, _): see_nothing_new();
+        }
+        size = 8;
+    }
+
+    action complete_round_below() {
+        meta.admitted = 1;
+        meta.current = 1;
+        meta.ahead = complete_below.execute(PLACE);
+    }
+
+    action complete_round_beyond() {
+        complete_beyond.execute(PLACE);
+    }
+
+    action complete_round() {
+        meta.minus_base = complete_base.execute(PLACE);
+    }
+
+    action look_ahead() {
+        meta.ahead = compare_ahead.execute(PLACE);
+    }
+
+    action look_behind() {
+        meta.behind = compare_behind.execute(PLACE);
+    }
+
+    action look_at_base() {
+        meta.minus_base = current_base.execute(PLACE);
+    }
+
+    action look_at_any_base() {
+        meta.minus_base = some_base.execute(PLACE);
+    }
+
+    // Flat, as the compiler places what follows a branch behind all of the branch.
+    apply {
+        // Nothing of this is kept, so it need not wait for Admission.
+        sender_bit.apply();
+        set_era();
+        set_mark();
+        counted_in.apply();
+        set_target();
+
+        if (ADMITTED) {
+            if (meta.request == request_t.COMPLETION) {
+                if (meta.epoch_gap == 0) {
+                    complete_round_below();
+                    complete_round_beyond();
+                    complete_round();
+                }
+            } else if (meta.request == request_t.PUSH && meta.epoch_gap == 0) {
+                look_at_epoch();
+                look_ahead();
+                look_behind();
+                look_at_base();
+            } else {
+                look_at_session();
+                look_at_any_base();
+            }
+        }
+        decide.apply();
+        queue.apply();
+        find_old_round();
+
+        arrival.apply();
+        find_lacking();
+        total.apply();
+        update_total.apply();
+        say_seen.apply();
+        rounds_unread.apply();
+        if (CONTRIBUTES(meta.course) && meta.known == 0) {
+            count_fresh();
+        }
+        if (CONTRIBUTES(meta.course) && meta.known == 0) {
+            count_staleness();
+        }
+        if (CONTRIBUTES(meta.course) && meta.known != 0) {
+            count_repeat();
+        }
+        if (meta.course == course_t.WAIT && !COMPLETE) {
+            count_blocked();
+        }
+        if (meta.course == course_t.ASTRAY) {
+            count_astray();
+        }
+    }
+}

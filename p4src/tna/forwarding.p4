@@ -1,0 +1,70 @@
+// Ordinary traffic: a learning switch, so that hosts see each other, and the switch's own address, so that a
+// worker's kernel finds it.
+
+const DigestType_t LEARN = 1;
+
+control Forwarding(inout headers_t hdr,
+                   inout metadata_t meta,
+                   in ingress_intrinsic_metadata_t ig_intr_md,
+                   inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                   inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    action learn() {
+        ig_dprsr_md.digest_type = LEARN;
+    }
+
+    table known_source {
+        key = {
+            hdr.ethernet.source: exact @name("source");
+            ig_intr_md.ingress_port: exact @name("port");
+        }
+        actions = { NoAction; learn; }
+        const default_action = learn();
+        size = 1024;
+    }
+
+    action flood() {
+        hdr.bridge.errand = errand_t.FLOOD;
+        ig_tm_md.mcast_grp_a = FLOOD_GROUP;
+    }
+
+    action to_port(bit<9> port) {
+        ig_tm_md.ucast_egress_port = port;
+    }
+
+    table forward {
+        key = { hdr.ethernet.destination: exact @name("destination"); }
+        actions = { to_port; flood; }
+        const default_action = flood();
+        size = 1024;
+    }
+
+    action answer_arp(mac_address_t mac) {
+        hdr.ethernet.destination = hdr.arp.sender_mac;
+        hdr.ethernet.source = mac;
+        ipv4_address_t asked = hdr.arp.target_ip;
+        hdr.arp.operation = 2;
+        hdr.arp.target_mac = hdr.arp.sender_mac;
+        hdr.arp.target_ip = hdr.arp.sender_ip;
+        hdr.arp.sender_mac = mac;
+        hdr.arp.sender_ip = asked;
+        meta.answered = 1;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    table switch_address {
+        key = { hdr.arp.target_ip: exact @name("ip"); }
+        actions = { answer_arp; NoAction; }
+        const default_action = NoAction();
+        size = 16;
+    }
+
+    apply {
+        known_source.apply();
+        if (hdr.arp.isValid() && hdr.arp.operation == 1) {
+            switch_address.apply();
+        }
+        if (meta.answered == 0) {
+            forward.apply();
+        }
+    }
+}

@@ -1,0 +1,206 @@
+// Serene's data plane on TNA (Tofino 1).
+
+#include <core.p4>
+#include <tna.p4>
+#include "headers.p4"
+#include "checksum.p4"
+#include "forwarding.p4"
+#include "parser.p4"
+#include "admission.p4"
+#include "aggregation.p4"
+#include "barrier.p4"
+#include "answer.p4"
+
+control SereneIngress(inout headers_t hdr,
+                      inout metadata_t meta,
+                      in ingress_intrinsic_metadata_t ig_intr_md,
+                      in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                      inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                      inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Forwarding() forwarding;
+    Admission() admission;
+    Barrier() barrier;
+    Aggregation() aggregation;
+    Refusal() refusal;
+
+    action set_bridge() {
+        hdr.bridge.setValid();
+        hdr.bridge.errand = errand_t.FORWARD;
+        hdr.bridge.padding = 0;
+        hdr.bridge.ingress_port = ig_intr_md.ingress_port;
+    }
+
+    action send_as_told() {
+        ig_tm_md.ucast_egress_port = hdr.packet_out.egress_port;
+    }
+
+    action set_group(bit<16> number) {
+        meta.group = number;
+    }
+
+    // The group of a job's workers. One row for each of MAX_JOBS.
+    table group {
+        key = { hdr.serene.job: exact; }
+        actions = { set_group; @defaultonly NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            0: set_group(JOB_GROUPS);
+            1: set_group(JOB_GROUPS + 1);
+            2: set_group(JOB_GROUPS + 2);
+            3: set_group(JOB_GROUPS + 3);
+            4: set_group(JOB_GROUPS + 4);
+            5: set_group(JOB_GROUPS + 5);
+            6: set_group(JOB_GROUPS + 6);
+            7: set_group(JOB_GROUPS + 7);
+        }
+        size = 8;
+    }
+
+    action say_policy() {
+        hdr.called.setValid();
+        hdr.called.waiting = 0;
+        hdr.serene.session = meta.policy.session;
+        hdr.serene.epoch = meta.policy.epoch;
+        hdr.serene.sync_mask = meta.policy.sync_mask;
+        hdr.serene.staleness = meta.policy.staleness;
+        hdr.serene.quorum = meta.policy.quorum;
+        hdr.serene.read_mode = meta.policy.read_mode;
+    }
+
+    action welcome() {
+        say_policy();
+        hdr.membership.vector_length = meta.job.vector_length;
+        hdr.membership.slots = meta.job.slots;
+        hdr.membership.scale = meta.job.scale;
+        hdr.membership.lanes = FIELDS * FIELD_LANES;
+        hdr.membership.workers = meta.job.workers;
+        hdr.membership.incarnation = meta.job.incarnation;
+        hdr.bridge.errand = errand_t.WELCOME;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    action reply() {
+        say_policy();
+        hdr.serene.round = 0 - meta.minus_base;
+        hdr.bridge.errand = errand_t.ANSWER;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    // Of a session that began with this very packet.
+    action reply_empty() {
+        say_policy();
+        hdr.serene.round = 0;
+        hdr.bridge.errand = errand_t.ANSWER;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    action release() {
+        say_policy();
+        hdr.serene.round = 0 - meta.minus_base;
+        hdr.bridge.errand = errand_t.RELEASE;
+        hdr.called.waiting = meta.waiting;
+        ig_tm_md.mcast_grp_a = meta.group;
+    }
+
+    action nudge() {
+        say_policy();
+        hdr.serene.round = 0;
+        hdr.bridge.errand = errand_t.NUDGE;
+        hdr.called.waiting = meta.waiting;
+        ig_tm_md.mcast_grp_a = meta.group;
+    }
+
+    // Every pass subtracts the round from the staleness: of the second, `allowance` is minus the round alone.
+    action pass_again() {
+        hdr.serene.round = hdr.serene.round + meta.bound;
+        hdr.bridge.setInvalid();
+        ig_tm_md.ucast_egress_port = LOOP_PORT;
+        ig_tm_md.bypass_egress = 1;
+    }
+
+    // What has no row here has no destination, and is dropped.
+    table dispatch {
+        key = {
+            meta.request: ternary;
+            meta.member: ternary;
+            meta.known_job: ternary;
+            meta.known_policy: ternary;
+            meta.course: ternary;
+            meta.lanes_do: ternary;
+            meta.round_counted: ternary;
+            meta.lacking: ternary;
+        }
+        actions = { welcome; nudge; release; reply_empty; pass_again; reply; @defaultonly NoAction; }
+        const default_action = NoAction;
+        const entries = {
+            (request_t.HELLO, 1, 1, 1, _, _, _, _): welcome();
+            (_, _, _, _, course_t.OPENING, _, _, _): nudge();
+            (_, _, _, _, course_t.COMPLETED, _, _, _): release();
+            (_, _, _, _, course_t.READ, lanes_do_t.OPEN, _, _): reply_empty();
+            (_, _, _, _, course_t.READ, _, _, _): reply();
+            (_, _, _, _, course_t.GO, _, 1, 0): pass_again();
+            (_, _, _, _, course_t.WAIT, _, 1, 0): pass_again();
+            (_, _, _, _, course_t.FREE, _, _, _): reply();
+            (_, _, _, _, course_t.GO, _, _, _): reply();
+        }
+        size = 16;
+    }
+
+    apply {
+        set_bridge();
+        if (hdr.packet_out.isValid()) {
+            send_as_told();
+        } else if (!hdr.udp.isValid() || hdr.udp.destination_port != SERENE_UDP_PORT) {
+            forwarding.apply(hdr, meta, ig_intr_md, ig_dprsr_md, ig_tm_md);
+        } else {
+            group.apply();
+            admission.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_tm_md);
+            barrier.apply(hdr, meta);
+            aggregation.apply(hdr, meta);
+            dispatch.apply();
+            refusal.apply(meta);
+        }
+    }
+}
+
+control SereneEgress(inout headers_t hdr,
+                     inout egress_metadata_t meta,
+                     in egress_intrinsic_metadata_t eg_intr_md,
+                     in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+                     inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+                     inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    Answer() answer;
+
+    action say_port() {
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = hdr.bridge.ingress_port;
+        hdr.packet_in.padding = 0;
+    }
+
+    action drop() {
+        eg_dprsr_md.drop_ctl = 1;
+    }
+
+    apply {
+        if (hdr.bridge.errand == errand_t.FORWARD) {
+            if (eg_intr_md.egress_port == CPU_PORT) {
+                say_port();
+            }
+        } else if (hdr.bridge.errand == errand_t.FLOOD) {
+            if (eg_intr_md.egress_port == hdr.bridge.ingress_port) {
+                drop();
+            }
+        } else {
+            answer.apply(hdr, meta, eg_intr_md, eg_dprsr_md);
+        }
+    }
+}
+
+Pipeline(SereneParser(),
+         SereneIngress(),
+         SereneDeparser(),
+         SereneEgressParser(),
+         SereneEgress(),
+         SereneEgressDeparser()) pipe;
+
+Switch(pipe) main;

@@ -1,0 +1,213 @@
+"""Compiles the data plane for Tofino 1: what p4c made of p4src/tna, and what it costs on the chip.
+
+python scripts/p4_tofino.py             # needs p4c-barefoot and bfas on the PATH
+python scripts/p4_tofino.py --frontier  # also how the cost grows with lanes, workers and slots (many compilations)
+python scripts/p4_tofino.py --check     # needs nothing: does the output belong to the sources?
+
+A compiler that does not find core.p4 and tna.p4 by itself is told where they are: P4C_INCLUDE=DIRECTORY:DIRECTORY.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parent.parent / "p4src"
+BUILD = SOURCES / "build" / "tofino"
+MAIN = "tna/serene.p4"
+TOOLS = {"p4c-barefoot": "p4c's Tofino backend", "bfas": "its assembler"}
+STAGES = 12
+CONTAINERS = 224
+DEFAULTS = {"FIELDS": 32, "WORKER_BITS": 4, "SLOTS_IN_USE": 3584, "SLOT_BITS": 12}
+FRONTIER: list[dict[str, int]] = [
+    {},
+    {"FIELDS": 16},
+    {"FIELDS": 24},
+    {"FIELDS": 28},
+    {"FIELDS": 36},
+    {"SLOTS_IN_USE": 1024},
+    {"SLOTS_IN_USE": 4096},
+    {"FIELDS": 28, "SLOTS_IN_USE": 4096},
+    {"WORKER_BITS": 5, "SLOTS_IN_USE": 1792},
+    {"WORKER_BITS": 5},
+]
+
+
+class CannotCompile(Exception):
+    """The program does not compile, or takes more than the chip has."""
+
+
+def digest() -> str:
+    """SHA-256 over the sources that shape the output."""
+    total = hashlib.sha256()
+    for folder in ("include", "tna"):
+        for path in sorted((SOURCES / folder).glob("*.p4")):
+            total.update(f"{path.relative_to(SOURCES)}\n".encode())
+            total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+def outdated() -> bool:
+    stamp = BUILD / "serene.sha256"
+    return not stamp.is_file() or stamp.read_text().strip() != digest()
+
+
+@dataclass
+class Cost:
+    """What a program takes of a chip of twelve stages."""
+
+    stages: int
+    table: list[list[int]]  # by stage: what KINDS names
+    containers: int  # of headers and metadata, both directions, without those that only the deparser reads
+
+    def total(self, kind: str) -> int:
+        return sum(row[list(KINDS).index(kind)] for row in self.table)
+
+
+# What a stage has of it, and where resources.json counts it.
+KINDS = {
+    "stateful ALUs": (4, "meter_alus", "meters"),
+    "counters": (4, "statistic_alus", "stats"),
+    "SRAM": (80, "rams", "srams"),
+    "map RAM": (48, "map_rams", "maprams"),
+    "TCAM": (24, "tcams", "tcams"),
+    "tables": (16, "logical_tables", "ids"),
+    "crossbar bytes": (194, "xbar_bytes", "bytes"),
+}
+
+
+def compile_variant(out: Path, sizes: dict[str, int]) -> str:
+    """Compiles and assembles into ``out``; what went wrong, or nothing."""
+    includes = ["include", "tna", *filter(None, os.environ.get("P4C_INCLUDE", "").split(":"))]
+    (out / "dump").mkdir(parents=True)
+    compiler = [
+        "p4c-barefoot", "--target", "tofino", "--arch", "tna", "-D__TARGET_TOFINO__=1", "-g",
+        *(f"-D{name}={value}" for name, value in sizes.items()),
+        *(f"-I{directory}" for directory in includes),
+        "--p4runtime-force-std-externs", "--p4runtime-files", str(out / "serene.p4info.txtpb"),
+        "--top4", "FrontEndLast", "--dump", str(out / "dump"), "-o", str(out), MAIN,
+    ]  # fmt: skip
+    assembler = ["bfas", "-o", str(out), str(out / "pipe" / "serene.bfa")]
+    for command in (compiler, assembler):
+        try:
+            # From p4src, so that the output names no path of this machine.
+            done = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, timeout=1800, check=False)
+        except subprocess.TimeoutExpired:
+            return f"{command[0]}: no result after 30 minutes"
+        if done.returncode:
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if "error" in line.lower()]
+            why = (
+                re.sub(r".*error: |Could not place table \S+: ", "", lines[0]) if lines else f"status {done.returncode}"
+            )
+            return f"{command[0]}: {why}"
+    return ""
+
+
+def cost(out: Path) -> Cost:
+    resources = json.loads((out / "pipe" / "logs" / "resources.json").read_text())["resources"]["mau"]["mau_stages"]
+    table = [[len(stage[part].get(what) or []) for _, part, what in KINDS.values()] for stage in resources]
+    used = [number for number, row in enumerate(table) if any(row)]
+    phv = json.loads((out / "pipe" / "logs" / "phv.json").read_text())
+    taken = {item["phv_number"] for item in phv["containers"] if item["slices"]}
+    containers = len([number for number in taken if number < CONTAINERS])
+    return Cost(max(used) + 1, table[: max(used) + 1], containers)
+
+
+def report(found: Cost, selects: int, matches: int) -> str:
+    """The committed table. ``selects`` of the program's parsers should be ``matches`` of the assembly's, or more."""
+    lines = [
+        "| stage | " + " | ".join(f"{name} of {there}" for name, (there, _, _) in KINDS.items()) + " |",
+        "|" + "---|" * (len(KINDS) + 1),
+        *(f"| {number} | " + " | ".join(map(str, row)) + " |" for number, row in enumerate(found.table)),
+        "| together | "
+        + " | ".join(f"{found.total(name)} of {there * STAGES}" for name, (there, _, _) in KINDS.items())
+        + " |",
+        "",
+        f"Containers of packet headers and metadata: {found.containers} of {CONTAINERS}.",
+    ]
+    if matches < selects:
+        lost = f"Of the parsers' {selects} selects {matches} are in the assembly: the compiler lost the others."
+        lines += ["", lost]
+    return "\n".join(lines) + "\n"
+
+
+def stateful(assembly: str) -> str:
+    """The registers' instructions, out of the whole assembly."""
+    blocks = re.findall(r"^  stateful .*\n(?:    .*\n)*", assembly, re.MULTILINE)
+    kept = r" +(p4: |exact group|format: |pred_|actions:|\w+:$|- (?!\[))"
+    parts = [[line for line in block.splitlines() if re.match(kept, line)] for block in blocks]
+    drop = r" +(column|maprams|input_xbar):"
+    return "".join(f"{line}\n" for part in parts for line in part if not re.match(drop, line))
+
+
+def compile_default() -> Cost:
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch, "out")
+        wrong = compile_variant(out, {})
+        if wrong:
+            raise CannotCompile(wrong)
+        found = cost(out)
+        if found.stages > STAGES:
+            raise CannotCompile(f"{found.stages} stages, the chip has {STAGES}")
+        (dumped,) = (out / "dump").glob("*FrontEndLast.p4")
+        BUILD.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(dumped, BUILD / "serene.p4")
+        shutil.copyfile(out / "serene.p4info.txtpb", BUILD / "serene.p4info.txtpb")
+        (BUILD / "serene.stateful").write_text(stateful((out / "pipe" / "serene.bfa").read_text()))
+        assembly = (out / "pipe" / "serene.bfa").read_text()
+        selects = dumped.read_text().count("transition select("), assembly.count("        match: [")
+        (BUILD / "resources.md").write_text(report(found, *selects))
+        (BUILD / "serene.sha256").write_text(digest() + "\n")
+    return found
+
+
+def frontier() -> str:
+    """A row for each variant, its sizes and what it takes."""
+    rows = ["| lanes | workers | slots | stages | stateful ALUs | SRAM | TCAM | containers |", "|" + "---|" * 8]
+    for variant in FRONTIER:
+        sizes = {**DEFAULTS, **variant}
+        name = f"| {sizes['FIELDS']} | {1 << sizes['WORKER_BITS']} | {sizes['SLOTS_IN_USE']} |"
+        with tempfile.TemporaryDirectory() as scratch:
+            wrong = compile_variant(Path(scratch, "out"), variant)
+            if wrong:
+                rows.append(f"{name} does not fit: {wrong} | | | | |")
+            else:
+                found = cost(Path(scratch, "out"))
+                stages = str(found.stages) if found.stages <= STAGES else f"{found.stages}: does not fit"
+                parts = [str(found.total(kind)) for kind in ("stateful ALUs", "SRAM", "TCAM")]
+                rows.append(f"{name} {stages} | {' | '.join(parts)} | {found.containers} |")
+        print(rows[-1], flush=True)
+    return "\n".join(rows) + "\n"
+
+
+def main() -> int:
+    if sys.argv[1:] == ["--check"]:
+        if outdated():
+            print("error: p4src changed, p4src/build/tofino did not: run 'make p4-tofino'", file=sys.stderr)
+            return 1
+        return 0
+    for tool, what in TOOLS.items():
+        if shutil.which(tool) is None:
+            print(f"error: {tool} is not installed ({what}); p4src/build/tofino is as it was", file=sys.stderr)
+            return 1
+    try:
+        found = compile_default()
+    except CannotCompile as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"p4src/build/tofino: {found.stages} stages, {found.total('stateful ALUs')} stateful ALUs")
+    if sys.argv[1:] == ["--frontier"]:
+        (BUILD / "frontier.md").write_text(frontier())
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,31 @@
+"""The Tofino program as p4c's frontend prints it, and both programs as data planes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.dataplane.conftest import EmbeddedDataPlane
+from tests.tofino.p4text import Module, parse
+from tests.tofino.plane import TofinoDataPlane
+
+BUILD = Path(__file__).resolve().parents[2] / "p4src" / "build" / "tofino"
+
+
+@pytest.fixture(scope="session")
+def module() -> Module:
+    return parse((BUILD / "serene.p4").read_text())
+
+
+@pytest.fixture
+def tofino(module: Module) -> TofinoDataPlane:
+    return TofinoDataPlane(module)
+
+
+@pytest.fixture(scope="module")
+def v1model() -> Iterator[EmbeddedDataPlane]:
+    plane = EmbeddedDataPlane()
+    yield plane
+    plane.switch.close()

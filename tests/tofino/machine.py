@@ -1,0 +1,583 @@
+"""Runs a TNA program from its text: parsers, tables, register actions, deparsers, and around them the traffic
+manager's part: unicast, multicast, the loop port.
+
+Statements are executed one after the other, as P4 says, whatever stage the compiler puts them in. What hardware does
+not promise is made visible: metadata and headers that nothing has set hold noise, and a register that a packet
+reaches twice is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import zlib
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.tofino.p4text import Module, Node
+
+Type = tuple[Any, ...]  # ("bit", 8), ("int", 32), ("bool",), ("record", name)
+Value = tuple[Any, Type | None]
+BOOL: Type = ("bool",)
+NO_PORT = 511
+PARTIAL_HEADER = 2  # what the parser says of a packet that ends within a header
+
+
+class CannotRun(Exception):
+    """Something in the program that this machine does not know, or that hardware could not do."""
+
+
+class Return(Exception):
+    """The statement ``return``."""
+
+
+class Record:
+    """A header or a struct."""
+
+    __slots__ = ("fields", "name", "types", "valid")
+
+    def __init__(self, name: str, types: dict[str, Type], fields: dict[str, Any], valid: bool) -> None:
+        self.name, self.types, self.fields, self.valid = name, types, fields, valid
+
+    def copy(self) -> Record:
+        return Record(self.name, self.types, dict(self.fields), self.valid)
+
+
+@dataclass
+class Table:
+    name: str
+    keys: list[Node]
+    kinds: list[str]
+    actions: dict[str, str]  # by the name that the control plane knows: the program's
+    entries: list[tuple[list[Node], Node]]
+    default: Node | None
+    added: dict[tuple[int, ...], tuple[str, Sequence[int]]] = field(default_factory=dict)
+
+
+@dataclass
+class RegisterArray:
+    name: str
+    cell: Type
+    size: int
+    cells: dict[int, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Instance:
+    """A control or a parser, with what it keeps."""
+
+    block: Node
+    scope: dict[str, Any]
+
+
+class Bits:
+    """A packet that is being parsed or put together."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at, self.out, self.out_bits = data, 0, 0, 0
+
+    def take(self, width: int) -> int:
+        if self.at + width > 8 * len(self.data):
+            raise EOFError
+        first, last = self.at // 8, (self.at + width + 7) // 8
+        chunk = int.from_bytes(self.data[first:last], "big") >> (8 * last - self.at - width)
+        self.at += width
+        return chunk & ((1 << width) - 1)
+
+    def put(self, value: int, width: int) -> None:
+        self.out, self.out_bits = self.out << width | value, self.out_bits + width
+
+
+def wrap(value: int, kind: Type | None) -> int:
+    if kind is None or kind == BOOL:
+        return value
+    value &= (1 << kind[1]) - 1
+    return value - (1 << kind[1]) if kind[0] == "int" and value >> (kind[1] - 1) else value
+
+
+class Machine:
+    def __init__(self, module: Module, cpu_port: int, loop_port: int, seed: int = 0) -> None:
+        self.module = module
+        self.noise = random.Random(seed)
+        self.tables: dict[str, Table] = {}
+        self.registers: dict[str, RegisterArray] = {}
+        self.counters: Counter[tuple[str, int]] = Counter()
+        self.groups: dict[int, list[tuple[int, int]]] = {}
+        self.digests: list[dict[str, int]] = []
+        self.touched: set[str] = set()
+        self.constants = {name: (self._constant(kind, value)) for name, (kind, value) in module.constants.items()}
+        pipeline = next(item for item in module.main if item[3][1] == "Pipeline")
+        self.blocks = [self._instantiate(argument[1][1], argument[1][1]) for argument in pipeline[4]]
+        self.cpu_port, self.loop_port = cpu_port, loop_port
+
+    # -- the control plane -----------------------------------------------------------------------------------
+
+    def insert(self, table: str, match: Sequence[int], action: str, params: Sequence[int]) -> None:
+        found = self.tables[table]
+        assert len(match) == len(found.keys), f"{table} has {len(found.keys)} keys"
+        found.added[tuple(match)] = (found.actions[action], params)
+
+    def delete(self, table: str, match: Sequence[int]) -> None:
+        del self.tables[table].added[tuple(match)]
+
+    # -- packets ---------------------------------------------------------------------------------------------
+
+    def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        """Everything that leaves the switch because of a frame, packets that loop included."""
+        out: list[tuple[int, bytes]] = []
+        arriving = deque([(port, frame)])
+        while arriving:
+            for to_port, data in self.one_pass(*arriving.popleft()):
+                if to_port == self.loop_port:
+                    arriving.append((to_port, data))
+                else:
+                    out.append((to_port, data))
+        return out
+
+    def one_pass(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        """Through ingress, the traffic manager and egress, once."""
+        self.touched.clear()
+        ingress_parser, ingress, ingress_deparser, egress_parser, egress, egress_deparser = self.blocks
+        intrinsic = self._zeros("ingress_intrinsic_metadata_t")
+        intrinsic.fields["ingress_port"] = port
+        headers, meta = self._noise_for(ingress_parser, 1), self._noise_for(ingress_parser, 2)
+        packet = Bits(self._bytes(intrinsic) + bytes(8) + frame)
+        from_parser = self._zeros("ingress_intrinsic_metadata_from_parser_t")
+        from_parser.fields["parser_err"] = self._parse(ingress_parser, packet, headers, meta, intrinsic)
+        for_deparser = self._zeros("ingress_intrinsic_metadata_for_deparser_t")
+        for_tm = self._zeros("ingress_intrinsic_metadata_for_tm_t")
+        for_tm.fields["ucast_egress_port"] = NO_PORT
+        self._apply(ingress, [headers, meta, intrinsic, from_parser, for_deparser, for_tm])
+        data = self._deparse(ingress_deparser, packet, headers, [meta, for_deparser, intrinsic])
+        if for_deparser.fields["drop_ctl"] & 1:
+            return []
+        group, unicast = for_tm.fields["mcast_grp_a"], for_tm.fields["ucast_egress_port"]
+        copies = list(self.groups.get(group, [])) if group else []
+        if unicast != NO_PORT:
+            copies.append((unicast, 0))
+        if for_tm.fields["bypass_egress"]:
+            return [(to_port, data) for to_port, _ in copies]
+
+        out = []
+        for to_port, replica in copies:
+            intrinsic = self._zeros("egress_intrinsic_metadata_t")
+            intrinsic.fields["egress_port"], intrinsic.fields["egress_rid"] = to_port, replica
+            headers, meta = self._noise_for(egress_parser, 1), self._noise_for(egress_parser, 2)
+            packet = Bits(self._bytes(intrinsic) + data)
+            if self._parse(egress_parser, packet, headers, meta, intrinsic):
+                continue  # the egress parser drops what it cannot parse
+            from_parser = self._zeros("egress_intrinsic_metadata_from_parser_t")
+            for_deparser = self._zeros("egress_intrinsic_metadata_for_deparser_t")
+            for_port = self._zeros("egress_intrinsic_metadata_for_output_port_t")
+            self._apply(egress, [headers, meta, intrinsic, from_parser, for_deparser, for_port])
+            if not for_deparser.fields["drop_ctl"] & 1:
+                out.append((to_port, self._deparse(egress_deparser, packet, headers, [meta, for_deparser])))
+        return out
+
+    def _parse(self, instance: Instance, packet: Bits, headers: Record, meta: Record, intrinsic: Record) -> int:
+        scope = self._bind(instance, [packet, headers, meta, intrinsic])
+        states, state = instance.block[4], "start"
+        try:
+            while state not in ("accept", "reject"):
+                state = self._state(states[state], scope)
+        except EOFError:
+            return PARTIAL_HEADER
+        return 0
+
+    def _state(self, statements: list[Node], scope: dict[str, Any]) -> str:
+        for statement in statements:
+            if statement[0] == "transition":
+                return str(statement[1])
+            if statement[0] == "select":
+                values = [self._eval(key, scope) for key in statement[1]]
+                for keyset, target in statement[2]:
+                    items = keyset[1] if keyset[0] == "tuple" else [keyset] * len(values)
+                    if all(self._fits(item, value[0], scope) for item, value in zip(items, values, strict=True)):
+                        return str(target)
+                return "reject"
+            self._do(statement, scope)
+        return "reject"
+
+    def _deparse(self, instance: Instance, packet: Bits, headers: Record, rest: list[Record]) -> bytes:
+        self._apply(instance, [packet, headers, *rest][: len(instance.block[2])])
+        assert packet.out_bits % 8 == 0
+        return packet.out.to_bytes(packet.out_bits // 8, "big") + packet.data[packet.at // 8 :]
+
+    # -- types and values ------------------------------------------------------------------------------------
+
+    def _type(self, node: Node) -> Type:
+        if node[0] in ("bit", "int"):
+            return (node[0], self._eval(node[1], {})[0])
+        if node[1] in ("bool", "void"):
+            return BOOL
+        known = self.module.types.get(node[1])
+        if known is None:
+            raise CannotRun(f"type {node[1]}")
+        if known[0] == "alias":
+            return self._type(known[1])
+        if known[0] == "enum":
+            return self._type(known[1]) if known[1] else ("bit", 8)
+        return ("record", node[1])
+
+    def _constant(self, kind: Node, value: Node) -> Value:
+        self.constants = getattr(self, "constants", {})
+        if kind[1] not in ("ParserError_t",):
+            self.constants[kind[1]] = (0, None)  # so that a constant may refer to those before it
+        resolved = self._type(kind)
+        return wrap(int(self._eval(value, {})[0]), resolved), resolved
+
+    def _record(self, name: str, leaf: Callable[[Type], Any], valid: bool) -> Record:
+        kind, fields = self.module.types[name]
+        types = {field_name: self._type(field_type) for field_name, field_type in fields}
+        values = {key: self._record(t[1], leaf, valid) if t[0] == "record" else leaf(t) for key, t in types.items()}
+        return Record(name, types, values, valid if kind == "header" else True)
+
+    def _zeros(self, name: str) -> Record:
+        return self._record(name, lambda kind: 0, True)
+
+    def _noise_for(self, instance: Instance, parameter: int) -> Record:
+        kind = self._type(instance.block[2][parameter][1])
+        return self._record(kind[1], lambda t: self.noise.getrandbits(t[1]) if t != BOOL else False, False)
+
+    @staticmethod
+    def _bytes(record: Record) -> bytes:
+        bits = Bits(b"")
+        for name, kind in record.types.items():
+            bits.put(record.fields[name], kind[1])
+        return bits.out.to_bytes(bits.out_bits // 8, "big")
+
+    # -- blocks ----------------------------------------------------------------------------------------------
+
+    def _instantiate(self, name: str, path: str) -> Instance:
+        block = self.module.blocks[name]
+        scope: dict[str, Any] = {action: node for action, node in self.module.actions.items()}
+        for item in block[3]:
+            if item[0] == "action":
+                scope[item[1]] = item
+            elif item[0] == "table":
+                _, local, full_name, keys, actions, entries, default = item
+                known = {scope[action][2].rpartition(".")[2]: action for action in actions}
+                short = full_name.rpartition(".")[2]
+                table = Table(short, [key[0] for key in keys], [key[1] for key in keys], known, entries, default)
+                assert short not in self.tables, f"two tables named {short}"
+                scope[local] = self.tables[short] = table
+            elif item[0] == "instance":
+                scope[item[1]] = self._extern(item, scope, f"{path}.{item[1]}")
+            elif item[0] == "declare":
+                scope[item[2]] = item
+            else:
+                raise CannotRun(str(item[:2]))
+        return Instance(block, scope)
+
+    def _extern(self, item: Node, scope: dict[str, Any], path: str) -> Any:
+        _, _, full_name, kind, arguments, functions = item
+        short = full_name.rpartition(".")[2]
+        if kind[1] in self.module.blocks:
+            return self._instantiate(kind[1], path)
+        if kind[1] == "Register":
+            array = RegisterArray(short, self._type(kind[2]), self._eval(arguments[0], scope)[0])
+            self.registers[short] = array
+            return array
+        if kind[1] == "RegisterAction":
+            return ("register_action", scope[arguments[0][1]], functions["apply"], self._type(kind[4]))
+        if kind[1] == "Counter":
+            return ("counter", short, self._eval(arguments[0], scope)[0])
+        if kind[1] == "Hash":
+            return ("hash", arguments[0][2], self._type(kind[2]))
+        if kind[1] in ("Checksum", "Digest"):
+            return (kind[1].lower(), [])
+        raise CannotRun(f"extern {kind[1]}")
+
+    def _bind(self, instance: Instance, arguments: Sequence[Any]) -> dict[str, Any]:
+        """Parameters are the caller's records themselves: the program passes only those."""
+        scope = dict(instance.scope)
+        for (_, _, name), argument in zip(instance.block[2], arguments, strict=True):
+            scope[name] = argument
+        for item in instance.block[3]:
+            if item[0] == "declare":
+                self._do(item, scope)
+        return scope
+
+    def _apply(self, instance: Instance, arguments: Sequence[Any]) -> None:
+        scope = self._bind(instance, arguments)
+        with contextlib.suppress(Return):
+            self._run(instance.block[4], scope)
+
+    def _run(self, statements: list[Node], scope: dict[str, Any]) -> None:
+        for statement in statements:
+            self._do(statement, scope)
+
+    def _do(self, statement: Node, scope: dict[str, Any]) -> None:
+        kind = statement[0]
+        if kind == "assign":
+            self._assign(statement[1], self._eval(statement[2], scope), scope)
+        elif kind == "do":
+            self._eval(statement[1], scope)
+        elif kind == "if":
+            self._do(statement[2] if self._eval(statement[1], scope)[0] else statement[3], scope)
+        elif kind == "block":
+            self._run(statement[1], scope)
+        elif kind == "declare":
+            declared = self._type(statement[1])
+            if declared[0] == "record":
+                scope[statement[2]] = self._record(declared[1], lambda t: self.noise.getrandbits(t[1]), False)
+            else:
+                value = 0 if statement[3] is None else self._eval(statement[3], scope)[0]
+                scope[statement[2]] = [wrap(value, declared), declared]
+        elif kind == "return":
+            raise Return
+        else:
+            raise CannotRun(str(statement))
+
+    def _assign(self, target: Node, value: Value, scope: dict[str, Any]) -> None:
+        if target[0] == "member":
+            record = self._eval(target[1], scope)[0]
+            record.fields[target[2]] = wrap(value[0], record.types[target[2]])
+        elif target[0] == "name":
+            cell = scope[target[1]]
+            if isinstance(cell, Record):
+                cell.fields.update(value[0].fields)
+            else:
+                cell[0] = wrap(value[0], cell[1])
+        elif target[0] == "slice":
+            high, low = (self._eval(node, scope)[0] for node in target[2:])
+            old, kind = self._eval(target[1], scope)
+            mask = ((1 << (high - low + 1)) - 1) << low
+            self._assign(target[1], (old & ~mask | value[0] << low & mask, kind), scope)
+        else:
+            raise CannotRun(str(target))
+
+    # -- expressions -----------------------------------------------------------------------------------------
+
+    def _eval(self, node: Node, scope: dict[str, Any]) -> Value:
+        kind = node[0]
+        if kind == "member":
+            return self._member(node, scope)
+        if kind == "name":
+            found = scope.get(node[1])
+            if found is None:
+                return self.constants[node[1]]
+            if isinstance(found, list):
+                return found[0], found[1]
+            return found, None
+        if kind == "number":
+            sort = None if node[2] is None else ("int" if node[2][1] else "bit", node[2][0])
+            return wrap(node[1], sort), sort
+        if kind == "binary":
+            return self._binary(node, scope)
+        if kind == "call":
+            return self._call(node, scope)
+        if kind == "cast":
+            sort = self._type(node[1])
+            value = self._eval(node[2], scope)[0]
+            if sort[0] == "record":  # a list of fields
+                return value, None
+            return (bool(value), BOOL) if sort == BOOL else (wrap(int(value), sort), sort)
+        if kind == "slice":
+            value, _ = self._eval(node[1], scope)
+            high, low = (self._eval(item, scope)[0] for item in node[2:])
+            return value >> low & ((1 << (high - low + 1)) - 1), ("bit", high - low + 1)
+        if kind == "unary":
+            value, sort = self._eval(node[2], scope)
+            if node[1] == "!":
+                return not value, BOOL
+            return wrap(~value if node[1] == "~" else -value, sort), sort
+        if kind == "choice":
+            return self._eval(node[2] if self._eval(node[1], scope)[0] else node[3], scope)
+        if kind == "bool":
+            return node[1], BOOL
+        if kind == "tuple":
+            return [self._eval(item, scope) for item in node[1]], None
+        raise CannotRun(str(node))
+
+    def _member(self, node: Node, scope: dict[str, Any]) -> Value:
+        if node[1][0] == "name" and node[1][1] not in scope and node[1][1] in self.module.types:
+            values, kind = self.module.types[node[1][1]][2], self._type(("named", node[1][1]))
+            return wrap(self._eval(values[node[2]], scope)[0], kind), kind
+        holder = self._eval(node[1], scope)[0]
+        if isinstance(holder, Record):
+            return holder.fields[node[2]], holder.types[node[2]]
+        if isinstance(holder, bool) and node[2] == "hit":
+            return holder, BOOL
+        raise CannotRun(str(node))
+
+    def _binary(self, node: Node, scope: dict[str, Any]) -> Value:
+        op = node[1]
+        left, left_type = self._eval(node[2], scope)
+        if op == "&&":
+            return bool(left and self._eval(node[3], scope)[0]), BOOL
+        if op == "||":
+            return bool(left or self._eval(node[3], scope)[0]), BOOL
+        right, right_type = self._eval(node[3], scope)
+        if op == "++":
+            assert left_type and right_type
+            return left << right_type[1] | right, ("bit", left_type[1] + right_type[1])
+        if op in ("<<", ">>"):
+            return wrap(left << right if op == "<<" else left >> right, left_type), left_type
+        kind = left_type or right_type
+        left, right = wrap(left, kind), wrap(right, kind)
+        if op in ("==", "!=", "<", ">", "<=", ">="):
+            compared = {
+                "==": left == right, "!=": left != right, "<": left < right, ">": left > right, "<=": left <= right,
+                ">=": left >= right,
+            }  # fmt: skip
+            return compared[op], BOOL
+        if op == "|-|":
+            return max(left - right, 0), kind
+        if op == "|+|":
+            assert kind
+            return min(left + right, (1 << kind[1]) - 1), kind
+        arithmetic: dict[str, Callable[[], int]] = {
+            "+": lambda: left + right, "-": lambda: left - right, "*": lambda: left * right,
+            "/": lambda: left // right, "%": lambda: left % right,
+            "&": lambda: left & right, "|": lambda: left | right, "^": lambda: left ^ right,
+        }  # fmt: skip
+        return wrap(arithmetic[op](), kind), kind
+
+    # -- calls -----------------------------------------------------------------------------------------------
+
+    def _call(self, node: Node, scope: dict[str, Any]) -> Value:
+        target, arguments = node[1], node[2]
+        if target[0] == "name":
+            self._action(scope[target[1]], [self._eval(item, scope) for item in arguments], scope)
+            return None, None
+        method = target[2]
+        if target[1] == ("name", "this"):
+            answers = [bool(self._eval(item, scope)[0]) for item in arguments]
+            return 1 << sum(answer << place for place, answer in enumerate(answers)), ("bit", 4)
+        holder = self._eval(target[1], scope)[0]
+        if isinstance(holder, Record):
+            if method == "isValid":
+                return holder.valid, BOOL
+            holder.valid = method == "setValid"
+            return None, None
+        if isinstance(holder, Table):
+            return self._look_up(holder, scope), None
+        if isinstance(holder, Instance):
+            self._apply(holder, [self._eval(item, scope)[0] for item in arguments])
+            return None, None
+        if isinstance(holder, Bits):
+            return self._packet(holder, method, arguments, scope)
+        return self._extern_call(holder, method, arguments, scope)
+
+    def _action(self, action: Node, arguments: list[Value], scope: dict[str, Any]) -> None:
+        inner = dict(scope)
+        for (_, kind, name), argument in zip(action[3], arguments, strict=True):
+            resolved = self._type(kind)
+            inner[name] = [wrap(argument[0], resolved), resolved]
+        self._run(action[4], inner)
+
+    def _fits(self, item: Node, value: int, scope: dict[str, Any]) -> bool:
+        if item[0] == "any":
+            return True
+        if item[0] == "mask":
+            wanted, mask = (self._eval(part, scope)[0] for part in item[1:])
+            return (int(value) ^ wanted) & mask == 0
+        if item[0] == "range":
+            low, high = (self._eval(part, scope)[0] for part in item[1:])
+            return bool(low <= value <= high)
+        return bool(self._eval(item, scope)[0] == value)
+
+    def _look_up(self, table: Table, scope: dict[str, Any]) -> bool:
+        values = [int(self._eval(key, scope)[0]) for key in table.keys]
+        added = table.added.get(tuple(values))
+        if added is not None:
+            self._action(scope[added[0]], [(value, None) for value in added[1]], scope)
+            return True
+        for keyset, call in table.entries:
+            if all(self._fits(item, value, scope) for item, value in zip(keyset, values, strict=True)):
+                self._call(call, scope)
+                return True
+        if table.default is not None:
+            self._call(table.default, scope)
+        return False
+
+    def _packet(self, packet: Bits, method: str, arguments: list[Node], scope: dict[str, Any]) -> Value:
+        if method == "advance":
+            packet.take(self._eval(arguments[0], scope)[0])
+            return None, None
+        header = self._eval(arguments[0], scope)[0]
+        if method == "extract":
+            whole = sum(kind[1] for kind in header.types.values())
+            value = packet.take(whole)
+            for name, kind in header.types.items():
+                whole -= kind[1]
+                header.fields[name] = value >> whole & ((1 << kind[1]) - 1)
+            header.valid = True
+        elif method == "emit":
+            if header.valid:
+                for name, kind in header.types.items():
+                    packet.put(header.fields[name], kind[1])
+        else:
+            raise CannotRun(method)
+        return None, None
+
+    def _extern_call(self, holder: Any, method: str, arguments: list[Node], scope: dict[str, Any]) -> Value:
+        kind = holder[0]
+        if kind == "register_action":
+            return self._execute(holder, self._eval(arguments[0], scope)[0], scope), holder[3]
+        if kind == "counter":
+            index = self._eval(arguments[0], scope)[0]
+            assert index < holder[2], holder[1]
+            self.counters[holder[1], index] += 1
+            return None, None
+        if kind == "hash":
+            packed, width = self._pack(self._eval(arguments[0], scope)[0])
+            if holder[1] == "IDENTITY":
+                return wrap(packed, holder[2]), holder[2]
+            assert holder[1] == "CRC32"
+            return zlib.crc32(packed.to_bytes(width // 8, "big")), holder[2]
+        if kind == "checksum":
+            return self._checksum(holder, method, arguments, scope)
+        if kind == "digest":
+            self.digests.append([value for value, _ in self._eval(arguments[0], scope)[0]])  # type: ignore[arg-type]
+            return None, None
+        raise CannotRun(kind)
+
+    @staticmethod
+    def _pack(values: list[Value]) -> tuple[int, int]:
+        packed = width = 0
+        for value, kind in values:
+            assert kind
+            packed, width = packed << kind[1] | value, width + kind[1]
+        return packed, width
+
+    def _checksum(self, holder: Any, method: str, arguments: list[Node], scope: dict[str, Any]) -> Value:
+        if method == "add":
+            holder[1][:] = [self._bytes(self._eval(arguments[0], scope)[0])]
+            return None, None
+        if method == "verify":  # says whether it is wrong, whatever its name
+            return _internet_checksum(holder[1][0]) != 0, BOOL
+        packed, width = self._pack(self._eval(arguments[0], scope)[0])
+        return _internet_checksum(packed.to_bytes(width // 8, "big")), ("bit", 16)
+
+    def _execute(self, holder: Any, index: int, scope: dict[str, Any]) -> Any:
+        """A register action: one read, one write, at most one word out."""
+        _, register, (parameters, body), returned = holder
+        if register.name in self.touched:
+            raise CannotRun(f"register {register.name}: a second access by one packet")
+        self.touched.add(register.name)
+        if index >= register.size:
+            raise CannotRun(f"register {register.name}: no place {index}")
+        record = register.cell[0] == "record"
+        value = register.cells.get(index)
+        if value is None:
+            value = self._zeros(register.cell[1]) if record else 0
+        inner = dict(scope)
+        cell: Any = value.copy() if record else [value, register.cell]
+        inner[parameters[0][2]] = cell
+        result: list[Any] = [0, returned]
+        if len(parameters) > 1:
+            inner[parameters[1][2]] = result
+        self._run(body, inner)
+        register.cells[index] = cell if record else cell[0]
+        return result[0]
+
+
+def _internet_checksum(data: bytes) -> int:
+    total = sum(int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF

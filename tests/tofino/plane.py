@@ -1,0 +1,90 @@
+"""A TNA program as a data plane for tests: tables and groups as the controller writes them, frames in and out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from serene.wire import ENCAPSULATION_BYTES, HEADER, SWITCH_IP, SWITCH_MAC, Op
+from tests.dataplane.conftest import FLOOD_GROUP, WORKERS, DataPlane
+from tests.dataplane.test_admission import with_ip_checksum
+from tests.frames import ip_number, mac_number
+from tests.tofino.machine import Machine
+from tests.tofino.p4text import Module
+
+SIZES = Path(__file__).resolve().parents[2] / "p4src" / "tna" / "sizes.p4"
+PORTS = {name: int(port) for name, port in re.findall(r"const bit<9> (\w+) = (\d+);", SIZES.read_text())}
+
+
+class TofinoDataPlane(DataPlane):
+    def __init__(self, module: Module, seed: int = 0) -> None:
+        self._module, self._seed = module, seed
+        self.clear()
+
+    def clear(self) -> None:
+        self.machine = Machine(self._module, PORTS["CPU_PORT"], PORTS["LOOP_PORT"], self._seed)
+        self.lanes = len(self._module.types["values_t"][1])
+        self._punted: list[tuple[int, bytes]] = []
+        self.group(FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
+        self.insert("switch_address", [ip_number(SWITCH_IP)], "answer_arp", [mac_number(SWITCH_MAC)])
+
+    def insert(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None:
+        self.machine.insert(table, match, action, params)
+
+    def modify(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None:
+        self.machine.insert(table, match, action, params)
+
+    def delete(self, table: str, match: Sequence[int]) -> None:
+        self.machine.delete(table, match)
+
+    def group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
+        self.machine.groups[group] = list(replicas)
+
+    def counter(self, name: str, index: int = 0) -> int:
+        return self.machine.counters[name, index]
+
+    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        outputs = self.machine.process(port, frame)
+        cpu = self.machine.cpu_port
+        # A packet-in begins with its header: seven bits of padding, nine of port.
+        self._punted += [(int.from_bytes(data[:2], "big"), data[2:]) for out, data in outputs if out == cpu]
+        return sorted((out, data) for out, data in outputs if out != cpu)
+
+    def punted(self) -> tuple[int, bytes] | None:
+        return self._punted.pop(0) if self._punted else None
+
+    def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        return self.send(self.machine.cpu_port, port.to_bytes(2, "big") + frame)
+
+
+class WideTofinoDataPlane(TofinoDataPlane):
+    """As if it had v1model's 320 lanes, for tests written for those: a packet's further lanes are cut off before the
+    switch and come back as those of the last packet sent to the slot did. A packet that was only used to open its slot
+    is sent again, as a worker would."""
+
+    WIDE = 320
+
+    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        narrow = self._resized(frame, self.WIDE, self.lanes)
+        outputs = super().send(port, narrow)
+        again = [item for item in outputs if item[0] == port and self._op(item[1]) == Op.NUDGE]
+        if again:
+            outputs = sorted([item for item in outputs if item not in again] + super().send(port, narrow))
+        return [(out, self._resized(data, self.lanes, self.WIDE)) for out, data in outputs]
+
+    @staticmethod
+    def _op(frame: bytes) -> int:
+        return frame[ENCAPSULATION_BYTES + 1] if len(frame) > ENCAPSULATION_BYTES + 1 else 0
+
+    def _resized(self, frame: bytes, lanes: int, wanted: int) -> bytes:
+        """A frame of ``wanted`` lanes instead of ``lanes``; what is no such frame stays as it is."""
+        head = ENCAPSULATION_BYTES + HEADER.itemsize
+        if len(frame) != head + 4 * lanes or self._op(frame) not in (Op.PUSH, Op.PULL, Op.ANSWER):
+            return frame
+        lengths = [int.from_bytes(frame[at : at + 2], "big") for at in (16, 38)]
+        if lengths != [len(frame) - 14, len(frame) - 34] or with_ip_checksum(frame) != frame:
+            return frame
+        resized = bytearray(frame[: head + 4 * min(lanes, wanted)] + bytes(4 * max(wanted - lanes, 0)))
+        resized[16:18], resized[38:40] = ((len(resized) - at).to_bytes(2, "big") for at in (14, 34))
+        return with_ip_checksum(bytes(resized))

@@ -1,0 +1,112 @@
+"""The committed output for Tofino belongs to its sources, and names no path of the machine that made it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+OUTPUT = ("serene.p4", "serene.p4info.txtpb", "serene.stateful", "resources.md", "serene.sha256")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "p4src", tmp_path / "p4src")
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "p4_tofino.py", tmp_path / "scripts")
+    return tmp_path
+
+
+def p4_tofino(checkout: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "scripts/p4_tofino.py", *options]
+    return subprocess.run(
+        command, cwd=checkout, capture_output=True, text=True, timeout=1900, env=environment or None, check=False
+    )
+
+
+def test_the_output_is_of_the_sources_as_they_are() -> None:
+    checked = p4_tofino(ROOT, "--check")
+    assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize("source", ["include/headers.p4", "tna/barrier.p4"])
+def test_a_source_that_changed_is_noticed(checkout: Path, source: str) -> None:
+    with (checkout / "p4src" / source).open("a") as file:
+        file.write("// one more line\n")
+    checked = p4_tofino(checkout, "--check")
+    assert checked.returncode == 1
+    assert "make p4-tofino" in checked.stderr
+
+
+@pytest.mark.parametrize("present", [[], ["p4c-barefoot"]])
+def test_a_missing_compiler_is_named_and_leaves_the_output_alone(
+    checkout: Path, tmp_path: Path, present: list[str]
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in present:
+        (tools / tool).write_text("#!/bin/sh\n")
+        (tools / tool).chmod(0o755)
+    compiled = p4_tofino(checkout, PATH=str(tools))
+    assert compiled.returncode == 1
+    assert compiled.stderr.startswith(f"error: {'bfas' if present else 'p4c-barefoot'} is not installed")
+    for name in OUTPUT:
+        assert (checkout / "p4src/build/tofino" / name).read_text() == (ROOT / "p4src/build/tofino" / name).read_text()
+
+
+def test_the_output_names_no_path_of_a_machine() -> None:
+    for name in OUTPUT:
+        text = (ROOT / "p4src" / "build" / "tofino" / name).read_text()
+        assert not re.search(r"(?<![\w.])/(root|home|tmp|usr|work|opt)/", text), name
+
+
+def test_tables_of_both_architectures_take_the_same_entries() -> None:
+    """The controller's tables: names, keys in their order, actions and their parameters."""
+    ours, theirs = (
+        (ROOT / "p4src" / "build" / name).read_text() for name in ("serene.p4info.txtpb", "tofino/serene.p4info.txtpb")
+    )
+    for table in ("member", "job", "policy", "address", "forward", "known_source", "switch_address"):
+        assert keys(ours, table) == keys(theirs, table), table
+    for action in ("admit", "set_job", "set_policy", "to_member", "to_port", "answer_arp"):
+        wider = ["staleness", "quorum"] if action == "set_policy" else []  # docs/tofino.md
+        expected = [(name, "32" if name in wider else width) for name, width in parameters(ours, action)]
+        assert parameters(theirs, action) == expected, action
+
+
+def part(p4info: str, kind: str, name: str) -> str:
+    """A table or an action of a P4Info text."""
+    parts = re.findall(rf"^{kind} {{\n(.*?)^}}", p4info, re.MULTILINE | re.DOTALL)
+    (found,) = [text for text in parts if re.search(rf'alias: "(?:\w+\.)*{name}"', text)]
+    return found
+
+
+def keys(p4info: str, table: str) -> list[tuple[str, ...]]:
+    pattern = r'match_fields {\n\s+id: \d+\n\s+name: "(\w+)"\n\s+bitwidth: (\d+)\n\s+match_type: (\w+)'
+    found = re.findall(pattern, part(p4info, "tables", table))
+    assert found
+    return found
+
+
+def parameters(p4info: str, action: str) -> list[tuple[str, str]]:
+    return re.findall(r'params {\n\s+id: \d+\n\s+name: "(\w+)"\n\s+bitwidth: (\d+)', part(p4info, "actions", action))
+
+
+def test_compiling_again_makes_the_same_output(checkout: Path) -> None:
+    if shutil.which("p4c-barefoot") is None or shutil.which("bfas") is None:
+        pytest.skip("needs p4c-barefoot and bfas")
+    compiled = subprocess.run(
+        [sys.executable, "scripts/p4_tofino.py"],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        timeout=1900,
+        check=False,
+    )
+    assert compiled.returncode == 0, compiled.stderr
+    for name in OUTPUT:
+        assert (checkout / "p4src/build/tofino" / name).read_text() == (ROOT / "p4src/build/tofino" / name).read_text()
