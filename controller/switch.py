@@ -64,7 +64,7 @@ class Switch:
         self.trouble: str | None = f"not connected to {options.address} yet"
         self._on_packet = on_packet
         self._on_taken_over = on_taken_over
-        self._schema = fy.P4Schema(program.p4info_path, program.json_path)
+        self._schema = fy.P4Schema(program.p4info_path, program.config_path)
         self._connection: Connection | None = None
         self._learning = Learning()
         self.drop_reasons = [
@@ -244,7 +244,7 @@ class Switch:
         )
 
     def _index(self, job: int, worker: int) -> int:
-        return job * self.program.max_workers + worker
+        return job * self.program.counted_workers + worker
 
     def _staleness_index(self, job: int, worker: int) -> int:
         return self._index(job, worker) * STALENESS_CLASSES

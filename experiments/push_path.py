@@ -19,7 +19,7 @@ class PushPath:
     """A switch with a job of one worker under BSP. ``compiler_flags`` as for `Switch.load`."""
 
     def __init__(self, program: Program, compiler_flags: tuple[str, ...] = ()) -> None:
-        self.switch = Switch.load(program.json_path, compiler_flags=compiler_flags)
+        self.switch = Switch.load(program.config_path, compiler_flags=compiler_flags)
         place = [0x0200_0000_0001, 0x0A00_0001, 40000]
         switch_place = [0x0200_0000_FEFE, 0x0A00_00FE]
         admission, answer = "SereneIngress.admission.", "SereneEgress.answer."

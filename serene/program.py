@@ -19,37 +19,52 @@ class NoSuchProgram(SereneError):
 
 @dataclass(frozen=True)
 class Program:
-    """p4c's output for one variant, and its sizes: lanes a slot, slots, jobs, workers of a job."""
+    """What p4c made of one variant, and its sizes: lanes a slot, slots, jobs, workers of a job.
+
+    ``config_path``: what the switch is given; for BMv2 and the embedded switch p4c's JSON. ``counted_workers``:
+    counters by worker have so many places for each job.
+    """
 
     name: str
-    json_path: Path
+    config_path: Path
     p4info_path: Path
     lanes: int
     slots: int
     max_jobs: int
     max_workers: int
+    counted_workers: int
 
     @classmethod
     def load(cls, variant: str | Path = "serene") -> Program:
-        """A variant by name, or any build of Serene's program by the path of its JSON."""
-        if str(variant) in VARIANTS:
-            path = BUILD / f"{variant}.json"
-        else:
-            path = Path(variant)
-            if path.suffix != ".json":
-                raise NoSuchProgram(f"no program {str(variant)!r}; expected {choices(VARIANTS)}, or a path to a .json")
+        """A variant by name, or any build of Serene's program by the path of what its switch is given, with its P4Info
+        beside it: mine.json and mine.p4info.txtpb."""
+        path = BUILD / f"{variant}.json" if str(variant) in VARIANTS else Path(variant)
+        if not path.suffix:
+            raise NoSuchProgram(f"no program {str(variant)!r}; expected {choices(VARIANTS)}, or a path to a .json")
         p4info = path.with_suffix(".p4info.txtpb")
         try:
-            program = json.loads(path.read_text())
-            text = p4info.read_text()
-            header = next(item for item in program["header_types"] if item["name"] == "values_t")
-            registers = {item["name"].rpartition(".")[2]: item for item in program["register_arrays"]}
-            slots = registers["base_of"]["size"]
-            members = registers["seen_of"]["size"] // slots
-            jobs = int(re.findall(r'alias: "policy".*?\n  size: (\d+)', text, re.DOTALL)[0])
+            with path.open("rb"):  # it is read when a switch is given it
+                text = p4info.read_text()
+            if path.suffix == ".json":
+                headers = json.loads(path.read_text())["header_types"]
+                next(item for item in headers if item["name"] == "values_t")
+            sizes = {name: int(size) for name, size in re.findall(_SIZED, text, re.DOTALL)}
+            slots, jobs = sizes["base_of"], sizes["policy"]
+            return cls(
+                path.stem, path, p4info, _lanes(text), slots, jobs, sizes["seen_of"] // slots,
+                sizes["contributions"] // jobs,
+            )  # fmt: skip
         except OSError as error:
             raise NoSuchProgram(f"cannot read {error.filename}: {error.strerror}") from error
-        except (ValueError, KeyError, StopIteration, IndexError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, StopIteration, ZeroDivisionError) as error:
             raise NoSuchProgram(f"{path} is not a build of Serene's data plane ({error})") from error
-        lanes = sum(width for _, width, *_ in header["fields"]) // 32
-        return cls(path.stem, path, p4info, lanes, slots, jobs, members)
+
+
+# A register, table or counter of a P4Info text, and its size.
+_SIZED = r'alias: "(\w+)"\n  }\n(?:(?!alias:).)*?\n  size: (\d+)'
+
+
+def _lanes(p4info: str) -> int:
+    """The sums are registers: of 64 lanes each for v1model, of one lane and its snapshot on Tofino."""
+    wide = re.findall(r'alias: "sum_\d+".*?bitwidth: (\d+)', p4info, re.DOTALL)
+    return sum(int(bits) // 32 for bits in wide) or len(re.findall(r'alias: "lanes_of_\d+"', p4info))

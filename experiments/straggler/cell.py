@@ -106,4 +106,4 @@ class Cell:
 @lru_cache(maxsize=1)
 def _data_plane() -> str:
     """What p4c made of the sources; results of another program are other results."""
-    return hashlib.sha256(Program.load("serene").json_path.read_bytes()).hexdigest()
+    return hashlib.sha256(Program.load("serene").config_path.read_bytes()).hexdigest()

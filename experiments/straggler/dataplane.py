@@ -32,7 +32,7 @@ class DataPlane:
     def __init__(self, program: Program, workers: int, vector_length: int, strategy: Strategy) -> None:
         self.program = program
         self.slots = -(-vector_length // program.lanes)
-        self._switch = Switch.load(program.json_path, cpu_port=CPU_PORT)
+        self._switch = Switch.load(program.config_path, cpu_port=CPU_PORT)
         self._names = {
             name.rpartition(".")[2]: name for name in (*self._switch.program.tables, *self._switch.program.counters)
         }

@@ -48,7 +48,7 @@ class VirtualSwitch:
         self.program = program
         self.session = self.epoch = 0
         self.fields = PolicyFields(0, 0, 0, ReadMode.LATEST)
-        self._switch = Switch.load(program.json_path)
+        self._switch = Switch.load(program.config_path)
         self._job: int | None = None
         self._policy: int | None = None
         self._udp_ports = [FIRST_UDP_PORT] * max_workers

@@ -99,6 +99,7 @@ control SereneDeparser(packet_out packet,
                        in metadata_t meta,
                        in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
                        in ingress_intrinsic_metadata_t ig_intr_md) {
+    @name("learned_source_t")         // as p4c names it for v1model, after its type
     Digest<learned_source_t>(LEARN) learned;
 
     apply {

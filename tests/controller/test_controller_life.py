@@ -161,7 +161,7 @@ def test_nothing_is_sent_twice_after_another_program(switch: SwitchProcess, star
 def test_p4info_of_another_program(switch: SwitchProcess, start: Start, tmp_path: Path) -> None:
     """The switch's own message is shown, and nothing is left behind that keeps the right program out."""
     right = Program.load("serene")
-    (tmp_path / "odd.json").write_bytes(right.json_path.read_bytes())
+    (tmp_path / "odd.json").write_bytes(right.config_path.read_bytes())
     text = right.p4info_path.read_text().replace("SereneIngress.admission.policy", "SereneIngress.admission.police")
     (tmp_path / "odd.p4info.txtpb").write_text(text)
     refused = up(switch, "--program", str(tmp_path / "odd.json"))

@@ -42,7 +42,7 @@ def test_unknown_fields() -> None:
 def test_what_is_written_is_read_back(strategy: Strategy) -> None:
     """Through the P4Runtime encoding of the compiled program and back."""
     program = Program.load("serene")
-    schema = fy.P4Schema(Path(program.p4info_path), Path(program.json_path))
+    schema = fy.P4Schema(Path(program.p4info_path), Path(program.config_path))
     jobs = Jobs(slots=8192, lanes=program.lanes, max_jobs=8, max_workers=32)
     jobs.create(2, strategy, job=5, scale=4096)
     members = {

@@ -119,7 +119,7 @@ class EmbeddedDataPlane(DataPlane):
     def clear(self) -> None:
         if self._switch is not None:
             self._switch.close()
-        self._switch = Switch.load(self.program.json_path)
+        self._switch = Switch.load(self.program.config_path)
         self._handles: dict[tuple[str, tuple[int, ...]], int] = {}
         self._punted: list[tuple[int, bytes]] = []
         self._names = {
@@ -179,7 +179,7 @@ class Bmv2DataPlane(DataPlane):
         self._groups: list[int] = []
         for port in range(1, WORKERS + 1):
             process.link(port)  # opened before the first frame, or it would miss some
-        self._controller = Controller(process.grpc, self.program.json_path, self.program.p4info_path)
+        self._controller = Controller(process.grpc, self.program.config_path, self.program.p4info_path)
         self.clear()
 
     def close(self) -> None:

@@ -72,7 +72,7 @@ def compare(
 def test_serene(strategy: dict[str, int]) -> None:
     program = Program.load("serene")
     packets = trial(random.Random(str(strategy)), seeds(program.lanes), PACKETS)
-    compare(program.json_path, program.p4info_path, lambda target: start_job(target, **strategy), packets)
+    compare(program.config_path, program.p4info_path, lambda target: start_job(target, **strategy), packets)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -67,7 +67,7 @@ def test_p4runtime_shell_drives_the_embedded_switch(shell: Path, tmp_path: Path)
     switch = SwitchProcess("embedded", tmp_path / "switch.log")
     try:
         run = subprocess.run(
-            [shell, "-c", SESSION, switch.grpc, program.p4info_path, program.json_path],
+            [shell, "-c", SESSION, switch.grpc, program.p4info_path, program.config_path],
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
     finally:

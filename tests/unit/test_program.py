@@ -24,7 +24,7 @@ def test_sizes_are_those_of_the_sources(variant: str, fields: int) -> None:
     assert (program.slots, program.max_jobs, program.max_workers) == (
         sizes["SLOTS"], sizes["MAX_JOBS"], sizes["MAX_WORKERS"],
     )  # fmt: skip
-    types = {item["name"]: item["fields"] for item in json.loads(program.json_path.read_text())["header_types"]}
+    types = {item["name"]: item["fields"] for item in json.loads(program.config_path.read_text())["header_types"]}
     assert types["values_t"] == [[f"lanes_{number}", 2048, False] for number in range(fields)]
 
 
@@ -36,7 +36,7 @@ def test_a_program_is_found_by_its_path(tmp_path: Path) -> None:
     assert mine.p4info_path == tmp_path / "mine.p4info.txtpb"
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"header_types": []}', '{"header_types": [{"name": "values_t"}]}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"header_types": []}', '{"header_types": [{"name": "other_t"}]}'])
 def test_what_is_no_build_of_serene_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "other.json").write_text(text)
     shutil.copy(BUILD / "serene.p4info.txtpb", tmp_path / "other.p4info.txtpb")

@@ -79,14 +79,15 @@ def test_scapy_dissects_both_directions() -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_headers_are_those_of_the_p4_program(variant: str) -> None:
     types = {
-        item["name"]: item["fields"] for item in json.loads(Program.load(variant).json_path.read_text())["header_types"]
+        item["name"]: item["fields"]
+        for item in json.loads(Program.load(variant).config_path.read_text())["header_types"]
     }
     for name, fields in (("serene_t", wire.SERENE_FIELDS), ("membership_t", wire.MEMBERSHIP_FIELDS)):
         assert [(field, bits) for field, bits, _ in types[name]] == [(field, 8 * size) for field, size in fields]
 
 
 def test_numbers_are_those_of_the_p4_sources() -> None:
-    sources = Program.load().json_path.parent.parent
+    sources = Program.load().config_path.parent.parent
     sizes, types = ((sources / "include" / name).read_text() for name in ("sizes.p4", "types.p4"))
     constants = {name: int(value) for name, value in re.findall(r"const bit<\d+> (\w+) = (\d+);", sizes)}
     assert constants["SERENE_UDP_PORT"] == wire.SERENE_UDP_PORT

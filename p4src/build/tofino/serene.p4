@@ -786,7 +786,7 @@ parser SereneParser(packet_in packet, out headers_t hdr, out metadata_t meta, ou
 }
 
 control SereneDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta, in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md, in ingress_intrinsic_metadata_t ig_intr_md) {
-    @name("SereneDeparser.learned") Digest<learned_source_t>(3w1) learned_0;
+    @name("SereneDeparser.learned_source_t") Digest<learned_source_t>(3w1) learned_0;
     apply {
         if (ig_dprsr_md.digest_type == 3w1) {
             learned_0.pack((learned_source_t){source = hdr.ethernet.source,port = ig_intr_md.ingress_port});

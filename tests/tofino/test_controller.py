@@ -1,0 +1,160 @@
+"""The controller's own switch object drives the Tofino program: what it would write over P4Runtime, by the P4Info
+that the Tofino compiler made, goes into the program's tables. There is no Tofino switch here, so only the wire is left
+out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import finsy as fy
+import numpy as np
+import pytest
+from finsy.p4entity import decode_entity, encode_entities, encode_updates
+from finsy.proto import p4r
+
+import controller.switch
+from controller.entries import SwitchAddress
+from controller.plans import Endpoint, Policy, Start, Swap
+from controller.slots import SlotRange
+from controller.switch import Switch, SwitchOptions
+from serene.program import Program
+from serene.strategy import BSP, SSP, Strategy
+from serene.wire import SWITCH_IP, SWITCH_MAC, Op
+from tests.frames import UDP_PORT, frame, ip, mac, request, said
+from tests.tofino.conftest import BUILD
+from tests.tofino.plane import TofinoDataPlane
+
+PORTS, SESSION, FIRST_SLOT, JOB = range(1, 4), 9, 5, 1
+WORKERS = len(PORTS)
+
+
+class InProcess:
+    """A connection whose other end is the program itself: P4Runtime's messages, encoded and understood by P4Info."""
+
+    election_id = 1
+
+    def __init__(self, schema: fy.P4Schema, plane: TofinoDataPlane) -> None:
+        self._schema, self._plane, self._machine = schema, plane, plane.machine
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def install_program(self) -> bool:
+        assert self._schema.get_pipeline_config().p4_device_config == b"for the chip"
+        return True
+
+    async def write(self, updates: Iterable[Any], *, missing_ok: bool = False) -> None:
+        for update in encode_updates(updates, self._schema):
+            assert isinstance(update, p4r.Update)
+            self._apply(update.type, update.entity)
+
+    async def put(self, entity: Any) -> None:
+        for encoded in encode_entities([entity], self._schema):
+            self._apply(p4r.Update.INSERT, encoded)
+
+    def _apply(self, kind: int, entity: p4r.Entity) -> None:
+        what = entity.WhichOneof("entity")
+        if what == "table_entry":
+            entry = decode_entity(entity, self._schema)
+            table = self._schema.tables[entity.table_entry.table_id]
+            match = [int.from_bytes(field.exact.value, "big") for field in entity.table_entry.match]
+            assert [field.field_id for field in entity.table_entry.match] == sorted(
+                field.id for field in table.match_fields
+            )
+            if kind == p4r.Update.DELETE:
+                self._plane.delete(table.alias, match)
+                return
+            action = entity.table_entry.action.action
+            params = [int.from_bytes(param.value, "big") for param in action.params]
+            name = self._schema.actions[action.action_id].alias
+            assert entry.table_id == table.alias
+            self._plane.insert(table.alias, match, name, params)
+        elif what == "packet_replication_engine_entry":
+            group = entity.packet_replication_engine_entry.multicast_group_entry
+            self._plane.group(
+                group.multicast_group_id, [(replica.egress_port, replica.instance) for replica in group.replicas]
+            )
+        elif what == "counter_entry":
+            counter = self._schema.counters[entity.counter_entry.counter_id]
+            self._machine.counters[counter.alias, entity.counter_entry.index.index] = 0
+        else:
+            assert what == "digest_entry"
+
+    async def read(self, wanted: Iterable[Any]) -> list[Any]:
+        found = []
+        for entity in encode_entities(wanted, self._schema):
+            if entity.WhichOneof("entity") == "counter_entry":
+                counter = self._schema.counters[entity.counter_entry.counter_id]
+                assert entity.counter_entry.index.index < counter.size
+                count = self._machine.counters[counter.alias, entity.counter_entry.index.index]
+                entity.counter_entry.data.packet_count = count
+                found.append(decode_entity(entity, self._schema))
+        return found
+
+
+@pytest.fixture
+def switch(tofino: TofinoDataPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Switch:
+    """The controller's, with a program as one has it for a chip: what the switch is given, and P4Info beside it."""
+    (tmp_path / "serene.bin").write_bytes(b"for the chip")
+    shutil.copy(BUILD / "serene.p4info.txtpb", tmp_path)
+    program = Program.load(tmp_path / "serene.bin")
+    monkeypatch.setattr(controller.switch, "Connection", lambda *options: InProcess(options[3], tofino))
+
+    async def nothing(*what: object) -> None: ...
+
+    options = SwitchOptions("nowhere:1", 1, 1, list(PORTS), SwitchAddress(SWITCH_IP, SWITCH_MAC))
+    return Switch(options, program, on_packet=nothing, on_taken_over=nothing)
+
+
+def start(strategy: Strategy) -> Start:
+    members = {worker: Endpoint(worker + 1, mac(worker), ip(worker), UDP_PORT) for worker in range(WORKERS)}
+    policy = Policy(SESSION, 1, strategy, strategy.compile(range(WORKERS)))
+    return Start(JOB, SlotRange(FIRST_SLOT, 2), 64, 2**20, members, 0, policy)
+
+
+def test_the_program_s_sizes_are_those_of_the_p4_info(switch: Switch, tofino: TofinoDataPlane) -> None:
+    program = switch.program
+    assert (program.lanes, program.max_workers, program.max_jobs) == (tofino.lanes, 16, 8)
+    assert program.slots == tofino.machine.registers["base_of"].size
+
+
+def test_a_job_from_start_to_end(switch: Switch, tofino: TofinoDataPlane) -> None:
+    """A BSP round, a live swap, counters, and the end, all through the controller's operations."""
+
+    def push(worker: int, **fields: int) -> list[Any]:
+        values = np.full(tofino.lanes, worker + 1)
+        packet = request(Op.PUSH, worker, values=values, lanes=tofino.lanes, job=JOB, session=SESSION, **fields)
+        return [said(*item) for item in tofino.send(worker + 1, frame(packet, worker))]
+
+    async def play() -> None:
+        await switch.bring_up(1)
+        await switch.start(start(BSP()))
+        first = push(0)
+        assert [answer.op for answer in first] == [Op.NUDGE]  # it opened the slot
+        assert push(0) == push(1) == []
+        released = push(2)
+        assert sorted(answer.worker for answer in released) == [0, 1, 2]
+        assert all(answer.values[0] == 1 + 2 + 3 for answer in released)
+
+        policy = Policy(SESSION, 2, SSP(1), SSP(1).compile(range(WORKERS)))
+        await switch.swap(Swap(JOB, policy, "a test"))
+        assert [answer.op for answer in push(0, epoch=2, seq=2)] == [Op.NUDGE]
+        (answer,) = push(0, epoch=2, seq=2)
+        assert (answer.op, answer.epoch) == (Op.ANSWER, 2)
+
+        counts = await switch.read_worker_counters({JOB: range(WORKERS)})
+        assert [counts[JOB, worker]["contributions"] for worker in range(WORKERS)] == [2, 1, 1]
+        staleness = await switch.read_staleness({JOB: range(WORKERS)})
+        assert [sum(staleness[JOB, worker]) for worker in range(WORKERS)] == [2, 1, 1]
+
+        await switch.remove(JOB, start(BSP()).members)
+        assert push(1, epoch=2, seq=2) == []
+        assert sum((await switch.read_drops()).values()) > 0
+
+    asyncio.run(play())
