@@ -27,8 +27,8 @@ enum bit<8> errand_t {
     NUDGE = 5                     // to every member: an epoch began
 }
 
-// From ingress to egress, in front of the packet. Three bytes, and no more: with egress's own metadata they are what a
-// parser state sees at once, and the compiler loses the select of a state that it has to split.
+// From ingress to egress, in front of the packet. Three bytes: with egress's own metadata they are what one state of the
+// chip's parser sees.
 header bridge_t {
     errand_t errand;
     bit<7> padding;
