@@ -1,18 +1,25 @@
-"""What the resumable studies share: their command line's end, and the frame of their pages."""
+"""What the resumable studies share: working tasks off with a progress bar, their command line's end, and the frame of
+their pages."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import TypeVar
 
 import jinja2
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from experiments.crew import work_off
 from serene.errors import SereneError
+
+T = TypeVar("T")
 
 
 class BadUsage(SereneError):
@@ -39,6 +46,25 @@ def main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console
         print(f"stopped; what is done stays in {options.out}: the same command goes on", file=sys.stderr)
         return 130
     return 0
+
+
+def work(
+    what: str, tasks: Sequence[T], do: Callable[[T], None], hands: int, label: Callable[[T], str], console: Console
+) -> list[str]:
+    """Does all tasks, ``hands`` at a time in processes of their own, with a progress bar; a line for each failure."""
+    failures = []
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
+        TextColumn("{task.fields[last]}"),
+    )  # fmt: skip
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with Progress(*columns, console=console, refresh_per_second=2, transient=not console.is_terminal) as progress:
+        bar = progress.add_task(what, total=len(tasks), last="")
+        for task, trouble in work_off(tasks, do, hands):
+            if trouble is not None:
+                failures.append(f"  {label(task)}: {trouble}")
+            progress.update(bar, advance=1, last=label(task))
+    return failures
 
 
 def template(path: Path) -> jinja2.Template:

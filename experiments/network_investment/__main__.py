@@ -9,10 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from experiments import studies
-from experiments.crew import work_off
 from experiments.network_investment.cells import Answers, Cell, ExchangeCell, TrainingCell, answer_into
 from experiments.network_investment.grid import GRIDS
 from experiments.studies import BadUsage
@@ -53,18 +51,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
 def _ask(cells: list[Cell], path: Path, console: Console, parallel: int) -> None:
     cells = sorted(cells, key=_expense, reverse=True)  # the long ones first, so that none is left alone at the end
-    failures = []
-    columns = (
-        TextColumn("simulations"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
-        TextColumn("{task.fields[last]}"),
-    )  # fmt: skip
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with Progress(*columns, console=console, refresh_per_second=2, transient=not console.is_terminal) as progress:
-        task = progress.add_task("", total=len(cells), last="")
-        for cell, trouble in work_off(cells, partial(answer_into, path), parallel):
-            if trouble is not None:
-                failures.append(f"  {cell}: {trouble}")
-            progress.update(task, advance=1, last=_label(cell))
+    failures = studies.work("simulations", cells, partial(answer_into, path), parallel, _label, console)
     if failures:
         raise Failed(f"{len(failures)} of {len(cells)} simulations failed:\n" + "\n".join(failures[:5]))
 

@@ -29,6 +29,7 @@ COLOUR = dict(zip(MAIN, COLOURS, strict=True))
 MARKER = dict(zip(MAIN, "vsoDXP^*", strict=True))
 COMPARED = ("layered-butterfly", "ring", "hierarchical-ring", "leaf-aggregation", "leaf-spine-aggregation")
 STRATEGY_COLOUR = dict(zip(STRATEGIES, COLOURS, strict=False))
+TICKS = (1, 2, 5, 10, 20, 50, 100)
 BY_SOLVER = "engine: NumPy max-min solver, model LV08"
 
 
@@ -46,22 +47,35 @@ def _ratios(axes: Any) -> None:
     axes.set_xlabel("bisection ratio r")
 
 
-def exchange(answers: Answers, path: Path) -> Path:
-    """Time over the bisection ratio, in units of gradient / bandwidth; a panel a network."""
-    figure, axes = panels(2, 3, width=4.4, height=3.5)
-    for each, (layers, hosts) in zip(axes.flat, SIZES, strict=False):
-        for method in MAIN:
-            times = [_units(answers, ExchangeCell(NetworkCell(layers, hosts, ratio), method)) for ratio in RATIOS]
-            _line(each, method, range(len(RATIOS)), times)
-        each.set_yscale("log")
-        each.set_yticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
-        each.set_title(f"{hosts} hosts, {layers} layers", fontsize=10)
-        each.set_ylabel("exchange [gradient / bandwidth]")
-        _ratios(each)
+def _log_axis(axes: Any) -> None:
+    axes.set_yscale("log")
+    axes.set_yticks(TICKS, [str(tick) for tick in TICKS])
+
+
+def _units_axis(axes: Any, title: str) -> None:
+    _log_axis(axes)
+    axes.set_title(title, fontsize=10)
+    axes.set_ylabel("exchange [gradient / bandwidth]")
+
+
+def _legend_in_the_last(axes: Any) -> None:
+    """The panel that is left over holds the legend of the first."""
     last = axes.flat[-1]
     last.axis("off")
     handles, labels = axes.flat[0].get_legend_handles_labels()
     last.legend(handles, labels, loc="center", frameon=False, fontsize=9)
+
+
+def exchange(answers: Answers, path: Path) -> Path:
+    """Time over the bisection ratio, in units of gradient / bandwidth; a panel a network."""
+    figure, axes = panels(2, 3, width=4.4, height=3.5)
+    for each, (layers, hosts) in zip(axes.flat, SIZES, strict=False):
+        _units_axis(each, f"{hosts} hosts, {layers} layers")
+        for method in MAIN:
+            times = [_units(answers, ExchangeCell(NetworkCell(layers, hosts, ratio), method)) for ratio in RATIOS]
+            _line(each, method, range(len(RATIOS)), times)
+        _ratios(each)
+    _legend_in_the_last(axes)
     return save(_signed(figure), path)
 
 
@@ -126,6 +140,7 @@ def value(answers: Answers, path: Path) -> Path:
     """Exchange time against what the network costs; a point a bisection ratio."""
     figure, axes = panels(2, 3, width=4.4, height=3.5)
     for each, (layers, hosts) in zip(axes.flat, SIZES, strict=False):
+        _units_axis(each, f"{hosts} hosts, {layers} layers")
         worth = [Clos.of_size(hosts, ratio, layers=layers).equivalents / hosts for ratio in RATIOS]
         for method in ("flat-butterfly", *COMPARED):
             _line(
@@ -134,15 +149,8 @@ def value(answers: Answers, path: Path) -> Path:
                 worth,
                 [_units(answers, ExchangeCell(NetworkCell(layers, hosts, ratio), method)) for ratio in RATIOS],
             )
-        each.set_yscale("log")
-        each.set_yticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
-        each.set_title(f"{hosts} hosts, {layers} layers", fontsize=10)
         each.set_xlabel("2x2-switch equivalents a host (r = 1/8 ... 1)")
-        each.set_ylabel("exchange [gradient / bandwidth]")
-    last = axes.flat[-1]
-    last.axis("off")
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    last.legend(handles, labels, loc="center", frameon=False, fontsize=9)
+    _legend_in_the_last(axes)
     return save(_signed(figure), path)
 
 
@@ -160,8 +168,7 @@ def gradients(answers: Answers, path: Path) -> Path:
             each.plot(GRADIENTS_MB, gain, marker="o", color=COLOURS[number], label=f"{hosts} hosts, {layers} layers")
         each.axhline(1, color="#888888", linewidth=0.8, linestyle="--")
         each.set_xscale("log")
-        each.set_yscale("log")
-        each.set_yticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
+        _log_axis(each)
         each.set_title(f"against {against}, r = 1/4", fontsize=10)
         each.set_xlabel("gradient [MB]")
     axes[0][0].set_ylabel("times faster")

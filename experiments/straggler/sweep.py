@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from experiments.crew import work_off
+from experiments import studies
 from experiments.straggler.cell import Cell
 from experiments.straggler.store import Store
 from serene.errors import SereneError
@@ -40,27 +39,11 @@ def sweep(cells: Sequence[Cell], store: Store, console: Console, parallel: Paral
         for engine, count in (("simulated", parallel.simulated), ("emulated", parallel.emulated)):
             mine = [cell for cell in missing if cell.engine == engine]
             if mine:
-                failures += _run(engine, mine, store, console, count)
+                mine.sort(key=lambda cell: cell.model == "cnn")  # the dearest last: a report may be had before
+                failures += studies.work(f"{engine} cells", mine, partial(run_cell, store), count, label, console)
     if failures:
         raise Failed(f"{len(failures)} of {len(missing)} cells failed:\n" + "\n".join(failures[:5]))
     return len(missing)
-
-
-def _run(engine: str, cells: list[Cell], store: Store, console: Console, count: int) -> list[str]:
-    cells = sorted(cells, key=lambda cell: cell.model == "cnn")  # the dearest last: a report may be had before
-    failures = []
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
-        TextColumn("{task.fields[last]}"),
-    )  # fmt: skip
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with Progress(*columns, console=console, refresh_per_second=2, transient=not console.is_terminal) as progress:
-        task = progress.add_task(f"{engine} cells", total=len(cells), last="")
-        for cell, trouble in work_off(cells, partial(run_cell, store), count):
-            if trouble is not None:
-                failures.append(f"  {label(cell)}: {trouble}")
-            progress.update(task, advance=1, last=label(cell))
-    return failures
 
 
 def label(cell: Cell) -> str:

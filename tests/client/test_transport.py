@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 
@@ -116,6 +117,26 @@ def test_a_switch_that_is_not_there_yet_is_a_loss(peer: socket.socket) -> None:
 def test_a_port_in_use_is_named(peer: socket.socket) -> None:
     with pytest.raises(TransportError, match=rf"127.0.0.1.*{peer.getsockname()[1]}.*Address already in use"):
         UdpTransport("127.0.0.1", bind_ip="127.0.0.1", port=peer.getsockname()[1])
+
+
+def test_a_socket_that_was_inherited(peer: socket.socket) -> None:
+    """A worker without Mininet sends from the port that was kept for it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as kept:
+        kept.bind(("127.0.0.1", 0))
+        transport = FrameTransport(0, local=os.dup(kept.fileno()), switch=peer.getsockname())
+        transport.send(PAYLOADS[:1])
+        assert peer.recvfrom(9999)[1] == kept.getsockname()
+        transport.close()
+
+
+@pytest.mark.parametrize(("kind", "why"), [("closed", "is no socket: Bad file"), ("pipe", "operation on non-socket")])
+def test_a_descriptor_that_is_no_socket_is_named(peer: socket.socket, kind: str, why: str) -> None:
+    here, there = os.pipe()
+    os.close(there)
+    if kind == "closed":
+        os.close(here)
+    with pytest.raises(TransportError, match=rf"{here}.*{why}"):
+        FrameTransport(0, local=here, switch=peer.getsockname())
 
 
 def test_an_address_of_another_host_is_named() -> None:
