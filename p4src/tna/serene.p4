@@ -9,6 +9,7 @@
 #include "admission.p4"
 #include "aggregation.p4"
 #include "barrier.p4"
+#include "contributions.p4"
 #include "answer.p4"
 
 control SereneIngress(inout headers_t hdr,
@@ -20,6 +21,7 @@ control SereneIngress(inout headers_t hdr,
     Forwarding() forwarding;
     Admission() admission;
     Barrier() barrier;
+    Contributions() contributed;
     Aggregation() aggregation;
     Refusal() refusal;
 
@@ -156,6 +158,7 @@ control SereneIngress(inout headers_t hdr,
             group.apply();
             admission.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_tm_md);
             barrier.apply(hdr, meta);
+            contributed.apply(hdr, meta);
             aggregation.apply(hdr, meta);
             dispatch.apply();
             refusal.apply(meta);

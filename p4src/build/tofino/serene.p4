@@ -876,10 +876,10 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     @name("SereneIngress.barrier.place") bit<16> barrier_place_0;
     @name("SereneIngress.barrier.place") bit<16> barrier_place_1;
     @name("SereneIngress.barrier.place") bit<16> barrier_place_2;
-    @name("SereneIngress.barrier.index") bit<12> barrier_index;
-    @name("SereneIngress.barrier.index") bit<8> barrier_index_0;
-    @name("SereneIngress.barrier.index") bit<8> barrier_index_1;
-    @name("SereneIngress.barrier.index") bit<8> barrier_index_2;
+    @name("SereneIngress.contributed.index") bit<12> contributed_index;
+    @name("SereneIngress.contributed.index") bit<8> contributed_index_0;
+    @name("SereneIngress.contributed.index") bit<8> contributed_index_1;
+    @name("SereneIngress.contributed.index") bit<8> contributed_index_2;
     @noWarn("unused") @name(".NoAction") action NoAction_1() {
     }
     @noWarn("unused") @name(".NoAction") action NoAction_2() {
@@ -1531,434 +1531,11 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         size = 4;
     }
-    @name("SereneIngress.barrier.total_of") Register<total_pair_t, bit<12>>(32w3584) barrier_total_of;
-    @name("SereneIngress.barrier.count_contribution") RegisterAction<total_pair_t, bit<12>, total_t>(barrier_total_of) barrier_count_contribution = {
-        void apply(inout total_pair_t value, out total_t unread) {
-            value.unread = value.total - hdr.serene.total;
-            if (meta.known == 32w0) {
-                value.total = value.total + 32w1;
-            }
-            unread = value.unread;
-        }
-    };
-    @name("SereneIngress.barrier.keep_or_forget_total") RegisterAction<total_pair_t, bit<12>, total_t>(barrier_total_of) barrier_keep_or_forget_total = {
-        void apply(inout total_pair_t value) {
-            if (meta.known == 32w0) {
-                value.total = 32w0;
-            }
-        }
-    };
-    @name("SereneIngress.barrier.totals_of") Register<lane_t, bit<12>>(32w3584) barrier_totals_of;
-    @name("SereneIngress.barrier.add_total") RegisterAction<lane_t, bit<12>, bit<32>>(barrier_totals_of) barrier_add_total = {
-        void apply(inout lane_t value, out bit<32> read) {
-            if (meta.known == 32w0) {
-                value.sum = value.sum + 32w1;
-            }
-            read = value.sum;
-        }
-    };
-    @name("SereneIngress.barrier.add_and_read_snapshot_total") RegisterAction<lane_t, bit<12>, bit<32>>(barrier_totals_of) barrier_add_and_read_snapshot_total = {
-        void apply(inout lane_t value, out bit<32> read) {
-            if (meta.known == 32w0) {
-                value.sum = value.sum + 32w1;
-            }
-            read = value.snapshot;
-        }
-    };
-    @name("SereneIngress.barrier.open_total") RegisterAction<lane_t, bit<12>, bit<32>>(barrier_totals_of) barrier_open_total = {
-        void apply(inout lane_t value, out bit<32> read) {
-            if (meta.known == 32w0) {
-                value.sum = 32w0;
-                value.snapshot = 32w0;
-            } else {
-                value.snapshot = value.sum;
-            }
-            read = value.sum;
-        }
-    };
-    @name("SereneIngress.barrier.store_total") RegisterAction<lane_t, bit<12>, bit<32>>(barrier_totals_of) barrier_store_total = {
-        void apply(inout lane_t value) {
-            value.snapshot = hdr.serene.total;
-        }
-    };
-    @name("SereneIngress.barrier.do_add_total") action barrier_do_add_total_0() {
-        hdr.serene.total = barrier_add_total.execute(meta.slot[11:0]);
-    }
-    @name("SereneIngress.barrier.do_add_and_read_snapshot_total") action barrier_do_add_and_read_snapshot_total_0() {
-        hdr.serene.total = barrier_add_and_read_snapshot_total.execute(meta.slot[11:0]);
-    }
-    @name("SereneIngress.barrier.do_open_total") action barrier_do_open_total_0() {
-        hdr.serene.total = barrier_open_total.execute(meta.slot[11:0]);
-    }
-    @name("SereneIngress.barrier.do_store_total") action barrier_do_store_total_0() {
-        barrier_store_total.execute(meta.slot[11:0]);
-    }
-    @name("SereneIngress.barrier.update_total") table barrier_update_total {
-        key = {
-            meta.lanes_do: ternary @name("meta.lanes_do");
-        }
-        actions = {
-            barrier_do_add_total_0();
-            barrier_do_add_and_read_snapshot_total_0();
-            barrier_do_open_total_0();
-            barrier_do_store_total_0();
-            @defaultonly NoAction_11();
-        }
-        const default_action = NoAction_11();
-        const entries = {
-                        lanes_do_t.ADD : barrier_do_add_total_0();
-                        lanes_do_t.ADD_READ_SNAPSHOT : barrier_do_add_and_read_snapshot_total_0();
-                        lanes_do_t.OPEN : barrier_do_open_total_0();
-                        lanes_do_t.STORE : barrier_do_store_total_0();
-        }
-        size = 4;
-    }
-    @name("SereneIngress.barrier.contributions") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) barrier_contributions;
-    @name("SereneIngress.barrier.repeats") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) barrier_repeats;
-    @name("SereneIngress.barrier.blocked") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) barrier_blocked;
-    @name("SereneIngress.barrier.staleness") Counter<bit<32>, bit<12>>(32w4096, CounterType_t.PACKETS) barrier_staleness;
-    @name("SereneIngress.barrier.dropped_wrong_round") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) barrier_dropped_wrong_round;
-    @name("SereneIngress.barrier.set_rounds_old") action barrier_set_rounds_old_0(@name("rounds") bit<4> rounds) {
-        meta.rounds_old = rounds;
-    }
-    @name("SereneIngress.barrier.rounds_unread") table barrier_rounds_unread {
-        key = {
-            meta.job.workers : exact @name("meta.job.workers");
-            meta.unread[31:8]: ternary @name("meta.unread[31:8]");
-            meta.unread[7:0] : range @name("meta.unread[7:0]");
-        }
-        actions = {
-            barrier_set_rounds_old_0();
-        }
-        const default_action = barrier_set_rounds_old_0(4w15);
-        const entries = {
-                        (8w1, 24w0, 8w0) : barrier_set_rounds_old_0(4w0);
-                        (8w1, 24w0, 8w1) : barrier_set_rounds_old_0(4w1);
-                        (8w1, 24w0, 8w2) : barrier_set_rounds_old_0(4w2);
-                        (8w1, 24w0, 8w3) : barrier_set_rounds_old_0(4w3);
-                        (8w1, 24w0, 8w4) : barrier_set_rounds_old_0(4w4);
-                        (8w1, 24w0, 8w5) : barrier_set_rounds_old_0(4w5);
-                        (8w1, 24w0, 8w6) : barrier_set_rounds_old_0(4w6);
-                        (8w1, 24w0, 8w7) : barrier_set_rounds_old_0(4w7);
-                        (8w1, 24w0, 8w8) : barrier_set_rounds_old_0(4w8);
-                        (8w1, 24w0, 8w9) : barrier_set_rounds_old_0(4w9);
-                        (8w1, 24w0, 8w10) : barrier_set_rounds_old_0(4w10);
-                        (8w1, 24w0, 8w11) : barrier_set_rounds_old_0(4w11);
-                        (8w1, 24w0, 8w12) : barrier_set_rounds_old_0(4w12);
-                        (8w1, 24w0, 8w13) : barrier_set_rounds_old_0(4w13);
-                        (8w1, 24w0, 8w14) : barrier_set_rounds_old_0(4w14);
-                        (8w2, 24w0, 8w0 .. 8w1) : barrier_set_rounds_old_0(4w0);
-                        (8w2, 24w0, 8w2 .. 8w3) : barrier_set_rounds_old_0(4w1);
-                        (8w2, 24w0, 8w4 .. 8w5) : barrier_set_rounds_old_0(4w2);
-                        (8w2, 24w0, 8w6 .. 8w7) : barrier_set_rounds_old_0(4w3);
-                        (8w2, 24w0, 8w8 .. 8w9) : barrier_set_rounds_old_0(4w4);
-                        (8w2, 24w0, 8w10 .. 8w11) : barrier_set_rounds_old_0(4w5);
-                        (8w2, 24w0, 8w12 .. 8w13) : barrier_set_rounds_old_0(4w6);
-                        (8w2, 24w0, 8w14 .. 8w15) : barrier_set_rounds_old_0(4w7);
-                        (8w2, 24w0, 8w16 .. 8w17) : barrier_set_rounds_old_0(4w8);
-                        (8w2, 24w0, 8w18 .. 8w19) : barrier_set_rounds_old_0(4w9);
-                        (8w2, 24w0, 8w20 .. 8w21) : barrier_set_rounds_old_0(4w10);
-                        (8w2, 24w0, 8w22 .. 8w23) : barrier_set_rounds_old_0(4w11);
-                        (8w2, 24w0, 8w24 .. 8w25) : barrier_set_rounds_old_0(4w12);
-                        (8w2, 24w0, 8w26 .. 8w27) : barrier_set_rounds_old_0(4w13);
-                        (8w2, 24w0, 8w28 .. 8w29) : barrier_set_rounds_old_0(4w14);
-                        (8w3, 24w0, 8w0 .. 8w2) : barrier_set_rounds_old_0(4w0);
-                        (8w3, 24w0, 8w3 .. 8w5) : barrier_set_rounds_old_0(4w1);
-                        (8w3, 24w0, 8w6 .. 8w8) : barrier_set_rounds_old_0(4w2);
-                        (8w3, 24w0, 8w9 .. 8w11) : barrier_set_rounds_old_0(4w3);
-                        (8w3, 24w0, 8w12 .. 8w14) : barrier_set_rounds_old_0(4w4);
-                        (8w3, 24w0, 8w15 .. 8w17) : barrier_set_rounds_old_0(4w5);
-                        (8w3, 24w0, 8w18 .. 8w20) : barrier_set_rounds_old_0(4w6);
-                        (8w3, 24w0, 8w21 .. 8w23) : barrier_set_rounds_old_0(4w7);
-                        (8w3, 24w0, 8w24 .. 8w26) : barrier_set_rounds_old_0(4w8);
-                        (8w3, 24w0, 8w27 .. 8w29) : barrier_set_rounds_old_0(4w9);
-                        (8w3, 24w0, 8w30 .. 8w32) : barrier_set_rounds_old_0(4w10);
-                        (8w3, 24w0, 8w33 .. 8w35) : barrier_set_rounds_old_0(4w11);
-                        (8w3, 24w0, 8w36 .. 8w38) : barrier_set_rounds_old_0(4w12);
-                        (8w3, 24w0, 8w39 .. 8w41) : barrier_set_rounds_old_0(4w13);
-                        (8w3, 24w0, 8w42 .. 8w44) : barrier_set_rounds_old_0(4w14);
-                        (8w4, 24w0, 8w0 .. 8w3) : barrier_set_rounds_old_0(4w0);
-                        (8w4, 24w0, 8w4 .. 8w7) : barrier_set_rounds_old_0(4w1);
-                        (8w4, 24w0, 8w8 .. 8w11) : barrier_set_rounds_old_0(4w2);
-                        (8w4, 24w0, 8w12 .. 8w15) : barrier_set_rounds_old_0(4w3);
-                        (8w4, 24w0, 8w16 .. 8w19) : barrier_set_rounds_old_0(4w4);
-                        (8w4, 24w0, 8w20 .. 8w23) : barrier_set_rounds_old_0(4w5);
-                        (8w4, 24w0, 8w24 .. 8w27) : barrier_set_rounds_old_0(4w6);
-                        (8w4, 24w0, 8w28 .. 8w31) : barrier_set_rounds_old_0(4w7);
-                        (8w4, 24w0, 8w32 .. 8w35) : barrier_set_rounds_old_0(4w8);
-                        (8w4, 24w0, 8w36 .. 8w39) : barrier_set_rounds_old_0(4w9);
-                        (8w4, 24w0, 8w40 .. 8w43) : barrier_set_rounds_old_0(4w10);
-                        (8w4, 24w0, 8w44 .. 8w47) : barrier_set_rounds_old_0(4w11);
-                        (8w4, 24w0, 8w48 .. 8w51) : barrier_set_rounds_old_0(4w12);
-                        (8w4, 24w0, 8w52 .. 8w55) : barrier_set_rounds_old_0(4w13);
-                        (8w4, 24w0, 8w56 .. 8w59) : barrier_set_rounds_old_0(4w14);
-                        (8w5, 24w0, 8w0 .. 8w4) : barrier_set_rounds_old_0(4w0);
-                        (8w5, 24w0, 8w5 .. 8w9) : barrier_set_rounds_old_0(4w1);
-                        (8w5, 24w0, 8w10 .. 8w14) : barrier_set_rounds_old_0(4w2);
-                        (8w5, 24w0, 8w15 .. 8w19) : barrier_set_rounds_old_0(4w3);
-                        (8w5, 24w0, 8w20 .. 8w24) : barrier_set_rounds_old_0(4w4);
-                        (8w5, 24w0, 8w25 .. 8w29) : barrier_set_rounds_old_0(4w5);
-                        (8w5, 24w0, 8w30 .. 8w34) : barrier_set_rounds_old_0(4w6);
-                        (8w5, 24w0, 8w35 .. 8w39) : barrier_set_rounds_old_0(4w7);
-                        (8w5, 24w0, 8w40 .. 8w44) : barrier_set_rounds_old_0(4w8);
-                        (8w5, 24w0, 8w45 .. 8w49) : barrier_set_rounds_old_0(4w9);
-                        (8w5, 24w0, 8w50 .. 8w54) : barrier_set_rounds_old_0(4w10);
-                        (8w5, 24w0, 8w55 .. 8w59) : barrier_set_rounds_old_0(4w11);
-                        (8w5, 24w0, 8w60 .. 8w64) : barrier_set_rounds_old_0(4w12);
-                        (8w5, 24w0, 8w65 .. 8w69) : barrier_set_rounds_old_0(4w13);
-                        (8w5, 24w0, 8w70 .. 8w74) : barrier_set_rounds_old_0(4w14);
-                        (8w6, 24w0, 8w0 .. 8w5) : barrier_set_rounds_old_0(4w0);
-                        (8w6, 24w0, 8w6 .. 8w11) : barrier_set_rounds_old_0(4w1);
-                        (8w6, 24w0, 8w12 .. 8w17) : barrier_set_rounds_old_0(4w2);
-                        (8w6, 24w0, 8w18 .. 8w23) : barrier_set_rounds_old_0(4w3);
-                        (8w6, 24w0, 8w24 .. 8w29) : barrier_set_rounds_old_0(4w4);
-                        (8w6, 24w0, 8w30 .. 8w35) : barrier_set_rounds_old_0(4w5);
-                        (8w6, 24w0, 8w36 .. 8w41) : barrier_set_rounds_old_0(4w6);
-                        (8w6, 24w0, 8w42 .. 8w47) : barrier_set_rounds_old_0(4w7);
-                        (8w6, 24w0, 8w48 .. 8w53) : barrier_set_rounds_old_0(4w8);
-                        (8w6, 24w0, 8w54 .. 8w59) : barrier_set_rounds_old_0(4w9);
-                        (8w6, 24w0, 8w60 .. 8w65) : barrier_set_rounds_old_0(4w10);
-                        (8w6, 24w0, 8w66 .. 8w71) : barrier_set_rounds_old_0(4w11);
-                        (8w6, 24w0, 8w72 .. 8w77) : barrier_set_rounds_old_0(4w12);
-                        (8w6, 24w0, 8w78 .. 8w83) : barrier_set_rounds_old_0(4w13);
-                        (8w6, 24w0, 8w84 .. 8w89) : barrier_set_rounds_old_0(4w14);
-                        (8w7, 24w0, 8w0 .. 8w6) : barrier_set_rounds_old_0(4w0);
-                        (8w7, 24w0, 8w7 .. 8w13) : barrier_set_rounds_old_0(4w1);
-                        (8w7, 24w0, 8w14 .. 8w20) : barrier_set_rounds_old_0(4w2);
-                        (8w7, 24w0, 8w21 .. 8w27) : barrier_set_rounds_old_0(4w3);
-                        (8w7, 24w0, 8w28 .. 8w34) : barrier_set_rounds_old_0(4w4);
-                        (8w7, 24w0, 8w35 .. 8w41) : barrier_set_rounds_old_0(4w5);
-                        (8w7, 24w0, 8w42 .. 8w48) : barrier_set_rounds_old_0(4w6);
-                        (8w7, 24w0, 8w49 .. 8w55) : barrier_set_rounds_old_0(4w7);
-                        (8w7, 24w0, 8w56 .. 8w62) : barrier_set_rounds_old_0(4w8);
-                        (8w7, 24w0, 8w63 .. 8w69) : barrier_set_rounds_old_0(4w9);
-                        (8w7, 24w0, 8w70 .. 8w76) : barrier_set_rounds_old_0(4w10);
-                        (8w7, 24w0, 8w77 .. 8w83) : barrier_set_rounds_old_0(4w11);
-                        (8w7, 24w0, 8w84 .. 8w90) : barrier_set_rounds_old_0(4w12);
-                        (8w7, 24w0, 8w91 .. 8w97) : barrier_set_rounds_old_0(4w13);
-                        (8w7, 24w0, 8w98 .. 8w104) : barrier_set_rounds_old_0(4w14);
-                        (8w8, 24w0, 8w0 .. 8w7) : barrier_set_rounds_old_0(4w0);
-                        (8w8, 24w0, 8w8 .. 8w15) : barrier_set_rounds_old_0(4w1);
-                        (8w8, 24w0, 8w16 .. 8w23) : barrier_set_rounds_old_0(4w2);
-                        (8w8, 24w0, 8w24 .. 8w31) : barrier_set_rounds_old_0(4w3);
-                        (8w8, 24w0, 8w32 .. 8w39) : barrier_set_rounds_old_0(4w4);
-                        (8w8, 24w0, 8w40 .. 8w47) : barrier_set_rounds_old_0(4w5);
-                        (8w8, 24w0, 8w48 .. 8w55) : barrier_set_rounds_old_0(4w6);
-                        (8w8, 24w0, 8w56 .. 8w63) : barrier_set_rounds_old_0(4w7);
-                        (8w8, 24w0, 8w64 .. 8w71) : barrier_set_rounds_old_0(4w8);
-                        (8w8, 24w0, 8w72 .. 8w79) : barrier_set_rounds_old_0(4w9);
-                        (8w8, 24w0, 8w80 .. 8w87) : barrier_set_rounds_old_0(4w10);
-                        (8w8, 24w0, 8w88 .. 8w95) : barrier_set_rounds_old_0(4w11);
-                        (8w8, 24w0, 8w96 .. 8w103) : barrier_set_rounds_old_0(4w12);
-                        (8w8, 24w0, 8w104 .. 8w111) : barrier_set_rounds_old_0(4w13);
-                        (8w8, 24w0, 8w112 .. 8w119) : barrier_set_rounds_old_0(4w14);
-                        (8w9, 24w0, 8w0 .. 8w8) : barrier_set_rounds_old_0(4w0);
-                        (8w9, 24w0, 8w9 .. 8w17) : barrier_set_rounds_old_0(4w1);
-                        (8w9, 24w0, 8w18 .. 8w26) : barrier_set_rounds_old_0(4w2);
-                        (8w9, 24w0, 8w27 .. 8w35) : barrier_set_rounds_old_0(4w3);
-                        (8w9, 24w0, 8w36 .. 8w44) : barrier_set_rounds_old_0(4w4);
-                        (8w9, 24w0, 8w45 .. 8w53) : barrier_set_rounds_old_0(4w5);
-                        (8w9, 24w0, 8w54 .. 8w62) : barrier_set_rounds_old_0(4w6);
-                        (8w9, 24w0, 8w63 .. 8w71) : barrier_set_rounds_old_0(4w7);
-                        (8w9, 24w0, 8w72 .. 8w80) : barrier_set_rounds_old_0(4w8);
-                        (8w9, 24w0, 8w81 .. 8w89) : barrier_set_rounds_old_0(4w9);
-                        (8w9, 24w0, 8w90 .. 8w98) : barrier_set_rounds_old_0(4w10);
-                        (8w9, 24w0, 8w99 .. 8w107) : barrier_set_rounds_old_0(4w11);
-                        (8w9, 24w0, 8w108 .. 8w116) : barrier_set_rounds_old_0(4w12);
-                        (8w9, 24w0, 8w117 .. 8w125) : barrier_set_rounds_old_0(4w13);
-                        (8w9, 24w0, 8w126 .. 8w134) : barrier_set_rounds_old_0(4w14);
-                        (8w10, 24w0, 8w0 .. 8w9) : barrier_set_rounds_old_0(4w0);
-                        (8w10, 24w0, 8w10 .. 8w19) : barrier_set_rounds_old_0(4w1);
-                        (8w10, 24w0, 8w20 .. 8w29) : barrier_set_rounds_old_0(4w2);
-                        (8w10, 24w0, 8w30 .. 8w39) : barrier_set_rounds_old_0(4w3);
-                        (8w10, 24w0, 8w40 .. 8w49) : barrier_set_rounds_old_0(4w4);
-                        (8w10, 24w0, 8w50 .. 8w59) : barrier_set_rounds_old_0(4w5);
-                        (8w10, 24w0, 8w60 .. 8w69) : barrier_set_rounds_old_0(4w6);
-                        (8w10, 24w0, 8w70 .. 8w79) : barrier_set_rounds_old_0(4w7);
-                        (8w10, 24w0, 8w80 .. 8w89) : barrier_set_rounds_old_0(4w8);
-                        (8w10, 24w0, 8w90 .. 8w99) : barrier_set_rounds_old_0(4w9);
-                        (8w10, 24w0, 8w100 .. 8w109) : barrier_set_rounds_old_0(4w10);
-                        (8w10, 24w0, 8w110 .. 8w119) : barrier_set_rounds_old_0(4w11);
-                        (8w10, 24w0, 8w120 .. 8w129) : barrier_set_rounds_old_0(4w12);
-                        (8w10, 24w0, 8w130 .. 8w139) : barrier_set_rounds_old_0(4w13);
-                        (8w10, 24w0, 8w140 .. 8w149) : barrier_set_rounds_old_0(4w14);
-                        (8w11, 24w0, 8w0 .. 8w10) : barrier_set_rounds_old_0(4w0);
-                        (8w11, 24w0, 8w11 .. 8w21) : barrier_set_rounds_old_0(4w1);
-                        (8w11, 24w0, 8w22 .. 8w32) : barrier_set_rounds_old_0(4w2);
-                        (8w11, 24w0, 8w33 .. 8w43) : barrier_set_rounds_old_0(4w3);
-                        (8w11, 24w0, 8w44 .. 8w54) : barrier_set_rounds_old_0(4w4);
-                        (8w11, 24w0, 8w55 .. 8w65) : barrier_set_rounds_old_0(4w5);
-                        (8w11, 24w0, 8w66 .. 8w76) : barrier_set_rounds_old_0(4w6);
-                        (8w11, 24w0, 8w77 .. 8w87) : barrier_set_rounds_old_0(4w7);
-                        (8w11, 24w0, 8w88 .. 8w98) : barrier_set_rounds_old_0(4w8);
-                        (8w11, 24w0, 8w99 .. 8w109) : barrier_set_rounds_old_0(4w9);
-                        (8w11, 24w0, 8w110 .. 8w120) : barrier_set_rounds_old_0(4w10);
-                        (8w11, 24w0, 8w121 .. 8w131) : barrier_set_rounds_old_0(4w11);
-                        (8w11, 24w0, 8w132 .. 8w142) : barrier_set_rounds_old_0(4w12);
-                        (8w11, 24w0, 8w143 .. 8w153) : barrier_set_rounds_old_0(4w13);
-                        (8w11, 24w0, 8w154 .. 8w164) : barrier_set_rounds_old_0(4w14);
-                        (8w12, 24w0, 8w0 .. 8w11) : barrier_set_rounds_old_0(4w0);
-                        (8w12, 24w0, 8w12 .. 8w23) : barrier_set_rounds_old_0(4w1);
-                        (8w12, 24w0, 8w24 .. 8w35) : barrier_set_rounds_old_0(4w2);
-                        (8w12, 24w0, 8w36 .. 8w47) : barrier_set_rounds_old_0(4w3);
-                        (8w12, 24w0, 8w48 .. 8w59) : barrier_set_rounds_old_0(4w4);
-                        (8w12, 24w0, 8w60 .. 8w71) : barrier_set_rounds_old_0(4w5);
-                        (8w12, 24w0, 8w72 .. 8w83) : barrier_set_rounds_old_0(4w6);
-                        (8w12, 24w0, 8w84 .. 8w95) : barrier_set_rounds_old_0(4w7);
-                        (8w12, 24w0, 8w96 .. 8w107) : barrier_set_rounds_old_0(4w8);
-                        (8w12, 24w0, 8w108 .. 8w119) : barrier_set_rounds_old_0(4w9);
-                        (8w12, 24w0, 8w120 .. 8w131) : barrier_set_rounds_old_0(4w10);
-                        (8w12, 24w0, 8w132 .. 8w143) : barrier_set_rounds_old_0(4w11);
-                        (8w12, 24w0, 8w144 .. 8w155) : barrier_set_rounds_old_0(4w12);
-                        (8w12, 24w0, 8w156 .. 8w167) : barrier_set_rounds_old_0(4w13);
-                        (8w12, 24w0, 8w168 .. 8w179) : barrier_set_rounds_old_0(4w14);
-                        (8w13, 24w0, 8w0 .. 8w12) : barrier_set_rounds_old_0(4w0);
-                        (8w13, 24w0, 8w13 .. 8w25) : barrier_set_rounds_old_0(4w1);
-                        (8w13, 24w0, 8w26 .. 8w38) : barrier_set_rounds_old_0(4w2);
-                        (8w13, 24w0, 8w39 .. 8w51) : barrier_set_rounds_old_0(4w3);
-                        (8w13, 24w0, 8w52 .. 8w64) : barrier_set_rounds_old_0(4w4);
-                        (8w13, 24w0, 8w65 .. 8w77) : barrier_set_rounds_old_0(4w5);
-                        (8w13, 24w0, 8w78 .. 8w90) : barrier_set_rounds_old_0(4w6);
-                        (8w13, 24w0, 8w91 .. 8w103) : barrier_set_rounds_old_0(4w7);
-                        (8w13, 24w0, 8w104 .. 8w116) : barrier_set_rounds_old_0(4w8);
-                        (8w13, 24w0, 8w117 .. 8w129) : barrier_set_rounds_old_0(4w9);
-                        (8w13, 24w0, 8w130 .. 8w142) : barrier_set_rounds_old_0(4w10);
-                        (8w13, 24w0, 8w143 .. 8w155) : barrier_set_rounds_old_0(4w11);
-                        (8w13, 24w0, 8w156 .. 8w168) : barrier_set_rounds_old_0(4w12);
-                        (8w13, 24w0, 8w169 .. 8w181) : barrier_set_rounds_old_0(4w13);
-                        (8w13, 24w0, 8w182 .. 8w194) : barrier_set_rounds_old_0(4w14);
-                        (8w14, 24w0, 8w0 .. 8w13) : barrier_set_rounds_old_0(4w0);
-                        (8w14, 24w0, 8w14 .. 8w27) : barrier_set_rounds_old_0(4w1);
-                        (8w14, 24w0, 8w28 .. 8w41) : barrier_set_rounds_old_0(4w2);
-                        (8w14, 24w0, 8w42 .. 8w55) : barrier_set_rounds_old_0(4w3);
-                        (8w14, 24w0, 8w56 .. 8w69) : barrier_set_rounds_old_0(4w4);
-                        (8w14, 24w0, 8w70 .. 8w83) : barrier_set_rounds_old_0(4w5);
-                        (8w14, 24w0, 8w84 .. 8w97) : barrier_set_rounds_old_0(4w6);
-                        (8w14, 24w0, 8w98 .. 8w111) : barrier_set_rounds_old_0(4w7);
-                        (8w14, 24w0, 8w112 .. 8w125) : barrier_set_rounds_old_0(4w8);
-                        (8w14, 24w0, 8w126 .. 8w139) : barrier_set_rounds_old_0(4w9);
-                        (8w14, 24w0, 8w140 .. 8w153) : barrier_set_rounds_old_0(4w10);
-                        (8w14, 24w0, 8w154 .. 8w167) : barrier_set_rounds_old_0(4w11);
-                        (8w14, 24w0, 8w168 .. 8w181) : barrier_set_rounds_old_0(4w12);
-                        (8w14, 24w0, 8w182 .. 8w195) : barrier_set_rounds_old_0(4w13);
-                        (8w14, 24w0, 8w196 .. 8w209) : barrier_set_rounds_old_0(4w14);
-                        (8w15, 24w0, 8w0 .. 8w14) : barrier_set_rounds_old_0(4w0);
-                        (8w15, 24w0, 8w15 .. 8w29) : barrier_set_rounds_old_0(4w1);
-                        (8w15, 24w0, 8w30 .. 8w44) : barrier_set_rounds_old_0(4w2);
-                        (8w15, 24w0, 8w45 .. 8w59) : barrier_set_rounds_old_0(4w3);
-                        (8w15, 24w0, 8w60 .. 8w74) : barrier_set_rounds_old_0(4w4);
-                        (8w15, 24w0, 8w75 .. 8w89) : barrier_set_rounds_old_0(4w5);
-                        (8w15, 24w0, 8w90 .. 8w104) : barrier_set_rounds_old_0(4w6);
-                        (8w15, 24w0, 8w105 .. 8w119) : barrier_set_rounds_old_0(4w7);
-                        (8w15, 24w0, 8w120 .. 8w134) : barrier_set_rounds_old_0(4w8);
-                        (8w15, 24w0, 8w135 .. 8w149) : barrier_set_rounds_old_0(4w9);
-                        (8w15, 24w0, 8w150 .. 8w164) : barrier_set_rounds_old_0(4w10);
-                        (8w15, 24w0, 8w165 .. 8w179) : barrier_set_rounds_old_0(4w11);
-                        (8w15, 24w0, 8w180 .. 8w194) : barrier_set_rounds_old_0(4w12);
-                        (8w15, 24w0, 8w195 .. 8w209) : barrier_set_rounds_old_0(4w13);
-                        (8w15, 24w0, 8w210 .. 8w224) : barrier_set_rounds_old_0(4w14);
-                        (8w16, 24w0, 8w0 .. 8w15) : barrier_set_rounds_old_0(4w0);
-                        (8w16, 24w0, 8w16 .. 8w31) : barrier_set_rounds_old_0(4w1);
-                        (8w16, 24w0, 8w32 .. 8w47) : barrier_set_rounds_old_0(4w2);
-                        (8w16, 24w0, 8w48 .. 8w63) : barrier_set_rounds_old_0(4w3);
-                        (8w16, 24w0, 8w64 .. 8w79) : barrier_set_rounds_old_0(4w4);
-                        (8w16, 24w0, 8w80 .. 8w95) : barrier_set_rounds_old_0(4w5);
-                        (8w16, 24w0, 8w96 .. 8w111) : barrier_set_rounds_old_0(4w6);
-                        (8w16, 24w0, 8w112 .. 8w127) : barrier_set_rounds_old_0(4w7);
-                        (8w16, 24w0, 8w128 .. 8w143) : barrier_set_rounds_old_0(4w8);
-                        (8w16, 24w0, 8w144 .. 8w159) : barrier_set_rounds_old_0(4w9);
-                        (8w16, 24w0, 8w160 .. 8w175) : barrier_set_rounds_old_0(4w10);
-                        (8w16, 24w0, 8w176 .. 8w191) : barrier_set_rounds_old_0(4w11);
-                        (8w16, 24w0, 8w192 .. 8w207) : barrier_set_rounds_old_0(4w12);
-                        (8w16, 24w0, 8w208 .. 8w223) : barrier_set_rounds_old_0(4w13);
-                        (8w16, 24w0, 8w224 .. 8w239) : barrier_set_rounds_old_0(4w14);
-        }
-        size = 512;
-    }
-    @name("SereneIngress.barrier.staleness_index") Hash<bit<12>>(HashAlgorithm_t.IDENTITY) barrier_staleness_index;
-    @name("SereneIngress.barrier.count_staleness") action barrier_count_staleness_0() {
-        barrier_index = barrier_staleness_index.get<tuple<bit<3>, bit<5>, bit<4>>>({ hdr.serene.job[2:0], hdr.serene.worker[4:0], meta.rounds_old });
-        barrier_staleness.count(barrier_index);
-    }
     @name("SereneIngress.barrier.find_old_round") action barrier_find_old_round_0() {
         meta.before_base = hdr.serene.round + meta.minus_base;
     }
     @name("SereneIngress.barrier.find_lacking") action barrier_find_lacking_0() {
         meta.lacking = meta.target |-| meta.arrived;
-    }
-    @name("SereneIngress.barrier.see_fresh") action barrier_see_fresh_0() {
-        hdr.serene.seen = hdr.serene.seq;
-    }
-    @name("SereneIngress.barrier.see_repeat") action barrier_see_repeat_0() {
-        hdr.serene.seen = meta.known;
-    }
-    @name("SereneIngress.barrier.see_nothing_new") action barrier_see_nothing_new_0() {
-        hdr.serene.seen = meta.seen;
-    }
-    @name("SereneIngress.barrier.who") Hash<bit<8>>(HashAlgorithm_t.IDENTITY) barrier_who;
-    @name("SereneIngress.barrier.count_fresh") action barrier_count_fresh_0() {
-        barrier_index_0 = barrier_who.get<tuple<bit<3>, bit<5>>>({ hdr.serene.job[2:0], hdr.serene.worker[4:0] });
-        barrier_contributions.count(barrier_index_0);
-    }
-    @name("SereneIngress.barrier.count_repeat") action barrier_count_repeat_0() {
-        barrier_index_1 = barrier_who.get<tuple<bit<3>, bit<5>>>({ hdr.serene.job[2:0], hdr.serene.worker[4:0] });
-        barrier_repeats.count(barrier_index_1);
-    }
-    @name("SereneIngress.barrier.count_blocked") action barrier_count_blocked_0() {
-        barrier_index_2 = barrier_who.get<tuple<bit<3>, bit<5>>>({ hdr.serene.job[2:0], hdr.serene.worker[4:0] });
-        barrier_blocked.count(barrier_index_2);
-    }
-    @name("SereneIngress.barrier.count_astray") action barrier_count_astray_0() {
-        barrier_dropped_wrong_round.count(1w0);
-    }
-    @name("SereneIngress.barrier.count_total") action barrier_count_total_0() {
-        meta.unread = barrier_count_contribution.execute(meta.slot[11:0]);
-    }
-    @name("SereneIngress.barrier.keep_total") action barrier_keep_total_0() {
-        barrier_keep_or_forget_total.execute(meta.slot[11:0]);
-    }
-    @name("SereneIngress.barrier.total") table barrier_total {
-        key = {
-            meta.course  : ternary @name("meta.course");
-            meta.lanes_do: ternary @name("meta.lanes_do");
-        }
-        actions = {
-            barrier_count_total_0();
-            barrier_keep_total_0();
-            @defaultonly NoAction_12();
-        }
-        const default_action = NoAction_12();
-        const entries = {
-                        (default, lanes_do_t.OPEN) : barrier_keep_total_0();
-                        (course_t.FREE, default) : barrier_count_total_0();
-                        (course_t.GO, default) : barrier_count_total_0();
-                        (course_t.WAIT, default) : barrier_count_total_0();
-        }
-        size = 4;
-    }
-    @name("SereneIngress.barrier.say_seen") table barrier_say_seen {
-        key = {
-            meta.course: ternary @name("meta.course");
-            meta.known : ternary @name("meta.known");
-        }
-        actions = {
-            barrier_see_fresh_0();
-            barrier_see_repeat_0();
-            barrier_see_nothing_new_0();
-            @defaultonly NoAction_13();
-        }
-        const default_action = NoAction_13();
-        const entries = {
-                        (course_t.FREE, 32w0) : barrier_see_fresh_0();
-                        (course_t.GO, 32w0) : barrier_see_fresh_0();
-                        (course_t.WAIT, 32w0) : barrier_see_fresh_0();
-                        (course_t.FREE, default) : barrier_see_repeat_0();
-                        (course_t.GO, default) : barrier_see_repeat_0();
-                        (course_t.WAIT, default) : barrier_see_repeat_0();
-                        (course_t.READ, default) : barrier_see_nothing_new_0();
-                        (course_t.OPENING, default) : barrier_see_nothing_new_0();
-        }
-        size = 8;
     }
     @name("SereneIngress.barrier.complete_round_below") action barrier_complete_round_below_0() {
         meta.admitted = 1w1;
@@ -1982,6 +1559,429 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     }
     @name("SereneIngress.barrier.look_at_any_base") action barrier_look_at_any_base_0() {
         meta.minus_base = barrier_some_base.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.contributed.total_of") Register<total_pair_t, bit<12>>(32w3584) contributed_total_of;
+    @name("SereneIngress.contributed.count_contribution") RegisterAction<total_pair_t, bit<12>, total_t>(contributed_total_of) contributed_count_contribution = {
+        void apply(inout total_pair_t value, out total_t unread) {
+            value.unread = value.total - hdr.serene.total;
+            if (meta.known == 32w0) {
+                value.total = value.total + 32w1;
+            }
+            unread = value.unread;
+        }
+    };
+    @name("SereneIngress.contributed.keep_or_forget_total") RegisterAction<total_pair_t, bit<12>, total_t>(contributed_total_of) contributed_keep_or_forget_total = {
+        void apply(inout total_pair_t value) {
+            if (meta.known == 32w0) {
+                value.total = 32w0;
+            }
+        }
+    };
+    @name("SereneIngress.contributed.totals_of") Register<lane_t, bit<12>>(32w3584) contributed_totals_of;
+    @name("SereneIngress.contributed.add_total") RegisterAction<lane_t, bit<12>, bit<32>>(contributed_totals_of) contributed_add_total = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + 32w1;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.contributed.add_and_read_snapshot_total") RegisterAction<lane_t, bit<12>, bit<32>>(contributed_totals_of) contributed_add_and_read_snapshot_total = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = value.sum + 32w1;
+            }
+            read = value.snapshot;
+        }
+    };
+    @name("SereneIngress.contributed.open_total") RegisterAction<lane_t, bit<12>, bit<32>>(contributed_totals_of) contributed_open_total = {
+        void apply(inout lane_t value, out bit<32> read) {
+            if (meta.known == 32w0) {
+                value.sum = 32w0;
+                value.snapshot = 32w0;
+            } else {
+                value.snapshot = value.sum;
+            }
+            read = value.sum;
+        }
+    };
+    @name("SereneIngress.contributed.store_total") RegisterAction<lane_t, bit<12>, bit<32>>(contributed_totals_of) contributed_store_total = {
+        void apply(inout lane_t value) {
+            value.snapshot = hdr.serene.total;
+        }
+    };
+    @name("SereneIngress.contributed.do_add_total") action contributed_do_add_total_0() {
+        hdr.serene.total = contributed_add_total.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.contributed.do_add_and_read_snapshot_total") action contributed_do_add_and_read_snapshot_total_0() {
+        hdr.serene.total = contributed_add_and_read_snapshot_total.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.contributed.do_open_total") action contributed_do_open_total_0() {
+        hdr.serene.total = contributed_open_total.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.contributed.do_store_total") action contributed_do_store_total_0() {
+        contributed_store_total.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.contributed.update_total") table contributed_update_total {
+        key = {
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            contributed_do_add_total_0();
+            contributed_do_add_and_read_snapshot_total_0();
+            contributed_do_open_total_0();
+            contributed_do_store_total_0();
+            @defaultonly NoAction_11();
+        }
+        const default_action = NoAction_11();
+        const entries = {
+                        lanes_do_t.ADD : contributed_do_add_total_0();
+                        lanes_do_t.ADD_READ_SNAPSHOT : contributed_do_add_and_read_snapshot_total_0();
+                        lanes_do_t.OPEN : contributed_do_open_total_0();
+                        lanes_do_t.STORE : contributed_do_store_total_0();
+        }
+        size = 4;
+    }
+    @name("SereneIngress.contributed.contributions") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) contributed_contributions;
+    @name("SereneIngress.contributed.repeats") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) contributed_repeats;
+    @name("SereneIngress.contributed.blocked") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) contributed_blocked;
+    @name("SereneIngress.contributed.staleness") Counter<bit<32>, bit<12>>(32w4096, CounterType_t.PACKETS) contributed_staleness;
+    @name("SereneIngress.contributed.dropped_wrong_round") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) contributed_dropped_wrong_round;
+    @name("SereneIngress.contributed.set_rounds_old") action contributed_set_rounds_old_0(@name("rounds") bit<4> rounds) {
+        meta.rounds_old = rounds;
+    }
+    @name("SereneIngress.contributed.rounds_unread") table contributed_rounds_unread {
+        key = {
+            meta.job.workers : exact @name("meta.job.workers");
+            meta.unread[31:8]: ternary @name("meta.unread[31:8]");
+            meta.unread[7:0] : range @name("meta.unread[7:0]");
+        }
+        actions = {
+            contributed_set_rounds_old_0();
+        }
+        const default_action = contributed_set_rounds_old_0(4w15);
+        const entries = {
+                        (8w1, 24w0, 8w0) : contributed_set_rounds_old_0(4w0);
+                        (8w1, 24w0, 8w1) : contributed_set_rounds_old_0(4w1);
+                        (8w1, 24w0, 8w2) : contributed_set_rounds_old_0(4w2);
+                        (8w1, 24w0, 8w3) : contributed_set_rounds_old_0(4w3);
+                        (8w1, 24w0, 8w4) : contributed_set_rounds_old_0(4w4);
+                        (8w1, 24w0, 8w5) : contributed_set_rounds_old_0(4w5);
+                        (8w1, 24w0, 8w6) : contributed_set_rounds_old_0(4w6);
+                        (8w1, 24w0, 8w7) : contributed_set_rounds_old_0(4w7);
+                        (8w1, 24w0, 8w8) : contributed_set_rounds_old_0(4w8);
+                        (8w1, 24w0, 8w9) : contributed_set_rounds_old_0(4w9);
+                        (8w1, 24w0, 8w10) : contributed_set_rounds_old_0(4w10);
+                        (8w1, 24w0, 8w11) : contributed_set_rounds_old_0(4w11);
+                        (8w1, 24w0, 8w12) : contributed_set_rounds_old_0(4w12);
+                        (8w1, 24w0, 8w13) : contributed_set_rounds_old_0(4w13);
+                        (8w1, 24w0, 8w14) : contributed_set_rounds_old_0(4w14);
+                        (8w2, 24w0, 8w0 .. 8w1) : contributed_set_rounds_old_0(4w0);
+                        (8w2, 24w0, 8w2 .. 8w3) : contributed_set_rounds_old_0(4w1);
+                        (8w2, 24w0, 8w4 .. 8w5) : contributed_set_rounds_old_0(4w2);
+                        (8w2, 24w0, 8w6 .. 8w7) : contributed_set_rounds_old_0(4w3);
+                        (8w2, 24w0, 8w8 .. 8w9) : contributed_set_rounds_old_0(4w4);
+                        (8w2, 24w0, 8w10 .. 8w11) : contributed_set_rounds_old_0(4w5);
+                        (8w2, 24w0, 8w12 .. 8w13) : contributed_set_rounds_old_0(4w6);
+                        (8w2, 24w0, 8w14 .. 8w15) : contributed_set_rounds_old_0(4w7);
+                        (8w2, 24w0, 8w16 .. 8w17) : contributed_set_rounds_old_0(4w8);
+                        (8w2, 24w0, 8w18 .. 8w19) : contributed_set_rounds_old_0(4w9);
+                        (8w2, 24w0, 8w20 .. 8w21) : contributed_set_rounds_old_0(4w10);
+                        (8w2, 24w0, 8w22 .. 8w23) : contributed_set_rounds_old_0(4w11);
+                        (8w2, 24w0, 8w24 .. 8w25) : contributed_set_rounds_old_0(4w12);
+                        (8w2, 24w0, 8w26 .. 8w27) : contributed_set_rounds_old_0(4w13);
+                        (8w2, 24w0, 8w28 .. 8w29) : contributed_set_rounds_old_0(4w14);
+                        (8w3, 24w0, 8w0 .. 8w2) : contributed_set_rounds_old_0(4w0);
+                        (8w3, 24w0, 8w3 .. 8w5) : contributed_set_rounds_old_0(4w1);
+                        (8w3, 24w0, 8w6 .. 8w8) : contributed_set_rounds_old_0(4w2);
+                        (8w3, 24w0, 8w9 .. 8w11) : contributed_set_rounds_old_0(4w3);
+                        (8w3, 24w0, 8w12 .. 8w14) : contributed_set_rounds_old_0(4w4);
+                        (8w3, 24w0, 8w15 .. 8w17) : contributed_set_rounds_old_0(4w5);
+                        (8w3, 24w0, 8w18 .. 8w20) : contributed_set_rounds_old_0(4w6);
+                        (8w3, 24w0, 8w21 .. 8w23) : contributed_set_rounds_old_0(4w7);
+                        (8w3, 24w0, 8w24 .. 8w26) : contributed_set_rounds_old_0(4w8);
+                        (8w3, 24w0, 8w27 .. 8w29) : contributed_set_rounds_old_0(4w9);
+                        (8w3, 24w0, 8w30 .. 8w32) : contributed_set_rounds_old_0(4w10);
+                        (8w3, 24w0, 8w33 .. 8w35) : contributed_set_rounds_old_0(4w11);
+                        (8w3, 24w0, 8w36 .. 8w38) : contributed_set_rounds_old_0(4w12);
+                        (8w3, 24w0, 8w39 .. 8w41) : contributed_set_rounds_old_0(4w13);
+                        (8w3, 24w0, 8w42 .. 8w44) : contributed_set_rounds_old_0(4w14);
+                        (8w4, 24w0, 8w0 .. 8w3) : contributed_set_rounds_old_0(4w0);
+                        (8w4, 24w0, 8w4 .. 8w7) : contributed_set_rounds_old_0(4w1);
+                        (8w4, 24w0, 8w8 .. 8w11) : contributed_set_rounds_old_0(4w2);
+                        (8w4, 24w0, 8w12 .. 8w15) : contributed_set_rounds_old_0(4w3);
+                        (8w4, 24w0, 8w16 .. 8w19) : contributed_set_rounds_old_0(4w4);
+                        (8w4, 24w0, 8w20 .. 8w23) : contributed_set_rounds_old_0(4w5);
+                        (8w4, 24w0, 8w24 .. 8w27) : contributed_set_rounds_old_0(4w6);
+                        (8w4, 24w0, 8w28 .. 8w31) : contributed_set_rounds_old_0(4w7);
+                        (8w4, 24w0, 8w32 .. 8w35) : contributed_set_rounds_old_0(4w8);
+                        (8w4, 24w0, 8w36 .. 8w39) : contributed_set_rounds_old_0(4w9);
+                        (8w4, 24w0, 8w40 .. 8w43) : contributed_set_rounds_old_0(4w10);
+                        (8w4, 24w0, 8w44 .. 8w47) : contributed_set_rounds_old_0(4w11);
+                        (8w4, 24w0, 8w48 .. 8w51) : contributed_set_rounds_old_0(4w12);
+                        (8w4, 24w0, 8w52 .. 8w55) : contributed_set_rounds_old_0(4w13);
+                        (8w4, 24w0, 8w56 .. 8w59) : contributed_set_rounds_old_0(4w14);
+                        (8w5, 24w0, 8w0 .. 8w4) : contributed_set_rounds_old_0(4w0);
+                        (8w5, 24w0, 8w5 .. 8w9) : contributed_set_rounds_old_0(4w1);
+                        (8w5, 24w0, 8w10 .. 8w14) : contributed_set_rounds_old_0(4w2);
+                        (8w5, 24w0, 8w15 .. 8w19) : contributed_set_rounds_old_0(4w3);
+                        (8w5, 24w0, 8w20 .. 8w24) : contributed_set_rounds_old_0(4w4);
+                        (8w5, 24w0, 8w25 .. 8w29) : contributed_set_rounds_old_0(4w5);
+                        (8w5, 24w0, 8w30 .. 8w34) : contributed_set_rounds_old_0(4w6);
+                        (8w5, 24w0, 8w35 .. 8w39) : contributed_set_rounds_old_0(4w7);
+                        (8w5, 24w0, 8w40 .. 8w44) : contributed_set_rounds_old_0(4w8);
+                        (8w5, 24w0, 8w45 .. 8w49) : contributed_set_rounds_old_0(4w9);
+                        (8w5, 24w0, 8w50 .. 8w54) : contributed_set_rounds_old_0(4w10);
+                        (8w5, 24w0, 8w55 .. 8w59) : contributed_set_rounds_old_0(4w11);
+                        (8w5, 24w0, 8w60 .. 8w64) : contributed_set_rounds_old_0(4w12);
+                        (8w5, 24w0, 8w65 .. 8w69) : contributed_set_rounds_old_0(4w13);
+                        (8w5, 24w0, 8w70 .. 8w74) : contributed_set_rounds_old_0(4w14);
+                        (8w6, 24w0, 8w0 .. 8w5) : contributed_set_rounds_old_0(4w0);
+                        (8w6, 24w0, 8w6 .. 8w11) : contributed_set_rounds_old_0(4w1);
+                        (8w6, 24w0, 8w12 .. 8w17) : contributed_set_rounds_old_0(4w2);
+                        (8w6, 24w0, 8w18 .. 8w23) : contributed_set_rounds_old_0(4w3);
+                        (8w6, 24w0, 8w24 .. 8w29) : contributed_set_rounds_old_0(4w4);
+                        (8w6, 24w0, 8w30 .. 8w35) : contributed_set_rounds_old_0(4w5);
+                        (8w6, 24w0, 8w36 .. 8w41) : contributed_set_rounds_old_0(4w6);
+                        (8w6, 24w0, 8w42 .. 8w47) : contributed_set_rounds_old_0(4w7);
+                        (8w6, 24w0, 8w48 .. 8w53) : contributed_set_rounds_old_0(4w8);
+                        (8w6, 24w0, 8w54 .. 8w59) : contributed_set_rounds_old_0(4w9);
+                        (8w6, 24w0, 8w60 .. 8w65) : contributed_set_rounds_old_0(4w10);
+                        (8w6, 24w0, 8w66 .. 8w71) : contributed_set_rounds_old_0(4w11);
+                        (8w6, 24w0, 8w72 .. 8w77) : contributed_set_rounds_old_0(4w12);
+                        (8w6, 24w0, 8w78 .. 8w83) : contributed_set_rounds_old_0(4w13);
+                        (8w6, 24w0, 8w84 .. 8w89) : contributed_set_rounds_old_0(4w14);
+                        (8w7, 24w0, 8w0 .. 8w6) : contributed_set_rounds_old_0(4w0);
+                        (8w7, 24w0, 8w7 .. 8w13) : contributed_set_rounds_old_0(4w1);
+                        (8w7, 24w0, 8w14 .. 8w20) : contributed_set_rounds_old_0(4w2);
+                        (8w7, 24w0, 8w21 .. 8w27) : contributed_set_rounds_old_0(4w3);
+                        (8w7, 24w0, 8w28 .. 8w34) : contributed_set_rounds_old_0(4w4);
+                        (8w7, 24w0, 8w35 .. 8w41) : contributed_set_rounds_old_0(4w5);
+                        (8w7, 24w0, 8w42 .. 8w48) : contributed_set_rounds_old_0(4w6);
+                        (8w7, 24w0, 8w49 .. 8w55) : contributed_set_rounds_old_0(4w7);
+                        (8w7, 24w0, 8w56 .. 8w62) : contributed_set_rounds_old_0(4w8);
+                        (8w7, 24w0, 8w63 .. 8w69) : contributed_set_rounds_old_0(4w9);
+                        (8w7, 24w0, 8w70 .. 8w76) : contributed_set_rounds_old_0(4w10);
+                        (8w7, 24w0, 8w77 .. 8w83) : contributed_set_rounds_old_0(4w11);
+                        (8w7, 24w0, 8w84 .. 8w90) : contributed_set_rounds_old_0(4w12);
+                        (8w7, 24w0, 8w91 .. 8w97) : contributed_set_rounds_old_0(4w13);
+                        (8w7, 24w0, 8w98 .. 8w104) : contributed_set_rounds_old_0(4w14);
+                        (8w8, 24w0, 8w0 .. 8w7) : contributed_set_rounds_old_0(4w0);
+                        (8w8, 24w0, 8w8 .. 8w15) : contributed_set_rounds_old_0(4w1);
+                        (8w8, 24w0, 8w16 .. 8w23) : contributed_set_rounds_old_0(4w2);
+                        (8w8, 24w0, 8w24 .. 8w31) : contributed_set_rounds_old_0(4w3);
+                        (8w8, 24w0, 8w32 .. 8w39) : contributed_set_rounds_old_0(4w4);
+                        (8w8, 24w0, 8w40 .. 8w47) : contributed_set_rounds_old_0(4w5);
+                        (8w8, 24w0, 8w48 .. 8w55) : contributed_set_rounds_old_0(4w6);
+                        (8w8, 24w0, 8w56 .. 8w63) : contributed_set_rounds_old_0(4w7);
+                        (8w8, 24w0, 8w64 .. 8w71) : contributed_set_rounds_old_0(4w8);
+                        (8w8, 24w0, 8w72 .. 8w79) : contributed_set_rounds_old_0(4w9);
+                        (8w8, 24w0, 8w80 .. 8w87) : contributed_set_rounds_old_0(4w10);
+                        (8w8, 24w0, 8w88 .. 8w95) : contributed_set_rounds_old_0(4w11);
+                        (8w8, 24w0, 8w96 .. 8w103) : contributed_set_rounds_old_0(4w12);
+                        (8w8, 24w0, 8w104 .. 8w111) : contributed_set_rounds_old_0(4w13);
+                        (8w8, 24w0, 8w112 .. 8w119) : contributed_set_rounds_old_0(4w14);
+                        (8w9, 24w0, 8w0 .. 8w8) : contributed_set_rounds_old_0(4w0);
+                        (8w9, 24w0, 8w9 .. 8w17) : contributed_set_rounds_old_0(4w1);
+                        (8w9, 24w0, 8w18 .. 8w26) : contributed_set_rounds_old_0(4w2);
+                        (8w9, 24w0, 8w27 .. 8w35) : contributed_set_rounds_old_0(4w3);
+                        (8w9, 24w0, 8w36 .. 8w44) : contributed_set_rounds_old_0(4w4);
+                        (8w9, 24w0, 8w45 .. 8w53) : contributed_set_rounds_old_0(4w5);
+                        (8w9, 24w0, 8w54 .. 8w62) : contributed_set_rounds_old_0(4w6);
+                        (8w9, 24w0, 8w63 .. 8w71) : contributed_set_rounds_old_0(4w7);
+                        (8w9, 24w0, 8w72 .. 8w80) : contributed_set_rounds_old_0(4w8);
+                        (8w9, 24w0, 8w81 .. 8w89) : contributed_set_rounds_old_0(4w9);
+                        (8w9, 24w0, 8w90 .. 8w98) : contributed_set_rounds_old_0(4w10);
+                        (8w9, 24w0, 8w99 .. 8w107) : contributed_set_rounds_old_0(4w11);
+                        (8w9, 24w0, 8w108 .. 8w116) : contributed_set_rounds_old_0(4w12);
+                        (8w9, 24w0, 8w117 .. 8w125) : contributed_set_rounds_old_0(4w13);
+                        (8w9, 24w0, 8w126 .. 8w134) : contributed_set_rounds_old_0(4w14);
+                        (8w10, 24w0, 8w0 .. 8w9) : contributed_set_rounds_old_0(4w0);
+                        (8w10, 24w0, 8w10 .. 8w19) : contributed_set_rounds_old_0(4w1);
+                        (8w10, 24w0, 8w20 .. 8w29) : contributed_set_rounds_old_0(4w2);
+                        (8w10, 24w0, 8w30 .. 8w39) : contributed_set_rounds_old_0(4w3);
+                        (8w10, 24w0, 8w40 .. 8w49) : contributed_set_rounds_old_0(4w4);
+                        (8w10, 24w0, 8w50 .. 8w59) : contributed_set_rounds_old_0(4w5);
+                        (8w10, 24w0, 8w60 .. 8w69) : contributed_set_rounds_old_0(4w6);
+                        (8w10, 24w0, 8w70 .. 8w79) : contributed_set_rounds_old_0(4w7);
+                        (8w10, 24w0, 8w80 .. 8w89) : contributed_set_rounds_old_0(4w8);
+                        (8w10, 24w0, 8w90 .. 8w99) : contributed_set_rounds_old_0(4w9);
+                        (8w10, 24w0, 8w100 .. 8w109) : contributed_set_rounds_old_0(4w10);
+                        (8w10, 24w0, 8w110 .. 8w119) : contributed_set_rounds_old_0(4w11);
+                        (8w10, 24w0, 8w120 .. 8w129) : contributed_set_rounds_old_0(4w12);
+                        (8w10, 24w0, 8w130 .. 8w139) : contributed_set_rounds_old_0(4w13);
+                        (8w10, 24w0, 8w140 .. 8w149) : contributed_set_rounds_old_0(4w14);
+                        (8w11, 24w0, 8w0 .. 8w10) : contributed_set_rounds_old_0(4w0);
+                        (8w11, 24w0, 8w11 .. 8w21) : contributed_set_rounds_old_0(4w1);
+                        (8w11, 24w0, 8w22 .. 8w32) : contributed_set_rounds_old_0(4w2);
+                        (8w11, 24w0, 8w33 .. 8w43) : contributed_set_rounds_old_0(4w3);
+                        (8w11, 24w0, 8w44 .. 8w54) : contributed_set_rounds_old_0(4w4);
+                        (8w11, 24w0, 8w55 .. 8w65) : contributed_set_rounds_old_0(4w5);
+                        (8w11, 24w0, 8w66 .. 8w76) : contributed_set_rounds_old_0(4w6);
+                        (8w11, 24w0, 8w77 .. 8w87) : contributed_set_rounds_old_0(4w7);
+                        (8w11, 24w0, 8w88 .. 8w98) : contributed_set_rounds_old_0(4w8);
+                        (8w11, 24w0, 8w99 .. 8w109) : contributed_set_rounds_old_0(4w9);
+                        (8w11, 24w0, 8w110 .. 8w120) : contributed_set_rounds_old_0(4w10);
+                        (8w11, 24w0, 8w121 .. 8w131) : contributed_set_rounds_old_0(4w11);
+                        (8w11, 24w0, 8w132 .. 8w142) : contributed_set_rounds_old_0(4w12);
+                        (8w11, 24w0, 8w143 .. 8w153) : contributed_set_rounds_old_0(4w13);
+                        (8w11, 24w0, 8w154 .. 8w164) : contributed_set_rounds_old_0(4w14);
+                        (8w12, 24w0, 8w0 .. 8w11) : contributed_set_rounds_old_0(4w0);
+                        (8w12, 24w0, 8w12 .. 8w23) : contributed_set_rounds_old_0(4w1);
+                        (8w12, 24w0, 8w24 .. 8w35) : contributed_set_rounds_old_0(4w2);
+                        (8w12, 24w0, 8w36 .. 8w47) : contributed_set_rounds_old_0(4w3);
+                        (8w12, 24w0, 8w48 .. 8w59) : contributed_set_rounds_old_0(4w4);
+                        (8w12, 24w0, 8w60 .. 8w71) : contributed_set_rounds_old_0(4w5);
+                        (8w12, 24w0, 8w72 .. 8w83) : contributed_set_rounds_old_0(4w6);
+                        (8w12, 24w0, 8w84 .. 8w95) : contributed_set_rounds_old_0(4w7);
+                        (8w12, 24w0, 8w96 .. 8w107) : contributed_set_rounds_old_0(4w8);
+                        (8w12, 24w0, 8w108 .. 8w119) : contributed_set_rounds_old_0(4w9);
+                        (8w12, 24w0, 8w120 .. 8w131) : contributed_set_rounds_old_0(4w10);
+                        (8w12, 24w0, 8w132 .. 8w143) : contributed_set_rounds_old_0(4w11);
+                        (8w12, 24w0, 8w144 .. 8w155) : contributed_set_rounds_old_0(4w12);
+                        (8w12, 24w0, 8w156 .. 8w167) : contributed_set_rounds_old_0(4w13);
+                        (8w12, 24w0, 8w168 .. 8w179) : contributed_set_rounds_old_0(4w14);
+                        (8w13, 24w0, 8w0 .. 8w12) : contributed_set_rounds_old_0(4w0);
+                        (8w13, 24w0, 8w13 .. 8w25) : contributed_set_rounds_old_0(4w1);
+                        (8w13, 24w0, 8w26 .. 8w38) : contributed_set_rounds_old_0(4w2);
+                        (8w13, 24w0, 8w39 .. 8w51) : contributed_set_rounds_old_0(4w3);
+                        (8w13, 24w0, 8w52 .. 8w64) : contributed_set_rounds_old_0(4w4);
+                        (8w13, 24w0, 8w65 .. 8w77) : contributed_set_rounds_old_0(4w5);
+                        (8w13, 24w0, 8w78 .. 8w90) : contributed_set_rounds_old_0(4w6);
+                        (8w13, 24w0, 8w91 .. 8w103) : contributed_set_rounds_old_0(4w7);
+                        (8w13, 24w0, 8w104 .. 8w116) : contributed_set_rounds_old_0(4w8);
+                        (8w13, 24w0, 8w117 .. 8w129) : contributed_set_rounds_old_0(4w9);
+                        (8w13, 24w0, 8w130 .. 8w142) : contributed_set_rounds_old_0(4w10);
+                        (8w13, 24w0, 8w143 .. 8w155) : contributed_set_rounds_old_0(4w11);
+                        (8w13, 24w0, 8w156 .. 8w168) : contributed_set_rounds_old_0(4w12);
+                        (8w13, 24w0, 8w169 .. 8w181) : contributed_set_rounds_old_0(4w13);
+                        (8w13, 24w0, 8w182 .. 8w194) : contributed_set_rounds_old_0(4w14);
+                        (8w14, 24w0, 8w0 .. 8w13) : contributed_set_rounds_old_0(4w0);
+                        (8w14, 24w0, 8w14 .. 8w27) : contributed_set_rounds_old_0(4w1);
+                        (8w14, 24w0, 8w28 .. 8w41) : contributed_set_rounds_old_0(4w2);
+                        (8w14, 24w0, 8w42 .. 8w55) : contributed_set_rounds_old_0(4w3);
+                        (8w14, 24w0, 8w56 .. 8w69) : contributed_set_rounds_old_0(4w4);
+                        (8w14, 24w0, 8w70 .. 8w83) : contributed_set_rounds_old_0(4w5);
+                        (8w14, 24w0, 8w84 .. 8w97) : contributed_set_rounds_old_0(4w6);
+                        (8w14, 24w0, 8w98 .. 8w111) : contributed_set_rounds_old_0(4w7);
+                        (8w14, 24w0, 8w112 .. 8w125) : contributed_set_rounds_old_0(4w8);
+                        (8w14, 24w0, 8w126 .. 8w139) : contributed_set_rounds_old_0(4w9);
+                        (8w14, 24w0, 8w140 .. 8w153) : contributed_set_rounds_old_0(4w10);
+                        (8w14, 24w0, 8w154 .. 8w167) : contributed_set_rounds_old_0(4w11);
+                        (8w14, 24w0, 8w168 .. 8w181) : contributed_set_rounds_old_0(4w12);
+                        (8w14, 24w0, 8w182 .. 8w195) : contributed_set_rounds_old_0(4w13);
+                        (8w14, 24w0, 8w196 .. 8w209) : contributed_set_rounds_old_0(4w14);
+                        (8w15, 24w0, 8w0 .. 8w14) : contributed_set_rounds_old_0(4w0);
+                        (8w15, 24w0, 8w15 .. 8w29) : contributed_set_rounds_old_0(4w1);
+                        (8w15, 24w0, 8w30 .. 8w44) : contributed_set_rounds_old_0(4w2);
+                        (8w15, 24w0, 8w45 .. 8w59) : contributed_set_rounds_old_0(4w3);
+                        (8w15, 24w0, 8w60 .. 8w74) : contributed_set_rounds_old_0(4w4);
+                        (8w15, 24w0, 8w75 .. 8w89) : contributed_set_rounds_old_0(4w5);
+                        (8w15, 24w0, 8w90 .. 8w104) : contributed_set_rounds_old_0(4w6);
+                        (8w15, 24w0, 8w105 .. 8w119) : contributed_set_rounds_old_0(4w7);
+                        (8w15, 24w0, 8w120 .. 8w134) : contributed_set_rounds_old_0(4w8);
+                        (8w15, 24w0, 8w135 .. 8w149) : contributed_set_rounds_old_0(4w9);
+                        (8w15, 24w0, 8w150 .. 8w164) : contributed_set_rounds_old_0(4w10);
+                        (8w15, 24w0, 8w165 .. 8w179) : contributed_set_rounds_old_0(4w11);
+                        (8w15, 24w0, 8w180 .. 8w194) : contributed_set_rounds_old_0(4w12);
+                        (8w15, 24w0, 8w195 .. 8w209) : contributed_set_rounds_old_0(4w13);
+                        (8w15, 24w0, 8w210 .. 8w224) : contributed_set_rounds_old_0(4w14);
+                        (8w16, 24w0, 8w0 .. 8w15) : contributed_set_rounds_old_0(4w0);
+                        (8w16, 24w0, 8w16 .. 8w31) : contributed_set_rounds_old_0(4w1);
+                        (8w16, 24w0, 8w32 .. 8w47) : contributed_set_rounds_old_0(4w2);
+                        (8w16, 24w0, 8w48 .. 8w63) : contributed_set_rounds_old_0(4w3);
+                        (8w16, 24w0, 8w64 .. 8w79) : contributed_set_rounds_old_0(4w4);
+                        (8w16, 24w0, 8w80 .. 8w95) : contributed_set_rounds_old_0(4w5);
+                        (8w16, 24w0, 8w96 .. 8w111) : contributed_set_rounds_old_0(4w6);
+                        (8w16, 24w0, 8w112 .. 8w127) : contributed_set_rounds_old_0(4w7);
+                        (8w16, 24w0, 8w128 .. 8w143) : contributed_set_rounds_old_0(4w8);
+                        (8w16, 24w0, 8w144 .. 8w159) : contributed_set_rounds_old_0(4w9);
+                        (8w16, 24w0, 8w160 .. 8w175) : contributed_set_rounds_old_0(4w10);
+                        (8w16, 24w0, 8w176 .. 8w191) : contributed_set_rounds_old_0(4w11);
+                        (8w16, 24w0, 8w192 .. 8w207) : contributed_set_rounds_old_0(4w12);
+                        (8w16, 24w0, 8w208 .. 8w223) : contributed_set_rounds_old_0(4w13);
+                        (8w16, 24w0, 8w224 .. 8w239) : contributed_set_rounds_old_0(4w14);
+        }
+        size = 512;
+    }
+    @name("SereneIngress.contributed.staleness_index") Hash<bit<12>>(HashAlgorithm_t.IDENTITY) contributed_staleness_index;
+    @name("SereneIngress.contributed.count_staleness") action contributed_count_staleness_0() {
+        contributed_index = contributed_staleness_index.get<tuple<bit<3>, bit<5>, bit<4>>>({ hdr.serene.job[2:0], hdr.serene.worker[4:0], meta.rounds_old });
+        contributed_staleness.count(contributed_index);
+    }
+    @name("SereneIngress.contributed.see_fresh") action contributed_see_fresh_0() {
+        hdr.serene.seen = hdr.serene.seq;
+    }
+    @name("SereneIngress.contributed.see_repeat") action contributed_see_repeat_0() {
+        hdr.serene.seen = meta.known;
+    }
+    @name("SereneIngress.contributed.see_nothing_new") action contributed_see_nothing_new_0() {
+        hdr.serene.seen = meta.seen;
+    }
+    @name("SereneIngress.contributed.who") Hash<bit<8>>(HashAlgorithm_t.IDENTITY) contributed_who;
+    @name("SereneIngress.contributed.count_fresh") action contributed_count_fresh_0() {
+        contributed_index_0 = contributed_who.get<tuple<bit<3>, bit<5>>>({ hdr.serene.job[2:0], hdr.serene.worker[4:0] });
+        contributed_contributions.count(contributed_index_0);
+    }
+    @name("SereneIngress.contributed.count_repeat") action contributed_count_repeat_0() {
+        contributed_index_1 = contributed_who.get<tuple<bit<3>, bit<5>>>({ hdr.serene.job[2:0], hdr.serene.worker[4:0] });
+        contributed_repeats.count(contributed_index_1);
+    }
+    @name("SereneIngress.contributed.count_blocked") action contributed_count_blocked_0() {
+        contributed_index_2 = contributed_who.get<tuple<bit<3>, bit<5>>>({ hdr.serene.job[2:0], hdr.serene.worker[4:0] });
+        contributed_blocked.count(contributed_index_2);
+    }
+    @name("SereneIngress.contributed.count_astray") action contributed_count_astray_0() {
+        contributed_dropped_wrong_round.count(1w0);
+    }
+    @name("SereneIngress.contributed.count_total") action contributed_count_total_0() {
+        meta.unread = contributed_count_contribution.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.contributed.keep_total") action contributed_keep_total_0() {
+        contributed_keep_or_forget_total.execute(meta.slot[11:0]);
+    }
+    @name("SereneIngress.contributed.total") table contributed_total {
+        key = {
+            meta.course  : ternary @name("meta.course");
+            meta.lanes_do: ternary @name("meta.lanes_do");
+        }
+        actions = {
+            contributed_count_total_0();
+            contributed_keep_total_0();
+            @defaultonly NoAction_12();
+        }
+        const default_action = NoAction_12();
+        const entries = {
+                        (default, lanes_do_t.OPEN) : contributed_keep_total_0();
+                        (course_t.FREE, default) : contributed_count_total_0();
+                        (course_t.GO, default) : contributed_count_total_0();
+                        (course_t.WAIT, default) : contributed_count_total_0();
+        }
+        size = 4;
+    }
+    @name("SereneIngress.contributed.say_seen") table contributed_say_seen {
+        key = {
+            meta.course: ternary @name("meta.course");
+            meta.known : ternary @name("meta.known");
+        }
+        actions = {
+            contributed_see_fresh_0();
+            contributed_see_repeat_0();
+            contributed_see_nothing_new_0();
+            @defaultonly NoAction_13();
+        }
+        const default_action = NoAction_13();
+        const entries = {
+                        (course_t.FREE, 32w0) : contributed_see_fresh_0();
+                        (course_t.GO, 32w0) : contributed_see_fresh_0();
+                        (course_t.WAIT, 32w0) : contributed_see_fresh_0();
+                        (course_t.FREE, default) : contributed_see_repeat_0();
+                        (course_t.GO, default) : contributed_see_repeat_0();
+                        (course_t.WAIT, default) : contributed_see_repeat_0();
+                        (course_t.READ, default) : contributed_see_nothing_new_0();
+                        (course_t.OPENING, default) : contributed_see_nothing_new_0();
+        }
+        size = 8;
     }
     @name("SereneIngress.aggregation.lanes_of_0") Register<lane_t, bit<12>>(32w3584) aggregation_lanes_of;
     @name("SereneIngress.aggregation.add_lane_0") RegisterAction<lane_t, bit<12>, bit<32>>(aggregation_lanes_of) aggregation_add_lane = {
@@ -4277,24 +4277,24 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             barrier_find_old_round_0();
             barrier_arrival.apply();
             barrier_find_lacking_0();
-            barrier_total.apply();
-            barrier_update_total.apply();
-            barrier_say_seen.apply();
-            barrier_rounds_unread.apply();
+            contributed_total.apply();
+            contributed_update_total.apply();
+            contributed_say_seen.apply();
+            contributed_rounds_unread.apply();
             if (((bit<8>)meta.course)[2:2] == 1w1 && meta.known == 32w0) {
-                barrier_count_fresh_0();
+                contributed_count_fresh_0();
             }
             if (((bit<8>)meta.course)[2:2] == 1w1 && meta.known == 32w0) {
-                barrier_count_staleness_0();
+                contributed_count_staleness_0();
             }
             if (((bit<8>)meta.course)[2:2] == 1w1 && meta.known != 32w0) {
-                barrier_count_repeat_0();
+                contributed_count_repeat_0();
             }
             if (meta.course == course_t.WAIT && !(meta.round_counted == 1w1 && meta.lacking == 32w0)) {
-                barrier_count_blocked_0();
+                contributed_count_blocked_0();
             }
             if (meta.course == course_t.ASTRAY) {
-                barrier_count_astray_0();
+                contributed_count_astray_0();
             }
             aggregation_update_lane.apply();
             aggregation_update_lane_0.apply();
