@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from serene.switch.p4runtime import P4RuntimeServer, Port
-from tests.switch.p4rt_controller import PATIENCE_S, Controller, load_p4info
+from tests.switch.p4rt_controller import PATIENCE_S, Controller, Stream, load_p4info
 from tests.switch.p4rt_probe import CPU_PORT, JSON, P4INFO
 
 DEVICE_ID = 7
@@ -89,9 +89,14 @@ def controller(target: Target) -> Iterator[Controller]:
 
 
 @pytest.fixture
-def primary(controller: Controller) -> Controller:
+def stream(controller: Controller) -> Stream:
+    """The stream of the primary that ``primary`` is, made first."""
+    return controller.become_primary()
+
+
+@pytest.fixture
+def primary(controller: Controller, stream: Stream) -> Controller:
     """Primary, with the probe program freshly pushed."""
-    controller.become_primary()
     controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
     return controller
 

@@ -325,3 +325,10 @@ def _field_match(field: p4i.MatchField, value: Sequence[int] | int) -> p4r.Field
 def packets(stream: Stream, count: int) -> Iterator[p4r.PacketIn]:
     for _ in range(count):
         yield stream.receive("packet")
+
+
+def same(found: list[p4r.TableEntry], expected: list[p4r.TableEntry]) -> bool:
+    """Equal but for the order."""
+    key = lambda entry: entry.SerializeToString(deterministic=True)  # noqa: E731
+    assert sorted(found, key=key) == sorted(expected, key=key)
+    return True

@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import ClassVar
 
+from tests.switch.p4rt_controller import Controller, Stream
+
 PROGRAMS = Path(__file__).with_name("programs")
 JSON = PROGRAMS / "p4rt_probe.json"
 P4INFO = PROGRAMS / "p4rt_probe.p4info.txtpb"
@@ -68,3 +70,9 @@ class Probe:
             values[name] = total & ((1 << width) - 1)
             total >>= width
         return cls(**values)
+
+
+def send(controller: Controller, stream: Stream, probe: Probe) -> Probe:
+    """The probe as it comes back from the switch."""
+    controller.packet_out(stream, probe.frame())
+    return Probe.parse(stream.receive("packet").payload)

@@ -8,25 +8,9 @@ from finsy.proto import p4r
 
 from tests.switch.conftest import Target
 from tests.switch.p4rt_controller import Code, Controller, Stream, clone_session, multicast_group, number, packets
-from tests.switch.p4rt_probe import CPU_PORT, JSON, Probe
+from tests.switch.p4rt_probe import CPU_PORT, Probe, send
 
 FRAME_BYTES = 3 + len(Probe().frame())  # a packet-out's header counts too
-
-
-@pytest.fixture
-def stream(controller: Controller) -> Stream:
-    return controller.become_primary()
-
-
-@pytest.fixture
-def primary(controller: Controller, stream: Stream) -> Controller:
-    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
-    return controller
-
-
-def send(controller: Controller, stream: Stream, probe: Probe) -> Probe:
-    controller.packet_out(stream, probe.frame())
-    return Probe.parse(stream.receive("packet").payload)
 
 
 def counter(controller: Controller, name: str, index: int | None = None, **data: int) -> p4r.CounterEntry:

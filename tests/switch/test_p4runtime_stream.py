@@ -15,17 +15,6 @@ from tests.switch.p4rt_probe import CPU_PORT, JSON, P4INFO, SOURCE, Probe
 MS = 1_000_000  # nanoseconds
 
 
-@pytest.fixture
-def stream(controller: Controller) -> Stream:
-    return controller.become_primary()
-
-
-@pytest.fixture
-def primary(controller: Controller, stream: Stream) -> Controller:
-    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
-    return controller
-
-
 def metadata(**values: int | bytes) -> list[p4r.PacketMetadata]:
     """Packet-out metadata by field: port, pad, mark."""
     ids = {"port": 1, "pad": 2, "mark": 3, "unknown": 9}
