@@ -18,7 +18,9 @@ from typing_extensions import Self
 
 from experiments.settings import Settings
 from serene.errors import SereneError
-from topologies.processes import Background, NotReady, free_port, listens, mortal, program, set_up_turn
+from topologies.processes import Background, NotReady, free_ports, listens, mortal, program, set_up_turn
+
+SWITCH_UDP_PORT = 20000  # the first of the switch's, where it has no Mininet
 
 
 class NetworkError(SereneError):
@@ -223,11 +225,8 @@ class LocalNetwork(Network):
         self._controller.wait_until(lambda: listens(self._http), 90)
 
     def _start_switch(self) -> None:
-        self._p4runtime, self._http = free_port(9559), free_port(8559)
-        probes = [_bound() for _ in self._ends]
-        self._switch_ports = [probe.getsockname()[1] for probe in probes]
-        for probe in probes:
-            probe.close()
+        self._p4runtime, self._http = free_ports(9559, 8559)
+        self._switch_ports = free_ports(*[SWITCH_UDP_PORT] * len(self._ends), kind=socket.SOCK_DGRAM)
         ports = [
             f"-i={worker + 1}@udp:{number}:{end.getsockname()[1]}"
             for worker, (number, end) in enumerate(zip(self._switch_ports, self._ends, strict=True))

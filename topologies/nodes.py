@@ -13,7 +13,7 @@ from typing import Any
 
 from mininet.node import Controller, Node, Switch
 
-from topologies.processes import Background, NotReady, free_port, listens, program
+from topologies.processes import Background, NotReady, free_ports, listens, program
 
 DEVICE_ID = 0
 CPU_PORT = 255
@@ -40,7 +40,7 @@ class P4Switch(Switch):  # type: ignore[misc]
         **params: Any,
     ) -> None:
         super().__init__(name, **params)
-        self.p4runtime_port = p4runtime_port or free_port(P4RUNTIME_PORT)
+        self.p4runtime_port = p4runtime_port or free_ports(P4RUNTIME_PORT)[0]
         self.process: Background | None = None
         self.shim: Background | None = None
         self._log = log
@@ -114,7 +114,7 @@ class Bmv2Switch(P4Switch):
         if path is None:
             raise NotReady("simple_switch_grpc is not installed (p4lang's behavioral model); use the embedded switch")
         # It listens for Thrift on every address and cannot be told not to.
-        thrift = str(free_port(THRIFT_PORT))
+        thrift = str(free_ports(THRIFT_PORT)[0])
         return [path, "--no-p4", "--device-id", str(DEVICE_ID), "--thrift-port", thrift, "--log-level", "warn"]
 
 
@@ -131,7 +131,7 @@ class SereneController(Controller):  # type: ignore[misc]
     ) -> None:
         Node.__init__(self, name, inNamespace=False, **params)
         self.port, self.protocol, self.ip = None, "p4runtime", "127.0.0.1"
-        self.http_port = http_port or free_port(HTTP_PORT)
+        self.http_port = http_port or free_ports(HTTP_PORT)[0]
         self.process: Background | None = None
         self._log = log
         self._program = p4_program

@@ -30,16 +30,30 @@ def program(name: str) -> str:
     return path
 
 
-def free_port(preferred: int) -> int:
-    """A TCP port of loopback that nobody listens on: the preferred one if it is free."""
-    for port in (preferred, 0):
-        with socket.socket() as probe:
-            # A port that was just released is free; one that is listened on is not.
+def free_ports(*preferred: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> list[int]:
+    """A port of loopback for each that is preferred: that one, or the next above it that is free. No two are the same.
+
+    Never a port of the kernel's choice: what it gives to one process now, it gives to the next one as well until
+    somebody binds it. Raises NotReady where none is left.
+    """
+    chosen: list[int] = []
+    for first in preferred:
+        free = (port for port in range(first, 1 << 16) if port not in chosen and _is_free(port, kind))
+        port = next(free, None)
+        if port is None:
+            raise NotReady(f"no port from {first} up is free on loopback")
+        chosen.append(port)
+    return chosen
+
+
+def _is_free(port: int, kind: socket.SocketKind) -> bool:
+    with socket.socket(socket.AF_INET, kind) as probe:
+        if kind == socket.SOCK_STREAM:  # one that was just released is free; one that is listened on is not
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                return int(probe.getsockname()[1])
-    raise NotReady("no TCP port is free on loopback")
+        with contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return True
+    return False
 
 
 @contextlib.contextmanager

@@ -15,16 +15,11 @@ from pathlib import Path
 
 from controller.api import ControllerClient, NoController
 from tests.controller.hosts import Link, PacketLink, UdpLink
+from tests.ports import some_port, some_ports
 
 PORTS = 3
 PATIENCE_S = 60.0
 ROOT = Path(__file__).parents[2]
-
-
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def until(condition: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> object:
@@ -67,9 +62,10 @@ class SwitchProcess:
     def __init__(self, target: str, log: Path) -> None:
         self.target = target
         self.log = log
-        self.grpc = f"127.0.0.1:{free_port()}"
-        self.udp_ports = {port: free_port(socket.SOCK_DGRAM) for port in range(1, PORTS + 1)}
-        self.peer_udp_ports = {port: free_port(socket.SOCK_DGRAM) for port in range(1, PORTS + 1)}
+        self.grpc = f"127.0.0.1:{some_port()}"
+        udp = some_ports(2 * PORTS, socket.SOCK_DGRAM)
+        self.udp_ports = dict(enumerate(udp[:PORTS], 1))
+        self.peer_udp_ports = dict(enumerate(udp[PORTS:], 1))
         self._links: dict[int, Link] = {}
         self.start()
 
@@ -81,7 +77,7 @@ class SwitchProcess:
             for port, local in self.udp_ports.items():
                 command.append(f"-i{port}@udp:{local}:{self.peer_udp_ports[port]}")
         else:
-            command = ["simple_switch_grpc", *common, "--thrift-port", str(free_port())]
+            command = ["simple_switch_grpc", *common, "--thrift-port", str(some_port())]
             command += [f"-i{port}@s{port}" for port in self.udp_ports]
         self._process = Process([*command, *grpc], self.log)
         until(
@@ -117,7 +113,7 @@ class ControllerProcess(Process):
     """``serenectl up --foreground`` that answers."""
 
     def __init__(self, switch: SwitchProcess, log: Path, *options: str) -> None:
-        http = f"127.0.0.1:{free_port()}"
+        http = f"127.0.0.1:{some_port()}"
         self.url = f"http://{http}"
         super().__init__(
             [

@@ -15,8 +15,9 @@ import pytest
 from controller.cli import main
 from serene.strategy import BSP
 from tests.controller.hosts import Host
-from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, free_port, until
+from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, until
 from tests.controller.test_controller_end_to_end import join
+from tests.ports import some_port
 
 
 class Said(NamedTuple):
@@ -67,7 +68,7 @@ def controller(controller: ControllerProcess) -> Iterator[ControllerProcess]:
     ],
 )
 def test_no_controller(run: Run, command: str) -> None:
-    url = f"http://127.0.0.1:{free_port()}"
+    url = f"http://127.0.0.1:{some_port()}"
     error = f"error: no controller at {url} (start one with 'serenectl up')\n"
     assert run(command, controller=url) == (1, "", error)
     assert run(f"{command} --controller {url}") == (1, "", error)

@@ -15,8 +15,9 @@ from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed
 from serene.wire import Op
 from tests.controller.hosts import Host
-from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, free_port, serenectl, until
+from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, serenectl, until
 from tests.controller.test_controller_end_to_end import join
+from tests.ports import some_port
 
 Start = Callable[..., ControllerProcess]
 
@@ -38,7 +39,7 @@ def start(switch: SwitchProcess, tmp_path: Path) -> Iterator[Start]:
 
 
 def up(switch: SwitchProcess, *options: str) -> subprocess.CompletedProcess[str]:
-    return serenectl("up", "--foreground", "--switch", switch.grpc, "--http", f"127.0.0.1:{free_port()}", *options)
+    return serenectl("up", "--foreground", "--switch", switch.grpc, "--http", f"127.0.0.1:{some_port()}", *options)
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
@@ -185,7 +186,7 @@ def test_port_in_use(switch: SwitchProcess, start: Start) -> None:
 def test_background(switch: SwitchProcess, start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """``up`` says where everything is; a second ``up`` and the end are clear."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    port = free_port()
+    port = some_port()
     http = f"127.0.0.1:{port}"
     url = f"http://{http}"
     arguments = ["up", "--switch", switch.grpc, "--http", http, "--ports", "1-2"]
@@ -213,8 +214,8 @@ def test_background(switch: SwitchProcess, start: Start, monkeypatch: pytest.Mon
 
 def test_background_shows_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    nowhere = f"127.0.0.1:{free_port()}"
-    failed = serenectl("up", "--switch", nowhere, "--http", f"127.0.0.1:{free_port()}", "--wait", "1")
+    nowhere = f"127.0.0.1:{some_port()}"
+    failed = serenectl("up", "--switch", nowhere, "--http", f"127.0.0.1:{some_port()}", "--wait", "1")
     assert (failed.returncode, failed.stderr) == (
         1,
         (
@@ -243,7 +244,7 @@ def test_silent_server(tmp_path: Path) -> None:
         assert listener.stdout is not None
         address = f"127.0.0.1:{int(listener.stdout.readline())}"
         failed = serenectl(
-            "up", "--foreground", "--switch", address, "--http", f"127.0.0.1:{free_port()}", "--wait", "1"
+            "up", "--foreground", "--switch", address, "--http", f"127.0.0.1:{some_port()}", "--wait", "1"
         )
     finally:
         listener.kill()

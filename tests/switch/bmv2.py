@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections import defaultdict
@@ -25,6 +24,7 @@ from serene.switch import Exact, Lpm, Match, Optional, Program, Range, Ternary, 
 from serene.switch.expressions import mask
 from serene.switch.program import Action, Table
 from tests.p4rt import Controller
+from tests.ports import some_ports
 
 SWITCH = "simple_switch_grpc"
 PATIENCE_S = 30.0
@@ -51,19 +51,11 @@ def _packet_message() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("serene.bmv2.Packet"))
 
 
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-
-
 class Bmv2:
     """A running switch with a program. Raises grpc.RpcError where BMv2 refuses the program or an entry."""
 
     def __init__(self, json: Path, p4info: Path, log: Path) -> None:
-        grpc_port, packets_port, thrift_port = _free_ports(3)
+        grpc_port, packets_port, thrift_port = some_ports(3)
         command = [SWITCH, "--no-p4", "--device-id", "0", "--thrift-port", str(thrift_port), "--"]
         command += ["--grpc-server-addr", f"127.0.0.1:{grpc_port}"]
         command += ["--dp-grpc-server-addr", f"127.0.0.1:{packets_port}"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import grpc
 import pytest
 
 from serene.switch.p4runtime import P4RuntimeServer, Port
+from tests.ports import some_ports
 from tests.switch.p4rt_controller import PATIENCE_S, Controller, Stream, load_p4info
 from tests.switch.p4rt_probe import CPU_PORT, JSON, P4INFO
 
@@ -44,11 +44,7 @@ def embedded_target(*ports: Port, cpu_port: int | None = CPU_PORT) -> Iterator[T
 
 @contextlib.contextmanager
 def bmv2_target(log: Path) -> Iterator[Target]:
-    ports = []
-    for _ in range(2):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            ports.append(probe.getsockname()[1])
+    ports = some_ports(2)
     address = f"127.0.0.1:{ports[0]}"
     command = ["simple_switch_grpc", "--no-p4", "--device-id", str(DEVICE_ID), "--thrift-port", str(ports[1])]
     command += ["--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT)]

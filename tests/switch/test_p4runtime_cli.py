@@ -18,17 +18,12 @@ import pytest
 
 from serene.switch import Switch
 from serene.switch.cli import main
+from tests.ports import some_port, some_ports
 from tests.switch.p4rt_controller import Controller, load_p4info, until
 from tests.switch.p4rt_probe import JSON, P4INFO, Probe
 
 PATIENCE_S = 20.0
 COMMAND = [sys.executable, "-m", "serene.switch.cli"]
-
-
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Running:
@@ -92,7 +87,7 @@ GRPC = ["--", "--grpc-server-addr", "127.0.0.1:0"]
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_says_when_it_is_ready_and_stops_at_once(number: int) -> None:
-    udp = free_port(socket.SOCK_DGRAM)
+    udp = some_port(socket.SOCK_DGRAM)
     with running("--no-p4", "--device-id", "3", "-i", f"1@udp:{udp}", "-i", "2@lo", *GRPC) as switch:
         assert switch.ready_line == f"serene-switch: P4Runtime on {switch.address}, device 3, ports 1@udp:{udp} 2@lo"
         with socket.create_connection(switch.address.split(":"), timeout=5):
@@ -115,7 +110,7 @@ def test_it_stops_with_a_controller_connected() -> None:
 
 def test_simple_switch_grpcs_flags_are_taken() -> None:
     """Also in its forms without blanks; Thrift, which is not here, is mentioned."""
-    udp = free_port(socket.SOCK_DGRAM)
+    udp = some_port(socket.SOCK_DGRAM)
     arguments = ["--no-p4", "--device-id=7", f"-i1@udp:{udp}", "--thrift-port", "9090", "--log-console", "-L", "info"]
     with running(*arguments, *GRPC, "--cpu-port", "255", "--drop-port=510") as switch:
         assert any("Thrift" in line for line in switch.lines)
@@ -132,7 +127,7 @@ def test_a_program_on_the_command_line_forwards_at_once() -> None:
     for end in sockets:
         end.bind(("127.0.0.1", 0))
         end.settimeout(5)
-    local = [free_port(socket.SOCK_DGRAM) for _ in range(2)]
+    local = some_ports(2, socket.SOCK_DGRAM)
     ports = [f"{i + 1}@udp:{local[i]}:{sockets[i].getsockname()[1]}" for i in range(2)]
     with running(str(JSON), "-i", ports[0], "-i", ports[1], *GRPC):
         sockets[0].sendto(Probe(port=2, b=2).frame(), ("127.0.0.1", local[0]))
@@ -148,7 +143,7 @@ def test_ports_stay_when_programs_change() -> None:
     for end in ends:
         end.bind(("127.0.0.1", 0))
         end.settimeout(5)
-    local = [free_port(socket.SOCK_DGRAM) for _ in range(2)]
+    local = some_ports(2, socket.SOCK_DGRAM)
     ports = [f"1@udp:{local[0]}", f"2@udp:{local[1]}:{ends[1].getsockname()[1]}"]
     with running("--no-p4", "--device-id", "7", "-i", ports[0], "-i", ports[1], *GRPC, "--cpu-port", "255") as switch:
         controller = Controller(switch.address, 7, load_p4info(P4INFO))

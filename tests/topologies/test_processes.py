@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from topologies.processes import Background, NotReady, free_port, listens, program
+from topologies.processes import Background, NotReady, free_ports, listens, program
 
 
 @pytest.fixture
@@ -27,19 +27,40 @@ def background(code: str, log: Path) -> Background:
 
 
 def test_a_port_in_use_is_not_chosen(listener: int) -> None:
-    chosen = free_port(listener)
-    assert chosen != listener
+    (chosen,) = free_ports(listener)
+    assert chosen > listener
     assert not listens(chosen)
 
 
 def test_the_preferred_port_is_chosen_when_it_is_free(listener: int) -> None:
-    free = free_port(listener)
-    assert free_port(free) == free
+    free = free_ports(listener)
+    assert free_ports(*free) == free
+
+
+def test_ports_chosen_together_differ() -> None:
+    """Though none of them is bound yet, and whoever asks wants the same."""
+    assert len(set(free_ports(*[21000] * 8, kind=socket.SOCK_DGRAM))) == 8
+    assert len(set(free_ports(21000, 21001, 21000))) == 3
+
+
+def test_a_udp_port_in_use_is_not_chosen() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+        end.bind(("127.0.0.1", 0))
+        port = end.getsockname()[1]
+        assert free_ports(port, kind=socket.SOCK_DGRAM) != [port]
+
+
+def test_when_no_port_is_left() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", (1 << 16) - 1))
+        server.listen()
+        with pytest.raises(NotReady, match="no port from 65535 up is free on loopback"):
+            free_ports((1 << 16) - 1)
 
 
 def test_whether_somebody_listens(listener: int) -> None:
     assert listens(listener)
-    assert not listens(free_port(listener))
+    assert not listens(*free_ports(listener))
 
 
 def test_a_program_that_is_not_there_is_named() -> None:

@@ -19,7 +19,8 @@ from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP
 from serene.torch import SwitchReducer
 from tests.controller.conftest import controller, switch
-from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, free_port
+from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess
+from tests.ports import some_port
 
 __all__ = ["controller", "switch"]
 
@@ -43,7 +44,7 @@ def transport(switch: SwitchProcess, worker: int) -> FrameTransport:
 
 def train(switch: SwitchProcess | None, out: Path) -> list[np.ndarray]:
     """Every worker's parameters at the end."""
-    rendezvous, processes = free_port(), []
+    rendezvous, processes = some_port(), []
     for rank in range(WORKERS):
         ports = (switch.peer_udp_ports[rank + 1], switch.udp_ports[rank + 1]) if switch else (0, 0)
         arguments = [rank, WORKERS, rendezvous, *ports, out / f"{bool(switch)}-{rank}.npy"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controller.processes import free_port
+from tests.ports import some_ports
 from workers import train
 
 ALONE = ["--worker", "0", "--workers", "1"]
@@ -65,13 +65,13 @@ def test_missing_data_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     arguments = [*ALONE, "--dataset", "mnist", "--data-dir", str(tmp_path), "--frame-udp"]
-    ports = [free_port(socket.SOCK_DGRAM) for _ in range(2)]
+    ports = some_ports(2, socket.SOCK_DGRAM)
     assert ended(monkeypatch, *arguments, f"{ports[0]}:{ports[1]}") == 1
     assert f"{tmp_path}/mnist/train-images-idx3-ubyte is missing" in capsys.readouterr().err
 
 
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    ports = [free_port(socket.SOCK_DGRAM) for _ in range(2)]
+    ports = some_ports(2, socket.SOCK_DGRAM)
     arguments = ["--frame-udp", f"{ports[0]}:{ports[1]}", "--join-timeout", "0.3"]
     assert ended(monkeypatch, *ALONE, *arguments) == 1
     assert "error: worker 0: no WELCOME for worker 0 of job 0 within 0.3 s" in capsys.readouterr().err
