@@ -86,8 +86,28 @@ def all_reduce(workers: int, values: int, bar: float | None, most: float, series
         return row(ours=ours, peer=_slowest(run_parts(bridge, parts, Path(work), PATIENCE_S)))
 
 
-def _slowest(results: Sequence[Json]) -> Samples:
-    return tuple(max(times) for times in zip(*(result["seconds"] for result in results), strict=True))
+def overlap(workers: int) -> Row:
+    """Seconds of an iteration whose layers leave while the backward pass, as long as the exchange, goes on."""
+    program = Program.load("serene")
+    layers, backward_s = 8, 0.035
+    values = 40 * layers * program.lanes
+    options = {"workers": workers, "values": values, "layers": layers, "backward_s": backward_s}
+    options |= {"repeats": REPEATS, "series": 5}
+    parts = {worker: ("overlap", options) for worker in range(workers)}
+    with (
+        tempfile.TemporaryDirectory() as work,
+        serene_network("embedded", program.name, workers, LINK_MBIT, Path(work)) as network,
+    ):
+        results = with_job(network, parts, Path(work), PATIENCE_S)
+    return Row(
+        f"backward pass of {backward_s * 1e3:.0f} ms, exchange of {values:,} float32, {workers} hosts", "s", True, None,
+        _slowest(results), _slowest(results, "in_turn_s"), "the exchange after the pass",
+        limit=backward_s + values / layers * 32 / LINK_MBIT / 1e6,
+    )  # fmt: skip
+
+
+def _slowest(results: Sequence[Json], what: str = "seconds") -> Samples:
+    return tuple(max(times) for times in zip(*(result[what] for result in results), strict=True))
 
 
 def pushes(target: str, program: Program) -> Samples:
@@ -144,6 +164,7 @@ def rows() -> Iterator[Row]:
         partial(all_reduce, 4, 100_000, 1.5, 0.036),
         partial(all_reduce, 8, 100_000, 1.9, 0.038),
         partial(all_reduce, 4, 1_000_000, None, 0.36, series=2),
+        partial(overlap, 4),
         worker_cpu,
     ]
     for measure in measurements:

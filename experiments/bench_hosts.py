@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from serene.client import Client, UdpTransport
+from serene.client.parts import Parts
 from serene.fixedpoint import DEFAULT_SCALE
 
 Json = dict[str, Any]
@@ -56,12 +57,16 @@ def _expected(options: Json) -> np.ndarray:
     return np.asarray(np.sum(rows, axis=0))
 
 
+def _rounding(options: Json, expected: np.ndarray) -> float:
+    """Half a unit for each contribution, and the last bit of a float32 sum."""
+    return float(options["workers"] * 0.5 / DEFAULT_SCALE + np.abs(expected).max() * 2**-23)
+
+
 def serene(options: Json) -> Json:
     """All-reduce through the switch: every worker's sum, within the fixed-point error."""
     expected = _expected(options)
     mine = gradient(options["worker"], options["values"])
-    # Half a unit for each contribution, and the last bit of a float32 sum.
-    bound = options["workers"] * 0.5 / DEFAULT_SCALE + float(np.abs(expected).max()) * 2**-23
+    bound = _rounding(options, expected)
     with Client(UdpTransport(), 0, options["worker"], options["values"]) as client:
         client.join()
         measured = _repeat(lambda: client.exchange(mine).delta, expected, bound, options)
@@ -69,6 +74,38 @@ def serene(options: Json) -> Json:
         measured["window"] = client.window
         client.leave()
     return measured
+
+
+def overlap(options: Json) -> Json:
+    """Iterations of a backward pass through equal layers and their exchange, at once and one after the other.
+
+    The pass is slept, not computed: the hosts share the machine's processors. Both send the same values.
+    """
+    expected = _expected(options)
+    mine = gradient(options["worker"], options["values"])
+    bound = _rounding(options, expected)
+    layers = np.split(mine, options["layers"])
+    layer_s = options["backward_s"] / options["layers"]
+    with Client(UdpTransport(), 0, options["worker"], options["values"]) as client:
+        slots = client.join().slots // options["layers"]
+
+        def overlapped() -> np.ndarray:
+            results = []
+            for layer in reversed(range(options["layers"])):
+                time.sleep(layer_s)
+                results.append(parts.submit(layer * slots, layers[layer]))
+            return np.concatenate([result.result() for result in reversed(results)])
+
+        def in_turn() -> np.ndarray:
+            for _ in layers:
+                time.sleep(layer_s)
+            return client.exchange(mine).delta
+
+        with Parts(client) as parts:
+            at_once = _repeat(overlapped, expected, bound, options)
+        after = _repeat(in_turn, expected, bound, options)
+        client.leave()
+    return {"seconds": at_once["seconds"], "in_turn_s": after["seconds"]}
 
 
 def gloo(options: Json) -> Json:
@@ -139,7 +176,7 @@ def sink(options: Json) -> Json:
     return {"mbit_s": frames * FRAME_BYTES * 8 / elapsed / 1e6}
 
 
-PARTS = {"serene": serene, "gloo": gloo, "pushes": pushes, "flood": flood, "sink": sink}
+PARTS = {"serene": serene, "overlap": overlap, "gloo": gloo, "pushes": pushes, "flood": flood, "sink": sink}
 
 
 if __name__ == "__main__":

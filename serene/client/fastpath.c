@@ -30,7 +30,7 @@ enum { AT_OP = 1, AT_JOB = 2, AT_WORKER = 3, AT_SESSION = 4, AT_EPOCH = 8, AT_RO
        AT_TOTAL = 24, AT_SEEN = 28, AT_STALENESS = 36 };
 
 struct exchange {                /* serene.client.fastpath.Exchange */
-    uint8_t *state;              /* per slot, from here on */
+    uint8_t *state, *in_network; /* per slot, from here on */
     int32_t *attempts;
     int64_t *order;
     double *sent_at;
@@ -47,7 +47,7 @@ struct exchange {                /* serene.client.fastpath.Exchange */
     uint32_t slots, lanes, payload_bytes, row_bytes, head_bytes;
     uint32_t session, epoch, newest_epoch, seen, odd, backoff, reordering;
     uint32_t run_most;           /* packets in such a buffer; 1: the kernel or the interface does not cut */
-    uint8_t job, worker, pulling, measured;
+    uint8_t job, worker, pulling, stalled, measured;
     int32_t socket, wake, error;
 };
 
@@ -98,14 +98,43 @@ void dequantise(const int32_t *difference, uint64_t count, double scale, float *
 
 /* -- an exchange -------------------------------------------------------------------------------------------- */
 
-/* The next slots that lie side by side and have not been sent: packets that lie side by side, too. 0: none is left. */
-static uint32_t next_run(const struct exchange *exchange, uint32_t *cursor, uint32_t most) {
-    if (*cursor >= exchange->slots) return 0;
-    uint8_t *next = memchr(exchange->state + *cursor, UNSENT, exchange->slots - *cursor);
-    *cursor = next ? (uint32_t)(next - exchange->state) : exchange->slots;
-    if (most > exchange->slots - *cursor) most = exchange->slots - *cursor;
-    uint32_t run = 0;
-    while (run < most && next[run] == UNSENT) run++;
+struct flight {
+    uint32_t in_flight, in_network;  /* slots: not answered; of those, not lost and not waiting in the switch */
+    uint32_t part, cursor;           /* where to go on: the contribution's seq, and the slot */
+    double sent_last;
+};
+
+static struct flight flight_of(const struct exchange *exchange) {
+    struct flight flight = {0};
+    for (uint32_t slot = 0; slot < exchange->slots; slot++) {
+        if (exchange->state[slot] != IN_FLIGHT) continue;
+        flight.in_flight++;
+        flight.in_network += exchange->in_network[slot];
+        if (exchange->sent_at[slot] > flight.sent_last) flight.sent_last = exchange->sent_at[slot];
+    }
+    return flight;
+}
+
+static int is_next(const struct exchange *exchange, uint32_t slot, uint32_t part) {
+    return exchange->state[slot] == UNSENT && exchange->awaited[slot] == part;
+}
+
+/* The next slots that lie side by side and have not been sent: packets that lie side by side, too. 0: none is left.
+ * Part by part in the order in which they were begun: workers that send in different orders wait for one another. */
+static uint32_t next_run(const struct exchange *exchange, struct flight *at, uint32_t most) {
+    while (at->cursor < exchange->slots && !is_next(exchange, at->cursor, at->part)) at->cursor++;
+    if (at->cursor == exchange->slots) {
+        int any = 0;
+        for (uint32_t slot = exchange->slots; slot--;)
+            if (exchange->state[slot] == UNSENT && (!any++ || exchange->awaited[slot] <= at->part)) {
+                at->part = exchange->awaited[slot];
+                at->cursor = slot;
+            }
+        if (!any) return 0;
+    }
+    if (most > exchange->slots - at->cursor) most = exchange->slots - at->cursor;
+    uint32_t run = 1;
+    while (run < most && is_next(exchange, at->cursor + run, at->part)) run++;
     return run;
 }
 
@@ -128,8 +157,8 @@ static void prepare(const struct exchange *exchange, uint32_t slot, uint32_t run
 }
 
 /* First transmissions, as far as the window allows. */
-static int send_fresh(struct exchange *exchange, uint32_t *in_flight, uint32_t *cursor) {
-    while (*in_flight < (uint32_t)exchange->window) {
+static int send_fresh(struct exchange *exchange, struct flight *at) {
+    while (at->in_network < (uint32_t)exchange->window) {
         struct mmsghdr messages[BATCH];
         struct iovec parts[BATCH][2];
         _Alignas(struct cmsghdr) uint8_t control[BATCH][CMSG_SPACE(sizeof(uint16_t))];
@@ -138,22 +167,26 @@ static int send_fresh(struct exchange *exchange, uint32_t *in_flight, uint32_t *
         double now = now_s();
         memset(messages, 0, sizeof messages);
         memset(control, 0, sizeof control);
-        while (count < BATCH && *in_flight < (uint32_t)exchange->window) {
-            uint32_t room = (uint32_t)exchange->window - *in_flight;
-            run[count] = next_run(exchange, cursor, room < exchange->run_most ? room : exchange->run_most);
+        while (count < BATCH && at->in_network < (uint32_t)exchange->window) {
+            uint32_t room = (uint32_t)exchange->window - at->in_network;
+            run[count] = next_run(exchange, at, room < exchange->run_most ? room : exchange->run_most);
             if (!run[count]) break;
-            first[count] = *cursor;
-            prepare(exchange, *cursor, run[count], &messages[count].msg_hdr, parts[count], control[count]);
-            for (uint32_t i = 0; i < run[count]; i++, ++*cursor) {
-                exchange->state[*cursor] = IN_FLIGHT;
-                exchange->order[*cursor] = exchange->transmissions++;
-                exchange->attempts[*cursor]++;
-                exchange->sent_at[*cursor] = exchange->busy_at = now;
+            first[count] = at->cursor;
+            prepare(exchange, at->cursor, run[count], &messages[count].msg_hdr, parts[count], control[count]);
+            for (uint32_t i = 0; i < run[count]; i++, at->cursor++) {
+                exchange->state[at->cursor] = IN_FLIGHT;
+                exchange->in_network[at->cursor] = 1;
+                exchange->order[at->cursor] = exchange->transmissions++;
+                exchange->attempts[at->cursor]++;
+                exchange->sent_at[at->cursor] = now;
             }
             exchange->sent += run[count];
-            *in_flight += run[count++];
+            at->in_flight += run[count];
+            at->in_network += run[count++];
         }
         if (!count) return 0;
+        at->sent_last = now;
+        if (!exchange->stalled) exchange->busy_at = now;
         for (unsigned sent = 0; sent < count;) {
             int done = sendmmsg(exchange->socket, messages + sent, count - sent, MSG_DONTWAIT);
             if (done > 0) {
@@ -163,11 +196,11 @@ static int send_fresh(struct exchange *exchange, uint32_t *in_flight, uint32_t *
             } else if (exchange->run_most > 1 && (errno == EIO || errno == EINVAL)) {
                 exchange->run_most = 1;      /* an interface that does not cut, or no checksums: packet by packet */
                 for (unsigned i = sent; i < count; i++)
-                    for (uint32_t slot = first[i]; slot < first[i] + run[i]; slot++, --*in_flight, exchange->sent--) {
+                    for (uint32_t slot = first[i]; slot < first[i] + run[i]; slot++, exchange->sent--) {
                         exchange->state[slot] = UNSENT;
                         exchange->attempts[slot]--;
                     }
-                *cursor = 0;
+                *at = flight_of(exchange);
                 break;
             } else if (errno != EINTR && errno != ECONNREFUSED) {
                 exchange->error = errno;
@@ -194,7 +227,7 @@ static int is_framed(const struct exchange *exchange, const uint8_t *row) {
 
 struct batch {
     double sent_last;            /* of the slots answered by an echo to their only transmission */
-    uint32_t accepted, once;
+    uint32_t accepted, once, in_network;
 };
 
 static void accept_answer(struct exchange *exchange, const uint8_t *packet, struct batch *batch) {
@@ -221,6 +254,7 @@ static void accept_answer(struct exchange *exchange, const uint8_t *packet, stru
         for (uint32_t lane = 0; lane < exchange->lanes; lane++) to[lane] = read32(from + 4 * lane);
     }
     exchange->state[slot] = ANSWERED;
+    batch->in_network += exchange->in_network[slot];
     if (exchange->order[slot] > exchange->latest_answered) exchange->latest_answered = exchange->order[slot];
     memcpy(exchange->policy, packet, HEADER_BYTES);
     uint32_t seen = read32(packet + AT_SEEN);
@@ -258,13 +292,14 @@ static void progressed(struct exchange *exchange, const struct batch *batch, dou
         if (waited > 0) exchange->waited_s += waited;
     }
     exchange->busy_at = exchange->heard_at = now;
+    exchange->stalled = 0;
     exchange->window += batch->accepted / exchange->window;
     if (exchange->window > exchange->largest_window) exchange->window = exchange->largest_window;
     exchange->backoff = 0;
 }
 
 /* Takes in whatever has arrived; how many slots it answered, or -1. Odd packets stay in their rows. */
-static int receive_batch(struct exchange *exchange) {
+static int receive_batch(struct exchange *exchange, struct flight *at) {
     struct mmsghdr messages[BATCH];
     struct iovec parts[BATCH];
     memset(messages, 0, sizeof messages);
@@ -294,6 +329,8 @@ static int receive_batch(struct exchange *exchange) {
         }
     }
     if (batch.accepted) progressed(exchange, &batch, now);
+    at->in_flight -= batch.accepted;
+    at->in_network -= batch.in_network;
     return (int)batch.accepted;
 }
 
@@ -309,21 +346,13 @@ static int overtaken(const struct exchange *exchange) {
 
 /* Goes on until every slot is answered or something happens that the protocol has to decide. */
 int run(struct exchange *exchange) {
-    uint32_t in_flight = 0, cursor = 0;
-    double sent_last = 0;
+    struct flight flight = flight_of(exchange);
     exchange->odd = 0;
-    for (uint32_t slot = 0; slot < exchange->slots; slot++) {
-        if (exchange->state[slot] != IN_FLIGHT) continue;
-        in_flight++;
-        if (exchange->sent_at[slot] > sent_last) sent_last = exchange->sent_at[slot];
-    }
     for (;;) {
-        int64_t sent = exchange->sent;
-        if (send_fresh(exchange, &in_flight, &cursor)) return BROKEN;
-        if (exchange->sent != sent) sent_last = exchange->busy_at;
-        if (!in_flight) return ALL_ANSWERED;
+        if (send_fresh(exchange, &flight)) return BROKEN;
+        if (!flight.in_flight) return ALL_ANSWERED;
 
-        double from = sent_last > exchange->heard_at ? sent_last : exchange->heard_at;
+        double from = flight.sent_last > exchange->heard_at ? flight.sent_last : exchange->heard_at;
         double left = from + timeout_s(exchange) - now_s();
         if (left < 0) left = 0;  /* a worker that was kept from running looks first whether something has come */
         struct timespec wait = {(time_t)left, (long)(1e9 * (left - floor(left)))};
@@ -335,9 +364,8 @@ int run(struct exchange *exchange) {
             return BROKEN;
         }
         if (!ready) return SILENCE;
-        int answered = receive_batch(exchange);
+        int answered = receive_batch(exchange, &flight);
         if (answered < 0) return BROKEN;
-        in_flight -= (uint32_t)answered;
         if (exchange->odd) return ODD_PACKETS;
         if (answered && overtaken(exchange)) return OVERTAKEN;
         if (waits[1].revents) return WOKEN;

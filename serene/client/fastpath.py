@@ -43,8 +43,8 @@ class _Exchange(ctypes.Structure):
 
     _fields_ = (
         *[(name, ctypes.c_void_p) for name in (
-            "state", "attempts", "order", "sent_at", "awaited", "rounds", "totals", "values", "payloads", "policy",
-            "rows", "odd_rows", "odd_lengths", "head", "expected",
+            "state", "in_network", "attempts", "order", "sent_at", "awaited", "rounds", "totals", "values", "payloads",
+            "policy", "rows", "odd_rows", "odd_lengths", "head", "expected",
         )],
         *[(name, ctypes.c_double) for name in (
             "window", "largest_window", "smoothed", "variation", "first_timeout", "shortest_timeout",
@@ -57,7 +57,7 @@ class _Exchange(ctypes.Structure):
             "slots", "lanes", "payload_bytes", "row_bytes", "head_bytes", "session", "epoch", "newest_epoch", "seen",
             "odd", "backoff", "reordering", "run_most",
         )],
-        *[(name, ctypes.c_uint8) for name in ("job", "worker", "pulling", "measured")],
+        *[(name, ctypes.c_uint8) for name in ("job", "worker", "pulling", "stalled", "measured")],
         *[(name, ctypes.c_int32) for name in ("socket", "wake", "error")],
     )  # fmt: skip
 
@@ -130,7 +130,8 @@ class FastPath:
         self._odd_rows, self._odd_lengths = np.zeros((2, BATCH), np.uint32)
         self._policy = np.zeros(1, HEADER)
         self._arrays = {  # kept here: C holds their addresses
-            "state": protocol._state, "attempts": protocol._attempts, "order": protocol._order,
+            "state": protocol._state, "in_network": protocol._in_network, "attempts": protocol._attempts,
+            "order": protocol._order,
             "sent_at": protocol._sent_at, "awaited": protocol._awaited, "rounds": protocol._rounds,
             "totals": protocol._new_totals, "values": protocol._new_values, "payloads": protocol.payloads,
             "policy": self._policy, "rows": self._rows, "odd_rows": self._odd_rows, "odd_lengths": self._odd_lengths,
@@ -171,7 +172,7 @@ class FastPath:
     def _copy_in(self) -> None:
         protocol, exchange = self._protocol, self._exchange
         exchange.epoch, exchange.newest_epoch = protocol.epoch, max(protocol.epoch, protocol._announced)
-        exchange.pulling = protocol._pulling
+        exchange.pulling, exchange.stalled = protocol._pulling, protocol._stalled
         exchange.window = protocol.window.size
         exchange.measured = protocol.round_trip.smoothed is not None
         exchange.smoothed, exchange.variation = protocol.round_trip.smoothed or 0.0, protocol.round_trip.variation
@@ -189,6 +190,7 @@ class FastPath:
         protocol.round_trip.smoothed = exchange.smoothed if exchange.measured else None
         protocol.round_trip.variation, protocol.round_trip.backoff = exchange.variation, exchange.backoff
         protocol._heard_at, protocol._busy_at = exchange.heard_at, exchange.busy_at
+        protocol._stalled = bool(exchange.stalled)
         protocol._waited_s, protocol._seen = exchange.waited_s, exchange.seen
         protocol._transmissions, protocol._latest_answered = exchange.transmissions, exchange.latest_answered
         for name in ("sent", "received", "releases", "ignored"):

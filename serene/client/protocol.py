@@ -10,7 +10,8 @@ time.
     read = protocol.finish()
 
 A vector may also go in parts, each a range of slots with rounds of its own: ``begin_part`` and ``finish_part``, as many
-at a time as there are slots. The parts that are under way together go out under one epoch.
+at a time as there are slots. The parts that are under way together go out under one epoch, in the order in which they
+were begun.
 
 ``serene.client.fastpath`` does the same as ``packets`` and ``receive`` in C, on the arrays of this class, while nothing
 unusual happens.
@@ -112,6 +113,7 @@ class Protocol:
         self._order = np.zeros(slots, np.int64)  # of the last transmission, to notice gaps
         self._attempts = np.zeros(slots, np.int32)
         self._due = np.zeros(slots, bool)  # to be sent again at once
+        self._in_network = np.zeros(slots, bool)  # in flight, and neither lost nor waiting in the switch
         self._pulls = 0
         self._pulling = False
         self._start(0.0)
@@ -124,6 +126,7 @@ class Protocol:
         self._policy: np.void | None = None
         self._seen = 0
         self._heard_at = now
+        self._stalled = False  # nothing has been heard since the last timeout
         self._busy_at = now  # when something last went out for the first time, or was answered
         self._waited_s = 0.0
 
@@ -184,10 +187,12 @@ class Protocol:
 
     def packets(self, now: float) -> np.ndarray:
         """What to send now: uint8[n, payload bytes]; n may be 0."""
+        again = self._again(now)
         fresh = self._fresh()
-        if fresh.size:
+        self._in_network[fresh] = True
+        if fresh.size and not self._stalled:
             self._busy_at = now
-        return self._send(np.concatenate([self._again(now), fresh]), now)
+        return self._send(np.concatenate([again, fresh]), now)
 
     def repeats(self, now: float) -> np.ndarray:
         """The part of it that has been sent before."""
@@ -214,15 +219,21 @@ class Protocol:
         if overtaken.size:
             self.window.lost(now, self.round_trip.timeout)
             rows = np.union1d(rows, overtaken)
+        self._in_network[rows] = True
         if not rows.size and now >= self._deadline(flying):
             rows = flying[np.argsort(self._order[flying])[:PROBES]]
             self.round_trip.timed_out()
+            self._in_network[flying] = False
+            self._stalled = True
         self.counts.retransmissions += rows.size
         return rows
 
     def _fresh(self) -> np.ndarray:
-        room = int(self.window.size) - int(np.count_nonzero(self._state == IN_FLIGHT))
-        return np.flatnonzero(self._state == UNSENT)[: max(room, 0)]
+        """The window is for what is in the network. Contributions that wait in the switch for other workers' would
+        fill it for good, if those workers' windows were full of contributions that wait for ours."""
+        room = int(self.window.size) - int(np.count_nonzero(self._in_network & (self._state == IN_FLIGHT)))
+        unsent = np.flatnonzero(self._state == UNSENT)
+        return unsent[np.argsort(self._awaited[unsent], kind="stable")][: max(room, 0)]
 
     def _deadline(self, flying: np.ndarray) -> float:
         return max(float(self._sent_at[flying].max()), self._heard_at) + self.round_trip.timeout
@@ -298,7 +309,7 @@ class Protocol:
         self._latest_answered = max(self._latest_answered, int(self._order[slots].max()))
         self._policy = headers[accepted[-1]].copy()
         self._seen = max(self._seen, int(headers["seen"][accepted].max()))
-        self._heard_at = now
+        self._heard_at, self._stalled = now, False
         self.window.through(accepted.size)
         self.round_trip.progressed()
 

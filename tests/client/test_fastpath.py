@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
-from serene.client.protocol import Membership, Protocol
+from serene.client.protocol import PROBES, Membership, Protocol
 from serene.client.window import Window
 from serene.fixedpoint import BadGradient, FixedPoint
 from serene.wire import HEADER, UNBOUNDED, Op, ReadMode, control_payload, push_payloads
@@ -57,7 +58,7 @@ class Pair:
         return outcome
 
     def agree(self) -> None:
-        for name in ("_state", "_new_values", "_new_totals", "_awaited", "_rounds"):
+        for name in ("_state", "_in_network", "_new_values", "_new_totals", "_awaited", "_rounds"):
             assert np.array_equal(getattr(self.fast, name), getattr(self.slow, name)), name
         assert (self.fast._announced, self.fast._seen) == (self.slow._announced, self.slow._seen)
         assert self.fast.done == self.slow.done
@@ -90,6 +91,42 @@ def test_both_send_the_same_packets(pair: Pair) -> None:
     pair.step([])
     sent = [pair.switch.recv(4096) for _ in range(SLOTS)]
     assert sent == [row.tobytes() for row in pair.slow.payloads]
+
+
+def _received(end: socket.socket, count: int) -> list[bytes]:
+    packets = [end.recv(4096, socket.MSG_DONTWAIT) for _ in range(count)]
+    with pytest.raises(BlockingIOError):
+        end.recv(4096, socket.MSG_DONTWAIT)
+    return packets
+
+
+def test_both_send_parts_in_the_order_in_which_they_began(pair: Pair) -> None:
+    window = 14
+    for protocol in (pair.fast, pair.slow):
+        protocol.window.size = window
+        for slots in (slice(30, 35), slice(5, 30), slice(0, 5)):
+            protocol.begin_part(slots, 0.0)
+    assert pair.run.run() is Outcome.SILENCE
+    sent = [row.tobytes() for row in pair.slow.packets(1.0)]
+    assert sent == [pair.slow.payloads[slot].tobytes() for slot in (*range(30, 35), *range(5, 14))]
+    assert _received(pair.switch, window) == sent
+    pair.agree()
+
+
+def test_both_send_more_when_nothing_is_heard(pair: Pair) -> None:
+    """What has been silent for a timeout waits in the switch: it does not fill the window."""
+    pair.begin(contributions(5))
+    for protocol in (pair.fast, pair.slow):
+        protocol.window.size = 8
+    assert pair.run.run() is Outcome.SILENCE
+    pair.slow.packets(1.0)
+    _received(pair.switch, 8)
+    deadline = pair.slow.deadline()
+    assert deadline is not None
+    assert len(pair.fast.repeats(time.monotonic())) == PROBES  # by the client, through its transport
+    assert pair.run.run() is Outcome.SILENCE
+    assert _received(pair.switch, 8) == [row.tobytes() for row in pair.slow.packets(deadline)[PROBES:]]
+    pair.agree()
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serene.client.protocol import PULL_SEQ, REORDERING, Membership, Protocol, parse_welcome
+from serene.client.protocol import PROBES, PULL_SEQ, REORDERING, Membership, Protocol, parse_welcome
 from serene.client.window import LONGEST_TIMEOUT_S, Window
 from serene.wire import UNBOUNDED, Op, ReadMode, control_payload, headers_of, membership, push_payloads, values_of
 
@@ -61,6 +61,31 @@ def test_no_more_than_the_window_is_in_flight() -> None:
     protocol.receive(answer(0), 0.002)
     protocol.receive(answer(1), 0.002)
     assert headers_of(protocol.packets(0.002))["slot"].tolist() == [4, 5]
+
+
+def test_parts_leave_in_the_order_in_which_they_began() -> None:
+    """Not in that of their slots: of two workers, each could fill its window with what the other has not sent yet."""
+    protocol = worker(slots=10, window=4)
+    for slots in (slice(6, 9), slice(0, 3), slice(9, 10)):
+        protocol.begin_part(slots, 0.0)
+    assert headers_of(protocol.packets(0.0))["slot"].tolist() == [6, 7, 8, 0]
+    protocol.receive(np.concatenate([answer(slot, seq=1) for slot in (6, 7, 8)]), 0.001)
+    assert headers_of(protocol.packets(0.001))["slot"].tolist() == [1, 2, 9]
+
+
+def test_what_waits_in_the_switch_does_not_fill_the_window_for_good() -> None:
+    protocol = pushing(slots=12, window=4)
+    for already_sent in (4, 8):
+        deadline = protocol.deadline()
+        assert deadline is not None
+        slots = headers_of(protocol.packets(deadline))["slot"].tolist()
+        assert len(slots) == PROBES + 4 and slots[-4:] == list(range(already_sent, already_sent + 4))
+    assert len(protocol.packets(deadline + 0.001)) == 0
+    # They were sent while it waited: it has waited since the first ones went out.
+    protocol.receive(answer(5, seq=0), 3.0)
+    for slot in (*range(5), *range(6, 12)):
+        protocol.receive(answer(slot), 3.0)
+    assert protocol.finish().waited_s == pytest.approx(3.0)
 
 
 def test_silence_brings_the_same_packet_again_ever_more_slowly() -> None:

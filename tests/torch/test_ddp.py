@@ -107,6 +107,25 @@ def test_parts_lose_nothing_across_swaps(switch: SwitchProcess, client: Controll
         assert np.array_equal(total, expected)
 
 
+def test_parts_beyond_the_window_in_opposite_orders(switch: SwitchProcess, client: ControllerClient) -> None:
+    """Each worker's window is full of what the others have not sent yet: none of them may wait for good."""
+    lanes, slots, count = 320, 30, 4
+    client.create_job(WORKERS, BSP())
+
+    def work(worker: int) -> list[float]:
+        with Client(transport(switch, worker), 0, worker, count * slots * lanes) as member:
+            member.join()
+            with Parts(member) as parts:
+                order = range(count) if worker else reversed(range(count))
+                results = [parts.submit(part * slots, np.full(slots * lanes, part + 1, np.float32)) for part in order]
+                sums = [float(result.result(PATIENCE_S).mean()) for result in results]
+            member.leave()
+            return sums if worker else sums[::-1]
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        assert list(pool.map(work, range(WORKERS))) == [[WORKERS * (part + 1) for part in range(count)]] * WORKERS
+
+
 def test_a_part_that_does_not_fit(switch: SwitchProcess, client: ControllerClient) -> None:
     client.create_job(1, BSP())
     with Client(transport(switch, 0), 0, 0, 640) as member:
