@@ -13,14 +13,25 @@ import random
 import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tests.tofino.p4text import Module, Node
+from tests.tofino.values import (
+    BOOL,
+    Bits,
+    Instance,
+    Record,
+    RegisterArray,
+    Table,
+    Type,
+    Value,
+    bytes_of,
+    internet_checksum,
+    operate,
+    pack,
+    wrap,
+)
 
-Type = tuple[Any, ...]  # ("bit", 8), ("int", 32), ("bool",), ("record", name)
-Value = tuple[Any, Type | None]
-BOOL: Type = ("bool",)
 NO_PORT = 511
 PARTIAL_HEADER = 2  # what the parser says of a packet that ends within a header
 
@@ -31,70 +42,6 @@ class CannotRun(Exception):
 
 class Return(Exception):
     """The statement ``return``."""
-
-
-class Record:
-    """A header or a struct."""
-
-    __slots__ = ("fields", "name", "types", "valid")
-
-    def __init__(self, name: str, types: dict[str, Type], fields: dict[str, Any], valid: bool) -> None:
-        self.name, self.types, self.fields, self.valid = name, types, fields, valid
-
-    def copy(self) -> Record:
-        return Record(self.name, self.types, dict(self.fields), self.valid)
-
-
-@dataclass
-class Table:
-    name: str
-    keys: list[Node]
-    kinds: list[str]
-    actions: dict[str, str]  # by the name that the control plane knows: the program's
-    entries: list[tuple[list[Node], Node]]
-    default: Node | None
-    added: dict[tuple[int, ...], tuple[str, Sequence[int]]] = field(default_factory=dict)
-
-
-@dataclass
-class RegisterArray:
-    name: str
-    cell: Type
-    size: int
-    cells: dict[int, Any] = field(default_factory=dict)
-
-
-@dataclass
-class Instance:
-    """A control or a parser, with what it keeps."""
-
-    block: Node
-    scope: dict[str, Any]
-
-
-class Bits:
-    """A packet that is being parsed or put together."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at, self.out, self.out_bits = data, 0, 0, 0
-
-    def take(self, width: int) -> int:
-        if self.at + width > 8 * len(self.data):
-            raise EOFError
-        first, last = self.at // 8, (self.at + width + 7) // 8
-        chunk = int.from_bytes(self.data[first:last], "big") >> (8 * last - self.at - width)
-        self.at += width
-        return chunk & ((1 << width) - 1)
-
-    def put(self, value: int, width: int) -> None:
-        self.out, self.out_bits = self.out << width | value, self.out_bits + width
-
-
-def wrap(value: int, kind: Type | None) -> int:
-    if kind is None or kind == BOOL:
-        return value
-    value &= (1 << kind[1]) - 1
-    return value - (1 << kind[1]) if kind[0] == "int" and value >> (kind[1] - 1) else value
 
 
 class Machine:
@@ -143,7 +90,7 @@ class Machine:
         intrinsic = self._zeros("ingress_intrinsic_metadata_t")
         intrinsic.fields["ingress_port"] = port
         headers, meta = self._noise_for(ingress_parser, 1), self._noise_for(ingress_parser, 2)
-        packet = Bits(self._bytes(intrinsic) + bytes(8) + frame)
+        packet = Bits(bytes_of(intrinsic) + bytes(8) + frame)
         from_parser = self._zeros("ingress_intrinsic_metadata_from_parser_t")
         from_parser.fields["parser_err"] = self._parse(ingress_parser, packet, headers, meta, intrinsic)
         for_deparser = self._zeros("ingress_intrinsic_metadata_for_deparser_t")
@@ -165,7 +112,7 @@ class Machine:
             intrinsic = self._zeros("egress_intrinsic_metadata_t")
             intrinsic.fields["egress_port"], intrinsic.fields["egress_rid"] = to_port, replica
             headers, meta = self._noise_for(egress_parser, 1), self._noise_for(egress_parser, 2)
-            packet = Bits(self._bytes(intrinsic) + data)
+            packet = Bits(bytes_of(intrinsic) + data)
             if self._parse(egress_parser, packet, headers, meta, intrinsic):
                 continue  # the egress parser drops what it cannot parse
             from_parser = self._zeros("egress_intrinsic_metadata_from_parser_t")
@@ -240,13 +187,6 @@ class Machine:
     def _noise_for(self, instance: Instance, parameter: int) -> Record:
         kind = self._type(instance.block[2][parameter][1])
         return self._record(kind[1], lambda t: self.noise.getrandbits(t[1]) if t != BOOL else False, False)
-
-    @staticmethod
-    def _bytes(record: Record) -> bytes:
-        bits = Bits(b"")
-        for name, kind in record.types.items():
-            bits.put(record.fields[name], kind[1])
-        return bits.out.to_bytes(bits.out_bits // 8, "big")
 
     # -- blocks ----------------------------------------------------------------------------------------------
 
@@ -404,37 +344,12 @@ class Machine:
         raise CannotRun(str(node))
 
     def _binary(self, node: Node, scope: dict[str, Any]) -> Value:
-        op = node[1]
-        left, left_type = self._eval(node[2], scope)
+        op, left = node[1], self._eval(node[2], scope)
         if op == "&&":
-            return bool(left and self._eval(node[3], scope)[0]), BOOL
+            return bool(left[0] and self._eval(node[3], scope)[0]), BOOL
         if op == "||":
-            return bool(left or self._eval(node[3], scope)[0]), BOOL
-        right, right_type = self._eval(node[3], scope)
-        if op == "++":
-            assert left_type and right_type
-            return left << right_type[1] | right, ("bit", left_type[1] + right_type[1])
-        if op in ("<<", ">>"):
-            return wrap(left << right if op == "<<" else left >> right, left_type), left_type
-        kind = left_type or right_type
-        left, right = wrap(left, kind), wrap(right, kind)
-        if op in ("==", "!=", "<", ">", "<=", ">="):
-            compared = {
-                "==": left == right, "!=": left != right, "<": left < right, ">": left > right, "<=": left <= right,
-                ">=": left >= right,
-            }  # fmt: skip
-            return compared[op], BOOL
-        if op == "|-|":
-            return max(left - right, 0), kind
-        if op == "|+|":
-            assert kind
-            return min(left + right, (1 << kind[1]) - 1), kind
-        arithmetic: dict[str, Callable[[], int]] = {
-            "+": lambda: left + right, "-": lambda: left - right, "*": lambda: left * right,
-            "/": lambda: left // right, "%": lambda: left % right,
-            "&": lambda: left & right, "|": lambda: left | right, "^": lambda: left ^ right,
-        }  # fmt: skip
-        return wrap(arithmetic[op](), kind), kind
+            return bool(left[0] or self._eval(node[3], scope)[0]), BOOL
+        return operate(op, left, self._eval(node[3], scope))
 
     # -- calls -----------------------------------------------------------------------------------------------
 
@@ -524,7 +439,7 @@ class Machine:
             self.counters[holder[1], index] += 1
             return None, None
         if kind == "hash":
-            packed, width = self._pack(self._eval(arguments[0], scope)[0])
+            packed, width = pack(self._eval(arguments[0], scope)[0])
             if holder[1] == "IDENTITY":
                 return wrap(packed, holder[2]), holder[2]
             assert holder[1] == "CRC32"
@@ -536,22 +451,14 @@ class Machine:
             return None, None
         raise CannotRun(kind)
 
-    @staticmethod
-    def _pack(values: list[Value]) -> tuple[int, int]:
-        packed = width = 0
-        for value, kind in values:
-            assert kind
-            packed, width = packed << kind[1] | value, width + kind[1]
-        return packed, width
-
     def _checksum(self, holder: Any, method: str, arguments: list[Node], scope: dict[str, Any]) -> Value:
         if method == "add":
-            holder[1][:] = [self._bytes(self._eval(arguments[0], scope)[0])]
+            holder[1][:] = [bytes_of(self._eval(arguments[0], scope)[0])]
             return None, None
         if method == "verify":  # says whether it is wrong, whatever its name
-            return _internet_checksum(holder[1][0]) != 0, BOOL
-        packed, width = self._pack(self._eval(arguments[0], scope)[0])
-        return _internet_checksum(packed.to_bytes(width // 8, "big")), ("bit", 16)
+            return internet_checksum(holder[1][0]) != 0, BOOL
+        packed, width = pack(self._eval(arguments[0], scope)[0])
+        return internet_checksum(packed.to_bytes(width // 8, "big")), ("bit", 16)
 
     def _execute(self, holder: Any, index: int, scope: dict[str, Any]) -> Any:
         """A register action: one read, one write, at most one word out."""
@@ -574,10 +481,3 @@ class Machine:
         self._run(body, inner)
         register.cells[index] = cell if record else cell[0]
         return result[0]
-
-
-def _internet_checksum(data: bytes) -> int:
-    total = sum(int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF

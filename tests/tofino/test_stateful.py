@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from tests.tofino.conftest import BUILD
-from tests.tofino.machine import Machine, Record
+from tests.tofino.machine import Machine
 from tests.tofino.p4text import Module
+from tests.tofino.values import Record
 
 WORD = 2**32
 
