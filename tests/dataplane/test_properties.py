@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from experiments import schedules, soak
 from experiments.virtual.checks import Balance, Sent, Violation, balance
 from experiments.virtual.plan import Outcome, Plan
 from experiments.virtual.random_plans import FAMILIES, alternating, random_plan
-from experiments.virtual.schedule import Schedule
+from experiments.virtual.schedule import Schedule, Worker
 from experiments.virtual.switch import VirtualSwitch
+from serene.client.protocol import Protocol
+from serene.client.window import SMALLEST_WINDOW
 from serene.faults import Action, BadFaults, Event, Faults, PacketFaults
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
@@ -85,6 +88,48 @@ def test_no_stuck_worker(switch: VirtualSwitch, first: Strategy) -> None:
         events = Event(3, Action.PAUSE_WORKER, 0, 5.0), Event(5, Action.RESTART_WORKER, 1, 2.0)
         strategies = itertools.cycle([first, BSP(), SSP(10), SSP(1), ASP()])
         assert play(switch, plan(seed, ROUGH, *events, swaps=30), strategies).swaps > 5
+
+
+class InParts(Schedule):
+    """Every worker contributes part by part, in an order of its own, through a window that is smaller than a part."""
+
+    def __init__(self, switch: VirtualSwitch, plan: Plan, strategies: Iterator[Strategy]) -> None:
+        self._to_begin: dict[int, list[slice]] = {}
+        super().__init__(switch, plan, strategies)
+
+    def _protocol(self, worker: int) -> Protocol:
+        protocol = super()._protocol(worker)
+        protocol.window.size = SMALLEST_WINDOW
+        return protocol
+
+    def push(self, worker: Worker) -> None:
+        parts = [slice(first, first + 6) for first in range(0, self.plan.slots, 6)]
+        self._rng.shuffle(parts)
+        worker.values = self.contribution(worker.id, worker.life, worker.protocol.seq + len(parts))
+        worker.protocol.values[:] = worker.values
+        self._to_begin[worker.id] = parts
+        self._begin_part(worker)
+
+    def _begin_part(self, worker: Worker) -> None:
+        left = self._to_begin[worker.id]
+        worker.protocol.begin_part(left.pop(), self.time.now)
+        self._send(worker)
+        if left:
+            self.time.at(self._rng.uniform(0.0, 0.02), lambda: self._begin_part(worker))
+
+    def _went_on(self, worker: Worker) -> None:
+        if not self._to_begin[worker.id]:
+            super()._went_on(worker)
+
+
+@pytest.mark.parametrize("weather", [FINE, ROUGH], ids=["fine", "rough"])
+def test_parts_in_any_order(switch: VirtualSwitch, weather: PacketFaults) -> None:
+    """Though each window may be full of parts that the others have not begun: exactly once, and nobody is stuck."""
+    for seed in range(8):
+        chosen = replace(plan(seed, weather), slots=24)
+        assert InParts(switch, chosen, alternating(FAMILIES, seed, 3)).run().balance == Balance()
+        fixed = replace(chosen, swaps=0)
+        assert InParts(switch, fixed, itertools.repeat(BSP())).run().bsp_reads > 0
 
 
 def test_killing_the_controller_never_stops_training(switch: VirtualSwitch) -> None:
