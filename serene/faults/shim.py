@@ -17,7 +17,6 @@ import fcntl
 import heapq
 import os
 import selectors
-import signal
 import socket
 import struct
 import subprocess
@@ -32,6 +31,7 @@ from serene.errors import SereneError
 from serene.faults.links import Links
 from serene.faults.plan import Direction, Faults
 from serene.faults.toml import load
+from serene.signals import ending_signals
 
 CLONE_NEWNET = 0x40000000
 ETH_P_ALL = 3
@@ -182,9 +182,7 @@ def main() -> int:
     parser.add_argument("faults", type=Path, help="a fault file, docs/faults.md")
     parser.add_argument("links", type=_link, nargs="+", metavar="WORKER:HOST_SIDE:SWITCH_SIDE")
     options = parser.parse_args()
-    stopped, stop = os.pipe()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: os.write(stop, b"x"))
+    stopped = ending_signals()
     try:
         faults = load(options.faults)
         shim = Shim(faults, options.links)

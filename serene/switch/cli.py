@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import logging
-import signal
+import os
 import sys
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
 from serene.errors import SereneError, choices
+from serene.signals import ending_signals
 from serene.switch.engine import MAX_PORTS, Switch
 from serene.switch.p4runtime.ports import InterfacePort, Port, UdpPort
 from serene.switch.p4runtime.service import P4RuntimeServer
@@ -116,9 +116,7 @@ def run(arguments: Sequence[str]) -> None:
         drop_port=target.drop_port,
         program=program,
     )
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    stopped = ending_signals()
     with server:
         ports = " ".join(str(port) for port in options.interface) or "none"
         host = target.grpc_server_addr.rpartition(":")[0]
@@ -127,7 +125,7 @@ def run(arguments: Sequence[str]) -> None:
             file=sys.stderr,
             flush=True,
         )
-        stop.wait()
+        os.read(stopped, 1)
 
 
 def _check(options: argparse.Namespace, target: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
@@ -96,6 +97,14 @@ def test_it_says_when_it_is_ready_and_stops_at_once(number: int) -> None:
         assert switch.stop(number) == 0
         assert time.monotonic() - start < 5
         assert switch.lines == [switch.ready_line]
+
+
+def test_it_stops_whichever_thread_the_signal_comes_to() -> None:
+    with running("--no-p4", "--device-id", "7", *GRPC) as switch:
+        pid = switch.process.pid
+        threads = {int(name) for name in os.listdir(f"/proc/{pid}/task")} - {pid}
+        assert ctypes.CDLL(None, use_errno=True).tgkill(pid, max(threads), signal.SIGTERM) == 0
+        assert switch.process.wait(PATIENCE_S) == 0
 
 
 def test_it_stops_with_a_controller_connected() -> None:
