@@ -124,13 +124,14 @@ static int is_next(const struct exchange *exchange, uint32_t slot, uint32_t part
 static uint32_t next_run(const struct exchange *exchange, struct flight *at, uint32_t most) {
     while (at->cursor < exchange->slots && !is_next(exchange, at->cursor, at->part)) at->cursor++;
     if (at->cursor == exchange->slots) {
-        int any = 0;
-        for (uint32_t slot = exchange->slots; slot--;)
-            if (exchange->state[slot] == UNSENT && (!any++ || exchange->awaited[slot] <= at->part)) {
-                at->part = exchange->awaited[slot];
-                at->cursor = slot;
-            }
-        if (!any) return 0;
+        uint32_t first = exchange->slots;
+        for (uint32_t slot = 0; slot < exchange->slots; slot++)
+            if (exchange->state[slot] == UNSENT
+                && (first == exchange->slots || exchange->awaited[slot] < exchange->awaited[first]))
+                first = slot;
+        if (first == exchange->slots) return 0;
+        at->part = exchange->awaited[first];
+        at->cursor = first;
     }
     if (most > exchange->slots - at->cursor) most = exchange->slots - at->cursor;
     uint32_t run = 1;
