@@ -8,8 +8,11 @@ import numpy as np
 
 from serene.errors import SereneError
 from serene.program import Program
-from serene.switch import Exact, Switch
-from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation, push_payloads
+from serene.sim import entries
+from serene.sim.entries import Host
+from serene.sim.switch import ProgramSwitch
+from serene.strategy import BSP
+from serene.wire import push_payloads
 
 SLOTS = 256
 ROUNDS = 78  # of all slots in one measurement
@@ -19,21 +22,14 @@ class PushPath:
     """A switch with a job of one worker under BSP. ``compiler_flags`` as for `Switch.load`."""
 
     def __init__(self, program: Program, compiler_flags: tuple[str, ...] = ()) -> None:
-        self.switch = Switch.load(program.config_path, compiler_flags=compiler_flags)
-        place = [0x0200_0000_0001, 0x0A00_0001, 40000]
-        switch_place = [0x0200_0000_FEFE, 0x0A00_00FE]
-        admission, answer = "SereneIngress.admission.", "SereneEgress.answer."
-        job = [0, SLOTS, SLOTS * program.lanes, 1, 1, 0, 65536]
-        bsp_of_one = [1, 1, 1, 0, 1, 1]
-        add = self.switch.table_add
-        add(admission + "member", [Exact(value) for value in (1, *place, 0, 0)], admission + "admit")
-        add(answer + "address", [Exact(0), Exact(0)], answer + "to_member", [*place, *switch_place])
-        add(admission + "job", [Exact(0)], admission + "set_job", job)
-        add(admission + "policy", [Exact(0)], admission + "set_policy", bsp_of_one)
-        size = 40 + 4 * program.lanes
-        self._head = encapsulation(
-            size, source=("02:00:00:00:00:01", "10.0.0.1", 40000), destination=(SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT)
-        )
+        host, size = Host.of(0), 40 + 4 * program.lanes
+        plane = ProgramSwitch(program, compiler_flags)
+        plane.put(entries.job(0, slots=SLOTS, vector_length=SLOTS * program.lanes, workers=1))
+        plane.set_policy(1, 1, BSP().compile([0]))
+        plane.admit(0, host)
+        self.switch = plane.switch
+        self._head = host.frame_head(size)
+        self._incarnation = host.incarnation
         self._bytes = len(self._head) + size
         self._values = np.ones((SLOTS, program.lanes), np.int32)
         self._seq = 0
@@ -45,7 +41,14 @@ class PushPath:
         for number in range(ROUNDS):
             self._seq += 1
             frames[number, :, len(self._head) :] = push_payloads(
-                self._values, job=0, worker=0, session=1, epoch=1, round=self._seq - 1, seq=self._seq
+                self._values,
+                job=0,
+                worker=0,
+                session=1,
+                epoch=1,
+                round=self._seq - 1,
+                seq=self._seq,
+                incarnation=self._incarnation,
             )
         ports, lengths = np.ones(SLOTS, np.uint32), np.full(SLOTS, self._bytes, np.uint32)
         elapsed = 0.0

@@ -1,6 +1,6 @@
 """Synchronisation strategies as values: what a user means, compiled to what the switch's policy entry says.
 
-SSP(3).compile([0, 1, 2, 3])    # PolicyFields(sync_mask=0b1111, staleness=3, quorum=4, read_mode=LATEST)
+SSP(3).compile([0, 1, 2, 3])    # PolicyFields(0b1111, sync_mask=0b1111, staleness=3, quorum=4, read_mode=LATEST)
 parse("mixed:3,5")              # Mixed(async_workers=(3, 5))
 """
 
@@ -24,12 +24,18 @@ class BadStrategy(SereneError):
 
 @dataclass(frozen=True)
 class PolicyFields:
-    """The part of the switch's policy entry that a strategy decides."""
+    """The part of the switch's policy entry that a strategy decides, for the workers in member_mask."""
 
+    member_mask: int
     sync_mask: int
     staleness: int
     quorum: int
     read_mode: ReadMode
+
+    @property
+    def members(self) -> int:
+        """How many workers take part."""
+        return self.member_mask.bit_count()
 
 
 def _bitmap(workers: Sequence[int]) -> int:
@@ -58,7 +64,8 @@ class BSP(Strategy):
     name: ClassVar[str] = "bsp"
 
     def compile(self, members: Sequence[int]) -> PolicyFields:
-        return PolicyFields(_bitmap(members), 0, len(set(members)), ReadMode.SNAPSHOT)
+        mask = _bitmap(members)
+        return PolicyFields(mask, mask, 0, mask.bit_count(), ReadMode.SNAPSHOT)
 
     def __str__(self) -> str:
         return "BSP"
@@ -75,7 +82,8 @@ class SSP(Strategy):
         _check_staleness(self.staleness)
 
     def compile(self, members: Sequence[int]) -> PolicyFields:
-        return PolicyFields(_bitmap(members), self.staleness, len(set(members)), ReadMode.LATEST)
+        mask = _bitmap(members)
+        return PolicyFields(mask, mask, self.staleness, mask.bit_count(), ReadMode.LATEST)
 
     def __str__(self) -> str:
         return f"SSP({self.staleness})"
@@ -88,7 +96,7 @@ class ASP(Strategy):
     name: ClassVar[str] = "asp"
 
     def compile(self, members: Sequence[int]) -> PolicyFields:
-        return PolicyFields(0, UNBOUNDED, 0, ReadMode.LATEST)
+        return PolicyFields(_bitmap(members), 0, UNBOUNDED, 0, ReadMode.LATEST)
 
     def __str__(self) -> str:
         return "ASP"
@@ -109,7 +117,8 @@ class Quorum(Strategy):
         count = len(set(members))
         if self.k > count:
             raise BadStrategy(f"a quorum of {self.k} of {count} workers: expected 1 to {count}")
-        return PolicyFields(_bitmap(members), 0, self.k, ReadMode.SNAPSHOT)
+        mask = _bitmap(members)
+        return PolicyFields(mask, mask, 0, self.k, ReadMode.SNAPSHOT)
 
     def __str__(self) -> str:
         return f"Quorum({self.k})"
@@ -137,7 +146,7 @@ class Mixed(Strategy):
         if not synchronous:
             raise BadStrategy("mixed with asynchronous workers only: use asp")
         read_mode = ReadMode.LATEST if self.staleness else ReadMode.SNAPSHOT
-        return PolicyFields(_bitmap(synchronous), self.staleness, len(synchronous), read_mode)
+        return PolicyFields(_bitmap(members), _bitmap(synchronous), self.staleness, len(synchronous), read_mode)
 
     def __str__(self) -> str:
         bound = f", staleness {self.staleness}" if self.staleness else ""

@@ -6,13 +6,16 @@
         ...                                                         # train as always
 
 The gradients of a bucket leave while the backward pass still computes the next one. What DDP gets is the sum of what
-all workers contributed since the last read, divided by their number: under BSP the mean, as always.
+all workers contributed since the last read, divided by the number of those that take part: under BSP the mean, as
+always.
 """
 
 # No deferred annotations here: DDP looks at those of its hooks.
 import threading
+import warnings
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed import GradBucket
 from torch.futures import Future
@@ -27,8 +30,9 @@ from serene.program import Program
 class SwitchReducer:
     """One worker of a job, for one module on the CPU.
 
-    Each parameter that is trained has slots of its own, so that it does not matter how DDP makes its buckets. Raises
-    what `Client.join` does. program: the one that the switch runs; it says how many values a slot has.
+    Each parameter that is trained has slots of its own, so that it does not matter how DDP makes its buckets. Where
+    `torch.distributed` is in use, all ranks make theirs together. Raises what `Client.join` and `Client.catch_up` do.
+    program: the one that the switch runs; it says how many values a slot has.
     """
 
     def __init__(
@@ -55,10 +59,24 @@ class SwitchReducer:
             joined = self.client.join(timeout_s)
             if joined.lanes != lanes:
                 raise SereneError(f"the switch has {joined.lanes} values a slot, program {program!r} has {lanes}")
+            self._begin_together()
         except BaseException:
             self.client.close()
             raise
         self._parts = Parts(self.client)
+        self._clipped_warned = 0
+
+    def _begin_together(self) -> None:
+        """Every rank reads the sum as it is before any of them contributes to it: what processes before these have
+        contributed is in the parameters that they begin with, or is meant to be forgotten. The first barrier ends when
+        all have joined, so that all read under the same epoch."""
+        together = dist.is_available() and dist.is_initialized()
+        if together:
+            dist.barrier()
+        if self.client.catch_up() is None:
+            self.client.pull()
+        if together:
+            dist.barrier()
 
     def __enter__(self) -> Self:
         return self
@@ -76,7 +94,6 @@ class SwitchReducer:
     def reduce(self, bucket: GradBucket) -> Future[Tensor]:
         """The bucket's mean gradient, when the switch has answered."""
         result: Future[Tensor] = Future()
-        workers = self.client.membership.workers
         parts = [
             self._parts.submit(self._slot_of(parameter), gradient.detach().reshape(-1).numpy().copy())
             for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True)
@@ -90,7 +107,9 @@ class SwitchReducer:
                 if left:
                     return
             try:
-                mean = torch.cat([torch.from_numpy(part.result()) for part in parts]) / workers
+                updates = [part.result() for part in parts]
+                self._warn_of_clipping()
+                mean = torch.cat([torch.from_numpy(update.delta) / update.members for update in updates])
             except Exception as error:
                 result.set_exception(error)  # type: ignore[arg-type]
             else:
@@ -99,6 +118,19 @@ class SwitchReducer:
         for part in parts:
             part.add_done_callback(arrived)
         return result
+
+    def _warn_of_clipping(self) -> None:
+        """Once, and again whenever there are ten times as many."""
+        clipped = self.client.saturated_values
+        if clipped >= max(10 * self._clipped_warned, 1):
+            self._clipped_warned = clipped
+            fixed = self.client.fixed_point
+            warnings.warn(
+                f"{clipped} gradient values so far were beyond the job's limit of {fixed.limit:g} and were clipped: do "
+                "not scale the loss, or make the job with a larger --limit",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _slot_of(self, parameter: Tensor) -> int:
         try:

@@ -14,7 +14,7 @@ from enum import IntEnum
 import numpy as np
 
 SERENE_UDP_PORT = 24142
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 UNBOUNDED = 255  # the staleness of a policy under which nobody waits
 SWITCH_IP = "10.0.0.254"
 SWITCH_MAC = "02:00:00:00:fe:fe"
@@ -31,6 +31,7 @@ class Op(IntEnum):
     NUDGE = 0x83
     REFUSED = 0x84
     BYE = 0x85
+    WAIT = 0x86
 
 
 class ReadMode(IntEnum):
@@ -55,15 +56,16 @@ SERENE_FIELDS = (
     ("staleness", 1),
     ("quorum", 1),
     ("read_mode", 1),
-    ("reserved", 1),
+    ("members", 1),
 )
 MEMBERSHIP_FIELDS = (
     ("vector_length", 4),
     ("slots", 4),
     ("scale", 4),
+    ("limit", 4),
     ("lanes", 2),
     ("workers", 1),
-    ("incarnation", 1),
+    ("lost_sessions", 1),
 )
 
 
@@ -71,8 +73,24 @@ def _layout(fields: Sequence[tuple[str, int]]) -> np.dtype:
     return np.dtype([(name, f">u{size}") for name, size in fields])
 
 
-HEADER = _layout(SERENE_FIELDS)  # 40 bytes
-MEMBERSHIP = _layout(MEMBERSHIP_FIELDS)  # 16 bytes
+def _with_alias(layout: np.dtype, alias: str, name: str) -> np.dtype:
+    """The same bytes under a second name."""
+    assert layout.fields is not None and layout.names is not None
+    fields = {field: layout.fields[field][:2] for field in layout.names}
+    fields[alias] = fields[name]
+    return np.dtype(
+        {
+            "names": list(fields),
+            "formats": [kind for kind, _ in fields.values()],
+            "offsets": [offset for _, offset in fields.values()],
+            "itemsize": layout.itemsize,
+        }
+    )
+
+
+# 40 bytes. A request carries its worker's incarnation where an ANSWER says what was `seen`.
+HEADER = _with_alias(_layout(SERENE_FIELDS), "incarnation", "seen")
+MEMBERSHIP = _layout(MEMBERSHIP_FIELDS)  # 20 bytes
 ENCAPSULATION_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP
 
 

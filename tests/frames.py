@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from serene.sim.entries import Host
 from serene.wire import (
     ENCAPSULATION_BYTES,
     HEADER,
@@ -22,19 +23,11 @@ UDP_PORT = 40000
 
 
 def mac(worker: int) -> str:
-    return f"02:00:00:00:00:{worker + 1:02x}"
+    return Host.of(worker).mac
 
 
 def ip(worker: int) -> str:
-    return f"10.0.0.{worker + 1}"
-
-
-def mac_number(text: str) -> int:
-    return int(text.replace(":", ""), 16)
-
-
-def ip_number(text: str) -> int:
-    return int.from_bytes(bytes(int(part) for part in text.split(".")), "big")
+    return Host.of(worker).ip
 
 
 def frame(payload: bytes, sender: int, *, source_mac: str = "", source_ip: str = "", udp_port: int = UDP_PORT) -> bytes:
@@ -60,6 +53,7 @@ def request(
     seq: int = 1,
     slot: int = 0,
     total: int = 0,
+    incarnation: int = 1,
 ) -> bytes:
     """The UDP payload of a HELLO, PUSH, PULL, REPORT or LEAVE."""
     body = b""
@@ -68,8 +62,9 @@ def request(
     elif op is Op.HELLO:
         body = membership(vector_length=lanes * 4)
     return control_payload(
-        op, body, job=job, worker=worker, session=session, epoch=epoch, round=round, seq=seq, slot=slot, total=total
-    )
+        op, body, job=job, worker=worker, session=session, epoch=epoch, round=round, seq=seq, slot=slot, total=total,
+        incarnation=incarnation,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

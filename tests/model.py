@@ -1,7 +1,7 @@
 """The protocol's rules in Python, packet by packet: docs/protocol.md as an oracle for the P4 program.
 
 One job. Values are whole vectors of lanes, added modulo 2**32. What the switch would say is returned as a list of
-(worker, op, epoch, base, seq, total, values), the state is in plain attributes.
+answers, the state is in plain attributes.
 """
 
 from __future__ import annotations
@@ -61,13 +61,20 @@ class Model:
         self.lanes = lanes
         self.slots = [Slot(lanes) for _ in range(slots)]
         self.policy: Policy | None = None
+        self.admitted = dict.fromkeys(range(workers), 1)  # worker -> the incarnation that may speak for it
         self.contributions: dict[int, int] = {}
         self.staleness: dict[tuple[int, int], int] = {}  # (worker, rounds) -> contributions that stale
+        self.dropped_stranger = 0
         self.dropped_wrong_session = 0
+        self.dropped_old_session = 0
         self.dropped_wrong_round = 0
 
-    def pull(self, worker: int, slot: int, seq: int, session: int) -> list[Answer]:
-        return self._request(worker, slot, seq, session, 0, 0, None, 0)
+    def hello(self, worker: int, incarnation: int) -> bool:
+        """Whether the switch answers with a WELCOME; else the HELLO goes to the controller."""
+        return self.policy is not None and self.admitted.get(worker) == incarnation
+
+    def pull(self, worker: int, slot: int, seq: int, session: int, incarnation: int = 1) -> list[Answer]:
+        return self._request(worker, slot, seq, session, 0, 0, None, 0, incarnation)
 
     def push(
         self,
@@ -79,9 +86,10 @@ class Model:
         round_: int,
         values: np.ndarray,
         read: int,
+        incarnation: int = 1,
     ) -> list[Answer]:
         """``read``: the total that the sender read last."""
-        return self._request(worker, slot, seq, session, epoch, round_, values, read)
+        return self._request(worker, slot, seq, session, epoch, round_, values, read, incarnation)
 
     def _request(
         self,
@@ -93,12 +101,19 @@ class Model:
         round_: int,
         values: np.ndarray | None,
         read: int,
+        incarnation: int,
     ) -> list[Answer]:
+        if self.admitted.get(worker) != incarnation:
+            self.dropped_stranger += 1
+            return []
         policy = self.policy
         assert policy is not None
         fields = policy.fields
         if session != policy.session:
             self.dropped_wrong_session += 1
+            return []
+        if self.slots[place].session > session:
+            self.dropped_old_session += 1
             return []
         clear = self.slots[place].session != policy.session
         if clear:

@@ -6,23 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from serene.fixedpoint import DEFAULT_SCALE
 from serene.program import Program
+from serene.sim import entries
+from serene.sim.entries import Host
+from serene.sim.switch import ProgramSwitch
 from serene.strategy import Strategy
-from serene.switch import Exact, Switch
-from serene.wire import (
-    ENCAPSULATION_BYTES,
-    SERENE_UDP_PORT,
-    SWITCH_IP,
-    SWITCH_MAC,
-    encapsulation,
-    mac_bytes,
-)
+from serene.wire import ENCAPSULATION_BYTES, HEADER
 
 JOB, SESSION, FIRST_EPOCH = 0, 1, 1
-UDP_PORT = 49152
-JOB_GROUPS = 16  # p4src/include/sizes.p4
-CPU_PORT = 255
 STALENESS_CLASSES = 16
 
 
@@ -32,42 +23,24 @@ class DataPlane:
     def __init__(self, program: Program, workers: int, vector_length: int, strategy: Strategy) -> None:
         self.program = program
         self.slots = -(-vector_length // program.lanes)
-        self._switch = Switch.load(program.config_path, cpu_port=CPU_PORT)
-        self._names = {
-            name.rpartition(".")[2]: name for name in (*self._switch.program.tables, *self._switch.program.counters)
-        }
-        self._ports = np.array([_port(worker) for worker in range(workers)], np.uint32)
-        self._worker_at = {int(port): worker for worker, port in enumerate(self._ports)}
-        self._heads = [_head(program, worker) for worker in range(workers)]
-        for worker in range(workers):
-            place = [_mac(worker), _ip(worker), UDP_PORT]
-            switch = [int.from_bytes(mac_bytes(SWITCH_MAC), "big"), _number(SWITCH_IP)]
-            self._insert("member", [int(self._ports[worker]), *place, JOB, worker], "admit", [])
-            self._insert("address", [JOB, worker], "to_member", [*place, *switch])
-        self._switch.multicast_set(
-            JOB_GROUPS + JOB, [(int(port), worker + 1) for worker, port in enumerate(self._ports)]
-        )
-        share = -(-65536 // workers)
-        self._insert("job", [JOB], "set_job", [0, self.slots, vector_length, DEFAULT_SCALE, workers & 0xFF, 0, share])
-        self._policy = self._insert("policy", [JOB], "set_policy", _policy(FIRST_EPOCH, strategy, range(workers)))
+        self._plane = ProgramSwitch(program)
+        hosts = [Host.of(worker) for worker in range(workers)]
+        self.incarnation = hosts[0].incarnation  # of every worker
+        self._ports = np.array([host.port for host in hosts], np.uint32)
+        self._worker_at = {host.port: worker for worker, host in enumerate(hosts)}
+        self._heads = [np.frombuffer(host.frame_head(HEADER.itemsize + 4 * program.lanes), np.uint8) for host in hosts]
+        self._plane.set_group(dict(enumerate(hosts)))
+        self._plane.put(entries.job(JOB, slots=self.slots, vector_length=vector_length, workers=workers))
+        self.install(FIRST_EPOCH, strategy, list(range(workers)))
+        for worker, host in enumerate(hosts):
+            self._plane.admit(worker, host)
 
     def close(self) -> None:
-        self._switch.close()
-
-    def _action(self, table: str, action: str) -> str:
-        actions = self._switch.program.tables[table].actions
-        return next(name for name in actions if name.rpartition(".")[2] == action)
-
-    def _insert(self, table: str, match: list[int], action: str, params: list[int]) -> int:
-        name = self._names[table]
-        return self._switch.table_add(name, [Exact(value) for value in match], self._action(name, action), params)
+        self._plane.close()
 
     def install(self, epoch: int, strategy: Strategy, members: list[int]) -> None:
         """A new policy; one entry, so one step for packets."""
-        name = self._names["policy"]
-        self._switch.table_modify(
-            name, self._policy, self._action(name, "set_policy"), _policy(epoch, strategy, members)
-        )
+        self._plane.set_policy(SESSION, epoch, strategy.compile(members))
 
     def pushes(self, worker: int, payloads: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """Packets of one worker, one after the other.
@@ -81,7 +54,7 @@ class DataPlane:
         frames[:, ENCAPSULATION_BYTES:] = payloads
         ports = np.full(count, self._ports[worker], np.uint32)
         lengths = np.full(count, frames.shape[1], np.uint32)
-        until, items, data = self._switch.process_batch(ports, lengths, frames.reshape(-1))
+        until, items, data = self._plane.switch.process_batch(ports, lengths, frames.reshape(-1))
         if not len(items):
             return
         cause = np.searchsorted(until, np.arange(len(items)), side="right")
@@ -96,56 +69,15 @@ class DataPlane:
 
     def count(self, counter: str, worker: int) -> int:
         """Packets in a counter that has a cell for each worker."""
-        index = JOB * self.program.max_workers + worker
-        return self._switch.counter_read(self._names[counter], index).packets
+        return self._plane.count(counter, JOB * self.program.max_workers + worker)
 
     def staleness(self, worker: int) -> np.ndarray:
         """The worker's contributions (packets) by how many rounds old they were: int64[16], the last 15 or more."""
         first = (JOB * self.program.max_workers + worker) * STALENESS_CLASSES
-        values = self._switch.counter_read_all(self._names["staleness"], first, STALENESS_CLASSES)
+        name = self._plane.names["staleness"]
+        values = self._plane.switch.counter_read_all(name, first, STALENESS_CLASSES)
         return np.array([value.packets for value in values], np.int64)
 
     def dropped(self) -> int:
         """Packets that the program refused, for whatever reason."""
-        names = [name for name in self._names if name.startswith("dropped_")]
-        return sum(self._switch.counter_read(self._names[name], 0).packets for name in names)
-
-
-def _port(worker: int) -> int:
-    """1 and up, but for the switch's CPU port."""
-    return worker + 1 if worker + 1 < CPU_PORT else worker + 2
-
-
-def _mac_text(worker: int) -> str:
-    return f"02:00:00:00:{worker >> 8:02x}:{worker & 0xFF:02x}"
-
-
-def _ip_text(worker: int) -> str:
-    return f"10.1.{worker >> 8}.{worker & 0xFF}"
-
-
-def _mac(worker: int) -> int:
-    return int.from_bytes(mac_bytes(_mac_text(worker)), "big")
-
-
-def _number(ip: str) -> int:
-    return int.from_bytes(bytes(int(part) for part in ip.split(".")), "big")
-
-
-def _ip(worker: int) -> int:
-    return _number(_ip_text(worker))
-
-
-def _head(program: Program, worker: int) -> np.ndarray:
-    """Ethernet, IPv4 and UDP of everything that the worker sends: its packets have one length."""
-    head = encapsulation(
-        40 + 4 * program.lanes,
-        source=(_mac_text(worker), _ip_text(worker), UDP_PORT),
-        destination=(SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT),
-    )
-    return np.frombuffer(head, np.uint8)
-
-
-def _policy(epoch: int, strategy: Strategy, members: range | list[int]) -> list[int]:
-    fields = strategy.compile(members)
-    return [SESSION, epoch, fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode)]
+        return sum(self._plane.dropped().values())

@@ -84,9 +84,10 @@ class Simulation:
         self._latency_s = network.latency_us * 1e-6
         self._switch = Queue(weight / network.switch_pps if network.switch_pps else 0.0)
         own = weight / network.worker_pps if network.worker_pps else 0.0
-        membership = Membership(SESSION, FIRST_EPOCH, size, slots, program.lanes, DEFAULT_SCALE, cell.workers)
+        limit = int(DEFAULT_LIMIT * DEFAULT_SCALE)
+        membership = Membership(SESSION, FIRST_EPOCH, size, slots, program.lanes, DEFAULT_SCALE, limit, cell.workers)
         self.workers = [
-            Worker(worker, Protocol(0, worker, membership), each, Queue(own), Queue(own))
+            Worker(worker, Protocol(0, worker, membership, self.plane.incarnation), each, Queue(own), Queue(own))
             for worker, each in enumerate(learners)
         ]
         self._fixed = FixedPoint(DEFAULT_SCALE, DEFAULT_LIMIT)

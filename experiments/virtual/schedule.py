@@ -15,10 +15,11 @@ import numpy as np
 from controller.jobs import shrunk
 from experiments.virtual.checks import Balance, Sent, Violation, balance
 from experiments.virtual.plan import Outcome, Plan
-from experiments.virtual.switch import SCALE, VirtualSwitch, port
+from experiments.virtual.switch import SCALE, VirtualSwitch
 from experiments.virtual.timeline import Due, Timeline
 from serene.client.protocol import Membership, Protocol, Read
 from serene.faults import Action, Direction, Event, Links
+from serene.fixedpoint import DEFAULT_LIMIT
 from serene.strategy import PolicyFields, Strategy
 from serene.wire import ENCAPSULATION_BYTES, UNBOUNDED, ReadMode
 
@@ -128,7 +129,7 @@ class Schedule:
         for delay, packet in self.links.fate(frame, worker, direction, self.time.now):
             due = self.time.after(WIRE_S + delay)
             if direction is Direction.TO_SWITCH:
-                due.to_switch.append((port(worker), packet))
+                due.to_switch.append((self.switch.hosts[worker].port, packet))
             else:
                 due.to_worker.setdefault(worker, []).append(packet)
 
@@ -156,13 +157,11 @@ class Schedule:
         if self.time.now < worker.still_until:
             self.time.after(worker.still_until - self.time.now).to_worker.setdefault(worker.id, []).extend(frames)
             return
-        here = self.switch.udp_port(worker.id).to_bytes(2, "big")
         if not worker.alive or worker.protocol.done:
             return
         answers: dict[int, list[bytes]] = {}  # by length, as the client sorts them
         for frame in frames:
-            if frame[36:38] == here:
-                answers.setdefault(len(frame), []).append(frame)
+            answers.setdefault(len(frame), []).append(frame)
         for length in sorted(answers, reverse=True):
             rows = np.frombuffer(b"".join(answers[length]), np.uint8).reshape(-1, length)
             worker.protocol.receive(rows[:, ENCAPSULATION_BYTES:], self.time.now)
@@ -180,13 +179,17 @@ class Schedule:
 
     def _protocol(self, worker: int) -> Protocol:
         lanes = self.switch.program.lanes
-        return Protocol(
-            0,
-            worker,
-            Membership(
-                self.session, self.epoch, self.plan.slots * lanes, self.plan.slots, lanes, SCALE, self.plan.workers
-            ),
+        membership = Membership(
+            session=self.session,
+            epoch=self.epoch,
+            vector_length=self.plan.slots * lanes,
+            slots=self.plan.slots,
+            lanes=lanes,
+            scale=SCALE,
+            limit=int(DEFAULT_LIMIT * SCALE),
+            workers=self.plan.workers,
         )
+        return Protocol(0, worker, membership, self.switch.hosts[worker].incarnation)
 
     def contribution(self, worker: int, life: int, seq: int) -> np.ndarray:
         """int32[slots, lanes]; each is made again when it is asked for."""
@@ -257,7 +260,7 @@ class Schedule:
         self.epoch += 1
         self.strategy = strategy
         self.fields[self.epoch] = shrunk(strategy, members).compile(members)
-        self.switch.set_policy(self.epoch, self.fields[self.epoch])
+        self.switch.swap(self.epoch, self.fields[self.epoch])
 
     def _swap(self) -> None:
         if self.swaps < self.plan.swaps and not all(worker.left for worker in self.workers):

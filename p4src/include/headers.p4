@@ -6,6 +6,8 @@
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_ARP = 0x0806;
+const bit<16> ETHERTYPE_VLAN = 0x8100;
+const bit<16> ETHERTYPE_PROVIDER_VLAN = 0x88A8;
 const bit<8> PROTOCOL_UDP = 17;
 
 header ethernet_t {
@@ -59,21 +61,23 @@ header serene_t {
     seq_t seq;                    // answer: echoed, or 0 in a release
     slot_t slot;                  // within the job, from 0
     total_t total;                // contributions that the values hold; request: those read last
-    seq_t seen;                   // answer: highest seq accepted from the sender of the request
+    bit<32> seen;                 // ANSWER: highest seq accepted from the sender of the request;
+                                  // requests, and what echoes one: the worker's incarnation
     worker_bitmap_t sync_mask;    // answer: the policy, from here on
     bit<8> staleness;
     bit<8> quorum;
     read_mode_t read_mode;
-    bit<8> reserved;
+    bit<8> members;               // answer: workers that take part under this policy
 }
 
 header membership_t {             // follows HELLO and WELCOME
     bit<32> vector_length;        // values in the job's gradient vector; HELLO: what the worker has
     bit<32> slots;                // of the job
     bit<32> scale;                // fixed-point units in 1.0
+    bit<32> limit;                // of one contribution's values, in fixed-point units
     bit<16> lanes;                // values a slot
     bit<8> workers;               // of the job
-    bit<8> incarnation;           // sessions that the job has lost before this one, up to 255
+    bit<8> lost_sessions;         // of the job, before this one, up to 255
 }
 
 #define VALUES_FIELD(i) lanes_t lanes_##i;
@@ -86,7 +90,7 @@ header values_t {                 // follows PUSH, PULL (ignored there) and ANSW
 const bit<16> IPV4_BYTES = 20;
 const bit<16> UDP_BYTES = 8;
 const bit<16> SERENE_BYTES = 40;
-const bit<16> MEMBERSHIP_BYTES = 16;
+const bit<16> MEMBERSHIP_BYTES = 20;
 const bit<16> VALUES_BYTES = FIELDS * FIELD_LANES * 4;
 
 #endif

@@ -11,7 +11,7 @@ const bit<32> STALENESS_CLASSES = 16;      // of the telemetry's histogram: 0, 1
 const bit<8> UNBOUNDED = 255;     // the staleness of a policy under which nobody waits
 
 const bit<16> SERENE_UDP_PORT = 24142;
-const bit<8> PROTOCOL_VERSION = 1;
+const bit<8> PROTOCOL_VERSION = 2;
 
 // Multicast groups: one floods ordinary traffic, then one a job, holding all its workers.
 const bit<16> FLOOD_GROUP = 1;

@@ -29,7 +29,8 @@ enum bit<8> op_t {
     ANSWER = 0x82,                // answers PUSH and PULL: echoes seq, or is a release (seq 0)
     NUDGE = 0x83,                 // proves nothing: "send again now"
     REFUSED = 0x84,               // the controller's, with the reason as text
-    BYE = 0x85                    // the controller's answer to LEAVE
+    BYE = 0x85,                   // the controller's answer to LEAVE
+    WAIT = 0x86                   // the controller's answer to HELLO while workers are missing, with their ids as text
 }
 
 enum bit<8> read_mode_t {

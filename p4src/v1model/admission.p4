@@ -1,12 +1,12 @@
-// Who may speak. A packet is aggregated only if its port, its addresses, its job and its worker id belong
-// together, it is whole, and it is of the job's present session; every other reason has a counter.
+// Who may speak. A packet is aggregated only if its port, its addresses, its job, its worker id and the worker's
+// incarnation belong together, it is whole, and it is of the job's present session; every other reason has a counter.
 
 control Admission(inout headers_t hdr,
                   inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
     counter(1, CounterType.packets_and_bytes) dropped_malformed;        // truncated, or no request we know
     counter(1, CounterType.packets_and_bytes) dropped_bad_checksum;
-    counter(1, CounterType.packets_and_bytes) dropped_stranger;         // port, addresses, job, worker do not match
+    counter(1, CounterType.packets_and_bytes) dropped_stranger;         // the table `member` does not know it
     counter(1, CounterType.packets_and_bytes) dropped_no_policy;        // the job has ended or never began
     counter(1, CounterType.packets_and_bytes) dropped_wrong_session;
     counter(1, CounterType.packets_and_bytes) dropped_wrong_slot;
@@ -25,6 +25,7 @@ control Admission(inout headers_t hdr,
             hdr.udp.source_port: exact @name("udp_port");
             hdr.serene.job: exact @name("job");
             hdr.serene.worker: exact @name("worker");
+            hdr.serene.seen: exact @name("incarnation");
         }
         actions = { admit; NoAction; }
         const default_action = NoAction();
@@ -32,17 +33,18 @@ control Admission(inout headers_t hdr,
     }
 
     // Where a job lives. Constant while the job runs. share: 65536 / workers, rounded up.
-    action set_job(slot_t first_slot, slot_t slots, bit<32> vector_length, bit<32> scale, bit<8> workers,
-                   bit<8> incarnation, bit<32> share) {
+    action set_job(slot_t first_slot, slot_t slots, bit<32> vector_length, bit<32> scale, bit<32> limit,
+                   bit<8> workers, bit<8> lost_sessions, bit<32> share) {
         meta.first_slot = first_slot;
         meta.slots = slots;
         meta.share = share;
         hdr.membership.vector_length = vector_length;
         hdr.membership.slots = slots;
         hdr.membership.scale = scale;
+        hdr.membership.limit = limit;
         hdr.membership.lanes = FIELDS * FIELD_LANES;
         hdr.membership.workers = workers;
-        hdr.membership.incarnation = incarnation;
+        hdr.membership.lost_sessions = lost_sessions;
     }
 
     table job {
@@ -52,15 +54,19 @@ control Admission(inout headers_t hdr,
         size = 8;                  // MAX_JOBS
     }
 
-    // The strategy in force: a live swap is one MODIFY of one entry.
-    action set_policy(session_t session, epoch_t epoch, worker_bitmap_t sync_mask, bit<8> staleness,
-                      bit<8> quorum, read_mode_t read_mode) {
+    // The strategy in force: a live swap is one MODIFY of one entry. member_mask, the workers that take part, is
+    // there for a controller that takes over and knows nothing else of them.
+    @noWarn("unused")
+    action set_policy(session_t session, epoch_t epoch, worker_bitmap_t member_mask,
+                      worker_bitmap_t sync_mask, bit<8> staleness, bit<8> quorum, read_mode_t read_mode,
+                      bit<8> members) {
         meta.policy.session = session;
         meta.policy.epoch = epoch;
         meta.policy.sync_mask = sync_mask;
         meta.policy.staleness = staleness;
         meta.policy.quorum = quorum;
         meta.policy.read_mode = read_mode;
+        meta.policy.members = members;
     }
 
     table policy {
@@ -87,14 +93,13 @@ control Admission(inout headers_t hdr,
             mark_to_drop(standard_metadata);
             exit;
         }
-        if (expected == 0 || hdr.udp.length != expected || hdr.ipv4.total_length != IPV4_BYTES + hdr.udp.length
-            || hdr.serene.worker >= (worker_t)MAX_WORKERS || hdr.serene.job >= (job_t)MAX_JOBS) {
+        if (expected == 0 || hdr.udp.length != expected || hdr.ipv4.total_length != IPV4_BYTES + hdr.udp.length) {
             dropped_malformed.count(0);
             mark_to_drop(standard_metadata);
             exit;
         }
         if (!member.apply().hit) {
-            // A stranger's HELLO is how a worker asks to join.
+            // A stranger's HELLO is how a worker asks to join, and how one that was restarted says so.
             if (hdr.serene.op == op_t.HELLO) {
                 to_controller();
             } else {

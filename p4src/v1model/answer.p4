@@ -42,6 +42,7 @@ control Answer(inout headers_t hdr,
         hdr.serene.staleness = meta.policy.staleness;
         hdr.serene.quorum = meta.policy.quorum;
         hdr.serene.read_mode = meta.policy.read_mode;
+        hdr.serene.members = meta.policy.members;
     }
 
     action nudge() {

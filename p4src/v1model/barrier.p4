@@ -4,7 +4,7 @@
 // State belongs to a session and is cleared by the first packet of a newer one, so that a job's slots need
 // no clean-up by the controller.
 
-control Barrier(inout headers_t hdr, inout metadata_t meta) {
+control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     register<bit<64>>(SLOTS) era_of;                  // session ++ epoch last seen (epoch 0: none yet)
     register<round_t>(SLOTS) base_of;                 // rounds of this epoch that are complete
     register<worker_bitmap_t>(SLOTS) waiting_of;      // who asked and was not answered
@@ -17,6 +17,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     counter(MAX_JOBS * MAX_WORKERS, CounterType.packets) blocked;           // answered later, by a release
     counter(MAX_JOBS * MAX_WORKERS * STALENESS_CLASSES, CounterType.packets) staleness;   // contributions, by worker
     counter(1, CounterType.packets_and_bytes) dropped_wrong_round;
+    counter(1, CounterType.packets_and_bytes) dropped_old_session;
 
     // One action, so that a slot's check and its change are one step for all packets.
     action decide() {
@@ -129,10 +130,19 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         // What an answer will say; a request's own epoch and round have served their purpose.
         hdr.serene.round = base;
         hdr.serene.total = meta.decision.read_snapshot ? snapshot_total : total;
-        hdr.serene.seen = seen;
+        hdr.serene.seen = seen;    // the incarnation has served its purpose, too
     }
 
     apply {
+        // Sessions only grow. One that does not was given out by a controller that had forgotten those before it: its
+        // rounds would be taken for old ones, and nobody would be let on.
+        bit<64> era;
+        era_of.read(era, meta.first_slot + hdr.serene.slot);
+        if (era[63:32] > meta.policy.session) {
+            dropped_old_session.count(0);
+            mark_to_drop(standard_metadata);
+            exit;
+        }
         decide();
         bit<32> who = ((bit<32>)meta.job << 5) + (bit<32>)meta.worker;
         if (meta.decision.fresh) {

@@ -1,9 +1,31 @@
 // Ordinary traffic: a learning switch, so that hosts see each other, and the switch's own address, so that a
-// worker's kernel finds it.
+// worker's kernel finds it. What claims to come from that address is dropped: workers believe what the switch says.
 
 control Forwarding(inout headers_t hdr,
                    inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
+    counter(1, CounterType.packets_and_bytes) dropped_impostor;     // says that it is the switch
+    counter(1, CounterType.packets_and_bytes) dropped_tagged;       // a VLAN tag, behind which anything may be
+
+    action impostor() {
+        dropped_impostor.count(0);
+        mark_to_drop(standard_metadata);
+    }
+
+    table switch_mac {
+        key = { hdr.ethernet.source: exact @name("mac"); }
+        actions = { impostor; NoAction; }
+        const default_action = NoAction();
+        size = 16;
+    }
+
+    table switch_ip {
+        key = { meta.claimed_ip: exact @name("ip"); }
+        actions = { impostor; NoAction; }
+        const default_action = NoAction();
+        size = 16;
+    }
+
     action learn() {
         digest<learned_source_t>(1, { hdr.ethernet.source, standard_metadata.ingress_port });
     }
@@ -54,6 +76,19 @@ control Forwarding(inout headers_t hdr,
     }
 
     apply {
+        if (hdr.ethernet.ether_type == ETHERTYPE_VLAN || hdr.ethernet.ether_type == ETHERTYPE_PROVIDER_VLAN) {
+            dropped_tagged.count(0);
+            mark_to_drop(standard_metadata);
+            return;
+        }
+        if (hdr.arp.isValid()) {
+            meta.claimed_ip = hdr.arp.sender_ip;
+        } else if (hdr.ipv4.isValid()) {
+            meta.claimed_ip = hdr.ipv4.source;
+        }
+        if (switch_mac.apply().hit || switch_ip.apply().hit) {
+            return;
+        }
         known_source.apply();
         if (hdr.arp.isValid() && hdr.arp.operation == 1 && switch_address.apply().hit) {
             return;

@@ -37,6 +37,7 @@ struct policy_t {
     bit<8> staleness;
     bit<8> quorum;
     read_mode_t read_mode;
+    bit<8> members;               // workers that take part
 }
 
 // What the barrier decided about this packet; the aggregation and the answers follow it.
@@ -56,6 +57,7 @@ struct decision_t {
 struct metadata_t {
     job_t job;
     worker_t worker;
+    ipv4_address_t claimed_ip;    // of ordinary traffic's sender
     bool flooded;                 // ordinary traffic to every port but its own
     bool answering;               // a reply of Serene's, finished in egress
     policy_t policy;

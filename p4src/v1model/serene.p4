@@ -40,7 +40,7 @@ control SereneIngress(inout headers_t hdr,
             if (hdr.serene.op == op_t.HELLO) {
                 reply();
             } else {
-                barrier.apply(hdr, meta);
+                barrier.apply(hdr, meta, standard_metadata);
                 aggregation.apply(hdr, meta.decision);
                 if ((meta.decision.release | meta.decision.nudge) != 0) {
                     reply_to_all();

@@ -2,6 +2,7 @@
 
 with Client(UdpTransport(), job=0, worker=2, vector_length=79510) as client:
     client.join()
+    client.catch_up()                       # None, unless the job has begun before
     update = client.exchange(gradient)      # blocks until the switch lets this worker go on
     parameters -= lr / client.membership.workers * update.delta
 """
@@ -10,21 +11,22 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from serene.client.fastpath import FastPath, Outcome, dequantise, library, quantise
-from serene.client.protocol import Counts, Membership, Protocol, Read, parse_welcome
+from serene.client.protocol import BadWelcome, Counts, Membership, Protocol, Read, parse_welcome
 from serene.client.restoration import Remains, Restored, Vote, ballot, count, donor_of, outcome
 from serene.client.transport import Transport, TransportError
+from serene.client.updates import CaughtUp, PartUpdate, Update
 from serene.client.window import Window
 from serene.errors import SereneError
-from serene.fixedpoint import DEFAULT_LIMIT, FixedPoint
-from serene.wire import HEADER, MEMBERSHIP, Op, ReadMode, control_payload, headers_of, membership
+from serene.fixedpoint import FixedPoint
+from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, membership
 
 HELLO_EVERY_S = 0.1
 LEAVE_EVERY_S = 0.2
@@ -39,6 +41,10 @@ class NoAnswer(SereneError):
     """Nothing was heard from the switch for too long."""
 
 
+def _new_incarnation() -> int:
+    return 1 + secrets.randbelow(2**32 - 1)
+
+
 class SessionLost(SereneError):
     """The job's session has ended: the switch lost its state, or the job was started again.
 
@@ -46,44 +52,10 @@ class SessionLost(SereneError):
     """
 
 
-@dataclass(frozen=True)
-class Update:
-    """What an exchange brought.
-
-    delta: float32[vector_length], the sum of all contributions since the last read, in gradient units.
-    contributions: how many of them a slot holds at most. overflow_possible: more than a 32-bit difference holds for
-    certain. saturated: values of the own gradient that were clipped. Times in seconds, of this exchange.
-    """
-
-    delta: np.ndarray
-    contributions: int
-    epoch: int
-    round: int
-    sync_mask: int
-    staleness: int
-    quorum: int
-    read_mode: ReadMode
-    network_s: float
-    waiting_s: float
-    retransmissions: int
-    saturated: int
-    overflow_possible: bool
-
-
-@dataclass(frozen=True)
-class CaughtUp:
-    """What a worker that joined late, or again, has to add to its replica: delta as in `Update`.
-
-    restored: how the sums of a lost session were put back, if this worker took part in that.
-    """
-
-    delta: np.ndarray
-    restored: Restored | None
-
-
 class Client:
     """One worker of one job. ``silence_s``: after this long without a packet the switch is asked whether it is there;
-    ``give_up_s``: after this long without its answer, NoAnswer is raised."""
+    ``give_up_s``: after this long without its answer, NoAnswer is raised. ``incarnation``: tells this client from those
+    that were the same worker before it, 1 to 2^32 - 1; drawn at random unless given."""
 
     def __init__(
         self,
@@ -93,9 +65,9 @@ class Client:
         vector_length: int,
         *,
         window: int = 32,
-        limit: float = DEFAULT_LIMIT,
         silence_s: float = 2.0,
         give_up_s: float = 60.0,
+        incarnation: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transport = transport
@@ -103,9 +75,10 @@ class Client:
         self._worker = worker
         self._vector_length = vector_length
         self._first_window = window
-        self._limit = limit
         self._silence_s = silence_s
         self._give_up_s = give_up_s
+        self._incarnation = incarnation or _new_incarnation()
+        self._session_lost = False
         self._clock = clock
         self._protocol: Protocol | None = None
         self._fast: FastPath | None = None
@@ -113,14 +86,15 @@ class Client:
         self._heard_at = self._asked_at = 0.0
         self._remains: Remains | None = None  # of a session that was lost
         self._caught_up = False  # with the session that it has joined
-        self._fixed = FixedPoint(limit=limit, scale=1)
+        self._fixed = FixedPoint()  # the job's, once it is joined
+        self._missing = ""  # what the controller said last of workers that are not there
         self.contributions_sent = 0  # packets in this session: slots times iterations
         self.saturated_values = 0
 
     @property
     def window(self) -> float:
         """Slots that may be in flight now."""
-        return self._running.window.size
+        return self._joined.window.size
 
     def __enter__(self) -> Client:
         return self
@@ -133,51 +107,89 @@ class Client:
 
     @property
     def membership(self) -> Membership:
-        return self._running.membership
+        return self._joined.membership
+
+    @property
+    def fixed_point(self) -> FixedPoint:
+        """How the job's numbers travel."""
+        return self._fixed
 
     @property
     def counts(self) -> Counts:
-        return self._running.counts
+        return self._joined.counts
 
     @property
     def epoch(self) -> int:
         """Of the iteration under way, or of the next."""
-        return self._running.epoch
+        return self._joined.epoch
 
     @property
     def round(self) -> int:
         """The same, within the epoch."""
-        return self._running.round
+        return self._joined.round
 
     @property
-    def _running(self) -> Protocol:
+    def _joined(self) -> Protocol:
         if self._protocol is None:
             raise SereneError("the worker has not joined its job yet: call join() first")
         return self._protocol
+
+    @property
+    def _running(self) -> Protocol:
+        """Of a worker that may contribute: what it reads next is what came in since it read last."""
+        if self._protocol is not None and self._session_lost:
+            raise SereneError("the worker's session is lost: call join() and catch_up() first")
+        if self._protocol is not None and not self._caught_up:
+            raise SereneError("the job has begun before this worker joined: call catch_up() first, and apply its delta")
+        return self._joined
 
     # -- membership ------------------------------------------------------------------------------------------
 
     def join(self, timeout_s: float = 60.0) -> Membership:
         """Says HELLO until the job is complete and the switch says WELCOME.
 
-        Raises Refused with the controller's reason, or NoAnswer after ``timeout_s``.
+        A client that has joined before takes its place anew and goes on from what it read last, in the same session or
+        in the one after it. Raises Refused with the controller's reason, BadWelcome, or NoAnswer after ``timeout_s``.
         """
-        until = self._clock() + timeout_s
-        while self._clock() < until:
+        if self._protocol is not None and not self._session_lost:
+            self._incarnation = _new_incarnation()  # or what was under way could not be told from what comes
+        until = asked = self._clock()
+        until += timeout_s
+        while asked < until:
             self._hello()
-            for payload in self._control(HELLO_EVERY_S):
-                welcome = self._welcome(payload)
-                if welcome is not None:
-                    self._protocol = Protocol(self._job, self._worker, welcome, Window(self._first_window))
-                    self._fast = self._fast_path(self._protocol)
-                    self.contributions_sent = 0
-                    self._caught_up = not welcome.incarnation and welcome.epoch == 1
-                    self._fixed = FixedPoint(welcome.scale, self._limit)
-                    return welcome
+            while self._clock() < asked + HELLO_EVERY_S:
+                for payload in self._control(asked + HELLO_EVERY_S - self._clock()):
+                    welcome = self._welcome(payload)
+                    if welcome is not None and self._is_news(welcome):
+                        self._begin_session(welcome)
+                        return welcome
+            asked = self._clock()
         raise NoAnswer(
             f"no WELCOME for worker {self._worker} of job {self._job} within {timeout_s:g} s: "
-            "is the controller up, the job created, and are all its workers there?"
+            + (self._missing or "is the controller up, and is --switch right?")
+            + self._trouble()
         )
+
+    def _is_news(self, welcome: Membership) -> bool:
+        """Sessions only grow: one that is older than ours, or that is lost, was on its way for long."""
+        if self._protocol is None:
+            return True
+        ours = self._protocol.membership.session
+        return welcome.session > ours if self._session_lost else welcome.session >= ours
+
+    def _begin_session(self, welcome: Membership) -> None:
+        before = self._protocol
+        protocol = Protocol(self._job, self._worker, welcome, self._incarnation, Window(self._first_window))
+        if before is not None and before.membership.session == welcome.session:
+            protocol.go_on_from(before)
+        else:
+            if before is not None and self._caught_up and not self._session_lost:
+                self._remains = Remains.of(before)
+            self.contributions_sent = 0
+            self._caught_up = not welcome.lost_sessions and welcome.epoch == 1
+        self._protocol, self._session_lost, self._missing = protocol, False, ""
+        self._fixed = FixedPoint(welcome.scale, welcome.limit / welcome.scale)
+        self._fast = self._fast_path(protocol)
 
     def _fast_path(self, protocol: Protocol) -> FastPath | None:
         """None in virtual time, over other things than sockets, and without a C compiler."""
@@ -193,7 +205,7 @@ class Client:
         A worker that was restarted, evicted or left alone by a switch that lost its state is then where the others
         are. Raises as ``exchange`` does; after another SessionLost, join and catch up again.
         """
-        protocol = self._running
+        protocol = self._joined
         remains = self._remains
         if self._caught_up:
             return None
@@ -201,13 +213,19 @@ class Client:
         restored = None
         if protocol.membership.epoch == 1:
             restored = self._restore(protocol, remains)
+            contributions = restored.held - (remains.vote.held if remains else 0)
         else:
             protocol.pull(self._clock())
             self._exchange_packets(protocol, self._clock())
-            protocol.finish()
+            contributions = int(protocol.finish().contributions.max())
         self._remains, self._caught_up = None, True
         difference = (protocol.held_values - before).view(np.int32)
-        return CaughtUp(self._fixed.dequantise(difference.reshape(-1)[: self._vector_length]), restored)
+        return CaughtUp(
+            self._fixed.dequantise(difference.reshape(-1)[: self._vector_length]),
+            contributions,
+            contributions > self._fixed.capacity,
+            restored,
+        )
 
     def _restore(self, protocol: Protocol, remains: Remains | None) -> Restored:
         slots, lanes = protocol.held_values.shape
@@ -301,6 +319,7 @@ class Client:
             staleness=read.staleness,
             quorum=read.quorum,
             read_mode=read.read_mode,
+            members=read.members,
             network_s=ended - began - read.waited_s,
             waiting_s=read.waited_s,
             retransmissions=protocol.counts.retransmissions - retransmissions,
@@ -315,7 +334,7 @@ class Client:
 
     def exchange_round(self) -> None:
         """Sends and receives for a while. Raises as ``exchange``."""
-        protocol = self._running
+        protocol = self._joined
         anything = self._fast_round(protocol, self._fast) if self._fast else self._round(protocol)
         now = self._clock()
         if anything:
@@ -327,7 +346,16 @@ class Client:
             self._asked_at = now
             self._hello()
         if now - self._heard_at > self._give_up_s:
-            raise NoAnswer(f"nothing from the switch for {self._give_up_s:g} s, and no answer to HELLO")
+            raise NoAnswer(
+                f"nothing from the switch for {self._give_up_s:g} s, and no answer to HELLO{self._trouble()}"
+            )
+        trouble = self._transport.trouble()
+        if trouble is not None and trouble.lasts_s > self._give_up_s:
+            raise TransportError(f"cannot send to the switch for {self._give_up_s:g} s: {trouble}")
+
+    def _trouble(self) -> str:
+        trouble = self._transport.trouble()
+        return f" (cannot send: {trouble})" if trouble else ""
 
     # -- part by part (serene.client.parts) -------------------------------------------------------------------
 
@@ -345,9 +373,11 @@ class Client:
     def part_done(self, slots: slice) -> bool:
         return self._running.part_done(slots)
 
-    def finish_part(self, slots: slice) -> np.ndarray:
-        """float32[slots * lanes]: what was contributed there since the last read."""
-        return dequantise(np.ascontiguousarray(self._running.finish_part(slots).difference).reshape(-1), self._fixed)
+    def finish_part(self, slots: slice) -> PartUpdate:
+        """What was contributed there since the last read."""
+        read = self._running.finish_part(slots)
+        delta = dequantise(np.ascontiguousarray(read.difference).reshape(-1), self._fixed)
+        return PartUpdate(delta, read.members, int(read.contributions.max()) > self._fixed.capacity)
 
     def wake_with(self, descriptor: int) -> None:
         """``exchange_round`` ends early when this descriptor becomes readable; -1 for none."""
@@ -367,11 +397,13 @@ class Client:
     def _fast_round(self, protocol: Protocol, fast: FastPath) -> bool:
         """The same, for as long as nothing happens that the protocol has to decide."""
         self._transport.send(protocol.repeats(self._clock()))
-        received = protocol.counts.received
+        sent, received = protocol.counts.sent, protocol.counts.received
         try:
             outcome = fast.run()
         except OSError as error:
             raise TransportError(f"{error.strerror}: {os.strerror(error.errno or 0)}") from error
+        if protocol.counts.sent > sent:
+            self._transport.note(fast.refused, protocol.payloads.shape[1])
         if outcome is Outcome.ODD_PACKETS:
             self._hand_over(protocol, *fast.odd_packets(), self._clock())
         return outcome is Outcome.ODD_PACKETS or protocol.counts.received > received
@@ -389,19 +421,24 @@ class Client:
                 self._check_session(payload.tobytes())
 
     def _check_session(self, payload: bytes) -> None:
-        """Raises SessionLost when a WELCOME is of another session than the worker's."""
+        """Raises SessionLost when a WELCOME is of a newer session than the worker's."""
+        if not self._is_ours(payload):
+            return
         welcome = self._welcome(payload)
-        ours = self._running.membership.session
-        if welcome is not None and welcome.session != ours:
+        ours = self._joined.membership.session
+        if welcome is not None and welcome.session > ours:
             if self._caught_up:  # or it holds nothing: it was lost before its own restoration was over
-                self._remains = Remains.of(self._running)
+                self._remains = Remains.of(self._joined)
+            self._session_lost = True
             raise SessionLost(f"the job's session is {welcome.session} now, this worker's was {ours}")
 
     # -- control packets -------------------------------------------------------------------------------------
 
     def _control_packet(self, op: Op, body: bytes) -> bytes:
         session = self._protocol.membership.session if self._protocol else 0
-        return control_payload(op, body, job=self._job, worker=self._worker, session=session)
+        return control_payload(
+            op, body, job=self._job, worker=self._worker, session=session, incarnation=self._incarnation
+        )
 
     def _hello(self) -> None:
         self._send(self._control_packet(Op.HELLO, membership(vector_length=self._vector_length)))
@@ -412,16 +449,21 @@ class Client:
     def _control(self, timeout_s: float) -> list[bytes]:
         """Whatever arrives within the time, up to the first packets."""
         payloads, lengths = self._transport.receive(timeout_s)
-        if not len(payloads):
-            return []
-        headers = headers_of(payloads)
-        ours = (headers["job"] == self._job) & (headers["worker"] == self._worker) & (lengths >= HEADER.itemsize)
-        return [payloads[row, : lengths[row]].tobytes() for row in np.flatnonzero(ours)]
+        whole = [payloads[row, : lengths[row]].tobytes() for row in np.flatnonzero(lengths >= HEADER.itemsize)]
+        return [payload for payload in whole if self._is_ours(payload)]
+
+    def _is_ours(self, payload: bytes) -> bool:
+        """Whether what answers a request answers one of this incarnation."""
+        header = np.frombuffer(payload, HEADER, 1)[0]
+        expected = (self._job, self._worker, self._incarnation)
+        return (int(header["job"]), int(header["worker"]), int(header["incarnation"])) == expected
 
     def _welcome(self, payload: bytes) -> Membership | None:
-        """The membership, if this is a WELCOME. Raises Refused if it is a refusal."""
+        """The membership, if this is a WELCOME. Raises Refused if it is a refusal, and BadWelcome."""
         if payload[1] == Op.REFUSED:
             raise Refused(payload[HEADER.itemsize :].decode(errors="replace"))
+        if payload[1] == Op.WAIT:
+            self._missing = payload[HEADER.itemsize :].decode(errors="replace")
         if payload[1] != Op.WELCOME or len(payload) < HEADER.itemsize + MEMBERSHIP.itemsize:
             return None
         welcome = parse_welcome(payload)
@@ -430,4 +472,4 @@ class Client:
         return welcome
 
 
-__all__ = ["CaughtUp", "Client", "NoAnswer", "Read", "Refused", "SessionLost", "Update"]
+__all__ = ["BadWelcome", "CaughtUp", "Client", "NoAnswer", "Read", "Refused", "SessionLost", "Update"]

@@ -21,13 +21,13 @@
 #endif
 
 enum { HEADER_BYTES = 40, BATCH = 128 };
-enum { OP_ANSWER = 0x82, UNBOUNDED = 255 };
+enum { OP_ANSWER = 0x82, UNBOUNDED = 255, LARGEST_READ_MODE = 1 };
 enum state { UNSENT, IN_FLIGHT, ANSWERED };
 enum outcome { ALL_ANSWERED, SILENCE, ODD_PACKETS, OVERTAKEN, WOKEN, BROKEN };
 
 /* Offsets in a packet (serene.wire.SERENE_FIELDS). */
 enum { AT_OP = 1, AT_JOB = 2, AT_WORKER = 3, AT_SESSION = 4, AT_EPOCH = 8, AT_ROUND = 12, AT_SEQ = 16, AT_SLOT = 20,
-       AT_TOTAL = 24, AT_SEEN = 28, AT_STALENESS = 36 };
+       AT_TOTAL = 24, AT_SEEN = 28, AT_STALENESS = 36, AT_READ_MODE = 38 };
 
 struct exchange {                /* serene.client.fastpath.Exchange */
     uint8_t *state, *in_network; /* per slot, from here on */
@@ -49,6 +49,12 @@ struct exchange {                /* serene.client.fastpath.Exchange */
     uint32_t run_most;           /* packets in such a buffer; 1: the kernel or the interface does not cut */
     uint8_t job, worker, pulling, stalled, measured;
     int32_t socket, wake, error;
+    int32_t refused;             /* errno of the first packets that the network did not take; 0: it took all */
+};
+
+static const int TRANSIENT[] = {
+    EAGAIN, ENOBUFS, ENOMEM, ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN, ENODEV, ENETRESET, EMSGSIZE,
+    EPERM, EACCES, EADDRNOTAVAIL, ENOPROTOOPT, EPROTO, ETIMEDOUT, EIO, ENXIO,
 };
 
 static uint32_t read32(const uint8_t *at) {
@@ -157,6 +163,13 @@ static void prepare(const struct exchange *exchange, uint32_t slot, uint32_t run
     memcpy(CMSG_DATA(header), &size, sizeof size);
 }
 
+/* serene.client.transport.TRANSIENT: what a network that is being repaired answers with. */
+static int is_transient(int error) {
+    for (uint32_t i = 0; i < sizeof TRANSIENT / sizeof *TRANSIENT; i++)
+        if (TRANSIENT[i] == error) return 1;
+    return 0;
+}
+
 /* First transmissions, as far as the window allows. */
 static int send_fresh(struct exchange *exchange, struct flight *at) {
     while (at->in_network < (uint32_t)exchange->window) {
@@ -192,8 +205,9 @@ static int send_fresh(struct exchange *exchange, struct flight *at) {
             int done = sendmmsg(exchange->socket, messages + sent, count - sent, MSG_DONTWAIT);
             if (done > 0) {
                 sent += (unsigned)done;
-            } else if (errno == EAGAIN || errno == ENOBUFS) {
-                break;           /* the queue is full: to the protocol, losses */
+            } else if (is_transient(errno) && !(exchange->run_most > 1 && errno == EIO)) {
+                if (!exchange->refused) exchange->refused = errno;
+                break;           /* to the protocol, losses */
             } else if (exchange->run_most > 1 && (errno == EIO || errno == EINVAL)) {
                 exchange->run_most = 1;      /* an interface that does not cut, or no checksums: packet by packet */
                 for (unsigned i = sent; i < count; i++)
@@ -203,7 +217,7 @@ static int send_fresh(struct exchange *exchange, struct flight *at) {
                     }
                 *at = flight_of(exchange);
                 break;
-            } else if (errno != EINTR && errno != ECONNREFUSED) {
+            } else if (errno != EINTR) {
                 exchange->error = errno;
                 return -1;
             }
@@ -216,13 +230,15 @@ static int send_fresh(struct exchange *exchange, struct flight *at) {
 static int is_plain(const struct exchange *exchange, const uint8_t *packet, uint32_t length) {
     return length == exchange->payload_bytes && packet[AT_OP] == OP_ANSWER && packet[AT_JOB] == exchange->job
            && packet[AT_WORKER] == exchange->worker && read32(packet + AT_SESSION) == exchange->session
-           && read32(packet + AT_EPOCH) <= exchange->newest_epoch && read32(packet + AT_SLOT) < exchange->slots;
+           && read32(packet + AT_EPOCH) <= exchange->newest_epoch && read32(packet + AT_SLOT) < exchange->slots
+           && packet[AT_READ_MODE] <= LARGEST_READ_MODE;
 }
 
-/* A switch's port also carries ordinary frames: ours are IPv4, UDP, and from and to the right ports. */
+/* A switch's port also carries ordinary frames: ours are IPv4, UDP, from the switch, and from and to the right ports. */
 static int is_framed(const struct exchange *exchange, const uint8_t *row) {
     const uint8_t *expected = exchange->expected;
     return !exchange->head_bytes || (!memcmp(row + 12, expected + 12, 2) && row[23] == expected[23]
+                                     && !memcmp(row + 26, expected + 26, 4)
                                      && !memcmp(row + 34, expected + 34, 4));
 }
 
@@ -311,7 +327,7 @@ static int receive_batch(struct exchange *exchange, struct flight *at) {
     }
     int count = recvmmsg(exchange->socket, messages, BATCH, MSG_DONTWAIT, NULL);
     if (count < 0) {
-        if (errno == EAGAIN || errno == EINTR || errno == ECONNREFUSED) return 0;
+        if (errno == EINTR || is_transient(errno)) return 0;   /* of what was sent before */
         exchange->error = errno;
         return -1;
     }
@@ -349,6 +365,7 @@ static int overtaken(const struct exchange *exchange) {
 int run(struct exchange *exchange) {
     struct flight flight = flight_of(exchange);
     exchange->odd = 0;
+    exchange->refused = 0;
     for (;;) {
         if (send_fresh(exchange, &flight)) return BROKEN;
         if (!flight.in_flight) return ALL_ANSWERED;

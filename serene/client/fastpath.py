@@ -58,7 +58,7 @@ class _Exchange(ctypes.Structure):
             "odd", "backoff", "reordering", "run_most",
         )],
         *[(name, ctypes.c_uint8) for name in ("job", "worker", "pulling", "stalled", "measured")],
-        *[(name, ctypes.c_int32) for name in ("socket", "wake", "error")],
+        *[(name, ctypes.c_int32) for name in ("socket", "wake", "error", "refused")],
     )  # fmt: skip
 
 
@@ -158,6 +158,11 @@ class FastPath:
         if outcome is Outcome.BROKEN:
             raise OSError(self._exchange.error, "the worker's socket failed")
         return outcome
+
+    @property
+    def refused(self) -> int:
+        """errno of the first packets of the last ``run`` that the network did not take; 0: it took all."""
+        return int(self._exchange.refused)
 
     def wake_with(self, descriptor: int) -> None:
         """``run`` ends with WOKEN when this becomes readable; -1 for none."""

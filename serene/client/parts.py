@@ -3,7 +3,7 @@
     with Parts(client) as parts:
         last = parts.submit(40, gradient_of_the_last_layer)     # to slots 40, 41, ...: a Future
         first = parts.submit(0, gradient_of_the_first_layer)    # when the backward pass has come to it
-        update = first.result()
+        update = first.result().delta
 
 A thread of its own sends and receives, so the packets of one layer travel while the next is computed. Each slot has its
 rounds, and all slots of one iteration go out under one epoch: an iteration is over when every slot has had its part.
@@ -16,7 +16,7 @@ import queue
 import select
 import threading
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,7 @@ from serene.errors import SereneError
 
 if TYPE_CHECKING:
     from serene.client.client import Client
+    from serene.client.updates import PartUpdate
 
 IDLE_S = 0.5  # between looks at an empty queue
 
@@ -34,7 +35,7 @@ IDLE_S = 0.5  # between looks at an empty queue
 class _Part:
     slots: slice
     gradient: np.ndarray
-    result: Future[np.ndarray]
+    result: Future[PartUpdate]
 
 
 class Parts:
@@ -65,9 +66,10 @@ class Parts:
             self._client.wake_with(-1)
             os.close(self._waker)
 
-    def submit(self, first_slot: int, gradient: np.ndarray) -> Future[np.ndarray]:
-        """float32[n] to the slots from ``first_slot`` on, the last one filled up with zeros. The result: float32[n],
-        what all workers contributed there since the last read; or the error that ended the exchange."""
+    def submit(self, first_slot: int, gradient: np.ndarray) -> Future[PartUpdate]:
+        """float32[n] to the slots from ``first_slot`` on, the last one filled up with zeros. The result:
+        what all workers contributed there since the last read, delta float32[n]; or the error that ended the
+        exchange."""
         membership = self._client.membership
         count = -(-len(gradient) // membership.lanes)
         if first_slot < 0 or not count or first_slot + count > membership.slots:
@@ -125,4 +127,5 @@ class Parts:
     def _finish_done(self) -> None:
         for part in [part for part in self._under_way if self._client.part_done(part.slots)]:
             self._under_way.remove(part)
-            part.result.set_result(self._client.finish_part(part.slots)[: len(part.gradient)])
+            update = self._client.finish_part(part.slots)
+            part.result.set_result(replace(update, delta=update.delta[: len(part.gradient)]))

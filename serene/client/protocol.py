@@ -24,9 +24,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from serene.client.window import RoundTrip, Window
+from serene.errors import SereneError
+from serene.fixedpoint import LARGEST
 from serene.wire import HEADER, MEMBERSHIP, PROTOCOL_VERSION, UNBOUNDED, Op, ReadMode, headers_of, values_of
 
 PULL_SEQ = 1 << 31  # reads have seqs of their own, above those of contributions
+READ_MODES = frozenset(mode.value for mode in ReadMode)
 REORDERING = 16  # answers to this many later slots mean that a packet is lost, not late
 PROBES = 4  # slots sent again when nothing is heard
 
@@ -35,7 +38,8 @@ UNSENT, IN_FLIGHT, ANSWERED = 0, 1, 2
 
 @dataclass(frozen=True)
 class Membership:
-    """What WELCOME tells: where the job is, and how its numbers travel."""
+    """What WELCOME tells: where the job is, and how its numbers travel. scale: fixed-point units in 1.0; limit: the
+    largest value of one contribution, in those units."""
 
     session: int
     epoch: int
@@ -43,8 +47,9 @@ class Membership:
     slots: int
     lanes: int
     scale: int
+    limit: int
     workers: int
-    incarnation: int = 0  # sessions of the job that the switch has lost
+    lost_sessions: int = 0  # of the job: those that the switch lost before this one
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Read:
 
     difference: int32[slots, lanes], the sum of all contributions since the last read. contributions: int64[slots],
     how many it holds. epoch, round: of the push. seen: highest seq that the switch has accepted from this worker.
+    members: workers that take part under the policy.
     waited_s: time in which there was nothing to do but to wait for the other workers.
     """
 
@@ -65,6 +71,7 @@ class Read:
     staleness: int
     quorum: int
     read_mode: ReadMode
+    members: int
     waited_s: float
 
 
@@ -82,11 +89,13 @@ class Counts:
 
 @dataclass
 class Protocol:
-    """One worker of one job, in one session."""
+    """One worker of one job, in one session. incarnation: which of the processes that have been this worker, or which
+    of their times; the switch admits one."""
 
     job: int
     worker: int
     membership: Membership
+    incarnation: int = 1
     window: Window = field(default_factory=Window)
     round_trip: RoundTrip = field(default_factory=RoundTrip)
     counts: Counts = field(default_factory=Counts)
@@ -101,8 +110,8 @@ class Protocol:
         self.payloads = np.zeros((slots, HEADER.itemsize + 4 * lanes), np.uint8)  # what a slot sends
         self._headers = self.payloads[:, : HEADER.itemsize].view(HEADER)[:, 0]
         self._headers["version"], self._headers["slot"] = PROTOCOL_VERSION, np.arange(slots)
-        for name, value in (("job", self.job), ("worker", self.worker), ("session", self.membership.session)):
-            self._headers[name] = value
+        self._headers["job"], self._headers["worker"] = self.job, self.worker
+        self._headers["session"], self._headers["incarnation"] = self.membership.session, self.incarnation
         self.values = self.payloads[:, HEADER.itemsize :].view(">i4")  # contributions: write, then begin
         self._new_values = self.held_values.copy()
         self._new_totals = self.held_totals.copy()
@@ -129,6 +138,13 @@ class Protocol:
         self._stalled = False  # nothing has been heard since the last timeout
         self._busy_at = now  # when something last went out for the first time, or was answered
         self._waited_s = 0.0
+
+    def go_on_from(self, before: Protocol) -> None:
+        """Takes over what an earlier incarnation of the same client had read and sent in this session."""
+        self.seq, self.last = before.seq, before.last
+        for ours, theirs in ((self.held_values, before.held_values), (self.held_totals, before.held_totals)):
+            ours[:] = theirs
+        self._new_values[:], self._new_totals[:] = self.held_values, self.held_totals
 
     @property
     def round(self) -> int:
@@ -163,7 +179,8 @@ class Protocol:
         """Begins a read that contributes nothing."""
         self._expect_rest()
         self._pulls += 1
-        self._begin(Op.PULL, slice(None), PULL_SEQ + self._pulls, now)
+        # Late answers to what an earlier incarnation asked are not taken for answers to this.
+        self._begin(Op.PULL, slice(None), PULL_SEQ | (self.incarnation + self._pulls) % PULL_SEQ, now)
 
     def _expect_rest(self) -> None:
         if not self.done:
@@ -270,7 +287,7 @@ class Protocol:
         staleness = headers["staleness"].astype(np.int64)
         allowed = (staleness == UNBOUNDED) | (self._rounds[slots] < headers["round"].astype(np.int64) + staleness)
         release = (headers["seq"] == 0) & (headers["epoch"] == self.epoch) & allowed & (not self._pulling)
-        waited = self._state[slots] == IN_FLIGHT
+        waited = (self._state[slots] == IN_FLIGHT) & np.isin(headers["read_mode"], list(READ_MODES))
         accepted = np.flatnonzero(ours & (headers["op"] == Op.ANSWER) & (echo | release) & waited)
         self.counts.ignored += len(headers) - accepted.size - int(np.count_nonzero(nudge))
         if accepted.size:
@@ -339,14 +356,15 @@ class Protocol:
             staleness=int(policy["staleness"]),
             quorum=int(policy["quorum"]),
             read_mode=ReadMode(int(policy["read_mode"])),
+            members=int(policy["members"]),
             waited_s=self._waited_s,
         )
         self.held_values[slots], self.held_totals[slots] = self._new_values[slots], self._new_totals[slots]
         if self._pulling:
             self.seq = max(self.seq, self._seen)
-            return read
-        self.last = read
-        self._rounds[slots] += 1
+        else:
+            self.last = read
+            self._rounds[slots] += 1
         # All slots of an iteration go out under one epoch: not between its parts.
         if self._announced and self.done and (self._rounds == self._rounds[0]).all():
             self.epoch = self._announced
@@ -354,10 +372,28 @@ class Protocol:
         return read
 
 
+class BadWelcome(SereneError):
+    """A WELCOME whose sizes do not fit together."""
+
+
 def parse_welcome(payload: bytes) -> Membership:
-    """The membership in a WELCOME's UDP payload."""
+    """The membership in a WELCOME's UDP payload. Raises BadWelcome."""
     header = np.frombuffer(payload, HEADER, 1)[0]
     body = np.frombuffer(payload, MEMBERSHIP, 1, HEADER.itemsize)[0]
+    for name in ("vector_length", "scale", "limit", "lanes", "workers"):
+        if not body[name]:
+            raise BadWelcome(f"the switch's WELCOME says {name} 0: expected at least 1")
+    if body["limit"] > LARGEST:
+        raise BadWelcome(f"the switch's WELCOME says limit {body['limit']}, which exceeds 32 bits: at most {LARGEST}")
+    slots = -(-int(body["vector_length"]) // int(body["lanes"]))
+    if body["slots"] != slots:
+        raise BadWelcome(
+            f"the switch's WELCOME gives {body['vector_length']} values {body['slots']} slots of {body['lanes']}: "
+            f"expected {slots} slots"
+        )
+    if not (header["session"] and header["epoch"]):
+        raise BadWelcome(f"the switch's WELCOME is of session {header['session']}, epoch {header['epoch']}: both count "
+                         "from 1")  # fmt: skip
     return Membership(
         session=int(header["session"]),
         epoch=int(header["epoch"]),
@@ -365,6 +401,7 @@ def parse_welcome(payload: bytes) -> Membership:
         slots=int(body["slots"]),
         lanes=int(body["lanes"]),
         scale=int(body["scale"]),
+        limit=int(body["limit"]),
         workers=int(body["workers"]),
-        incarnation=int(body["incarnation"]),
+        lost_sessions=int(body["lost_sessions"]),
     )

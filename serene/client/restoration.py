@@ -49,13 +49,14 @@ class Restored:
 
     contained: its unfinished iteration is in the restored sum and must not be contributed again. repeated: it may be in
     that sum and is contributed again all the same, because nobody can tell. lost: contributions a slot (of all workers
-    together) that somebody had read and the restored sum does not hold.
+    together) that somebody had read and the restored sum does not hold. held: contributions a slot that it holds.
     """
 
     donor: int
     contained: bool
     repeated: bool
     lost: int
+    held: int
 
 
 def ballot(vote: Vote, worker: int, slots: int, lanes: int) -> np.ndarray:
@@ -94,6 +95,7 @@ def outcome(votes: list[Vote], worker: int, in_flight: tuple[int, int] | None, l
         contained=bool(certain and in_flight and in_flight[0] == given.epoch and in_flight[1] <= given.round),
         repeated=bool(in_flight and not certain),
         lost=max(sum(vote.finished for vote in votes) - given.held, 0),
+        held=given.held,
     )
 
 

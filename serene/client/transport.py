@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import select
 import socket
+import time
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -17,8 +21,38 @@ BATCH = 128
 SOCKET_BUFFER = 8 << 20
 
 
+# What a network that is being repaired answers with: to the protocol, losses. Anything else is our own fault.
+TRANSIENT = frozenset(
+    getattr(errno, name)
+    for name in (
+        "EAGAIN", "ENOBUFS", "ENOMEM", "ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "ENETDOWN", "EHOSTDOWN", "ENODEV",
+        "ENETRESET", "EMSGSIZE", "EPERM", "EACCES", "EADDRNOTAVAIL", "ENOPROTOOPT", "EPROTO", "ETIMEDOUT", "EIO",
+        "ENXIO",
+    )
+)  # fmt: skip
+_NOT_WORTH_TELLING = frozenset((errno.EAGAIN, errno.ENOBUFS, errno.ECONNREFUSED))
+
+
 class TransportError(SereneError):
     """The socket could not be opened or used."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """The network has refused packets of that many bytes since then (on the monotonic clock), and taken none since."""
+
+    errno: int
+    payload_bytes: int
+    since: float
+
+    @property
+    def lasts_s(self) -> float:
+        return time.monotonic() - self.since
+
+    def __str__(self) -> str:
+        if self.errno == errno.EMSGSIZE:
+            return f"packets of {self.payload_bytes} bytes are larger than the way to the switch allows (its MTU)"
+        return os.strerror(self.errno)
 
 
 class Transport(Protocol):
@@ -35,6 +69,12 @@ class Transport(Protocol):
 
     def link(self, payload_bytes: int) -> Link | None:
         """The socket itself, for the fast path; None where there is none."""
+
+    def trouble(self) -> Trouble | None:
+        """What keeps packets from leaving, while it does."""
+
+    def note(self, refused: int, payload_bytes: int) -> None:
+        """What became of packets of this size on the fast path: an errno, or 0 when they left."""
 
     def close(self) -> None: ...
 
@@ -59,6 +99,7 @@ class _Socket:
             self._socket.close()
             raise TransportError(f"cannot send from {local} to {remote}: {error.strerror}") from error
         self._socket.setblocking(False)
+        self.trouble: Trouble | None = None
         self._rows = np.zeros((BATCH, LARGEST_PAYLOAD + ENCAPSULATION_BYTES), np.uint8)
         self._views = [memoryview(row) for row in self._rows]  # type: ignore[arg-type]
 
@@ -74,10 +115,19 @@ class _Socket:
         for row in rows:
             try:
                 self._socket.send(row)
-            except (BlockingIOError, ConnectionRefusedError):
-                continue  # the queue is full, or nobody listens yet: to the protocol, a loss
             except OSError as error:
-                raise TransportError(f"cannot send to the switch: {error.strerror}") from error
+                if error.errno is None or error.errno not in TRANSIENT:
+                    raise TransportError(f"cannot send to the switch: {error.strerror}") from error
+                self.note(error.errno, len(row))
+            else:
+                self.note(0, len(row))
+
+    def note(self, refused: int, size: int) -> None:
+        if not refused:
+            if self.trouble is not None and size >= self.trouble.payload_bytes:
+                self.trouble = None
+        elif refused not in _NOT_WORTH_TELLING and (self.trouble is None or self.trouble.errno != refused):
+            self.trouble = Trouble(refused, size, time.monotonic())
 
     def receive_rows(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
         lengths: list[int] = []
@@ -87,8 +137,9 @@ class _Socket:
                     lengths.append(self._socket.recv_into(view))
                 except BlockingIOError:
                     break
-                except ConnectionRefusedError:
-                    continue
+                except OSError as error:  # of what was sent before
+                    if error.errno not in TRANSIENT:
+                        raise TransportError(f"cannot receive from the switch: {error.strerror}") from error
         return self._rows[: len(lengths)], np.array(lengths, np.int64)
 
     def close(self) -> None:
@@ -110,6 +161,12 @@ class UdpTransport:
     def link(self, payload_bytes: int) -> Link:
         nothing = np.zeros(0, np.uint8)
         return Link(self._socket.descriptor, nothing, nothing, cuts=True)
+
+    def trouble(self) -> Trouble | None:
+        return self._socket.trouble
+
+    def note(self, refused: int, payload_bytes: int) -> None:
+        self._socket.note(refused, payload_bytes)
 
     def close(self) -> None:
         self._socket.close()
@@ -136,10 +193,12 @@ class FrameTransport:
         self._source = (f"02:00:00:00:00:{worker + 1:02x}", f"10.0.0.{worker + 1}", udp_port)
         self._destination = (switch_mac, switch_ip, SERENE_UDP_PORT)
         self._heads: dict[int, np.ndarray] = {}
-        # A switch port also carries ordinary frames: ours are IPv4, UDP, from Serene's port to this one.
+        # A switch port also carries ordinary frames. Ours are IPv4 and UDP, from the switch's address and port, to this
+        # worker's port.
         self._expected = {
             12: b"\x08\x00",
             23: b"\x11",
+            26: socket.inet_aton(switch_ip),
             34: SERENE_UDP_PORT.to_bytes(2, "big"),
             36: udp_port.to_bytes(2, "big"),
         }
@@ -169,6 +228,12 @@ class FrameTransport:
         for at, value in self._expected.items():
             expected[at : at + len(value)] = np.frombuffer(value, np.uint8)
         return Link(self._socket.descriptor, self._head(payload_bytes), expected)
+
+    def trouble(self) -> Trouble | None:
+        return self._socket.trouble
+
+    def note(self, refused: int, payload_bytes: int) -> None:
+        self._socket.note(refused, ENCAPSULATION_BYTES + payload_bytes)
 
     def close(self) -> None:
         self._socket.close()

@@ -9,63 +9,17 @@ import numpy as np
 import pytest
 
 from serene.client import Client, NoAnswer, Refused, SessionLost
-from serene.client.transport import LARGEST_PAYLOAD
 from serene.errors import SereneError
 from serene.fixedpoint import BadGradient
+from serene.sim import entries
 from serene.strategy import ASP, BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, control_payload
 from tests.dataplane.conftest import EmbeddedDataPlane
-from tests.frames import frame, request
+from tests.frames import request
+from tests.support.in_process import InProcess
 
 SLOTS, VALUES = 4, 4 * 320
 OTHERS = (1, 2)
-
-
-class InProcess:
-    """A worker's wire to the switch in process. Time passes only while it waits; ``meanwhile`` is called then."""
-
-    def __init__(self, plane: EmbeddedDataPlane, worker: int = 0) -> None:
-        self.plane = plane
-        self.worker = worker
-        self.now = 100.0
-        self.cut = False
-        self.sent: list[bytes] = []
-        self.mail: list[bytes] = []
-        self.meanwhile: Callable[[], None] = lambda: None
-
-    def clock(self) -> float:
-        return self.now
-
-    def send(self, payloads: np.ndarray) -> None:
-        for payload in payloads:
-            self.sent.append(payload.tobytes())
-            if not self.cut:
-                self.carry(self.worker, payload.tobytes())
-
-    def carry(self, sender: int, payload: bytes) -> None:
-        for port, data in self.plane.send(sender + 1, frame(payload, sender)):
-            if port == self.worker + 1 and not self.cut:
-                self.mail.append(data[ENCAPSULATION_BYTES:])
-
-    def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
-        if not self.mail:
-            self.now += max(timeout_s, 0.001)
-            self.meanwhile()
-        rows = np.zeros((len(self.mail), LARGEST_PAYLOAD), np.uint8)
-        lengths = np.array([len(data) for data in self.mail], np.int64)
-        for row, data in zip(rows, self.mail, strict=True):
-            row[: len(data)] = np.frombuffer(data, np.uint8)
-        self.mail = []
-        return rows, lengths
-
-    def link(self, payload_bytes: int) -> None:
-        return None
-
-    def close(self) -> None:
-        self.cut = True
-
-    def ops(self) -> list[int]:
-        return [payload[1] for payload in self.sent]
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +40,7 @@ def wire(plane: EmbeddedDataPlane) -> InProcess:
 
 
 def client(wire: InProcess, length: int = VALUES) -> Client:
-    return Client(wire, 0, 0, length, clock=wire.clock)
+    return Client(wire, 0, 0, length, incarnation=1, clock=wire.clock)
 
 
 def others_push(wire: InProcess, slots: range = range(SLOTS)) -> None:
@@ -129,7 +83,7 @@ def test_join_gives_up(switch: EmbeddedDataPlane) -> None:
 
 def test_a_refusal_says_why(wire: InProcess) -> None:
     wire.plane.delete("policy", [0])
-    wire.mail.append(control_payload(Op.REFUSED, b"job 0 has workers 0 to 2"))
+    wire.mail.append(control_payload(Op.REFUSED, b"job 0 has workers 0 to 2", incarnation=1))
     with pytest.raises(Refused, match="job 0 has workers 0 to 2"):
         client(wire).join()
 
@@ -163,7 +117,7 @@ def test_an_exchange_brings_everybodys_gradients(wire: InProcess) -> None:
 def test_a_vector_need_not_fill_its_last_slot(switch: EmbeddedDataPlane) -> None:
     switch.clear()
     switch.start_job(ASP(), slots=2)
-    switch.modify("job", [0], "set_job", [0, 2, 333, 2**20, 3, 0, 21846])
+    switch.modify(*entries.job(0, slots=2, vector_length=333, workers=3))
     wire = InProcess(switch)
     worker = client(wire, 333)
     worker.join()
@@ -273,7 +227,7 @@ def test_leave_repeats_until_the_controller_says_goodbye(wire: InProcess, over: 
 
     def goodbye() -> None:
         if wire.ops().count(Op.LEAVE) == 3:
-            wire.mail.append(control_payload(Op.BYE, json.dumps({"job_over": over}).encode(), session=7))
+            wire.mail.append(control_payload(Op.BYE, json.dumps({"job_over": over}).encode(), session=7, incarnation=1))
 
     wire.meanwhile = goodbye
     assert worker.leave() is over
@@ -289,7 +243,7 @@ def test_leave_and_wait_goes_on_until_the_job_is_over(wire: InProcess) -> None:
 
     def goodbye() -> None:
         over = wire.now > began + 2
-        wire.mail.append(control_payload(Op.BYE, json.dumps({"job_over": over}).encode(), session=7))
+        wire.mail.append(control_payload(Op.BYE, json.dumps({"job_over": over}).encode(), session=7, incarnation=1))
 
     wire.meanwhile = goodbye
     assert worker.leave_and_wait(10) is True

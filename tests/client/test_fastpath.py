@@ -66,8 +66,8 @@ class Pair:
 
 @pytest.fixture
 def pair() -> Iterator[Pair]:
-    joined = Membership(SESSION, 1, SLOTS * LANES, SLOTS, LANES, 2**20, 3)
-    fast, slow = (Protocol(2, 1, joined, Window(SLOTS)) for _ in range(2))
+    joined = Membership(SESSION, 1, SLOTS * LANES, SLOTS, LANES, 2**20, 2**23, 3)
+    fast, slow = (Protocol(2, 1, joined, window=Window(SLOTS)) for _ in range(2))
     ours, switch = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     compiled = library()
     assert compiled is not None
@@ -182,7 +182,7 @@ def test_silence_ends_the_call(pair: Pair) -> None:
 
 def test_a_closed_socket_is_an_error(pair: Pair) -> None:
     pair.begin(contributions(4))
-    pair.switch.close()
+    pair.worker.close()
     with pytest.raises(OSError, match="socket failed"):
         for _ in range(5):
             pair.run.run()
@@ -195,7 +195,7 @@ def test_numbers_are_those_of_the_library(first: int) -> None:
     rng = np.random.default_rng(first)
     gradient = np.concatenate([rng.normal(0, 4, 300), [8.0, -8.0, 8.5, 1e30, 0.5 / 2**20, 1.5 / 2**20]])
     gradient = gradient.astype(np.float32)
-    protocol = Protocol(2, 1, Membership(SESSION, 1, SLOTS * LANES, SLOTS, LANES, 2**20, 3), Window(4))
+    protocol = Protocol(2, 1, Membership(SESSION, 1, SLOTS * LANES, SLOTS, LANES, 2**20, 2**23, 3), window=Window(4))
     clipped = quantise(gradient, fixed, protocol, first)
     values, theirs = fixed.quantise(gradient)
     assert clipped == theirs
@@ -204,7 +204,7 @@ def test_numbers_are_those_of_the_library(first: int) -> None:
 
 
 def test_a_gradient_that_is_no_number() -> None:
-    protocol = Protocol(2, 1, Membership(SESSION, 1, SLOTS * LANES, SLOTS, LANES, 2**20, 3), Window(4))
+    protocol = Protocol(2, 1, Membership(SESSION, 1, SLOTS * LANES, SLOTS, LANES, 2**20, 2**23, 3), window=Window(4))
     with pytest.raises(BadGradient):
         quantise(np.array([1.0, np.nan], np.float32), FixedPoint(2**20, 8.0), protocol)
 

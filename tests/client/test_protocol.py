@@ -15,8 +15,8 @@ LANES, SESSION = 4, 7
 
 
 def worker(slots: int = 1, window: int = 32) -> Protocol:
-    joined = Membership(SESSION, 1, slots * LANES, slots, LANES, 2**20, 3)
-    return Protocol(2, 1, joined, Window(window))
+    joined = Membership(SESSION, 1, slots * LANES, slots, LANES, 2**20, 2**23, 3)
+    return Protocol(2, 1, joined, window=Window(window))
 
 
 def pushing(slots: int = 1, window: int = 32) -> Protocol:
@@ -281,7 +281,7 @@ def test_a_worker_that_comes_back_continues_above_its_highest_seq() -> None:
     protocol = worker()
     protocol.pull(0.0)
     protocol.packets(0.0)
-    protocol.receive(answer(seq=PULL_SEQ + 1, seen=41), 0.01)
+    protocol.receive(answer(seq=PULL_SEQ + protocol.incarnation + 1, seen=41), 0.01)
     protocol.finish()
     protocol.push(np.zeros((1, LANES), np.int32), 1.0)
     assert headers_of(protocol.packets(1.0))["seq"].tolist() == [42]
@@ -305,6 +305,6 @@ def test_one_iteration_at_a_time() -> None:
 
 
 def test_a_welcome_is_read_whole() -> None:
-    body = membership(vector_length=79510, slots=249, scale=2**20, lanes=320, workers=4)
+    body = membership(vector_length=79510, slots=249, scale=2**20, limit=2**23, lanes=320, workers=4)
     payload = control_payload(Op.WELCOME, body, session=9, epoch=3)
-    assert parse_welcome(payload) == Membership(9, 3, 79510, 249, 320, 2**20, 4)
+    assert parse_welcome(payload) == Membership(9, 3, 79510, 249, 320, 2**20, 2**23, 4)

@@ -31,6 +31,7 @@ SNAPSHOT = Read(
     quorum=2,
     read_mode=ReadMode.SNAPSHOT,
     seen=0,
+    members=2,
     waited_s=0.0,
 )
 
@@ -53,19 +54,19 @@ def test_nobody_holds_more_than_the_donor(votes: list[Vote]) -> None:
 @pytest.mark.parametrize(
     ("what", "read", "in_flight", "expected"),
     [
-        ("the donor read its round's snapshot", SNAPSHOT, (3, 7), Restored(0, True, False, 0)),
-        ("the donor is a round behind", SNAPSHOT, (3, 8), Restored(0, False, False, 0)),
-        ("of another epoch", SNAPSHOT, (4, 0), Restored(0, False, False, 0)),
-        ("nothing was under way", SNAPSHOT, None, Restored(0, False, False, 0)),
-        ("sums prove nothing", replace(SNAPSHOT, read_mode=ReadMode.LATEST), (3, 7), Restored(0, False, True, 0)),
-        ("a quorum of one might be without it", replace(SNAPSHOT, quorum=1), (3, 7), Restored(0, False, True, 0)),
+        ("the donor read its round's snapshot", SNAPSHOT, (3, 7), Restored(0, True, False, 0, 16)),
+        ("the donor is a round behind", SNAPSHOT, (3, 8), Restored(0, False, False, 0, 16)),
+        ("of another epoch", SNAPSHOT, (4, 0), Restored(0, False, False, 0, 16)),
+        ("nothing was under way", SNAPSHOT, None, Restored(0, False, False, 0, 16)),
+        ("sums prove nothing", replace(SNAPSHOT, read_mode=ReadMode.LATEST), (3, 7), Restored(0, False, True, 0, 16)),
+        ("a quorum of one might be without it", replace(SNAPSHOT, quorum=1), (3, 7), Restored(0, False, True, 0, 16)),
         (
             "the worker was not counted",
             replace(SNAPSHOT, sync_mask=0b01, quorum=1),
             (3, 7),
-            Restored(0, False, True, 0),
+            Restored(0, False, True, 0, 16),
         ),
-        ("a worker that had read nothing yet", None, (1, 0), Restored(0, False, True, 0)),
+        ("a worker that had read nothing yet", None, (1, 0), Restored(0, False, True, 0, 16)),
     ],
 )
 def test_an_unfinished_iteration(

@@ -11,28 +11,36 @@ import pytest
 from finsy.proto import p4r
 
 from serene.program import Program
-from serene.strategy import PolicyFields, Strategy
-from serene.switch import Exact, Switch
+from serene.sim import entries
+from serene.sim.entries import Entry, Host
+from serene.sim.switch import ProgramSwitch
+from serene.strategy import Strategy
+from serene.switch import Switch
 from serene.wire import SWITCH_IP, SWITCH_MAC, mac_bytes
 from tests.controller.processes import SwitchProcess, missing, own_network, until
-from tests.frames import UDP_PORT, Said, ip, ip_number, mac, mac_number, said
+from tests.frames import Said, said
 
 WORKERS = 3
-FLOOD_GROUP, JOB_GROUPS = 1, 16
-CPU_PORT = 255
+CPU_PORT = entries.CPU_PORT
 MARKER = bytes.fromhex("ffffffffffff0200000000ee88b5") + b"marker" * 8
 
 
 def arp(operation: int, sender: tuple[str, str], target: tuple[str, str], to: str) -> bytes:
     """An ARP frame; ends are (mac, ip)."""
     head = mac_bytes(to) + mac_bytes(sender[0]) + bytes.fromhex("08060001080006040000")[:9] + bytes([operation])
-    ends = [mac_bytes(end[0]) + ip_number(end[1]).to_bytes(4, "big") for end in (sender, target)]
+    ends = [mac_bytes(end[0]) + entries.number(end[1]).to_bytes(4, "big") for end in (sender, target)]
     return head + ends[0] + ends[1]
 
 
 ASKER, SWITCH = ("02:00:00:00:00:ee", "10.0.0.99"), (SWITCH_MAC, SWITCH_IP)
 QUESTION = arp(1, ASKER, ("00:00:00:00:00:00", SWITCH_IP), "ff:ff:ff:ff:ff:ff")
 REPLY = arp(2, SWITCH, ASKER, ASKER[0])
+
+
+DROPS = (
+    "malformed", "bad_checksum", "stranger", "no_policy", "wrong_session", "wrong_slot", "wrong_round", "old_session",
+    "impostor", "tagged",
+)  # fmt: skip
 
 
 class DataPlane(ABC):
@@ -74,11 +82,21 @@ class DataPlane(ABC):
         """As ``send``, for Serene's packets."""
         return [said(number, data) for number, data in self.send(port, frame)]
 
-    def admit(self, worker: int, job: int = 0) -> None:
-        place = [mac_number(mac(worker)), ip_number(ip(worker)), UDP_PORT]
-        self.insert("member", [worker + 1, *place, job, worker], "admit")
-        switch = [mac_number(SWITCH_MAC), ip_number(SWITCH_IP)]
-        self.insert("address", [job, worker], "to_member", [*place, *switch])
+    def begin(self) -> None:
+        """What the controller writes before there is any job."""
+        self.group(entries.FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
+        for entry in entries.own_addresses():
+            self.insert(*entry)
+
+    def admit(self, worker: int, job: int = 0, host: Host | None = None) -> None:
+        host = host or Host.of(worker)
+        self.insert(*entries.member(host, job, worker))
+        self.insert(*entries.address(host, job, worker))
+
+    def readmit(self, worker: int, host: Host, job: int = 0) -> None:
+        """The worker's process was restarted at the same addresses."""
+        self.delete("member", entries.member(host, job, worker).match)
+        self.insert(*entries.member(host.restarted(), job, worker))
 
     def start_job(
         self,
@@ -93,67 +111,55 @@ class DataPlane(ABC):
         """A job with its members, under the strategy's epoch 1."""
         for worker in range(workers):
             self.admit(worker, job)
-        self.group(JOB_GROUPS + job, [(worker + 1, worker + 1) for worker in range(workers)])
-        self.insert("job", [job], "set_job", [first_slot, slots, 320 * slots, 2**20, workers, 0, -(-65536 // workers)])
-        self.insert("policy", [job], "set_policy", self.policy(session, 1, strategy.compile(range(workers))))
+        self.group(entries.JOB_GROUPS + job, [(Host.of(worker).port, worker + 1) for worker in range(workers)])
+        place = {"slots": slots, "first_slot": first_slot, "vector_length": 320 * slots, "workers": workers}
+        self.insert(*entries.job(job, **place))
+        self.insert(*entries.policy(job, session, 1, strategy.compile(range(workers))))
 
     def swap(self, strategy: Strategy, epoch: int, *, job: int = 0, session: int = 7, workers: int = WORKERS) -> None:
-        self.modify("policy", [job], "set_policy", self.policy(session, epoch, strategy.compile(range(workers))))
-
-    @staticmethod
-    def policy(session: int, epoch: int, fields: PolicyFields) -> list[int]:
-        return [session, epoch, fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode)]
+        self.modify(*entries.policy(job, session, epoch, strategy.compile(range(workers))))
 
     def drops(self) -> dict[str, int]:
         """Reasons for which packets were dropped, with their numbers."""
-        names = ("malformed", "bad_checksum", "stranger", "no_policy", "wrong_session", "wrong_slot", "wrong_round")
-        counts = {name: self.counter(f"dropped_{name}") for name in names}
+        counts = {name: self.counter(f"dropped_{name}") for name in DROPS}
         return {name: count for name, count in counts.items() if count}
 
 
 class EmbeddedDataPlane(DataPlane):
     def __init__(self) -> None:
-        self._switch: Switch | None = None
+        self._plane: ProgramSwitch | None = None
         self.clear()
 
     def clear(self) -> None:
-        if self._switch is not None:
-            self._switch.close()
-        self._switch = Switch.load(self.program.config_path)
-        self._handles: dict[tuple[str, tuple[int, ...]], int] = {}
+        if self._plane is not None:
+            self._plane.close()
+        self._plane = ProgramSwitch(self.program)
         self._punted: list[tuple[int, bytes]] = []
-        self._names = {
-            name.rpartition(".")[2]: name for name in (*self._switch.program.tables, *self._switch.program.counters)
-        }
-        self.group(FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
-        self.insert("switch_address", [ip_number(SWITCH_IP)], "answer_arp", [mac_number(SWITCH_MAC)])
+        self.group(entries.FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
+
+    @property
+    def plane(self) -> ProgramSwitch:
+        assert self._plane is not None
+        return self._plane
 
     @property
     def switch(self) -> Switch:
-        assert self._switch is not None
-        return self._switch
-
-    def _action(self, table: str, action: str) -> str:
-        actions = self.switch.program.tables[table].actions
-        return next(name for name in actions if name.rpartition(".")[2] == action)
+        return self.plane.switch
 
     def insert(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None:
-        name = self._names[table]
-        handle = self.switch.table_add(name, [Exact(value) for value in match], self._action(name, action), params)
-        self._handles[table, tuple(match)] = handle
+        self.plane.insert(Entry(table, match, action, params))
 
     def modify(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None:
-        name = self._names[table]
-        self.switch.table_modify(name, self._handles[table, tuple(match)], self._action(name, action), params)
+        self.plane.modify(Entry(table, match, action, params))
 
     def delete(self, table: str, match: Sequence[int]) -> None:
-        self.switch.table_delete(self._names[table], self._handles.pop((table, tuple(match))))
+        self.plane.delete(Entry(table, match, ""))
 
     def group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
         self.switch.multicast_set(group, replicas)
 
     def counter(self, name: str, index: int = 0) -> int:
-        return self.switch.counter_read(self._names[name], index).packets
+        return self.plane.count(name, index)
 
     def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
         outputs = self.switch.process(port, frame)
@@ -193,8 +199,7 @@ class Bmv2DataPlane(DataPlane):
         self._controller.push()
         while not self._controller.messages.empty():
             self._controller.messages.get()
-        self.group(FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
-        self.insert("switch_address", [ip_number(SWITCH_IP)], "answer_arp", [mac_number(SWITCH_MAC)])
+        self.begin()
 
     def _write(
         self, kind: int, table: str, match: Sequence[int], action: str | None, params: Sequence[int] = ()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from serene.layers import Serene, Values
+from serene.sim.entries import Host
 from serene.strategy import ASP, BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, SWITCH_IP, SWITCH_MAC, Op
 from tests.dataplane.conftest import WORKERS, DataPlane
@@ -147,14 +148,41 @@ def test_no_request(running: DataPlane, op: int) -> None:
     refused(running, 1, frame(altered(push(seq=2), 1, bytes([op])), 0), "malformed")
 
 
-@pytest.mark.parametrize("version", [0, 2, 255])
+@pytest.mark.parametrize("version", [0, 1, 3, 255])
 def test_another_version(running: DataPlane, version: int) -> None:
     refused(running, 1, frame(altered(push(seq=2), 0, bytes([version])), 0), "malformed")
 
 
 @pytest.mark.parametrize(("job", "worker"), [(8, 0), (255, 0), (0, 32), (0, 255)])
 def test_ids_out_of_range(running: DataPlane, job: int, worker: int) -> None:
-    refused(running, 1, frame(altered(push(seq=2), 2, bytes([job, worker])), 0), "malformed")
+    """Strangers; and the controller can tell a worker that asks to join what is wrong with its id."""
+    refused(running, 1, frame(altered(push(seq=2), 2, bytes([job, worker])), 0), "stranger")
+    hello = frame(request(Op.HELLO, worker, job=job), 0)
+    assert running.send(1, hello) == []
+    assert running.punted() == (1, hello)
+
+
+def test_another_process_at_the_same_addresses(running: DataPlane) -> None:
+    """It is a stranger until the controller admits it, and the one before it is a stranger from then on."""
+    refused(running, 1, frame(push(seq=2, incarnation=2), 0), "stranger")
+    hello = frame(request(Op.HELLO, 0, incarnation=2), 0)
+    assert running.send(1, hello) == []
+    assert running.punted() == (1, hello)
+    running.readmit(0, Host.of(0))
+    assert running.send(1, frame(push(seq=2, incarnation=1), 0)) == []
+    assert running.drops() == {"stranger": 2}
+    assert [item.values[0] for item in running.ask(1, frame(push(seq=2, incarnation=2), 0))] == [2]
+
+
+def test_a_session_older_than_the_slot_has_seen(running: DataPlane) -> None:
+    """A controller that forgot which sessions it gave out: counted, and nothing of the newer session is touched."""
+    running.swap(ASP(), 1, session=5)
+    for op in (Op.PUSH, Op.PULL):
+        assert running.send(1, frame(request(op, 0, values=ONES, session=5, seq=2), 0)) == []
+    assert running.drops() == {"old_session": 2}
+    assert [item.total for item in running.ask(1, frame(push(seq=2, session=5, slot=1), 0))] == [1]
+    running.swap(ASP(), 1, session=7)
+    assert sum_in_slot(running) == 1
 
 
 def test_a_damaged_ip_header(running: DataPlane) -> None:
@@ -197,7 +225,8 @@ def test_reports_of_members_go_to_the_controller(running: DataPlane) -> None:
 
 
 def test_packets_that_scapy_builds_are_admitted(running: DataPlane) -> None:
-    packet = Serene(op="PUSH", worker=0, session=7, epoch=1, round=1, seq=2, slot=0) / Values(values=[-3] * LANES)
+    header = Serene(op="PUSH", worker=0, session=7, epoch=1, round=1, seq=2, slot=0, seen=1)
+    packet = header / Values(values=[-3] * LANES)
     assert [item.values[0] for item in running.ask(1, frame(bytes(packet), 0))] == [-2]
 
 

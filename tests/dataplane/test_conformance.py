@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
+from serene.sim.entries import Host
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import Op
 from tests.dataplane.conftest import WORKERS, DataPlane, EmbeddedDataPlane
@@ -44,6 +45,13 @@ class Job:
     session: int = 1
     epoch: int = 1
 
+    @property
+    def dropped(self) -> int:
+        model = self.model
+        return (
+            model.dropped_stranger + model.dropped_wrong_session + model.dropped_wrong_round + model.dropped_old_session
+        )
+
 
 def vector(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(-(2**31), 2**31, LANES).astype(np.int32)
@@ -62,7 +70,7 @@ class Conformance(RuleBasedStateMachine):
             plane.start_job(BSP(), job=number, slots=SLOTS, first_slot=SLOTS * number, session=1)
             job.model.policy = Policy(1, 1, BSP().compile(range(WORKERS)))
         self.counted: Counter[tuple[str, int]] = Counter()
-        self.dropped: Counter[str] = Counter()
+        self.spoofed = 0
         self.sent: list[tuple[int, dict[str, Any]]] = []
 
     # -- rules -----------------------------------------------------------------------------------------------
@@ -72,12 +80,26 @@ class Conformance(RuleBasedStateMachine):
         self.jobs[job].epoch += 1
         self._policy(job, strategy)
 
-    @rule(job=jobs, strategy=some_strategy)
-    def start_again(self, job: int, strategy: Strategy) -> None:
-        """A new session, from zero."""
-        self.jobs[job].session += 1
-        self.jobs[job].epoch = 1
+    @rule(job=jobs, strategy=some_strategy, sessions=st.sampled_from([1, 1, 2, -1]))
+    def start_again(self, job: int, strategy: Strategy, sessions: int) -> None:
+        """A new session, from zero; or one older than the slots have seen, given out by a forgetful controller."""
+        self.jobs[job].session = max(self.jobs[job].session + sessions, 1)
+        self.jobs[job].epoch += 1 if sessions < 0 else -self.jobs[job].epoch + 1
         self._policy(job, strategy)
+
+    @rule(job=jobs, worker=workers)
+    def restart(self, job: int, worker: int) -> None:
+        """A worker's process begins anew at the same addresses; what the last one sent may still come."""
+        mine = self.jobs[job]
+        host = replace(Host.of(worker), incarnation=mine.model.admitted[worker])
+        self.plane.readmit(worker, host, job)
+        mine.model.admitted[worker] += 1
+
+    @rule(job=jobs, worker=workers, slot=slots, values=vectors)
+    def push_of_the_last_life(self, job: int, worker: int, slot: int, values: int) -> None:
+        seen, base = self._place(job, worker, slot)
+        incarnation = self.jobs[job].model.admitted[worker] - 1
+        self._send(job, worker=worker, slot=slot, seq=seen + 1, round_=base, values=values, incarnation=incarnation)
 
     def _policy(self, number: int, strategy: Strategy) -> None:
         job = self.jobs[number]
@@ -129,9 +151,12 @@ class Conformance(RuleBasedStateMachine):
 
     @rule(job=jobs, worker=workers, slot=slots)
     def pull(self, job: int, worker: int, slot: int) -> None:
-        session = self.jobs[job].session
-        payload = request(Op.PULL, worker, values=vector(1), job=job, session=session, seq=1000, slot=slot)
-        self._compare(job, worker, slot, payload, self.jobs[job].model.pull(worker, slot, 1000, session))
+        session, model = self.jobs[job].session, self.jobs[job].model
+        incarnation = model.admitted[worker]
+        payload = request(
+            Op.PULL, worker, values=vector(1), job=job, session=session, seq=1000, slot=slot, incarnation=incarnation
+        )
+        self._compare(job, worker, slot, payload, model.pull(worker, slot, 1000, session, incarnation))
 
     @rule(job=jobs, worker=workers, slot=slots, cut=st.integers(0, 1319))
     def truncate(self, job: int, worker: int, slot: int, cut: int) -> None:
@@ -152,6 +177,7 @@ class Conformance(RuleBasedStateMachine):
             packet = packet[:44] + bytes([JOBS + liar]) + packet[45:]
         if how == "job" or liar != worker:
             self._nothing_happens(port, packet, job, slot)
+            self.spoofed += 1
 
     def _next_packet(self, job: int, worker: int, slot: int) -> bytes:
         seen, base = self._place(job, worker, slot)
@@ -159,7 +185,7 @@ class Conformance(RuleBasedStateMachine):
         return frame(
             request(
                 Op.PUSH, worker, values=vector(7), job=job, session=mine.session, epoch=mine.epoch, round=base,
-                seq=seen + 1, slot=slot,
+                seq=seen + 1, slot=slot, incarnation=mine.model.admitted[worker],
             ),
             worker,
         )  # fmt: skip
@@ -175,23 +201,25 @@ class Conformance(RuleBasedStateMachine):
 
     def _send(
         self, job: int, *, worker: int, slot: int, seq: int, round_: int, values: int, epoch: int | None = None,
-        session: int | None = None, read: int = 0,
+        session: int | None = None, read: int = 0, incarnation: int | None = None,
     ) -> None:  # fmt: skip
         mine = self.jobs[job]
         epoch, session = (mine.epoch if epoch is None else epoch), (mine.session if session is None else session)
+        incarnation = mine.model.admitted[worker] if incarnation is None else incarnation
         packet = dict(
-            worker=worker, slot=slot, seq=seq, round_=round_, values=values, epoch=epoch, session=session, read=read
-        )
+            worker=worker, slot=slot, seq=seq, round_=round_, values=values, epoch=epoch, session=session, read=read,
+            incarnation=incarnation,
+        )  # fmt: skip
         self.sent.append((job, packet))
         lanes = vector(values)
-        before = sum(mine.model.contributions.values()), mine.model.dropped_wrong_round
-        expected = mine.model.push(worker, slot, seq, session, epoch, round_, lanes, read)
+        before, dropped = sum(mine.model.contributions.values()), mine.dropped
+        expected = mine.model.push(worker, slot, seq, session, epoch, round_, lanes, read, incarnation)
         payload = request(
             Op.PUSH, worker, values=lanes, job=job, session=session, epoch=epoch, round=round_, seq=seq, slot=slot,
-            total=read,
+            total=read, incarnation=incarnation,
         )  # fmt: skip
-        fresh = sum(mine.model.contributions.values()) > before[0]
-        if session == mine.session and mine.model.dropped_wrong_round == before[1]:
+        fresh = sum(mine.model.contributions.values()) > before
+        if mine.dropped == dropped:
             self.counted["repeats", 32 * job + worker] += not fresh
             self.counted["blocked", 32 * job + worker] += not any(answer.worker == worker for answer in expected)
         self._compare(job, worker, slot, payload, expected)
@@ -234,8 +262,10 @@ class Conformance(RuleBasedStateMachine):
                     stale = self.plane.counter("staleness", RING * index + rounds)
                     assert stale == job.model.staleness.get((worker, rounds), 0), (index, rounds)
         drops = self.plane.drops()
-        assert drops.get("wrong_session", 0) == sum(job.model.dropped_wrong_session for job in self.jobs)
-        assert drops.get("wrong_round", 0) == sum(job.model.dropped_wrong_round for job in self.jobs)
+        for reason in ("wrong_session", "wrong_round", "old_session"):
+            told = sum(getattr(job.model, f"dropped_{reason}") for job in self.jobs)
+            assert drops.get(reason, 0) == told, reason
+        assert drops.get("stranger", 0) == self.spoofed + sum(job.model.dropped_stranger for job in self.jobs)
 
 
 def compare_slot(plane: EmbeddedDataPlane, place: int, slot: Slot) -> None:

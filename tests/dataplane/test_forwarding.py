@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from serene.wire import SWITCH_IP, SWITCH_MAC, mac_bytes
+import pytest
+from scapy.layers.inet import IP, UDP, fragment
+from scapy.layers.inet import IPOption_NOP as Nop
+from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
+
+from serene.sim.entries import number
+from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, Op, control_payload, mac_bytes
 from tests.dataplane.conftest import DataPlane, arp
-from tests.frames import ip, mac, mac_number
+from tests.frames import ip, mac
 
 HOST, SWITCH = (mac(1), ip(1)), (SWITCH_MAC, SWITCH_IP)
 NOBODY, EVERYBODY = "00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"
@@ -21,10 +27,10 @@ def test_unknown_destinations_are_flooded_but_not_back(plane: DataPlane) -> None
 
 
 def test_known_destinations_get_their_port(plane: DataPlane) -> None:
-    plane.insert("forward", [mac_number(mac(1))], "to_port", [2])
+    plane.insert("forward", [number(mac(1))], "to_port", [2])
     data = ordinary(mac(0), mac(1))
     assert plane.send(1, data) == [(2, data)]
-    plane.delete("forward", [mac_number(mac(1))])
+    plane.delete("forward", [number(mac(1))])
     assert len(plane.send(1, data)) == 2
 
 
@@ -52,3 +58,33 @@ def test_short_and_strange_frames_pass(plane: DataPlane) -> None:
 def test_packet_out_leaves_by_the_port_it_names(plane: DataPlane) -> None:
     data = ordinary(SWITCH_MAC, mac(1))
     assert plane.packet_out(2, data) == [(2, data)]
+
+
+TO_WORKER = Ether(src=mac(0), dst=mac(1))
+FORGED = UDP(sport=SERENE_UDP_PORT, dport=40000) / control_payload(Op.NUDGE, session=7, epoch=2**32 - 1, worker=1)
+CLAIM = IP(src=SWITCH_IP, dst=ip(1))
+
+
+@pytest.mark.parametrize(
+    ("how", "data", "reason"),
+    [
+        ("UDP", TO_WORKER / CLAIM / FORGED, "impostor"),
+        ("IP options", TO_WORKER / IP(src=SWITCH_IP, dst=ip(1), options=[Nop()] * 4) / FORGED, "impostor"),
+        ("fragments", TO_WORKER / fragment(CLAIM / FORGED, 16)[0], "impostor"),
+        ("the last fragment", TO_WORKER / fragment(CLAIM / FORGED, 16)[-1], "impostor"),
+        ("the MAC alone", Ether(src=SWITCH_MAC, dst=mac(1)) / IP(src=ip(0), dst=ip(1)) / FORGED, "impostor"),
+        ("an ARP reply", arp(2, (mac(0), SWITCH_IP), (mac(1), ip(1)), mac(1)), "impostor"),
+        ("an ARP announcement", arp(1, (mac(0), SWITCH_IP), (NOBODY, SWITCH_IP), EVERYBODY), "impostor"),
+        ("a priority tag, which hosts take off", TO_WORKER / Dot1Q(vlan=0) / CLAIM / FORGED, "tagged"),
+        ("a provider's tag", TO_WORKER / Dot1AD(vlan=0) / Dot1Q(vlan=0) / CLAIM / FORGED, "tagged"),
+    ],
+)
+def test_nobody_speaks_for_the_switch(plane: DataPlane, how: str, data: Ether | bytes, reason: str) -> None:
+    """Workers believe what comes from its address, so nothing else may."""
+    assert plane.send(1, bytes(data)) == [], how
+    assert plane.drops() == {reason: 1}, how
+
+
+def test_what_a_host_says_in_its_own_name_passes(plane: DataPlane) -> None:
+    data = bytes(TO_WORKER / IP(src=ip(0), dst=ip(1)) / FORGED)
+    assert [port for port, _ in plane.send(1, data)] == [2, 3]

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from serene.sim import entries
+from serene.sim.entries import Entry, Host
+from serene.strategy import PolicyFields
 from serene.switch import Exact
-from serene.wire import SWITCH_IP, SWITCH_MAC, Op
-from tests.frames import UDP_PORT, frame, ip, ip_number, mac, mac_number, request
+from serene.wire import SWITCH_IP, Op, ReadMode
+from tests.frames import frame, request
 from tests.switch.stf import Target
 
 WORKERS = 3
 SESSION = 7
 SLOTS = 4
-FLOOD_GROUP, JOB_GROUP = 1, 16
 
 
 def start_job(target: Target, *, staleness: int = 1, quorum: int = WORKERS, read_mode: int = 0) -> None:
@@ -25,16 +27,20 @@ def start_job(target: Target, *, staleness: int = 1, quorum: int = WORKERS, read
         actions = {name.rpartition(".")[2]: each for name, each in tables[table].actions.items()}
         target.add(tables[table], [Exact(value) for value in match], actions[action], params, 0)
 
-    switch = [mac_number(SWITCH_MAC), ip_number(SWITCH_IP)]
-    for worker in range(WORKERS):
-        place = [mac_number(mac(worker)), ip_number(ip(worker)), UDP_PORT]
-        add("member", [worker + 1, *place, 0, worker], "admit", [])
-        add("address", [0, worker], "to_member", [*place, *switch])
-    target.group(FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
-    target.group(JOB_GROUP, [(worker + 1, worker + 1) for worker in range(WORKERS)])
-    add("job", [0], "set_job", [0, SLOTS, 320 * SLOTS, 2**20, WORKERS, 0, -(-65536 // WORKERS)])
-    add("policy", [0], "set_policy", [SESSION, 1, (1 << WORKERS) - 1, staleness, quorum, read_mode])
-    add("switch_address", [switch[1]], "answer_arp", [switch[0]])
+    def put(entry: Entry) -> None:
+        add(*entry)
+
+    hosts = [Host.of(worker) for worker in range(WORKERS)]
+    for worker, host in enumerate(hosts):
+        put(entries.member(host, 0, worker))
+        put(entries.address(host, 0, worker))
+    target.group(entries.FLOOD_GROUP, [(host.port, 1) for host in hosts])
+    target.group(entries.JOB_GROUPS, [(host.port, worker + 1) for worker, host in enumerate(hosts)])
+    put(entries.job(0, slots=SLOTS, vector_length=320 * SLOTS, workers=WORKERS))
+    everybody = (1 << WORKERS) - 1
+    put(entries.policy(0, SESSION, 1, PolicyFields(everybody, everybody, staleness, quorum, ReadMode(read_mode))))
+    for entry in entries.own_addresses():
+        put(entry)
 
 
 def seeds(lanes: int) -> list[tuple[int, bytes]]:
@@ -51,6 +57,6 @@ def seeds(lanes: int) -> list[tuple[int, bytes]]:
                 )  # fmt: skip
                 packets.append((worker + 1, frame(payload, worker)))
     question = bytes.fromhex("ffffffffffff0200000000ee08060001080006040001") + bytes.fromhex("0200000000ee0a000063")
-    packets.append((1, question + bytes(6) + ip_number(SWITCH_IP).to_bytes(4, "big")))
+    packets.append((1, question + bytes(6) + entries.number(SWITCH_IP).to_bytes(4, "big")))
     packets.append((2, bytes.fromhex("0200000000010200000000ee88b5") + b"ordinary traffic" * 4))
     return packets

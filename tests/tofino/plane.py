@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from serene.wire import ENCAPSULATION_BYTES, HEADER, SWITCH_IP, SWITCH_MAC, Op
-from tests.dataplane.conftest import FLOOD_GROUP, WORKERS, DataPlane
+from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
+from tests.dataplane.conftest import DataPlane
 from tests.dataplane.test_admission import with_ip_checksum
-from tests.frames import ip_number, mac_number
 from tests.tofino.machine import Machine
 from tests.tofino.p4text import Module
 
@@ -26,8 +25,7 @@ class TofinoDataPlane(DataPlane):
         self.machine = Machine(self._module, PORTS["CPU_PORT"], PORTS["LOOP_PORT"], self._seed)
         self.lanes = len(self._module.types["values_t"][1])
         self._punted: list[tuple[int, bytes]] = []
-        self.group(FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
-        self.insert("switch_address", [ip_number(SWITCH_IP)], "answer_arp", [mac_number(SWITCH_MAC)])
+        self.begin()
 
     def insert(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None:
         self.machine.insert(table, match, action, params)

@@ -28,12 +28,12 @@ LATEST, SNAPSHOT = ReadMode.LATEST, ReadMode.SNAPSHOT
 @pytest.mark.parametrize(
     ("text", "strategy", "fields", "shown"),
     [
-        ("bsp", BSP(), PolicyFields(0b1111, 0, 4, SNAPSHOT), "BSP"),
-        ("ssp:3", SSP(3), PolicyFields(0b1111, 3, 4, LATEST), "SSP(3)"),
-        ("asp", ASP(), PolicyFields(0, UNBOUNDED, 0, LATEST), "ASP"),
-        ("quorum:3", Quorum(3), PolicyFields(0b1111, 0, 3, SNAPSHOT), "Quorum(3)"),
-        ("mixed:3,1", Mixed((1, 3)), PolicyFields(0b0101, 0, 2, SNAPSHOT), "Mixed(asynchronous 1, 3)"),
-        ("mixed:0:2", Mixed((0,), 2), PolicyFields(0b1110, 2, 3, LATEST), "Mixed(asynchronous 0, staleness 2)"),
+        ("bsp", BSP(), PolicyFields(0b1111, 0b1111, 0, 4, SNAPSHOT), "BSP"),
+        ("ssp:3", SSP(3), PolicyFields(0b1111, 0b1111, 3, 4, LATEST), "SSP(3)"),
+        ("asp", ASP(), PolicyFields(0b1111, 0, UNBOUNDED, 0, LATEST), "ASP"),
+        ("quorum:3", Quorum(3), PolicyFields(0b1111, 0b1111, 0, 3, SNAPSHOT), "Quorum(3)"),
+        ("mixed:3,1", Mixed((1, 3)), PolicyFields(0b1111, 0b0101, 0, 2, SNAPSHOT), "Mixed(asynchronous 1, 3)"),
+        ("mixed:0:2", Mixed((0,), 2), PolicyFields(0b1111, 0b1110, 2, 3, LATEST), "Mixed(asynchronous 0, staleness 2)"),
     ],
 )
 def test_each_strategy(text: str, strategy: Strategy, fields: PolicyFields, shown: str) -> None:
@@ -44,7 +44,7 @@ def test_each_strategy(text: str, strategy: Strategy, fields: PolicyFields, show
 
 
 def test_members_need_not_be_consecutive() -> None:
-    assert BSP().compile([1, 4]) == PolicyFields(0b10010, 0, 2, SNAPSHOT)
+    assert BSP().compile([1, 4]) == PolicyFields(0b10010, 0b10010, 0, 2, SNAPSHOT)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""What a worker gets for what it sends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from serene.client.restoration import Restored
+from serene.wire import ReadMode
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an exchange brought.
+
+    delta: float32[vector_length], the sum of all contributions since the last read, in gradient units.
+    contributions: how many of them a slot holds at most. overflow_possible: more than a 32-bit difference holds for
+    certain. saturated: values of the own gradient that were clipped. members: workers that take part. Times in
+    seconds, of this exchange.
+    """
+
+    delta: np.ndarray
+    contributions: int
+    epoch: int
+    round: int
+    sync_mask: int
+    staleness: int
+    quorum: int
+    read_mode: ReadMode
+    members: int
+    network_s: float
+    waiting_s: float
+    retransmissions: int
+    saturated: int
+    overflow_possible: bool
+
+
+@dataclass(frozen=True)
+class PartUpdate:
+    """What a part of a vector brought: delta, float32[slots * lanes], members and overflow_possible as in `Update`."""
+
+    delta: np.ndarray
+    members: int
+    overflow_possible: bool
+
+
+@dataclass(frozen=True)
+class CaughtUp:
+    """What a worker that joined late, or again, has to add to its replica: delta, contributions and overflow_possible
+    as in `Update`.
+
+    restored: how the sums of a lost session were put back, if this worker took part in that.
+    """
+
+    delta: np.ndarray
+    contributions: int
+    overflow_possible: bool
+    restored: Restored | None

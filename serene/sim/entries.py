@@ -1,0 +1,114 @@
+"""The program's table entries as numbers, for a switch in process and for tests of either target.
+
+The controller writes the same entries by name, over P4Runtime (controller/entries.py).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
+from serene.strategy import PolicyFields
+from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation, mac_bytes
+
+FLOOD_GROUP = 1  # p4src/include/sizes.p4
+JOB_GROUPS = 16  # of job j: JOB_GROUPS + j
+CPU_PORT = 255
+
+
+class Entry(NamedTuple):
+    """table and action by the last part of their names; every match is exact."""
+
+    table: str
+    match: Sequence[int]
+    action: str
+    params: Sequence[int] = ()
+
+
+def number(address: str) -> int:
+    """A MAC or an IPv4 address as a number."""
+    if ":" in address:
+        return int.from_bytes(mac_bytes(address), "big")
+    return int(ipaddress.IPv4Address(address))
+
+
+@dataclass(frozen=True)
+class Host:
+    """Where a worker is: the switch's port it is behind, its addresses, and which of its processes it is."""
+
+    port: int
+    mac: str
+    ip: str
+    udp_port: int = 40000
+    incarnation: int = 1
+
+    @classmethod
+    def of(cls, worker: int) -> Host:
+        """Port and addresses by the worker's id; port 255 is the controller's."""
+        port = worker + 1 if worker + 1 < CPU_PORT else worker + 2
+        return cls(port, f"02:00:00:00:{port >> 7:02x}:{port & 0x7F:02x}", f"10.0.{port >> 7}.{port & 0x7F}")
+
+    def restarted(self) -> Host:
+        """The next process, at the same addresses."""
+        return replace(self, incarnation=self.incarnation + 1)
+
+    def frame_head(self, payload_bytes: int) -> bytes:
+        """Ethernet, IPv4 and UDP headers of what it sends to the switch."""
+        source, switch = (self.mac, self.ip, self.udp_port), (SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT)
+        return encapsulation(payload_bytes, source=source, destination=switch)
+
+
+def own_addresses() -> list[Entry]:
+    """The switch's own: it answers for them, and nobody else may."""
+    return [
+        Entry("switch_address", [number(SWITCH_IP)], "answer_arp", [number(SWITCH_MAC)]),
+        Entry("switch_mac", [number(SWITCH_MAC)], "impostor"),
+        Entry("switch_ip", [number(SWITCH_IP)], "impostor"),
+    ]
+
+
+def member(host: Host, job: int, worker: int) -> Entry:
+    place = [number(host.mac), number(host.ip), host.udp_port]
+    return Entry("member", [host.port, *place, job, worker, host.incarnation], "admit")
+
+
+def address(host: Host, job: int, worker: int) -> Entry:
+    place = [number(host.mac), number(host.ip), host.udp_port]
+    return Entry("address", [job, worker], "to_member", [*place, number(SWITCH_MAC), number(SWITCH_IP)])
+
+
+def job(
+    job: int,
+    *,
+    slots: int,
+    vector_length: int,
+    workers: int,
+    first_slot: int = 0,
+    scale: int = DEFAULT_SCALE,
+    limit: float = DEFAULT_LIMIT,
+    lost_sessions: int = 0,
+) -> Entry:
+    share = -(-65536 // workers)
+    params = [first_slot, slots, vector_length, scale, round(limit * scale), workers & 0xFF, lost_sessions, share]
+    return Entry("job", [job], "set_job", params)
+
+
+def policy(job: int, session: int, epoch: int, fields: PolicyFields) -> Entry:
+    return Entry(
+        "policy",
+        [job],
+        "set_policy",
+        [
+            session,
+            epoch,
+            fields.member_mask,
+            fields.sync_mask,
+            fields.staleness,
+            fields.quorum,
+            int(fields.read_mode),
+            fields.members & 0xFF,
+        ],
+    )

@@ -1,0 +1,78 @@
+"""The compiled P4 program in this process, its entries written as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from serene.program import Program
+from serene.sim import entries
+from serene.sim.entries import Entry, Host
+from serene.strategy import PolicyFields
+from serene.switch import Exact, Switch
+
+
+class ProgramSwitch:
+    """Tables, counters and registers go by the last part of their names. ``compiler_flags`` as for `Switch.load`."""
+
+    def __init__(self, program: Program, compiler_flags: tuple[str, ...] = ()) -> None:
+        self.program = program
+        self.switch = Switch.load(program.config_path, cpu_port=entries.CPU_PORT, compiler_flags=compiler_flags)
+        known = self.switch.program
+        self.names = {name.rpartition(".")[2]: name for name in (*known.tables, *known.counters, *known.registers)}
+        self._handles: dict[tuple[str, tuple[int, ...]], int] = {}
+        for entry in entries.own_addresses():
+            self.insert(entry)
+
+    def close(self) -> None:
+        self.switch.close()
+
+    def _action(self, table: str, action: str) -> str:
+        return next(name for name in self.switch.program.tables[table].actions if name.rpartition(".")[2] == action)
+
+    def insert(self, entry: Entry) -> None:
+        name = self.names[entry.table]
+        keys, action = [Exact(value) for value in entry.match], self._action(name, entry.action)
+        self._handles[entry.table, tuple(entry.match)] = self.switch.table_add(name, keys, action, entry.params)
+
+    def modify(self, entry: Entry) -> None:
+        name, handle = self.names[entry.table], self._handles[entry.table, tuple(entry.match)]
+        self.switch.table_modify(name, handle, self._action(name, entry.action), entry.params)
+
+    def put(self, entry: Entry) -> None:
+        """Inserts it, or replaces the entry that has the same match."""
+        if (entry.table, tuple(entry.match)) in self._handles:
+            self.modify(entry)
+        else:
+            self.insert(entry)
+
+    def delete(self, entry: Entry) -> None:
+        """The entry with this table and match."""
+        self.switch.table_delete(self.names[entry.table], self._handles.pop((entry.table, tuple(entry.match))))
+
+    # -- a job -----------------------------------------------------------------------------------------------
+
+    def admit(self, worker: int, host: Host, job: int = 0) -> None:
+        self.put(entries.address(host, job, worker))
+        self.put(entries.member(host, job, worker))
+
+    def expel(self, worker: int, host: Host, job: int = 0) -> None:
+        self.delete(entries.member(host, job, worker))
+
+    def set_group(self, hosts: Mapping[int, Host], job: int = 0) -> None:
+        """Who gets the copies of a release, by worker."""
+        replicas = [(host.port, worker + 1) for worker, host in hosts.items()]
+        self.switch.multicast_set(entries.JOB_GROUPS + job, replicas)
+
+    def set_policy(self, session: int, epoch: int, fields: PolicyFields, job: int = 0) -> None:
+        """A live swap: one entry is replaced."""
+        self.put(entries.policy(job, session, epoch, fields))
+
+    def count(self, counter: str, index: int = 0) -> int:
+        """Packets."""
+        return self.switch.counter_read(self.names[counter], index).packets
+
+    def dropped(self) -> dict[str, int]:
+        """Packets dropped, by reason; those that there were."""
+        names = [name for name in self.names if name.startswith("dropped_")]
+        counts = {name.removeprefix("dropped_"): self.count(name) for name in names}
+        return {reason: count for reason, count in counts.items() if count}

@@ -1,0 +1,225 @@
+"""A worker that comes back: from the same addresses, in the same session or another, late answers on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from serene.client import BadWelcome, Client, NoAnswer, Refused, SessionLost
+from serene.errors import SereneError
+from serene.sim.entries import Host
+from serene.strategy import ASP, BSP
+from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, control_payload, membership
+from tests.dataplane.conftest import EmbeddedDataPlane
+from tests.frames import frame, request
+from tests.support.in_process import InProcess
+
+SLOTS, VALUES = 4, 4 * 320
+ONES = np.ones(VALUES, np.float32)
+
+
+@pytest.fixture(scope="module")
+def switch() -> EmbeddedDataPlane:
+    return EmbeddedDataPlane()
+
+
+@pytest.fixture
+def plane(switch: EmbeddedDataPlane) -> Iterator[EmbeddedDataPlane]:
+    switch.clear()
+    switch.start_job(ASP(), slots=SLOTS)
+    yield switch
+
+
+class Controller:
+    """What the controller does with a HELLO that the switch hands it: the worker's place goes to the newcomer, and a
+    new epoch begins."""
+
+    def __init__(self, plane: EmbeddedDataPlane, wire: InProcess) -> None:
+        self.plane, self.wire = plane, wire
+        self.admitted, self.epoch = 1, 1
+        wire.meanwhile = self.look
+
+    def look(self) -> None:
+        while (punted := self.plane.punted()) is not None:
+            header = np.frombuffer(punted[1], HEADER, 1, ENCAPSULATION_BYTES)[0]
+            if header["op"] == Op.HELLO and header["incarnation"] != self.admitted:
+                host = replace(Host.of(0), incarnation=self.admitted)
+                self.admitted = int(header["incarnation"])
+                self.plane.delete("member", [1, *self._place(host), 0, 0, host.incarnation])
+                self.plane.insert("member", [1, *self._place(host), 0, 0, self.admitted], "admit")
+                self.epoch += 1
+                self.plane.swap(ASP(), self.epoch)
+
+    @staticmethod
+    def _place(host: Host) -> list[int]:
+        from serene.sim.entries import number
+
+        return [number(host.mac), number(host.ip), host.udp_port]
+
+
+def client(wire: InProcess, incarnation: int | None = 1, **options: float) -> Client:
+    return Client(wire, 0, 0, VALUES, incarnation=incarnation, clock=wire.clock, **options)  # type: ignore[arg-type]
+
+
+def welcome(incarnation: int = 1, session: int = 7, epoch: int = 1, **sizes: int) -> bytes:
+    fields = {"vector_length": VALUES, "slots": SLOTS, "scale": 2**20, "limit": 2**23, "lanes": 320, "workers": 3}
+    return control_payload(
+        Op.WELCOME, membership(**{**fields, **sizes}), session=session, epoch=epoch, incarnation=incarnation
+    )
+
+
+def test_a_restarted_process_reads_on_and_contributes_anew(plane: EmbeddedDataPlane) -> None:
+    """The second process has the same addresses, and its contributions count."""
+    wire = InProcess(plane)
+    first = client(wire)
+    first.join()
+    for _ in range(3):
+        first.exchange(ONES)
+    Controller(plane, wire)
+    second = client(wire, 99)
+    second.join()
+    caught_up = second.catch_up()
+    assert caught_up is not None and (caught_up.delta == 3).all() and caught_up.contributions == 3
+    assert (second.exchange(2 * ONES).delta == 2).all()
+    assert plane.counter("contributions", 0) == 4 * SLOTS
+
+
+def test_what_the_first_process_sent_late_is_a_strangers(plane: EmbeddedDataPlane) -> None:
+    wire = InProcess(plane)
+    client(wire).join()
+    Controller(plane, wire)
+    second = client(wire, 99)
+    second.join()
+    second.catch_up()
+    late = request(Op.PUSH, 0, values=np.full(320, 5), session=7, seq=1, incarnation=1)
+    assert plane.send(1, frame(late, 0)) == []
+    assert plane.drops() == {"stranger": 1}
+    assert (second.exchange(ONES).delta == 1).all()
+
+
+def test_nothing_is_contributed_before_what_was_missed_is_read(plane: EmbeddedDataPlane) -> None:
+    wire = InProcess(plane)
+    Controller(plane, wire)
+    worker = client(wire, 99)
+    worker.join()
+    for use in (lambda: worker.exchange(ONES), worker.pull):
+        with pytest.raises(SereneError, match=r"call catch_up\(\) first"):
+            use()
+    assert Op.PUSH not in wire.ops()
+
+
+def test_joining_twice_goes_on_from_what_was_read(plane: EmbeddedDataPlane) -> None:
+    """The replica holds what the client has read, so nothing of it may come again."""
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    worker.exchange(ONES)
+    wire.carry(1, request(Op.PUSH, 1, values=np.full(320, 4 << 20), slot=0))
+    Controller(plane, wire)
+    worker.join()
+    assert worker.catch_up() is None
+    delta = worker.exchange(ONES).delta
+    assert (delta[:320] == 5).all() and (delta[320:] == 1).all()
+    assert plane.counter("contributions", 0) == 2 * SLOTS
+
+
+def test_a_welcome_of_another_incarnation_is_not_ours(switch: EmbeddedDataPlane) -> None:
+    switch.clear()
+    wire = InProcess(switch)
+    wire.mail = [welcome(incarnation=2)]
+    with pytest.raises(NoAnswer):
+        client(wire).join(timeout_s=1)
+
+
+def test_a_late_welcome_of_an_older_session_ends_nothing(plane: EmbeddedDataPlane) -> None:
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    wire.mail = [welcome(session=6)]
+    assert (worker.exchange(ONES).delta == 1).all()
+
+
+def test_after_a_lost_session_only_a_newer_one_will_do(plane: EmbeddedDataPlane) -> None:
+    plane.swap(BSP(), 1)
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    wire.mail = [welcome(session=8)]
+    with pytest.raises(SessionLost):
+        worker.exchange(ONES)
+    with pytest.raises(SereneError, match=r"join\(\) and catch_up\(\) first"):
+        worker.exchange(ONES)
+    with pytest.raises(NoAnswer):
+        worker.join(timeout_s=1)  # the switch still answers for session 7
+    plane.swap(BSP(), 1, session=8)
+    assert worker.join().session == 8
+
+
+def test_a_refusal_of_another_incarnation_is_not_ours(plane: EmbeddedDataPlane) -> None:
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    wire.mail = [control_payload(Op.REFUSED, b"another process", incarnation=2)]
+    worker.exchange(ONES)
+    wire.mail = [control_payload(Op.REFUSED, b"deleted", incarnation=1)]
+    with pytest.raises(Refused, match="deleted"):
+        worker.exchange(ONES)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "complaint"),
+    [
+        ({"lanes": 0}, "lanes 0"),
+        ({"scale": 0}, "scale 0"),
+        ({"limit": 0}, "limit 0"),
+        ({"workers": 0}, "workers 0"),
+        ({"slots": 0}, "expected 4 slots"),
+        ({"slots": 3}, "expected 4 slots"),
+        ({"slots": 2**32 - 1}, "expected 4 slots"),
+        ({"lanes": 1, "slots": 4}, "expected 1280 slots"),
+        ({"scale": 2**31, "limit": 2**32 - 1}, "exceeds 32 bits"),
+    ],
+)
+def test_a_welcome_that_makes_no_sense(switch: EmbeddedDataPlane, sizes: dict[str, int], complaint: str) -> None:
+    switch.clear()
+    wire = InProcess(switch)
+    wire.mail = [welcome(**sizes)]
+    with pytest.raises(SereneError, match=complaint) as caught:
+        client(wire).join(timeout_s=1)
+    assert isinstance(caught.value, BadWelcome)
+
+
+def test_who_is_missing_is_named(switch: EmbeddedDataPlane) -> None:
+    switch.clear()
+    wire = InProcess(switch)
+    wire.mail = [control_payload(Op.WAIT, b"job 0 waits for workers 2, 3", incarnation=1)]
+    with pytest.raises(NoAnswer, match="job 0 waits for workers 2, 3"):
+        client(wire).join(timeout_s=1)
+
+
+def test_the_limit_is_the_jobs(plane: EmbeddedDataPlane) -> None:
+    from serene.sim import entries
+
+    plane.modify(*entries.job(0, slots=SLOTS, vector_length=VALUES, workers=3, limit=0.5))
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    update = worker.exchange(ONES)
+    assert (update.delta == 0.5).all() and update.saturated == VALUES
+    assert worker.fixed_point.capacity == (2**31 - 1) // 2**19
+
+
+def test_a_sum_that_may_not_fit_says_so(plane: EmbeddedDataPlane) -> None:
+    """300 contributions of 8.0 are more than 32 bits hold."""
+    wire = InProcess(plane)
+    for seq in range(1, 301):
+        wire.carry(1, request(Op.PUSH, 1, values=np.full(320, 8 << 20), seq=seq))
+    Controller(plane, wire)
+    worker = client(wire, 99)
+    worker.join()
+    caught_up = worker.catch_up()
+    assert caught_up is not None
+    assert (caught_up.contributions, caught_up.overflow_possible) == (300, True)

@@ -1,0 +1,65 @@
+"""A worker's wire to the P4 program in process, on a clock of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from serene.client.transport import LARGEST_PAYLOAD
+from serene.wire import ENCAPSULATION_BYTES
+from tests.dataplane.conftest import EmbeddedDataPlane
+from tests.frames import frame
+
+
+class InProcess:
+    """A worker's wire to the switch in process. Time passes only while it waits; ``meanwhile`` is called then."""
+
+    def __init__(self, plane: EmbeddedDataPlane, worker: int = 0) -> None:
+        self.plane = plane
+        self.worker = worker
+        self.now = 100.0
+        self.cut = False
+        self.sent: list[bytes] = []
+        self.mail: list[bytes] = []
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def clock(self) -> float:
+        return self.now
+
+    def send(self, payloads: np.ndarray) -> None:
+        for payload in payloads:
+            self.sent.append(payload.tobytes())
+            if not self.cut:
+                self.carry(self.worker, payload.tobytes())
+
+    def carry(self, sender: int, payload: bytes) -> None:
+        for port, data in self.plane.send(sender + 1, frame(payload, sender)):
+            if port == self.worker + 1 and not self.cut:
+                self.mail.append(data[ENCAPSULATION_BYTES:])
+
+    def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
+        if not self.mail:
+            self.now += max(timeout_s, 0.001)
+            self.meanwhile()
+        rows = np.zeros((len(self.mail), LARGEST_PAYLOAD), np.uint8)
+        lengths = np.array([len(data) for data in self.mail], np.int64)
+        for row, data in zip(rows, self.mail, strict=True):
+            row[: len(data)] = np.frombuffer(data, np.uint8)
+        self.mail = []
+        return rows, lengths
+
+    def link(self, payload_bytes: int) -> None:
+        return None
+
+    def trouble(self) -> None:
+        return None
+
+    def note(self, refused: int, payload_bytes: int) -> None:
+        pass
+
+    def close(self) -> None:
+        self.cut = True
+
+    def ops(self) -> list[int]:
+        return [payload[1] for payload in self.sent]
