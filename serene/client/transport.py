@@ -19,6 +19,7 @@ from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_
 LARGEST_PAYLOAD = 9216
 BATCH = 128
 SOCKET_BUFFER = 8 << 20
+_IP_MTU_DISCOVER, _IP_PMTUDISC_DO = 10, 2  # <linux/in.h>; the socket module has no names for them
 
 
 # What a network that is being repaired answers with: to the protocol, losses. Anything else is our own fault.
@@ -81,9 +82,9 @@ class Transport(Protocol):
 
 class _Socket:
     """A connected, non-blocking UDP socket with a batch of receive buffers. local: an address, or the descriptor of a
-    socket that is bound already."""
+    socket that is bound already. whole: packets that would have to be fragmented are refused."""
 
-    def __init__(self, local: tuple[str, int] | int, remote: tuple[str, int]) -> None:
+    def __init__(self, local: tuple[str, int] | int, remote: tuple[str, int], *, whole: bool) -> None:
         try:
             given = local if isinstance(local, int) else None
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, fileno=given)
@@ -92,6 +93,8 @@ class _Socket:
         try:
             for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 self._socket.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
+            if whole:
+                self._socket.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO)
             if not isinstance(local, int):
                 self._socket.bind(local)
             self._socket.connect(remote)
@@ -150,7 +153,8 @@ class UdpTransport:
     """The host's own network stack: workers in Mininet, or on machines."""
 
     def __init__(self, switch_ip: str = SWITCH_IP, *, bind_ip: str = "0.0.0.0", port: int = 0) -> None:
-        self._socket = _Socket((bind_ip, port), (switch_ip, SERENE_UDP_PORT))
+        # The switch adds up whole packets; fragments would only pass through it.
+        self._socket = _Socket((bind_ip, port), (switch_ip, SERENE_UDP_PORT), whole=True)
 
     def send(self, payloads: np.ndarray) -> None:
         self._socket.send_rows(payloads)
@@ -189,7 +193,7 @@ class FrameTransport:
         switch_mac: str = SWITCH_MAC,
         udp_port: int = 40000,
     ) -> None:
-        self._socket = _Socket(local, switch)
+        self._socket = _Socket(local, switch, whole=False)
         self._source = (f"02:00:00:00:00:{worker + 1:02x}", f"10.0.0.{worker + 1}", udp_port)
         self._destination = (switch_mac, switch_ip, SERENE_UDP_PORT)
         self._heads: dict[int, np.ndarray] = {}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 from serene.client import Client, NoAnswer, Refused, SessionLost
+from serene.client.transport import TransportError, Trouble
 from serene.errors import SereneError
 from serene.fixedpoint import BadGradient
 from serene.sim import entries
@@ -210,6 +213,17 @@ def test_a_switch_that_is_gone_is_noticed(plane: EmbeddedDataPlane) -> None:
     with pytest.raises(NoAnswer, match="nothing from the switch for 60 s"):
         blocked(plane, end)
     assert 20 <= gone[0].ops().count(Op.HELLO) <= 32  # one to join, then one every two seconds
+
+
+def test_what_never_leaves_is_named_although_smaller_packets_do(plane: EmbeddedDataPlane) -> None:
+    """HELLO and WELCOME come and go: without this the worker would ask for ever."""
+    plane.swap(BSP(), 1)
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    wire.troubled = Trouble(errno.EMSGSIZE, 1320, since=time.monotonic() - 61)
+    with pytest.raises(TransportError, match="packets of 1320 bytes are larger than the way to the switch allows"):
+        worker.exchange(np.zeros(VALUES, np.float32))
 
 
 def test_a_live_swap_frees_a_blocked_worker(plane: EmbeddedDataPlane) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from serene.client.transport import LARGEST_PAYLOAD
+from serene.client.transport import LARGEST_PAYLOAD, Trouble
 from serene.wire import ENCAPSULATION_BYTES
 from tests.dataplane.conftest import EmbeddedDataPlane
 from tests.frames import frame
@@ -22,6 +22,7 @@ class InProcess:
         self.cut = False
         self.sent: list[bytes] = []
         self.mail: list[bytes] = []
+        self.troubled: Trouble | None = None
         self.meanwhile: Callable[[], None] = lambda: None
 
     def clock(self) -> float:
@@ -52,8 +53,8 @@ class InProcess:
     def link(self, payload_bytes: int) -> None:
         return None
 
-    def trouble(self) -> None:
-        return None
+    def trouble(self) -> Trouble | None:
+        return self.troubled
 
     def note(self, refused: int, payload_bytes: int) -> None:
         pass

@@ -1,8 +1,9 @@
 """One process of a DDP training.
 
-    python -m tests.torch.ddp_worker RANK WORKERS RENDEZVOUS_PORT LOCAL_UDP SWITCH_UDP OUT
+    python -m tests.torch.ddp_worker RANK WORKERS RENDEZVOUS_PORT LOCAL_UDP SWITCH_UDP OUT [die_after=N] [loss_scale=S]
 
 RANK counts from 0. With LOCAL_UDP 0, gloo reduces as in plain DDP. Small buckets: several are under way at once.
+die_after: steps after which the process ends with the status 17, without a word to anybody.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ from serene.client import FrameTransport
 from serene.torch import SwitchReducer, reduce_bucket
 
 STEPS, BATCH = 12, 16
+LANES = 320
 
 
 def network() -> nn.Module:
@@ -28,12 +31,19 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Linear(40, 60), nn.Tanh(), nn.Linear(60, 30), nn.Tanh(), nn.Linear(30, 5))
 
 
+def slots() -> int:
+    """That the network takes: each parameter has its own."""
+    return sum(-(-parameter.numel() // LANES) for parameter in network().parameters())
+
+
 def batch(rank: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(1000 * rank + step)
     return torch.randn(BATCH, 40, generator=generator), torch.randint(0, 5, (BATCH,), generator=generator)
 
 
-def main(rank: int, workers: int, rendezvous: int, local_udp: int, switch_udp: int, out: Path) -> None:
+def main(
+    rank: int, workers: int, rendezvous: int, local_udp: int, switch_udp: int, out: Path, settings: Mapping[str, float]
+) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{rendezvous}", rank=rank, world_size=workers)
     module = network()
@@ -45,9 +55,11 @@ def main(rank: int, workers: int, rendezvous: int, local_udp: int, switch_udp: i
             reducer = stack.enter_context(SwitchReducer(module, worker=rank, transport=transport))
             model.register_comm_hook(reducer, reduce_bucket)
         for step in range(STEPS):
+            if step == settings.get("die_after"):
+                os._exit(17)
             inputs, labels = batch(rank, step)
             optimiser.zero_grad()
-            nn.functional.cross_entropy(model(inputs), labels).backward()
+            (settings.get("loss_scale", 1) * nn.functional.cross_entropy(model(inputs), labels)).backward()
             optimiser.step()
         dist.barrier()
     np.save(out, torch.cat([p.detach().reshape(-1) for p in module.parameters()]).numpy())
@@ -58,4 +70,6 @@ def main(rank: int, workers: int, rendezvous: int, local_udp: int, switch_udp: i
 
 
 if __name__ == "__main__":
-    main(*(int(argument) for argument in sys.argv[1:6]), Path(sys.argv[6]))
+    given = (argument.partition("=") for argument in sys.argv[7:])
+    numbers = [int(argument) for argument in sys.argv[1:6]]
+    main(*numbers, Path(sys.argv[6]), {name: float(value) for name, _, value in given})

@@ -21,6 +21,7 @@ from serene.torch import SwitchReducer
 from tests.controller.conftest import controller, switch
 from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess
 from tests.ports import some_port
+from tests.torch import ddp_worker
 
 __all__ = ["controller", "switch"]
 
@@ -42,34 +43,80 @@ def transport(switch: SwitchProcess, worker: int) -> FrameTransport:
     return FrameTransport(worker, local=("127.0.0.1", here), switch=("127.0.0.1", there))
 
 
-def train(switch: SwitchProcess | None, out: Path) -> list[np.ndarray]:
-    """Every worker's parameters at the end."""
-    rendezvous, processes = some_port(), []
-    for rank in range(WORKERS):
+def run(switch: SwitchProcess | None, out: Path, workers: int = WORKERS, expect: int = 0, **settings: float) -> str:
+    """One process a rank, until each has ended with the status ``expect``; what they said on stderr."""
+    rendezvous, processes, said = some_port(), [], ""
+    for rank in range(workers):
         ports = (switch.peer_udp_ports[rank + 1], switch.udp_ports[rank + 1]) if switch else (0, 0)
-        arguments = [rank, WORKERS, rendezvous, *ports, out / f"{bool(switch)}-{rank}.npy"]
+        arguments = [rank, workers, rendezvous, *ports, out / f"{bool(switch)}-{rank}.npy"]
         command = [sys.executable, "-m", "tests.torch.ddp_worker", *map(str, arguments)]
+        command += [f"{name}={value}" for name, value in settings.items()]
         processes.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True))
     try:
         for process in processes:
-            _, said = process.communicate(timeout=PATIENCE_S)
-            assert process.returncode == 0, said
+            said += process.communicate(timeout=PATIENCE_S)[1]
+            assert process.returncode == expect, said
     finally:
         for process in processes:
             process.kill()
             process.wait()
-    return [np.load(out / f"{bool(switch)}-{rank}.npy") for rank in range(WORKERS)]
+    return said
+
+
+def train(switch: SwitchProcess | None, out: Path, workers: int = WORKERS) -> list[np.ndarray]:
+    """Every worker's parameters at the end."""
+    run(switch, out, workers)
+    return [np.load(out / f"{bool(switch)}-{rank}.npy") for rank in range(workers)]
+
+
+def expect_what_gloo_gives(ours: list[np.ndarray], theirs: list[np.ndarray]) -> None:
+    for parameters in ours[1:]:
+        assert np.array_equal(parameters, ours[0]), "under BSP everybody reads the same bits"
+    np.testing.assert_allclose(ours[0], theirs[0], atol=2e-5)
+    assert not np.array_equal(ours[0], theirs[0]), "one of them was not used"
 
 
 def test_ddp_ends_where_gloo_ends(switch: SwitchProcess, client: ControllerClient, tmp_path: Path) -> None:
     client.create_job(WORKERS, BSP())
     ours = train(switch, tmp_path)
-    theirs = train(None, tmp_path)
-    for parameters in ours[1:]:
-        assert np.array_equal(parameters, ours[0]), "under BSP everybody reads the same bits"
-    np.testing.assert_allclose(ours[0], theirs[0], atol=2e-5)
-    assert not np.array_equal(ours[0], theirs[0]), "one of them was not used"
+    expect_what_gloo_gives(ours, train(None, tmp_path))
     assert client.job(0)["state"] == "finished"
+
+
+@pytest.mark.parametrize("died_after", [1, 3])
+def test_ranks_that_were_restarted_train_as_if_they_were_the_first(
+    switch: SwitchProcess, client: ControllerClient, tmp_path: Path, died_after: int
+) -> None:
+    """As torchrun does it: all die without a word, and come back at the same addresses, to the same job."""
+    client.create_job(WORKERS, BSP())
+    run(switch, tmp_path, expect=17, die_after=died_after)
+    assert client.job(0)["state"] == "running"
+    ours = train(switch, tmp_path)
+    expect_what_gloo_gives(ours, train(None, tmp_path))
+
+
+def test_the_mean_is_that_of_the_workers_that_take_part(
+    switch: SwitchProcess, client: ControllerClient, tmp_path: Path
+) -> None:
+    """A third worker joins and is evicted before it contributes: the mean of the two others is what gloo has."""
+    client.create_job(3, BSP())
+
+    def idle() -> None:
+        with Client(transport(switch, 2), 0, 2, ddp_worker.LANES * ddp_worker.slots()) as third:
+            third.join()
+            client.set_evicted(0, 2, True)
+
+    with ThreadPoolExecutor(1) as pool:
+        third = pool.submit(idle)
+        ours = train(switch, tmp_path, workers=2)
+        third.result(PATIENCE_S)
+    expect_what_gloo_gives(ours, train(None, tmp_path, workers=2))
+
+
+def test_clipping_is_said(switch: SwitchProcess, client: ControllerClient, tmp_path: Path) -> None:
+    client.create_job(WORKERS, BSP())
+    said = run(switch, tmp_path, loss_scale=65536)
+    assert "were beyond the job's limit of 8 and were clipped" in said
 
 
 @pytest.mark.parametrize("strategy", [BSP(), SSP(2), ASP()])
@@ -94,7 +141,7 @@ def test_parts_lose_nothing_across_swaps(switch: SwitchProcess, client: Controll
                     }
                     for part, result in results.items():
                         start = first_slots[part] * lanes
-                        total[start : start + sizes[part]] += result.result(PATIENCE_S)
+                        total[start : start + sizes[part]] += result.result(PATIENCE_S).delta
             assert member.leave_and_wait(30.0)
             return total + member.pull().delta
 
@@ -118,7 +165,7 @@ def test_parts_beyond_the_window_in_opposite_orders(switch: SwitchProcess, clien
             with Parts(member) as parts:
                 order = range(count) if worker else reversed(range(count))
                 results = [parts.submit(part * slots, np.full(slots * lanes, part + 1, np.float32)) for part in order]
-                sums = [float(result.result(PATIENCE_S).mean()) for result in results]
+                sums = [float(result.result(PATIENCE_S).delta.mean()) for result in results]
             member.leave()
             return sums if worker else sums[::-1]
 
@@ -134,7 +181,7 @@ def test_a_part_that_does_not_fit(switch: SwitchProcess, client: ControllerClien
             for first, size in ((1, 400), (-1, 10), (0, 0), (2, 1)):
                 with pytest.raises(SereneError, match="the job has 2 slots of 320 values"):
                     parts.submit(first, np.zeros(size, np.float32))
-            assert parts.submit(1, np.ones(5, np.float32)).result(PATIENCE_S).tolist() == [1.0] * 5
+            assert parts.submit(1, np.ones(5, np.float32)).result(PATIENCE_S).delta.tolist() == [1.0] * 5
 
 
 def test_closing_fails_what_is_under_way(switch: SwitchProcess, client: ControllerClient) -> None:
