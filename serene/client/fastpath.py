@@ -22,6 +22,7 @@ from serene.switch.build import CompileFailed, CompilerMissing, compile_source
 from serene.wire import HEADER
 
 SOURCE = Path(__file__).with_name("fastpath.c")
+COMPILER_FLAGS: tuple[str, ...] = ()  # beside the usual ones; a fuzzer sets sanitizers
 RUN_MOST = 16  # packets that one call hands to the kernel in one buffer; more only makes bursts
 RUN_MOST_BYTES = 65000
 BATCH = 128  # packets that one system call sends or receives, as in the C code
@@ -66,7 +67,7 @@ class _Exchange(ctypes.Structure):
 def library() -> ctypes.CDLL | None:
     """The compiled fast path; None where it cannot be compiled."""
     try:
-        return ctypes.CDLL(str(compile_source(SOURCE.read_text())))
+        return ctypes.CDLL(str(compile_source(SOURCE.read_text(), COMPILER_FLAGS)))
     except (CompilerMissing, CompileFailed):
         return None
 
