@@ -26,6 +26,7 @@ from serene.faults import Action, BadFaults, Event, Faults, PacketFaults
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
+from tests.programs import V1MODEL
 
 FINE = PacketFaults()
 ROUGH = PacketFaults(loss=0.05, duplication=0.05, reordering=0.1, late_s=0.2, jitter_s=0.005)
@@ -35,7 +36,7 @@ WORKERS = 4
 
 @pytest.fixture(scope="module")
 def switch() -> Iterator[VirtualSwitch]:
-    loaded = VirtualSwitch(Program.load("serene"), WORKERS)
+    loaded = VirtualSwitch(V1MODEL, WORKERS)
     yield loaded
     loaded.close()
 
@@ -185,7 +186,7 @@ class Watched(VirtualSwitch):
 
 def test_one_policy_per_decision() -> None:
     """A round is completed by exactly the quorum, in packets of the one epoch in force; every answer tells which."""
-    switch = Watched(Program.load("serene"), WORKERS)
+    switch = Watched(V1MODEL, WORKERS)
     for seed in range(15):
         play(switch, plan(seed, ROUGH), alternating(("bsp", "ssp", "quorum", "mixed"), seed, 3))
     assert switch.decisions > 150
@@ -212,7 +213,7 @@ def test_arrivals_of_two_epochs_complete_no_round(switch: VirtualSwitch) -> None
 def test_schedules_of_every_pair() -> None:
     """`make schedules`, four runs a pair."""
     for pair in schedules.PAIRS:
-        tally = schedules.play_many(pair, range(4))
+        tally = schedules.play_many(pair, range(4), V1MODEL)
         assert (tally.runs, tally.lost, tally.repeated, tally.broken, tally.failed) == (4, 0, 0, {}, [])
         assert tally.swaps > 4
 
@@ -220,7 +221,7 @@ def test_schedules_of_every_pair() -> None:
 def test_soak() -> None:
     """`make soak`, twenty thousand packets."""
     weather = PacketFaults(loss=0.01, duplication=0.01, reordering=0.01)
-    outcome = soak.soak(20_000, Faults(1, (weather,)), seed=1)
+    outcome = soak.soak(20_000, Faults(1, (weather,)), 1, V1MODEL)
     assert outcome.balance == Balance()
     assert outcome.packets > 20_000
     assert min(outcome.lost, outcome.duplicated, outcome.reordered) > 200
