@@ -1,4 +1,5 @@
-"""The compiled programs under test: the committed ones, or those that the environment names (as `make mutants` does)."""
+"""The compiled programs under test: the committed ones, or those that the environment names, as
+`make mutants` does."""
 
 from __future__ import annotations
 

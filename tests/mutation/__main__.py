@@ -72,22 +72,23 @@ def _tofino_works(path: Path) -> bool:
     return True
 
 
+def _tests(folder: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"tests/{folder}/test_{name}.py" for name in names)
+
+
 TARGETS = {
     "v1model": Target(
         Program.load().config_path,
         v1model.mutants,
         V1MODEL_VARIABLE,
-        tuple(
-            f"tests/dataplane/test_{name}.py"
-            for name in ("protocol", "forwarding", "admission", "conformance", "properties")
-        ),
+        _tests("dataplane", "protocol", "forwarding", "admission", "conformance", "properties"),
         _v1model_works,
     ),
     "tofino": Target(
         TOFINO_BUILD / "serene.p4",
         tofino.mutants,
         TOFINO_VARIABLE,
-        tuple(f"tests/tofino/test_{name}.py" for name in ("dataplane", "loop", "agreement", "stateful")),
+        _tests("tofino", "dataplane", "loop", "agreement", "stateful"),
         _tofino_works,
     ),
 }

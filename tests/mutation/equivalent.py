@@ -11,7 +11,7 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {}
 def why_equivalent(mutant: Mutant) -> str:
     """Empty for a mutant that ought to be killed."""
     for (program, part, operator, place), why in EQUIVALENT.items():
-        if (program, part, operator) == (mutant.program, mutant.part, mutant.operator):
-            if mutant.place.startswith(place):
-                return why
+        same = (program, part, operator) == (mutant.program, mutant.part, mutant.operator)
+        if same and mutant.place.startswith(place):
+            return why
     return ""

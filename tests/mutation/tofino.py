@@ -28,7 +28,7 @@ PART = re.compile(r'^ {4}@name\("Serene\w*\.(\w+)\.')
 
 
 def mutants(program: str, seed: int) -> Iterator[Mutant]:
-    """All single mutants; ``seed`` decides on what there are several ways to do, as whether a number grows or shrinks."""
+    """All single mutants; ``seed`` decides on what there are several ways to do, as which way a number goes."""
     rng = random.Random(seed)
     lines = program.split("\n")
     choices: dict[str, list[str]] = {}

@@ -201,7 +201,8 @@ def _expression(node: Json, way: Way, part: str, place: str, rng: random.Random)
             mask = int(node["right"]["value"], 16)
             bits = [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
             if bits:
-                less = mask & ~(1 << rng.choice(bits))
+                # p4c's own masks cut to a width that few values use: of those the lowest bit.
+                less = mask & ~(1 << (bits[0] if _truncates(node) else rng.choice(bits)))
                 there = (*way, "right", "value")
                 yield Change(part, "mask", f"{place}: & {_short(mask)} -> {_short(less)}", there, hex(less))
                 yield from _expression(node["left"], (*way, "left"), part, place, rng)
