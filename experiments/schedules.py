@@ -25,12 +25,12 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from experiments import outputs
 from experiments.virtual.checks import Violation
 from experiments.virtual.plan import Outcome
 from experiments.virtual.random_plans import FAMILIES, MAX_WORKERS, alternating, random_plan
 from experiments.virtual.schedule import Schedule
 from experiments.virtual.switch import VirtualSwitch
+from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
 from serene.program import Program

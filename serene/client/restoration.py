@@ -70,8 +70,8 @@ def ballot(vote: Vote, worker: int, workers: int, slots: int, lanes: int) -> np.
     if needed > there:
         raise NoRoomToVote(
             f"the switch has lost the job's sums, and they cannot be put back: {workers} workers vote in {needed} "
-            f"lanes, the job has {there} ({slots} x {lanes}); start the job anew, with {there // LANES_PER_WORKER} workers "
-            "or fewer, or a longer vector"
+            f"lanes, the job has {there} ({slots} x {lanes}); start the job anew, with {there // LANES_PER_WORKER} "
+            "workers or fewer, or a longer vector"
         )
     values = np.zeros((slots, lanes), np.int32)
     start = LANES_PER_WORKER * worker

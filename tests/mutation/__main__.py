@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from experiments import outputs
+from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.program import Program

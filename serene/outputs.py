@@ -22,7 +22,14 @@ MB = 10**6
 
 
 class CannotWrite(SereneError):
-    """An output that cannot be written; the message says why, and where the results are instead, if there are any."""
+    """An output that cannot be written; the message says why, and where the results are instead.
+
+    nowhere: there were results, and they are not anywhere else either.
+    """
+
+    def __init__(self, message: str, nowhere: bool = False) -> None:
+        super().__init__(message)
+        self.nowhere = nowhere
 
 
 def check(path: Path, room: int) -> None:
@@ -76,7 +83,7 @@ def write(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
     except OSError as error:
         where = elsewhere(into, path)
         if where is None:
-            raise CannotWrite(f"cannot write {path}: {error.strerror}; nor anywhere else") from error
+            raise CannotWrite(f"cannot write {path}: {error.strerror}, nor anywhere else", True) from error
         raise CannotWrite(f"cannot write {path}: {error.strerror}; it is in {where / path.name} instead") from error
 
 
@@ -85,7 +92,7 @@ def write_text(path: Path, text: str) -> None:
     try:
         write(path, lambda file: _write_all(file, text))
     except CannotWrite as error:
-        if str(error).endswith("nor anywhere else"):
+        if error.nowhere:
             sys.stdout.write(text)
             raise CannotWrite(f"{error}, so it is printed above") from error
         raise
@@ -97,7 +104,8 @@ def _write_all(file: IO[bytes], text: str) -> None:
 
 def keep(fill: Callable[[Path], None], work: Path, out: Path) -> None:
     """A directory of finished results: ``fill`` makes them in an empty one, in ``work``, which then becomes ``out`` in
-    one step. If that fails they are made somewhere else. Raises CannotWrite, which says where."""
+    one step (so ``work`` is beside it). If that fails they are made somewhere else. Raises CannotWrite, which says
+    where."""
     part = work / "results"
     try:
         part.mkdir()
@@ -109,7 +117,7 @@ def keep(fill: Callable[[Path], None], work: Path, out: Path) -> None:
     except OSError as error:
         where = elsewhere(fill, out)
         if where is None:
-            raise CannotWrite(f"cannot write {out}: {error.strerror}; nor anywhere else") from error
+            raise CannotWrite(f"cannot write {out}: {error.strerror}, nor anywhere else", True) from error
         raise CannotWrite(f"cannot write {out}: {error.strerror}; the results are in {where} instead") from error
 
 
