@@ -7,9 +7,11 @@ Packets are lost, repeated and overtaken, workers are slow, stand still and die,
 from __future__ import annotations
 
 import itertools
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,11 +70,46 @@ def test_exactly_once_when_workers_die(switch: VirtualSwitch) -> None:
         assert outcome.contributions == 3 * 12 * 2
 
 
+def one_is_slow(seed: int, swaps: int) -> Plan:
+    """So many iterations that the others get as far ahead of it as they may, also under the largest bound."""
+    return replace(plan(seed, ROUGH, swaps=swaps), iterations=(40,) * 3, mean_s=(0.02, 0.02, 0.5), swap_every_s=8.0)
+
+
 @pytest.mark.parametrize("staleness", [0, 1, 3, 15])
 def test_bounded_staleness(switch: VirtualSwitch, staleness: int) -> None:
-    """No counted worker gets further ahead than the bound; checked whenever one goes on."""
+    """No counted worker gets further ahead than the bound, and it does get that far; checked whenever one goes on."""
     for seed in range(10):
-        play(switch, plan(seed, ROUGH), itertools.repeat(SSP(staleness)))
+        schedule = Schedule(switch, one_is_slow(seed, swaps=seed % 2), itertools.repeat(SSP(staleness)))
+        assert schedule.run().balance == Balance()
+        assert schedule.arrivals.at_bound > 3
+
+
+@pytest.fixture(scope="module")
+def lenient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualSwitch]:
+    """A program that lets everybody get one round further: ``round <= base + staleness``."""
+
+    def one_further(node: Any) -> Any:
+        if isinstance(node, dict):
+            of_round = node.get("op") == "<" and node["left"] == {"type": "field", "value": ["serene", "round"]}
+            return {name: "<=" if of_round and name == "op" else one_further(part) for name, part in node.items()}
+        return [one_further(part) for part in node] if isinstance(node, list) else node
+
+    path = tmp_path_factory.mktemp("lenient") / "serene.json"
+    document = json.loads(V1MODEL.config_path.read_text())
+    path.write_text(json.dumps(one_further(document)))
+    assert json.loads(path.read_text()) != document
+    path.with_suffix(".p4info.txtpb").write_text(V1MODEL.p4info_path.read_text())
+    loaded = VirtualSwitch(Program.load(path), WORKERS)
+    yield loaded
+    loaded.close()
+
+
+@pytest.mark.parametrize("strategy", [SSP(0), SSP(1), SSP(3), SSP(15), Quorum(2), Mixed((0,), 1)], ids=str)
+def test_one_round_too_far_is_found(lenient: VirtualSwitch, strategy: Strategy) -> None:
+    """By the check itself: in every run in which somebody gets to the bound."""
+    for seed in range(10):
+        with pytest.raises(Violation, match="bounded staleness"):
+            Schedule(lenient, one_is_slow(seed, swaps=0), itertools.repeat(strategy)).run()
 
 
 def test_isolated_bsp(switch: VirtualSwitch) -> None:
