@@ -1,9 +1,36 @@
 # Serene: training through a P4 switch. `make help` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run-mininet run-local test bench reproduce network-study simgrid schedules soak swaps profile fuzz p4 p4-tofino shell lint clean
+.PHONY: help setup run-mininet run-local test bench reproduce network-study simgrid schedules soak swaps profile fuzz \
+	mutants p4 p4-tofino shell lint clean
 
 PYTHON := .venv/bin/python
+
+# Which target takes which settings. What is given to a target that takes no such setting is refused, or a run would
+# quietly be another one than was asked for.
+RUN_SETTINGS := WORKERS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR LINK_MBIT SEED COMPUTE_MS PROGRAM FAULTS OUT
+SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
+SETTINGS_OF_run-local := $(RUN_SETTINGS)
+SETTINGS_OF_reproduce := FULL OUT
+SETTINGS_OF_network-study := FULL OUT
+SETTINGS_OF_swaps := TARGET OUT
+SETTINGS_OF_fuzz := PACKETS
+SETTINGS_OF_mutants := SEED
+SETTINGS_OF_p4-tofino := FRONTIER
+EVERYWHERE := PYTHON CC CFLAGS V SHELL MAKEFLAGS MFLAGS MAKE
+
+GOALS := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
+TAKEN := $(sort $(foreach goal,$(GOALS),$(SETTINGS_OF_$(goal))))
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
+ODD := $(sort $(filter-out $(TAKEN) $(EVERYWHERE),$(GIVEN)))
+ifneq ($(ODD),)
+$(error $(shell python3 scripts/no_such_setting.py '$(GOALS)' '$(subst ','\'',$(ODD))' '$(TAKEN)' '$(RUN_SETTINGS)'))
+endif
+
+UNREAD := $(foreach name,$(TAKEN),$(if $(filter environment,$(firstword $(origin $(name)))),$(name)))
+ifneq ($(UNREAD),)
+$(warning $(UNREAD): in the environment, which is not asked; settings are given after make, as make $(GOALS) $(firstword $(UNREAD))=...)
+endif
 
 # A run's settings; each can be given on the command line: make run-mininet WORKERS=8 STRATEGY=ssp:3
 WORKERS := 4
@@ -21,8 +48,9 @@ PROGRAM := serene
 FAULTS :=
 PACKETS := 100000
 FULL :=
-COMMA := ,
 OUT :=
+FRONTIER :=
+COMMA := ,
 
 RUN = $(PYTHON) -m experiments.run --workers '$(WORKERS)' --strategy '$(STRATEGY)' --straggler '$(STRAGGLER)' \
 	--steps '$(STEPS)' --target '$(TARGET)' --model '$(MODEL)' --dataset '$(DATASET)' --link-mbit '$(LINK_MBIT)' \
@@ -42,6 +70,7 @@ help:
 	@echo "make swaps         200 live swaps in one training run, and how long each took (needs root)"
 	@echo "make profile       where a packet's time goes, on both switches (needs root)"
 	@echo "make fuzz          mutated packets to the embedded switch under sanitizers (PACKETS=100000)"
+	@echo "make mutants       which test notices when the compiled program is wrong: broken in 100 ways (about 15 min)"
 	@echo "make setup         only the set-up: Debian packages, and .venv"
 	@echo "make p4            compile p4src with p4c-bm2-ss, where it is installed"
 	@echo "make p4-tofino     compile p4src/tna with p4c-barefoot and bfas, where they are installed; FRONTIER=1 all variants"
@@ -96,6 +125,9 @@ profile: setup
 
 fuzz: setup
 	@$(PYTHON) -m tests.switch.fuzz --sanitize --packets '$(PACKETS)'
+
+mutants: setup
+	@$(PYTHON) -m tests.mutation --seed '$(SEED)'
 
 p4:
 	@python3 scripts/compile_p4.py

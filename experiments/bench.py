@@ -24,6 +24,7 @@ from experiments import bench_scapy
 from experiments.bench_networks import BridgeNetwork, run_parts, serene_network, with_job
 from experiments.push_path import PushPath
 from experiments.settings import BMV2
+from serene import outputs
 from serene.errors import SereneError
 from serene.program import Program
 
@@ -214,15 +215,18 @@ def main() -> int:
     def run() -> int:
         measured = []
         try:
+            outputs.check_file(OUTPUT, outputs.MB)
             for row in rows():
                 measured.append(row)
                 console.print(f"measured: {row.work}", style="dim")
+            text = json.dumps([{**asdict(row), "ratio": row.ratio} for row in measured], indent=2) + "\n"
+            outputs.write_text(OUTPUT, text)
         except SereneError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
-        console.print(table(measured))
-        OUTPUT.parent.mkdir(exist_ok=True)
-        OUTPUT.write_text(json.dumps([{**asdict(row), "ratio": row.ratio} for row in measured], indent=2) + "\n")
+        finally:
+            if measured:  # also when the last of them failed: each took its time
+                console.print(table(measured))
         console.print(f"ratio: how many times better than the peer; bar: what we want it to be. {OUTPUT}")
         return 0
 

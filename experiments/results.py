@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 from rich.table import Table
 
 from experiments.settings import Settings
+from serene import outputs
 from serene.errors import SereneError
 from serene.strategy import strategy_from_dict
 
@@ -33,8 +33,21 @@ class Results:
     rows: list[Json]
 
 
+@dataclass(frozen=True)
+class Work:
+    """Where the parts of a run write meanwhile: beside what will be the results, or in ``spare`` when that is full."""
+
+    directory: Path
+    spare: Path
+
+    def find(self, name: str) -> Path:
+        """A file of the run. What is in ``spare`` is whole, what is in its place then is not."""
+        path = self.spare / name
+        return path if path.exists() else self.directory / name
+
+
 def collect(
-    settings: Settings, work: Path, job: Json, events: Sequence[Json] = (), lost_lives: Sequence[int] = ()
+    settings: Settings, work: Work, job: Json, events: Sequence[Json] = (), lost_lives: Sequence[int] = ()
 ) -> Results:
     """From the workers' files and the controller's view of the job.
 
@@ -42,7 +55,7 @@ def collect(
     """
     workers = []
     for worker in range(settings.workers):
-        path = work / f"worker-{worker}.json"
+        path = work.find(f"worker-{worker}.json")
         if not path.exists():
             raise Incomplete(f"worker {worker} left no results")
         workers.append(json.loads(path.read_text()))
@@ -70,7 +83,7 @@ def collect(
         "saturated_values": sum(worker["saturated_values"] for worker in workers),
         "packets": sum(worker["packets_sent"] + worker["packets_received"] for worker in workers),
     }
-    shim = work / "shim.log"
+    shim = work.find("shim.log")
     if shim.exists():
         summary["links"] = shim.read_text().strip()
     return Results(summary, workers, rows)
@@ -86,45 +99,36 @@ def _strategies(history: list[Json], start: float) -> Iterable[Json]:
         last = name
 
 
-def _rows(work: Path, workers: int, start: float) -> Iterable[Json]:
+def _rows(work: Work, workers: int, start: float) -> Iterable[Json]:
     for worker in range(workers):
-        for path in (*work.glob(f"worker-{worker}-life-*.csv"), work / f"worker-{worker}.csv"):
+        for path in (*work.directory.glob(f"worker-{worker}-life-*.csv"), work.find(f"worker-{worker}.csv")):
             with path.open(newline="") as file:
                 for row in csv.DictReader(file):
                     if None not in row.values():  # a killed worker's last line may be half a line
                         yield {"t": round(float(row["t_unix"]) - start, 6), **row}
 
 
-def write(results: Results, work: Path, out: Path, further: Callable[[Results, Path], None] | None = None) -> None:
-    """Moves everything into ``out`` in one step; ``further`` adds to it. Under sudo the files belong to who called."""
+def write(results: Results, work: Work, out: Path, further: Callable[[Results, Path], None] | None = None) -> None:
+    """Puts everything into ``out`` in one step; ``further`` adds to it. Under sudo the files belong to who called.
+
+    Raises CannotWrite; then it is somewhere else, and the message says where.
+    """
     from experiments.plot import draw
 
-    part = work / "results"
-    part.mkdir()
-    with (part / "metrics.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(results.rows[0]) if results.rows else ["t"])
-        writer.writeheader()
-        writer.writerows(results.rows)
-    (part / "summary.json").write_text(json.dumps(results.summary, indent=2) + "\n")
-    draw(results, part / "accuracy.png")
-    for worker in range(results.summary["workers"]):
-        for name in (f"worker-{worker}.json", f"parameters-{worker}.npy"):
-            shutil.move(work / name, part / name)
-    if further is not None:
-        further(results, part)
-    give_to_caller(part)
-    if out.exists():
-        out.rmdir()  # empty: it was checked
-    part.replace(out)
+    def fill(part: Path) -> None:
+        with (part / "metrics.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(results.rows[0]) if results.rows else ["t"])
+            writer.writeheader()
+            writer.writerows(results.rows)
+        (part / "summary.json").write_text(json.dumps(results.summary, indent=2) + "\n")
+        draw(results, part / "accuracy.png")
+        for worker in range(results.summary["workers"]):
+            for name in (f"worker-{worker}.json", f"parameters-{worker}.npy"):
+                shutil.copy(work.find(name), part / name)
+        if further is not None:
+            further(results, part)
 
-
-def give_to_caller(path: Path) -> None:
-    """Hands a path, and what is below it, to the user behind sudo."""
-    user, group = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
-    if os.geteuid() != 0 or user is None or group is None:
-        return
-    for item in (path, *path.rglob("*")):
-        os.chown(item, int(user), int(group), follow_symlinks=False)
+    outputs.keep(fill, work.directory, out)
 
 
 def table(results: Results) -> Table:

@@ -25,9 +25,13 @@ from experiments import results
 from experiments.events import Events
 from experiments.live import View
 from experiments.network import LocalNetwork, MininetNetwork, Network, NetworkError, WorkerProcess
+from experiments.results import Work
 from experiments.settings import Settings, check
+from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError
+from serene.outputs import CannotWrite
+from workers.results import BYTES_PER_STEP, ROOM
 
 POLL_S = 0.2
 
@@ -51,10 +55,10 @@ class Companion(Protocol):
         """The last lines that the user reads."""
 
 
-def train(settings: Settings, work: Path, console: Console, companion: Companion | None = None) -> results.Results:
+def train(settings: Settings, work: Work, console: Console, companion: Companion | None = None) -> results.Results:
     """One run, from nothing to results; everything it started is gone when it returns or raises."""
     kind = MininetNetwork if settings.mininet else LocalNetwork
-    with kind(settings, work) as network, ControllerClient(network.url) as controller:
+    with kind(settings, work.directory) as network, ControllerClient(network.url) as controller:
         job = controller.create_job(settings.workers, settings.strategy)["job"]
         workers = [
             network.start_worker(worker, _arguments(settings, worker, job, work)) for worker in range(settings.workers)
@@ -84,7 +88,7 @@ def train(settings: Settings, work: Path, console: Console, companion: Companion
     return results.collect(settings, work, status, events.played, events.lost_lives)
 
 
-def _arguments(settings: Settings, worker: int, job: int, work: Path) -> list[str]:
+def _arguments(settings: Settings, worker: int, job: int, work: Work) -> list[str]:
     arguments = {
         "--job": job,
         "--worker": worker,
@@ -95,7 +99,8 @@ def _arguments(settings: Settings, worker: int, job: int, work: Path) -> list[st
         "--seed": settings.seed,
         "--straggler": settings.straggler,
         "--compute-ms": settings.compute_ms,
-        "--out": work,
+        "--out": work.directory,
+        "--out-else": work.spare,
     }
     if settings.data_dir is not None:
         arguments["--data-dir"] = settings.data_dir
@@ -192,11 +197,21 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
         highlight=False,
     )
     above = [directory for directory in settings.out.parents if not directory.exists()]
-    settings.out.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=".run-", dir=settings.out.parent))
+    try:
+        outputs.check(settings.out, _room(settings))
+        settings.out.parent.mkdir(parents=True, exist_ok=True)
+        directory = Path(tempfile.mkdtemp(prefix=".run-", dir=settings.out.parent))
+        work = Work(directory, Path(tempfile.mkdtemp(prefix="serene-run-", dir=outputs.spare_places(directory)[0])))
+    except (SereneError, OSError) as error:
+        print(f"error: OUT: {error}", file=sys.stderr)
+        return 2
+    lost: CannotWrite | None = None
     try:
         found = train(settings, work, console, companion)
-        results.write(found, work, settings.out, companion.keep if companion else None)
+        try:
+            results.write(found, work, settings.out, companion.keep if companion else None)
+        except CannotWrite as error:
+            lost = error
     except (SereneError, NetworkError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -204,16 +219,30 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
         print("stopped; nothing is kept", file=sys.stderr)
         return 130
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        for path in (work.directory, work.spare) if lost is None or not lost.nowhere else ():
+            shutil.rmtree(path, ignore_errors=True)
         for directory in above[-1:]:
-            results.give_to_caller(directory)
-    _conclude(found, settings, console)
-    for line in companion.told() if companion is not None else ():
-        console.print(line, highlight=False)
+            outputs.give_to_caller(directory)
+    _conclude(found, settings, console, kept=lost is None)
+    try:
+        for line in companion.told() if companion is not None else ():
+            console.print(line, highlight=False)
+        if lost is not None:
+            stays = f"; what the workers wrote stays in {work.directory} and {work.spare}" if lost.nowhere else ""
+            raise CannotWrite(f"OUT: {lost}{stays}")
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     return 0
 
 
-def _conclude(found: results.Results, settings: Settings, console: Console) -> None:
+def _room(settings: Settings) -> int:
+    """Bytes that a run writes, a guess that is rather too large: every worker's steps, twice, its replica, pictures."""
+    steps, replica = 2 * BYTES_PER_STEP * settings.steps, 4 * settings.parameters
+    return settings.workers * (steps + replica + ROOM) + 2 * outputs.MB
+
+
+def _conclude(found: results.Results, settings: Settings, console: Console, kept: bool) -> None:
     summary = found.summary
     console.print(results.table(found))
     sent, applied = summary["contributions_sent"], summary["contributions_applied"]
@@ -231,7 +260,8 @@ def _conclude(found: results.Results, settings: Settings, console: Console) -> N
         f"contributions sent {sent:,}, applied {applied:,}: {balance}",
         highlight=False,
     )
-    console.print(f"{settings.out}/  summary.json  metrics.csv  accuracy.png", highlight=False)
+    if kept:
+        console.print(f"{settings.out}/  summary.json  metrics.csv  accuracy.png", highlight=False)
 
 
 if __name__ == "__main__":

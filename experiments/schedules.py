@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 
 from rich.console import Console
@@ -29,6 +30,7 @@ from experiments.virtual.plan import Outcome
 from experiments.virtual.random_plans import FAMILIES, MAX_WORKERS, alternating, random_plan
 from experiments.virtual.schedule import Schedule
 from experiments.virtual.switch import VirtualSwitch
+from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
 from serene.program import Program
@@ -61,25 +63,25 @@ class Tally:
         self.failed = sorted(self.failed + other.failed)
 
 
-_switch: VirtualSwitch | None = None  # of this process
+@cache
+def _switch(program: Program) -> VirtualSwitch:
+    """One for each process and program: loading takes longer than a run."""
+    return VirtualSwitch(program, MAX_WORKERS)
 
 
-def play(pair: Pair, number: int) -> Outcome:
+def play(pair: Pair, number: int, program: Program) -> Outcome:
     """One run. Raises Violation."""
-    global _switch
-    if _switch is None:
-        _switch = VirtualSwitch(Program.load(), MAX_WORKERS)
     seed = PAIRS.index(pair) * 10**9 + number
     plan = random_plan(seed)
-    return Schedule(_switch, plan, alternating(pair, seed, plan.workers)).run()
+    return Schedule(_switch(program), plan, alternating(pair, seed, plan.workers)).run()
 
 
-def play_many(pair: Pair, numbers: Sequence[int]) -> Tally:
+def play_many(pair: Pair, numbers: Sequence[int], program: Program) -> Tally:
     tally, began = Tally(), time.process_time()
     for number in numbers:
         tally.runs += 1
         try:
-            outcome = play(pair, number)
+            outcome = play(pair, number, program)
         except Violation as violation:
             tally.broken[violation.broken] = tally.broken.get(violation.broken, 0) + 1
             tally.failed.append(number)
@@ -95,11 +97,13 @@ def play_many(pair: Pair, numbers: Sequence[int]) -> Tally:
     return tally
 
 
-def play_all(runs: int, processes: int, pairs: Iterable[Pair] = PAIRS) -> Iterator[tuple[Pair, Tally]]:
+def play_all(
+    runs: int, processes: int, program: Program, pairs: Iterable[Pair] = PAIRS
+) -> Iterator[tuple[Pair, Tally]]:
     """So many runs of each pair, in several processes; tallies as they come."""
     with ProcessPoolExecutor(processes) as pool:
         parts = {
-            pool.submit(play_many, pair, range(start, min(start + AT_ONCE, runs))): pair
+            pool.submit(play_many, pair, range(start, min(start + AT_ONCE, runs)), program): pair
             for pair in pairs
             for start in range(0, runs, AT_ONCE)
         }
@@ -150,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--processes", type=_positive, default=os.cpu_count() or 1)
     parser.add_argument("--pair", type=_pair, action="append", help="only this one, as bsp,ssp; repeatable")
     parser.add_argument("--number", type=int, help="play only this run, and say what happens; needs one --pair")
+    parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
     parser.add_argument("--out", type=Path, default=OUTPUT, help=f"the numbers as JSON (default {OUTPUT})")
     return parser
 
@@ -161,14 +166,23 @@ def main() -> int:
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     console = Console() if sys.stdout.isatty() else Console(width=140)
     pairs = tuple(options.pair or PAIRS)
+    try:
+        program = Program.load(options.program)
+    except SereneError as error:
+        parser.error(str(error))
     if options.number is not None:
         if len(pairs) != 1:
             parser.error("--number needs one --pair")
-        return _play_alone(pairs[0], options.number)
+        return _play_alone(pairs[0], options.number, program)
+    try:
+        outputs.check_file(options.out, outputs.MB)
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     began, tallies = time.monotonic(), {pair: Tally() for pair in pairs}
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("runs", total=options.runs * len(pairs))
-        for pair, tally in play_all(options.runs, options.processes, pairs):
+        for pair, tally in play_all(options.runs, options.processes, program, pairs):
             tallies[pair].add(tally)
             progress.advance(task, tally.runs)
     took = time.monotonic() - began
@@ -182,9 +196,7 @@ def main() -> int:
         f"{total.broken.get('no stuck worker', 0)} runs stuck",
         highlight=False,
     )
-    options.out.parent.mkdir(parents=True, exist_ok=True)
     found = {" ".join(pair): asdict(tally) for pair, tally in tallies.items()}
-    options.out.write_text(json.dumps({"seconds": round(took, 1), "pairs": found}, indent=2) + "\n")
     for pair, tally in tallies.items():
         if tally.failed:
             print(
@@ -192,12 +204,17 @@ def main() -> int:
                 f"--pair {','.join(pair)} --number {tally.failed[0]}",
                 file=sys.stderr,
             )
+    try:
+        outputs.write_text(options.out, json.dumps({"seconds": round(took, 1), "pairs": found}, indent=2) + "\n")
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     return int(any(tally.failed for tally in tallies.values()))
 
 
-def _play_alone(pair: Pair, number: int) -> int:
+def _play_alone(pair: Pair, number: int, program: Program) -> int:
     try:
-        outcome = play(pair, number)
+        outcome = play(pair, number, program)
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -23,7 +23,8 @@ class BadSetting(SereneError):
 
 @dataclass(frozen=True)
 class Settings:
-    """One training run. ``compute_ms`` is the mean compute time of an iteration, slept where it is not used."""
+    """One training run. ``compute_ms`` is the mean compute time of an iteration, slept where it is not used;
+    ``parameters``: of the model, where that has been asked for."""
 
     target: str
     workers: int
@@ -41,6 +42,7 @@ class Settings:
     out: Path
     faults: Faults = field(default_factory=Faults)
     faults_file: Path | None = None
+    parameters: int = 0
 
     @property
     def shim_file(self) -> Path | None:
@@ -139,4 +141,5 @@ def check(
         out=out,
         faults=wrong,
         faults_file=faults.resolve() if faults is not None else None,
+        parameters=parameters,
     )

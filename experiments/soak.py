@@ -26,7 +26,7 @@ WORKERS, SLOTS = 4, 256
 SWAP_EVERY_S = 0.5
 
 
-def soak(packets: int, faults: Faults, seed: int) -> Outcome:
+def soak(packets: int, faults: Faults, seed: int, program: Program) -> Outcome:
     """Raises Violation, or BadFaults for events that mean nothing here."""
     iterations = -(-packets // (WORKERS * SLOTS))
     plan = Plan(
@@ -39,7 +39,7 @@ def soak(packets: int, faults: Faults, seed: int) -> Outcome:
         swap_every_s=SWAP_EVERY_S,
         too_late_s=60.0 * iterations + 1000,
     )
-    switch = VirtualSwitch(Program.load(), WORKERS)
+    switch = VirtualSwitch(program, WORKERS)
     return Schedule(switch, plan, alternating(FAMILIES, seed, WORKERS)).run()
 
 
@@ -61,6 +61,7 @@ def main() -> int:
     parser.add_argument("--reordering", type=_probability, default=0.01)
     parser.add_argument("--faults", type=Path, help="a fault file (docs/faults.md) instead of the three")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
     options = parser.parse_args()
     if options.packets < 1 or options.seed < 0:
         parser.error(f"--packets {options.packets} --seed {options.seed}: expected 1 or more packets, a seed from 0")
@@ -73,7 +74,7 @@ def main() -> int:
         return 2
     began = time.monotonic()
     try:
-        outcome = soak(options.packets, faults, options.seed)
+        outcome = soak(options.packets, faults, options.seed, Program.load(options.program))
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from experiments.crew import work_off
 from serene.errors import SereneError
+from serene.outputs import CannotWrite
 
 T = TypeVar("T")
 
@@ -39,8 +40,15 @@ def main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console
     except BadUsage as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except (SereneError, OSError) as error:
+    except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(
+            f"error: cannot write {error.filename or options.out}: {error.strerror}; what is done stays in "
+            f"{options.out}: the same command goes on",
+            file=sys.stderr,
+        )
         return 1
     except KeyboardInterrupt:
         print(f"stopped; what is done stays in {options.out}: the same command goes on", file=sys.stderr)
@@ -51,7 +59,10 @@ def main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console
 def work(
     what: str, tasks: Sequence[T], do: Callable[[T], None], hands: int, label: Callable[[T], str], console: Console
 ) -> list[str]:
-    """Does all tasks, ``hands`` at a time in processes of their own, with a progress bar; a line for each failure."""
+    """Does all tasks, ``hands`` at a time in processes of their own, with a progress bar; a line for each failure.
+
+    Gives up when a result cannot be written, raising CannotWrite: the next ones would be lost as well.
+    """
     failures = []
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
@@ -61,6 +72,8 @@ def work(
     with Progress(*columns, console=console, refresh_per_second=2, transient=not console.is_terminal) as progress:
         bar = progress.add_task(what, total=len(tasks), last="")
         for task, trouble in work_off(tasks, do, hands):
+            if trouble is not None and trouble.startswith(CannotWrite.__name__):
+                raise CannotWrite(trouble.partition(": ")[2] + "; what was done before stays: the same command goes on")
             if trouble is not None:
                 failures.append(f"  {label(task)}: {trouble}")
             progress.update(bar, advance=1, last=label(task))

@@ -33,6 +33,7 @@ from serene.strategy import Strategy
 
 Json = dict[str, Any]
 
+FIRST = "bsp"  # family, with which the run begins
 FIRST_AT_STEP = 3  # of every worker: the first swap
 LONGER = 1.3  # than the swaps need, in steps
 
@@ -72,7 +73,7 @@ class Swapper:
         self._every_s = every_s
         self._random = random.Random(seed)
         self._next_at = 0.0
-        self._strategies = alternating(_shuffled(self._random), seed, workers)
+        self._strategies = alternating(walk(self._random), seed, workers)
         self.commanded: list[Commanded] = []
         self.swaps: list[Swap] = []
 
@@ -92,10 +93,10 @@ class Swapper:
         return next(strategy for strategy in self._strategies if str(strategy) != than)
 
     def keep(self, results: Results, directory: Path) -> None:
-        """Writes its own files beside the run's."""
+        """Writes its own files beside the run's, if there is anything to write."""
         self.swaps = list(latencies(self.commanded, results.rows))
         if not self.swaps:
-            raise SereneError("the run ended before the first swap: give it more --swaps, or a longer --compute-ms")
+            return
         with (directory / "swaps.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, [field.name for field in fields(Swap)])
             writer.writeheader()
@@ -103,7 +104,9 @@ class Swapper:
         draw(self.swaps, results.summary, directory / "swaps.png")
 
     def told(self) -> list[str]:
-        """The distribution in words."""
+        """The distribution in words. Raises SereneError if there is none."""
+        if not self.swaps:
+            raise SereneError("the run ended before the first swap: give it more --swaps, or a longer --compute-ms")
         late = np.array([swap.latency_ms for swap in self.swaps])
         finished = np.array([swap.iterations for swap in self.swaps])
         counts = ", ".join(f"{(finished == number).sum()} after {number}" for number in range(finished.max() + 1))
@@ -117,11 +120,20 @@ class Swapper:
         ]
 
 
-def _shuffled(rng: random.Random) -> tuple[str, ...]:
-    """All pairs of families come, in both directions: a walk that is the same for the same seed."""
-    walk = [pair for first in FAMILIES for second in FAMILIES if first != second for pair in (first, second)]
-    rng.shuffle(walk)
-    return tuple(walk)
+def walk(rng: random.Random) -> tuple[str, ...]:
+    """What to swap a run's first strategy for, and that, and so on for ever: a closed walk from the first family on, in
+    which every family follows every other exactly once. The same for the same seed."""
+    left = {family: [other for other in FAMILIES if other != family] for family in FAMILIES}
+    for others in left.values():
+        rng.shuffle(others)
+    # Hierholzer's: go on while there is a pair left, and put detours in where the walk was stuck.
+    way, found = [FIRST], []
+    while way:
+        if left[way[-1]]:
+            way.append(left[way[-1]].pop())
+        else:
+            found.append(way.pop())
+    return tuple(reversed(found[:-1]))
 
 
 def latencies(commanded: Iterable[Commanded], rows: Sequence[Json]) -> Iterator[Swap]:
@@ -211,7 +223,7 @@ def main() -> int:
     try:
         settings = check(
             workers=options.workers,
-            strategy="bsp",
+            strategy=FIRST,
             straggler=options.straggler,
             steps=str(math.ceil(LONGER * options.swaps * options.every_ms / options.compute_ms) + 10 * FIRST_AT_STEP),
             target=options.target,

@@ -1,7 +1,7 @@
-"""Compiles the data plane: both variants, with p4c's output and a digest of their sources in p4src/build.
+"""Compiles the data plane: both variants, with p4c's output and digests of both in p4src/build.
 
 python scripts/compile_p4.py          # needs p4c-bm2-ss
-python scripts/compile_p4.py --check  # needs nothing: does the output belong to the sources?
+python scripts/compile_p4.py --check  # needs nothing: is the output of the sources, and as the compiler wrote it?
 """
 
 from __future__ import annotations
@@ -20,30 +20,42 @@ VARIANTS = {"serene": 5, "serene_jumbo": 14}  # FIELDS: 2048-bit fields a packet
 COMPILER = "p4c-bm2-ss"
 
 
-def digest(variant: str) -> str:
-    """SHA-256 over everything that shapes a variant's output: the sources that v1model uses, and FIELDS."""
+def output(variant: str) -> list[str]:
+    """The names of what p4c writes."""
+    return [f"{variant}.json", f"{variant}.p4info.txtpb"]
+
+
+def stamp(variant: str) -> str:
+    """SHA-256 over everything that shapes a variant's output, the sources that v1model uses and FIELDS; and over the
+    output itself."""
     total = hashlib.sha256(f"FIELDS={VARIANTS[variant]}\n".encode())
     for folder in ("include", "v1model"):
         for path in sorted((SOURCES / folder).glob("*.p4")):
             total.update(f"{path.relative_to(SOURCES)}\n".encode())
             total.update(path.read_bytes())
-    return total.hexdigest()
+    written = hashlib.sha256()
+    for name in output(variant):
+        written.update(f"{name}\n".encode())
+        written.update((BUILD / name).read_bytes())
+    return f"sources {total.hexdigest()}\noutput {written.hexdigest()}\n"
 
 
-def outdated() -> list[str]:
-    """Variants whose committed output is not of the sources as they are."""
-    return [
-        variant
-        for variant in VARIANTS
-        if not (BUILD / f"{variant}.sha256").is_file()
-        or (BUILD / f"{variant}.sha256").read_text().strip() != digest(variant)
-    ]
+def wrong(variant: str) -> str:
+    """What has changed since p4c wrote a variant's output; empty if nothing has."""
+    files = [BUILD / f"{variant}.sha256", *(BUILD / name for name in output(variant))]
+    missing = [path.name for path in files if not path.is_file()]
+    if missing:
+        return f"{' and '.join(missing)} of {variant} missing"
+    there, expected = files[0].read_text().split("\n"), stamp(variant).split("\n")
+    if there[0] != expected[0]:
+        return f"the sources of {variant} changed, its output did not"
+    return "" if there == expected else f"the output of {variant} is not as the compiler wrote it"
 
 
 def compile_all(compiler: str) -> None:
     for variant, fields in VARIANTS.items():
         with tempfile.TemporaryDirectory(dir=BUILD) as scratch:
-            names = [f"{variant}.json", f"{variant}.p4info.txtpb"]
+            names = output(variant)
             json, p4info = (Path(scratch, name) for name in names)
             # From p4src, so that the output names no path of this machine.
             subprocess.run(
@@ -53,15 +65,15 @@ def compile_all(compiler: str) -> None:
             )  # fmt: skip
             for name in names:
                 Path(scratch, name).replace(BUILD / name)
-        (BUILD / f"{variant}.sha256").write_text(digest(variant) + "\n")
+        (BUILD / f"{variant}.sha256").write_text(stamp(variant))
         print(f"p4src/build/{variant}.json, {variant}.p4info.txtpb")
 
 
 def main() -> int:
     if sys.argv[1:] == ["--check"]:
-        stale = outdated()
+        stale = [found for found in map(wrong, VARIANTS) if found]
         if stale:
-            print(f"error: p4src changed, the output of {', '.join(stale)} did not: run 'make p4'", file=sys.stderr)
+            print(f"error: p4src/build: {'; '.join(stale)}: run 'make p4'", file=sys.stderr)
         return 1 if stale else 0
     compiler = shutil.which(COMPILER)
     if compiler is None:

@@ -2,7 +2,7 @@
 
 python scripts/p4_tofino.py             # needs p4c-barefoot and bfas on the PATH
 python scripts/p4_tofino.py --frontier  # also how the cost grows with lanes, workers and slots (many compilations)
-python scripts/p4_tofino.py --check     # needs nothing: does the output belong to the sources?
+python scripts/p4_tofino.py --check     # needs nothing: is the output of the sources, and as it was written?
 
 A compiler that does not find core.p4 and tna.p4 by itself is told where they are: P4C_INCLUDE=DIRECTORY:DIRECTORY.
 """
@@ -45,19 +45,32 @@ class CannotCompile(Exception):
     """The program does not compile, or takes more than the chip has."""
 
 
-def digest() -> str:
-    """SHA-256 over the sources that shape the output."""
+OUTPUT = ("serene.p4", "serene.p4info.txtpb", "serene.stateful", "resources.md")
+
+
+def stamp() -> str:
+    """SHA-256 over the sources that shape the output, and over the output itself."""
     total = hashlib.sha256()
     for folder in ("include", "tna"):
         for path in sorted((SOURCES / folder).glob("*.p4")):
             total.update(f"{path.relative_to(SOURCES)}\n".encode())
             total.update(path.read_bytes())
-    return total.hexdigest()
+    written = hashlib.sha256()
+    for name in OUTPUT:
+        written.update(f"{name}\n".encode())
+        written.update((BUILD / name).read_bytes())
+    return f"sources {total.hexdigest()}\noutput {written.hexdigest()}\n"
 
 
-def outdated() -> bool:
-    stamp = BUILD / "serene.sha256"
-    return not stamp.is_file() or stamp.read_text().strip() != digest()
+def wrong() -> str:
+    """What has changed since the output was written; empty if nothing has."""
+    missing = [name for name in (*OUTPUT, "serene.sha256") if not (BUILD / name).is_file()]
+    if missing:
+        return f"{' and '.join(missing)} missing"
+    there, expected = (BUILD / "serene.sha256").read_text().split("\n"), stamp().split("\n")
+    if there[0] != expected[0]:
+        return "the sources changed, the output did not"
+    return "" if there == expected else "the output is not as it was written"
 
 
 @dataclass
@@ -169,7 +182,7 @@ def compile_default() -> Cost:
         shutil.copyfile(out / "serene.p4info.txtpb", BUILD / "serene.p4info.txtpb")
         (BUILD / "serene.stateful").write_text(stateful(assembly))
         (BUILD / "resources.md").write_text(report(found))
-        (BUILD / "serene.sha256").write_text(digest() + "\n")
+        (BUILD / "serene.sha256").write_text(stamp())
     return found
 
 
@@ -194,10 +207,10 @@ def frontier() -> str:
 
 def main() -> int:
     if sys.argv[1:] == ["--check"]:
-        if outdated():
-            print("error: p4src changed, p4src/build/tofino did not: run 'make p4-tofino'", file=sys.stderr)
-            return 1
-        return 0
+        stale = wrong()
+        if stale:
+            print(f"error: p4src/build/tofino: {stale}: run 'make p4-tofino'", file=sys.stderr)
+        return 1 if stale else 0
     for tool, what in TOOLS.items():
         if shutil.which(tool) is None:
             print(f"error: {tool} is not installed ({what}); p4src/build/tofino is as it was", file=sys.stderr)

@@ -1,35 +1,30 @@
 """One worker of a training job: ``python -m workers.train --worker 2 --workers 4 ...``.
 
 It joins the job, pushes its gradients through the switch, reports to the controller, and leaves. With ``--out`` it
-writes worker-N.csv while it runs, and worker-N.json and parameters-N.npy at the end.
+writes worker-N.csv while it runs, and worker-N.json and parameters-N.npy at the end (workers/results.py).
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import math
 import os
 import re
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
-
-import numpy as np
+from typing import Any
 
 from serene.arguments import Parser
 from serene.client import Client, FrameTransport, NoAnswer, SessionLost, Transport, UdpTransport, Update
 from serene.errors import SereneError
-from serene.program import Program
-from serene.wire import SWITCH_IP, UNBOUNDED
+from serene.wire import HEADER, SWITCH_IP, UNBOUNDED
 from workers import data, models, stragglers
+from workers.results import WorkerFiles
 from workers.training import Recipe, Trainer
 
 REPORT_EVERY_S = 0.2
@@ -96,6 +91,10 @@ class Worker:
         )  # fmt: skip
         self._trainer = Trainer(recipe, options.worker)
         self._straggler = stragglers.parse(options.straggler)
+        self._files: WorkerFiles | None = None
+        if options.out is not None:
+            self._files = WorkerFiles(options.out, options.out_else, options.worker, COLUMNS)
+            self._files.begin(options.steps, self._trainer.size)
         self._client = Client(transport, options.job, options.worker, self._trainer.size)
         self._client.while_waiting = lambda: self._report("waiting")
         self._totals = Totals()
@@ -109,8 +108,7 @@ class Worker:
         with self._client:
             self._join()
             try:
-                with _steps_file(self._options.out, self._options.worker) as rows:
-                    self._train(rows)
+                self._train()
                 self._finish()
             except NoAnswer:
                 raise  # there is nobody to say goodbye to
@@ -150,12 +148,12 @@ class Worker:
 
     def _resume(self, lost: SessionLost) -> bool:
         """Into the session after the one that the switch has lost; as ``_catch_up``."""
-        print(f"worker {self._options.worker}: {lost}; joining again", file=sys.stderr, flush=True)
+        say(f"worker {self._options.worker}: {lost}; joining again")
         self._totals.sessions_lost += 1
         self._client.join(self._options.join_timeout)
         return self._catch_up()
 
-    def _train(self, rows: csv.DictWriter[str] | None) -> None:
+    def _train(self) -> None:
         self._started_at = time.time()
         try:
             step = 1
@@ -165,8 +163,8 @@ class Worker:
                 except SessionLost as lost:
                     step += self._resume(lost)
                     continue
-                if rows is not None:
-                    rows.writerow({name: row.get(name) for name in COLUMNS})
+                if self._files is not None:
+                    self._files.step(row)
                 step += 1
         finally:
             self._ended_at = time.time()
@@ -267,8 +265,7 @@ class Worker:
                 self._resume(lost)
 
     def _write_results(self) -> None:
-        out = self._options.out
-        if out is None:
+        if self._files is None:
             return
         worker = self._options.worker
         results = {
@@ -284,33 +281,15 @@ class Worker:
             "reads_at_risk": self._totals.reads_at_risk,
             **self._facts(),
         }
-        with _replacing(out / f"parameters-{worker}.npy") as file:
-            np.save(file, self._trainer.parameters)
-        with _replacing(out / f"worker-{worker}.json") as file:
-            file.write(json.dumps(results, indent=2).encode() + b"\n")
+        where = self._files.finish(results, self._trainer.parameters)
+        if where != self._options.out:
+            say(f"worker {worker}: cannot write {self._options.out}; the results are in {where}")
 
 
-@contextmanager
-def _steps_file(out: Path | None, worker: int) -> Iterator[csv.DictWriter[str] | None]:
-    if out is None:
-        yield None
-        return
-    with (out / f"worker-{worker}.csv").open("w", newline="", buffering=1) as file:
-        rows = csv.DictWriter(file, COLUMNS)
-        rows.writeheader()
-        yield rows
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that appears whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def say(line: str) -> None:
+    """To the log, which may be on a disk that is full: that is no reason to stop training."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 # -- command line --------------------------------------------------------------------------------------------
@@ -351,16 +330,17 @@ def parser() -> argparse.ArgumentParser:
     add("--join-timeout", type=float, default=120, metavar="SECONDS")
     add("--finish-timeout", type=float, default=600, metavar="SECONDS", help="to wait for the others at the end")
     add("--out", type=Path, default=None, help="a directory for this worker's results")
+    add("--out-else", type=Path, default=None, metavar="DIR", help="where they go if --out cannot be written to")
     return result
 
 
 def _check(options: argparse.Namespace) -> None:
-    sizes = Program.load()
     models.check_model(options.model)
     data.check_dataset(options.dataset)
-    _expect(options, "workers", 1, sizes.max_workers)
+    # What packets can say at all; which jobs and workers the switch's program has, the controller tells.
+    _expect(options, "workers", 1, 8 * HEADER["sync_mask"].itemsize)
     _expect(options, "worker", 0, options.workers - 1)
-    _expect(options, "job", 0, sizes.max_jobs - 1)
+    _expect(options, "job", 0, 256 ** HEADER["job"].itemsize - 1)
     for name in ("steps", "batch_size", "eval_every"):
         _expect(options, name, 1)
     for name in ("seed", "compute_ms", "join_timeout", "finish_timeout"):
@@ -404,8 +384,6 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     try:
-        if options.out is not None:
-            options.out.mkdir(parents=True, exist_ok=True)
         Worker(options, _transport(options)).run()
     except Stopped as stopped:
         raise SystemExit(128 + stopped.number) from None

@@ -14,8 +14,11 @@ from experiments import studies
 from experiments.network_investment.cells import Answers, Cell, ExchangeCell, TrainingCell, answer_into
 from experiments.network_investment.grid import GRIDS
 from experiments.studies import BadUsage
+from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
+
+PAGE_BYTES, ANSWER_BYTES = 5 * outputs.MB, 1000  # about
 
 
 class Failed(SereneError):
@@ -40,7 +43,9 @@ def run(options: argparse.Namespace, console: Console) -> None:
         raise BadUsage(f"--parallel {options.parallel}: expected 1 or more")
     grid = GRIDS[options.grid]
     path = options.out / "answers.jsonl"
-    missing = Answers(path).missing(grid.cells())
+    cells = list(grid.cells())
+    outputs.check(options.out, PAGE_BYTES + ANSWER_BYTES * len(cells))
+    missing = Answers(path).missing(cells)
     _ask(missing, path, console, options.parallel)
     from experiments.network_investment.page import write
 

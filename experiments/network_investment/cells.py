@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import math
 import os
@@ -19,7 +21,9 @@ from experiments.network_investment import closed_forms
 from experiments.network_investment.methods import Exchange, method
 from experiments.network_investment.switch import SwitchSizes
 from experiments.network_investment.training import SERVER_SHARE, SERVERS, Training, train
+from serene import outputs
 from serene.errors import SereneError, choices
+from serene.outputs import CannotWrite
 from serene.program import Program
 from serene.strategy import Quorum, parse
 from workers import stragglers
@@ -152,9 +156,7 @@ class Answers:
         text = self._path.read_text()
         if text and not text.endswith("\n"):
             text = text[: text.rfind("\n") + 1]
-            replacement = self._path.with_suffix(f".{os.getpid()}")
-            replacement.write_text(text)
-            replacement.replace(self._path)
+            os.truncate(self._path, len(text.encode()))
         for number, line in enumerate(text.splitlines(), 1):
             try:
                 found = json.loads(line)
@@ -171,10 +173,23 @@ class Answers:
 
 
 def answer_into(path: Path, cell: Cell) -> None:
-    """Answers a question and adds that to the file, in a single write: several processes may do so."""
+    """Answers a question and adds that to the file, a whole line or nothing; several processes may do so.
+
+    Raises CannotWrite, which says where the answer is instead."""
     line = json.dumps({"cell": json.loads(key(cell)), "answer": cell.answer()}) + "\n"
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        os.write(file, line.encode())
-    finally:
-        os.close(file)
+        with path.open("ab", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            end = file.seek(0, os.SEEK_END)
+            if file.write(line.encode()) < len(line):  # a full disk takes a part
+                file.truncate(end)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        where = outputs.elsewhere(lambda directory: _write_line(directory / path.name, line), path)
+        raise CannotWrite(
+            f"cannot write {path}: {error.strerror}; the answer is in {where / path.name if where else line}"
+        ) from error
+
+
+def _write_line(path: Path, line: str) -> None:
+    path.write_text(line)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import csv
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -21,6 +20,7 @@ from experiments.network_investment.cells import MB, Answers, our_switch
 from experiments.network_investment.findings import Findings, Table
 from experiments.network_investment.grid import Grid
 from experiments.network_investment.switch import VALUE_BYTES
+from serene import outputs
 from serene.errors import SereneError
 
 Rows = list[dict[str, Any]]
@@ -53,9 +53,7 @@ def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate:
     for name, table in tables.items():
         _write_csv(out / f"{name}.csv", *table)
     page = _page(grid, found, tables, drawn, out, _agreement_text(pairs), emulated, emulation_text, scaled)
-    temporary = out / f".findings.html.{os.getpid()}"
-    temporary.write_text(page)
-    temporary.replace(out / "findings.html")
+    outputs.write_text(out / "findings.html", page)
     return out / "findings.html"
 
 
@@ -80,9 +78,7 @@ def _kept(path: Path, measure: Callable[[], Rows], console: Console, what: str) 
             console.print(f"{path} cannot be read; measuring again", highlight=False)
     console.print(f"measuring: {what}", highlight=False)
     rows = measure()
-    temporary = path.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(rows, indent=1))
-    temporary.replace(path)
+    outputs.write_text(path, json.dumps(rows, indent=1))
     return rows
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import sys
 from dataclasses import dataclass, replace
 from itertools import product
@@ -16,6 +17,7 @@ from pathlib import Path
 from experiments.flows import simgrid_engine
 from experiments.network_investment.cells import ExchangeCell, NetworkCell
 from experiments.network_investment.methods import METHODS
+from serene import outputs
 from serene.errors import SereneError
 
 RECORD = Path(__file__).with_name("simgrid.csv")
@@ -92,26 +94,27 @@ def simulate(questions: list[ExchangeCell]) -> list[Pair]:
 
 
 def write(pairs: list[Pair]) -> None:
-    with RECORD.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        ["layers", "hosts", "ratio", "bandwidth_gb", "latency_us", "routing", "method", "gradient_mb", "simgrid_s"]
+    )
+    for pair in pairs:
+        network = pair.cell.network
         writer.writerow(
-            ["layers", "hosts", "ratio", "bandwidth_gb", "latency_us", "routing", "method", "gradient_mb", "simgrid_s"]
+            [
+                network.layers,
+                network.hosts,
+                network.ratio,
+                network.bandwidth_gb,
+                network.latency_us,
+                network.routing,
+                pair.cell.method,
+                pair.cell.gradient_mb,
+                repr(pair.simgrid_s),
+            ]
         )
-        for pair in pairs:
-            network = pair.cell.network
-            writer.writerow(
-                [
-                    network.layers,
-                    network.hosts,
-                    network.ratio,
-                    network.bandwidth_gb,
-                    network.latency_us,
-                    network.routing,
-                    pair.cell.method,
-                    pair.cell.gradient_mb,
-                    repr(pair.simgrid_s),
-                ]
-            )
+    outputs.write_text(RECORD, text.getvalue())
 
 
 def main() -> int:
@@ -119,6 +122,8 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="record what SimGrid says")
     options = parser.parse_args()
     try:
+        if options.write:
+            outputs.check_file(RECORD, outputs.MB)
         live = options.write or simgrid_engine.installed()
         pairs = simulate(cells()) if live else recorded()
         if options.write:

@@ -14,8 +14,11 @@ from experiments.straggler.store import Store
 from experiments.straggler.study import Study
 from experiments.straggler.sweep import Parallel, sweep
 from experiments.studies import BadUsage
+from serene import outputs
 from serene.arguments import Parser
 from serene.errors import choices
+
+REPORT_BYTES = 5 * outputs.MB  # about
 
 
 def parser() -> argparse.ArgumentParser:
@@ -48,6 +51,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     if any(not 1 <= count <= 16 for count in together):
         raise BadUsage(f"--distortion {options.distortion}: expected numbers from 1 to 16")
     grid = GRIDS[options.grid]()
+    outputs.check(options.out, REPORT_BYTES)
     store = Store(options.out / "cells")
     if together:
         distortion.measure(options.out, together, console)

@@ -18,6 +18,7 @@ from experiments.straggler.measures import numbers
 from experiments.straggler.store import Store
 from experiments.straggler.sweep import Failed, run_cell
 from experiments.straggler.trace import Trace
+from serene import outputs
 
 STEPS = 60
 
@@ -48,7 +49,8 @@ def measure(directory: Path, counts: tuple[int, ...], console: Console) -> list[
         steps = [numbers(Trace.load(store.path(cell())), float("nan")).step_s for store in stores]
         found.append(Copies(together, steps, load))
         console.print(f"{together} at once: {1e3 * np.median(steps):.1f} ms per step, load {load:.1f}", highlight=False)
-    (directory / "distortion.json").write_text(json.dumps([asdict(each) for each in found], indent=2) + "\n")
+    text = json.dumps([asdict(each) for each in found], indent=2) + "\n"
+    outputs.write_text(directory / "distortion.json", text)
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +12,7 @@ from experiments import studies
 from experiments.straggler import agreement, distortion, grid, tables
 from experiments.straggler.pictures import choice, learning, waiting
 from experiments.straggler.study import Study
+from serene import outputs
 from workers import data
 
 TIMELINE = ("bsp", "ssp:3", "auto:waiting")
@@ -24,9 +24,7 @@ def write(study: Study, out: Path) -> Path:
     drawn = _pictures(study, out)
     _csv(study, out)
     page = _page(study, drawn, out)
-    temporary = out / f".report.html.{os.getpid()}"
-    temporary.write_text(page)
-    temporary.replace(out / "report.html")
+    outputs.write_text(out / "report.html", page)
     return out / "report.html"
 
 

@@ -12,7 +12,10 @@ from rich.console import Console
 from experiments import studies
 from experiments.straggler.cell import Cell
 from experiments.straggler.store import Store
+from experiments.straggler.trace import STEP
+from serene import outputs
 from serene.errors import SereneError
+from workers.results import BYTES_PER_STEP
 
 
 class Failed(SereneError):
@@ -53,8 +56,14 @@ def label(cell: Cell) -> str:
     )
 
 
+def room(cell: Cell) -> int:
+    """Bytes of a cell's result, and of its files while it runs, rather too many."""
+    return cell.workers * (2 * STEP.itemsize + BYTES_PER_STEP) * cell.steps + 2 * outputs.MB
+
+
 def run_cell(store: Store, cell: Cell) -> None:
-    """One cell to its file, in this process."""
+    """One cell to its file, in this process. Raises CannotWrite, if that can be known before the cell is run."""
+    outputs.check(store.directory, room(cell))
     if cell.engine == "emulated":
         from experiments.straggler.emulated import emulate
 

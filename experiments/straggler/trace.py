@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from experiments.straggler.cell import Cell
+from serene import outputs
 from serene.errors import SereneError
 
 # Times in seconds since training began. A step computes from `began` to `pushed`, and exchanges until `ended`;
@@ -57,15 +57,11 @@ class Trace:
     facts: dict[str, float] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
-        """Whole or not at all."""
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with temporary.open("wb") as file:
-                head = np.array(json.dumps(self._head()))
-                np.savez_compressed(file, steps=self.steps, staleness=self.staleness, head=head)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        """Whole. Raises CannotWrite, which says where it is instead."""
+        head = np.array(json.dumps(self._head()))
+        outputs.write(
+            path, lambda file: np.savez_compressed(file, steps=self.steps, staleness=self.staleness, head=head)
+        )
 
     def _head(self) -> dict[str, Any]:
         return {

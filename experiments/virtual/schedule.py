@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from controller.jobs import shrunk
+from experiments.virtual.arrivals import Arrivals
 from experiments.virtual.checks import Balance, Sent, Violation, balance
 from experiments.virtual.plan import Outcome, Plan
 from experiments.virtual.switch import SCALE, VirtualSwitch
@@ -21,7 +22,7 @@ from serene.client.protocol import Membership, Protocol, Read
 from serene.faults import Action, Direction, Event, Links
 from serene.fixedpoint import DEFAULT_LIMIT
 from serene.strategy import PolicyFields, Strategy
-from serene.wire import ENCAPSULATION_BYTES, UNBOUNDED, ReadMode
+from serene.wire import ENCAPSULATION_BYTES, ReadMode
 
 WIRE_S = 0.001  # what a packet takes without any fault
 HELLO_S = 0.1  # until a worker that starts anew is let in again
@@ -63,6 +64,7 @@ class Schedule:
         self._applied_before = [switch.contributions(worker) for worker in range(plan.workers)]
         self._reads: dict[tuple[int, int], bytes] = {}  # BSP reads by (epoch, round)
         self.bsp_reads = 0
+        self.arrivals = Arrivals()
         self._controller_back = 0.0
         self._contributed: list[tuple[int, int, int]] = []  # (worker, life, seq)
         self._interrupted: list[tuple[int, int, int]] = []
@@ -116,7 +118,10 @@ class Schedule:
     def _tick(self, due: Due) -> None:
         if due.to_switch:
             self._switched += len(due.to_switch)
-            for out, frame in self.switch.process(due.to_switch):
+            answers = self.switch.process(due.to_switch)
+            self.arrivals.come(frame for _, frame in due.to_switch)
+            self.arrivals.answered(frame for _, frame in answers)
+            for out, frame in answers:
                 self._carry(out - 1, Direction.TO_WORKER, frame)
         for worker, frames in due.to_worker.items():
             self._hear(self.workers[worker], frames)
@@ -224,10 +229,9 @@ class Schedule:
         read = worker.protocol.finish()
         fields = self.fields[read.epoch]
         told_of_another = worker.protocol.epoch != read.epoch
-        waited_for_all = fields.sync_mask >> worker.id & 1 and fields.quorum == fields.sync_mask.bit_count()
-        if waited_for_all and not told_of_another:
-            self._check_staleness(worker, read, fields)
-            if fields.read_mode is ReadMode.SNAPSHOT:
+        if fields.sync_mask >> worker.id & 1 and not told_of_another:
+            self.arrivals.went_on(worker.id, self.session, read, fields, self.plan.slots)
+            if fields.read_mode is ReadMode.SNAPSHOT and fields.quorum == fields.sync_mask.bit_count():
                 self._check_isolation(worker, read)
         self._happen(worker)
         if not worker.alive:
@@ -310,24 +314,6 @@ class Schedule:
         self._pull(worker)
 
     # -- what must hold --------------------------------------------------------------------------------------
-
-    def _check_staleness(self, worker: Worker, read: Read, fields: PolicyFields) -> None:
-        if fields.staleness == UNBOUNDED:
-            return
-        # Another worker's round is the one it is in: it has contributed to all before it.
-        others = [other for other in self.workers if fields.sync_mask >> other.id & 1 and other is not worker]
-        rounds = [
-            other.protocol.round if other.protocol.epoch == read.epoch else -1
-            for other in others
-            if other.protocol.epoch <= read.epoch
-        ]
-        ahead = read.round - min(rounds, default=read.round)
-        if ahead > fields.staleness:
-            raise Violation(
-                "bounded staleness",
-                f"worker {worker.id} finished round {read.round} of epoch {read.epoch}, others are in {rounds}; "
-                f"the bound is {fields.staleness}",
-            )
 
     def _check_isolation(self, worker: Worker, read: Read) -> None:
         held = worker.protocol.held_values.tobytes()

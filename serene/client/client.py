@@ -230,7 +230,7 @@ class Client:
     def _restore(self, protocol: Protocol, remains: Remains | None) -> Restored:
         slots, lanes = protocol.held_values.shape
         vote = remains.vote if remains else Vote()
-        mine = ballot(vote, self._worker, slots, lanes)
+        mine = ballot(vote, self._worker, protocol.membership.workers, slots, lanes)
         self._contribute(protocol, mine)
         votes = count(protocol.held_values, protocol.membership.workers)
         back = -mine.view(np.uint32)

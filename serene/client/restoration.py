@@ -6,7 +6,7 @@ that the switch is where the donor was, differences of two reads mean what they 
 behind (or ahead) is corrected by its first difference. It takes two rounds under BSP, whose snapshots show everybody
 the same:
 
-1. the vote: each worker writes what it has into lanes of its own, all in slot 0, and reads everybody's;
+1. the vote: each worker writes what it has into lanes of its own, from slot 0 on, and reads everybody's;
 2. the return: each takes its vote back, and the donor adds the sum it holds.
 
 The donor is the worker whose sum holds most contributions. What the others had read beyond it is lost and counted;
@@ -20,10 +20,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from serene.client.protocol import Protocol, Read
+from serene.errors import SereneError
 from serene.wire import ReadMode
 
 ROUNDS = 2  # that a session begins with when it follows a lost one
 LANES_PER_WORKER = 4
+
+
+class NoRoomToVote(SereneError):
+    """A job whose slots have fewer lanes than its workers' votes."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +64,18 @@ class Restored:
     held: int
 
 
-def ballot(vote: Vote, worker: int, slots: int, lanes: int) -> np.ndarray:
-    """The first round's contribution. int32[slots, lanes]."""
+def ballot(vote: Vote, worker: int, workers: int, slots: int, lanes: int) -> np.ndarray:
+    """The first round's contribution of one of so many workers. int32[slots, lanes]. Raises NoRoomToVote."""
+    needed, there = LANES_PER_WORKER * workers, slots * lanes
+    if needed > there:
+        raise NoRoomToVote(
+            f"the switch has lost the job's sums, and they cannot be put back: {workers} workers vote in {needed} "
+            f"lanes, the job has {there} ({slots} x {lanes}); start the job anew, with {there // LANES_PER_WORKER} "
+            "workers or fewer, or a longer vector"
+        )
     values = np.zeros((slots, lanes), np.int32)
     start = LANES_PER_WORKER * worker
-    values[0, start : start + LANES_PER_WORKER] = np.array(vote.lanes(), np.uint32).view(np.int32)
+    values.reshape(-1)[start : start + LANES_PER_WORKER] = np.array(vote.lanes(), np.uint32).view(np.int32)
     return values
 
 

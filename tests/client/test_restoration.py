@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from serene.client.protocol import Read
-from serene.client.restoration import Restored, Vote, ballot, count, donor_of, outcome
+from serene.client.restoration import NoRoomToVote, Restored, Vote, ballot, count, donor_of, outcome
 from serene.wire import ReadMode
 
-LANES = 128  # four lanes for each of the 32 workers: the least a vote needs
+# (slots, lanes): v1model's lanes, the Tofino program's in many slots and in just enough for 32 workers' votes.
+SHAPES = [(2, 320), (8, 32), (4, 32)]
 counters = st.integers(0, 2**31 - 1)
 votes_of_a_job = st.lists(
     st.builds(Vote, finished=counters, held=counters, epoch=counters, round=st.integers(-1, 2**31 - 2)),
@@ -36,12 +37,32 @@ SNAPSHOT = Read(
 )
 
 
-@given(votes_of_a_job)
-def test_the_sum_of_all_ballots_holds_every_vote(votes: list[Vote]) -> None:
-    total = sum(ballot(vote, worker, 2, LANES).view(np.uint32) for worker, vote in enumerate(votes))
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@given(votes=votes_of_a_job)
+@example(votes=[Vote(worker, 100 + worker, 1, worker) for worker in range(32)])
+def test_the_sum_of_all_ballots_holds_every_vote(shape: tuple[int, int], votes: list[Vote]) -> None:
+    ballots = [ballot(vote, worker, len(votes), *shape).view(np.uint32) for worker, vote in enumerate(votes)]
+    total = np.sum(ballots, axis=0, dtype=np.uint32)
+    assert total.shape == shape
     assert count(total, len(votes)) == votes
-    back = sum(-ballot(vote, worker, 2, LANES).view(np.uint32) for worker, vote in enumerate(votes))
+    back = np.sum([-one for one in ballots], axis=0, dtype=np.uint32)
     assert not (total + back).any(), "the second round leaves nothing of the first"
+
+
+@pytest.mark.parametrize(("workers", "slots", "lanes"), [(9, 1, 32), (32, 3, 32), (17, 2, 32), (32, 1, 127)])
+def test_a_job_too_small_for_its_workers_votes_is_told_so(workers: int, slots: int, lanes: int) -> None:
+    """Every worker of it, also one whose own lanes would be there."""
+    most = slots * lanes // 4
+    for worker in (0, workers - 1):
+        with pytest.raises(NoRoomToVote, match=f"{workers} workers vote in {4 * workers} lanes.*with {most} workers"):
+            ballot(Vote(), worker, workers, slots, lanes)
+    votes = [Vote(finished=worker) for worker in range(most)]
+    total = np.sum([ballot(vote, *place, slots, lanes) for place, vote in _places(votes)], axis=0, dtype=np.int32)
+    assert count(total.view(np.uint32), most) == votes, "the most that the message names is possible"
+
+
+def _places(votes: list[Vote]) -> list[tuple[tuple[int, int], Vote]]:
+    return [((worker, len(votes)), vote) for worker, vote in enumerate(votes)]
 
 
 @given(votes_of_a_job)

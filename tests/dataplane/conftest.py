@@ -10,7 +10,6 @@ from contextlib import ExitStack
 import pytest
 from finsy.proto import p4r
 
-from serene.program import Program
 from serene.sim import entries
 from serene.sim.entries import Entry, Host
 from serene.sim.switch import ProgramSwitch
@@ -19,6 +18,7 @@ from serene.switch import Switch
 from serene.wire import SWITCH_IP, SWITCH_MAC, mac_bytes
 from tests.controller.processes import SwitchProcess, missing, own_network, until
 from tests.frames import Said, said
+from tests.programs import V1MODEL
 
 WORKERS = 3
 CPU_PORT = entries.CPU_PORT
@@ -46,7 +46,7 @@ DROPS = (
 class DataPlane(ABC):
     """What a test does to a switch, whatever it is. Ports 1 to WORKERS; worker w is at port w + 1."""
 
-    program = Program.load("serene")
+    program = V1MODEL
 
     @abstractmethod
     def clear(self) -> None:

@@ -7,9 +7,11 @@ Packets are lost, repeated and overtaken, workers are slow, stand still and die,
 from __future__ import annotations
 
 import itertools
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +28,7 @@ from serene.faults import Action, BadFaults, Event, Faults, PacketFaults
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
+from tests.programs import V1MODEL
 
 FINE = PacketFaults()
 ROUGH = PacketFaults(loss=0.05, duplication=0.05, reordering=0.1, late_s=0.2, jitter_s=0.005)
@@ -35,7 +38,7 @@ WORKERS = 4
 
 @pytest.fixture(scope="module")
 def switch() -> Iterator[VirtualSwitch]:
-    loaded = VirtualSwitch(Program.load("serene"), WORKERS)
+    loaded = VirtualSwitch(V1MODEL, WORKERS)
     yield loaded
     loaded.close()
 
@@ -67,11 +70,46 @@ def test_exactly_once_when_workers_die(switch: VirtualSwitch) -> None:
         assert outcome.contributions == 3 * 12 * 2
 
 
+def one_is_slow(seed: int, swaps: int) -> Plan:
+    """So many iterations that the others get as far ahead of it as they may, also under the largest bound."""
+    return replace(plan(seed, ROUGH, swaps=swaps), iterations=(40,) * 3, mean_s=(0.02, 0.02, 0.5), swap_every_s=8.0)
+
+
 @pytest.mark.parametrize("staleness", [0, 1, 3, 15])
 def test_bounded_staleness(switch: VirtualSwitch, staleness: int) -> None:
-    """No counted worker gets further ahead than the bound; checked whenever one goes on."""
+    """No counted worker gets further ahead than the bound, and it does get that far; checked whenever one goes on."""
     for seed in range(10):
-        play(switch, plan(seed, ROUGH), itertools.repeat(SSP(staleness)))
+        schedule = Schedule(switch, one_is_slow(seed, swaps=seed % 2), itertools.repeat(SSP(staleness)))
+        assert schedule.run().balance == Balance()
+        assert schedule.arrivals.at_bound > 3
+
+
+@pytest.fixture(scope="module")
+def lenient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualSwitch]:
+    """A program that lets everybody get one round further: ``round <= base + staleness``."""
+
+    def one_further(node: Any) -> Any:
+        if isinstance(node, dict):
+            of_round = node.get("op") == "<" and node["left"] == {"type": "field", "value": ["serene", "round"]}
+            return {name: "<=" if of_round and name == "op" else one_further(part) for name, part in node.items()}
+        return [one_further(part) for part in node] if isinstance(node, list) else node
+
+    path = tmp_path_factory.mktemp("lenient") / "serene.json"
+    document = json.loads(V1MODEL.config_path.read_text())
+    path.write_text(json.dumps(one_further(document)))
+    assert json.loads(path.read_text()) != document
+    path.with_suffix(".p4info.txtpb").write_text(V1MODEL.p4info_path.read_text())
+    loaded = VirtualSwitch(Program.load(path), WORKERS)
+    yield loaded
+    loaded.close()
+
+
+@pytest.mark.parametrize("strategy", [SSP(0), SSP(1), SSP(3), SSP(15), Quorum(2), Mixed((0,), 1)], ids=str)
+def test_one_round_too_far_is_found(lenient: VirtualSwitch, strategy: Strategy) -> None:
+    """By the check itself: in every run in which somebody gets to the bound."""
+    for seed in range(10):
+        with pytest.raises(Violation, match="bounded staleness"):
+            Schedule(lenient, one_is_slow(seed, swaps=0), itertools.repeat(strategy)).run()
 
 
 def test_isolated_bsp(switch: VirtualSwitch) -> None:
@@ -185,7 +223,7 @@ class Watched(VirtualSwitch):
 
 def test_one_policy_per_decision() -> None:
     """A round is completed by exactly the quorum, in packets of the one epoch in force; every answer tells which."""
-    switch = Watched(Program.load("serene"), WORKERS)
+    switch = Watched(V1MODEL, WORKERS)
     for seed in range(15):
         play(switch, plan(seed, ROUGH), alternating(("bsp", "ssp", "quorum", "mixed"), seed, 3))
     assert switch.decisions > 150
@@ -212,7 +250,7 @@ def test_arrivals_of_two_epochs_complete_no_round(switch: VirtualSwitch) -> None
 def test_schedules_of_every_pair() -> None:
     """`make schedules`, four runs a pair."""
     for pair in schedules.PAIRS:
-        tally = schedules.play_many(pair, range(4))
+        tally = schedules.play_many(pair, range(4), V1MODEL)
         assert (tally.runs, tally.lost, tally.repeated, tally.broken, tally.failed) == (4, 0, 0, {}, [])
         assert tally.swaps > 4
 
@@ -220,7 +258,7 @@ def test_schedules_of_every_pair() -> None:
 def test_soak() -> None:
     """`make soak`, twenty thousand packets."""
     weather = PacketFaults(loss=0.01, duplication=0.01, reordering=0.01)
-    outcome = soak.soak(20_000, Faults(1, (weather,)), seed=1)
+    outcome = soak.soak(20_000, Faults(1, (weather,)), 1, V1MODEL)
     assert outcome.balance == Balance()
     assert outcome.packets > 20_000
     assert min(outcome.lost, outcome.duplicated, outcome.reordered) > 200

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.dataplane.conftest import EmbeddedDataPlane
+from tests.programs import TOFINO, TOFINO_BUILD
 from tests.tofino.p4text import Module, parse
 from tests.tofino.plane import TofinoDataPlane
 
-BUILD = Path(__file__).resolve().parents[2] / "p4src" / "build" / "tofino"
+BUILD = TOFINO_BUILD
 
 
 @pytest.fixture(scope="session")
 def module() -> Module:
-    return parse((BUILD / "serene.p4").read_text())
+    return parse(TOFINO.read_text())
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The committed output for Tofino belongs to its sources, and names no path of the machine that made it."""
+"""The committed output for Tofino belongs to its sources, is as it was written, and names no path of a machine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,21 @@ def test_a_source_that_changed_is_noticed(checkout: Path, source: str) -> None:
         file.write("// one more line\n")
     checked = p4_tofino(checkout, "--check")
     assert checked.returncode == 1
-    assert "make p4-tofino" in checked.stderr
+    assert "the sources changed" in checked.stderr and "make p4-tofino" in checked.stderr
+
+
+@pytest.mark.parametrize("name", OUTPUT[:-1])
+def test_output_that_was_tampered_with_is_noticed(checkout: Path, name: str) -> None:
+    path = checkout / "p4src" / "build" / "tofino" / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+    checked = p4_tofino(checkout, "--check")
+    assert checked.returncode == 1
+    assert "the output is not as it was written" in checked.stderr
+    path.unlink()
+    missing = p4_tofino(checkout, "--check")
+    assert missing.returncode == 1 and f"{name} missing" in missing.stderr
 
 
 @pytest.mark.parametrize("present", [[], ["p4c-barefoot"]])

@@ -1,4 +1,5 @@
-"""The committed compiler output belongs to the P4 sources, and names no path of the machine that made it."""
+"""The committed compiler output belongs to the P4 sources, is as the compiler wrote it, and names no path of the
+machine that made it."""
 
 from __future__ import annotations
 
@@ -41,7 +42,31 @@ def test_a_source_that_changed_is_noticed(checkout: Path, source: str) -> None:
         file.write("// one more line\n")
     checked = compile_p4(checkout, "--check")
     assert checked.returncode == 1
-    assert "serene, serene_jumbo" in checked.stderr and "make p4" in checked.stderr
+    for variant in VARIANTS:
+        assert f"the sources of {variant} changed" in checked.stderr
+    assert "make p4" in checked.stderr
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("suffix", [".json", ".p4info.txtpb"])
+def test_output_that_was_tampered_with_is_noticed(checkout: Path, variant: str, suffix: str) -> None:
+    """One digit of a constant, one size."""
+    path = checkout / "p4src" / "build" / f"{variant}{suffix}"
+    text = path.read_text()
+    was, becomes = ("0xffffffff", "0xfffffffe") if suffix == ".json" else ("size: 8192", "size: 8191")
+    assert was in text
+    path.write_text(text.replace(was, becomes, 1))
+    checked = compile_p4(checkout, "--check")
+    assert checked.returncode == 1
+    assert f"the output of {variant} is not as the compiler wrote it" in checked.stderr
+
+
+@pytest.mark.parametrize("name", ["serene.json", "serene_jumbo.p4info.txtpb", "serene.sha256"])
+def test_output_that_is_missing_is_named(checkout: Path, name: str) -> None:
+    (checkout / "p4src" / "build" / name).unlink()
+    checked = compile_p4(checkout, "--check")
+    assert checked.returncode == 1
+    assert f"{name} of" in checked.stderr and "missing" in checked.stderr
 
 
 def test_a_new_source_is_noticed(checkout: Path) -> None:

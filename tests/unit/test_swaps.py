@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+
 import pytest
 
-from experiments.swaps import Commanded, Swap, latencies
+from experiments.swaps import FIRST, Commanded, Swap, latencies, walk
+from experiments.virtual.random_plans import FAMILIES, alternating
 
 START = 1000.0
 
@@ -43,3 +47,17 @@ def test_a_swap_between_iterations_costs_none() -> None:
 
 def test_a_swap_that_somebody_did_not_live_to_see_is_left_out() -> None:
     assert not list(latencies([command(0.35, 2)], rows(0, [1, 1, 1, 1, 2]) + rows(1, [1, 1, 1])))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_family_follows_every_other(seed: int) -> None:
+    """Among consecutive swaps, in both directions, from the run's own strategy on; and again in the next twenty."""
+    every = set(itertools.permutations(FAMILIES, 2))
+    swaps = walk(random.Random(seed))
+    assert len(swaps) == len(every)
+    assert set(itertools.pairwise((FIRST, *swaps))) == every
+    assert walk(random.Random(seed)) == swaps
+    drawn = [
+        type(strategy).__name__.lower() for strategy in itertools.islice(alternating(swaps, seed, 4), 2 * len(swaps))
+    ]
+    assert drawn == [*swaps, *swaps]

@@ -30,7 +30,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (["--worker", "2", "--workers", "2"], "--worker 2: expected 0 to 1"),
         (["--worker", "0", "--workers", "0"], "--workers 0: expected 1 to 32"),
         (["--worker", "299", "--workers", "300"], "--workers 300: expected 1 to 32"),
-        ([*ALONE, "--job", "300"], "--job 300: expected 0 to 7"),
+        ([*ALONE, "--job", "300"], "--job 300: expected 0 to 255"),
         ([*ALONE, "--steps", "0"], "--steps 0: expected 1 or more"),
         ([*ALONE, "--steps", "many"], "invalid int value: 'many'"),
         ([*ALONE, "--batch-size", "-1"], "--batch-size -1: expected 1 or more"),

@@ -1,0 +1,161 @@
+"""Where a command leaves what it has found: tried before the work begins, and not lost when writing fails at the end.
+
+Work takes from seconds to an hour, and a directory may be read-only, or a disk full, before it begins or only when it
+is done. So everything that writes results asks ``check`` first and then ``write`` or ``keep``, which put them somewhere
+else when they cannot be where they belong, and say where.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from serene.errors import SereneError
+
+MB = 10**6
+
+
+class CannotWrite(SereneError):
+    """An output that cannot be written; the message says why, and where the results are instead.
+
+    nowhere: there were results, and they are not anywhere else either.
+    """
+
+    def __init__(self, message: str, nowhere: bool = False) -> None:
+        super().__init__(message)
+        self.nowhere = nowhere
+
+
+def check(path: Path, room: int) -> None:
+    """Raises CannotWrite unless ``room`` bytes can be written to a file or a directory of this name. Leaves nothing."""
+    place = path
+    try:
+        while not place.exists():
+            if place.is_symlink():
+                raise CannotWrite(f"cannot write {path}: {place} is a link to nothing")
+            place = place.parent
+        if place != path and not place.is_dir():
+            raise CannotWrite(f"cannot write {path}: {place} is no directory; choose another place")
+        with tempfile.TemporaryFile(dir=place if place.is_dir() else place.parent) as file:
+            os.posix_fallocate(file.fileno(), 0, max(room, 1))
+    except OSError as error:
+        raise CannotWrite(
+            f"cannot write {path}: {error.strerror} ({room / MB:.1f} MB are needed); choose another place"
+        ) from error
+
+
+def check_file(path: Path, room: int) -> None:
+    """As ``check``, for what is to be a file."""
+    if path.is_dir():
+        raise CannotWrite(f"cannot write {path}: it is a directory; name a file")
+    check(path, room)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file that appears whole or not at all; a file of that name is replaced. Raises OSError."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+        temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
+    """A finished result, whole: in its place, or else somewhere else. Raises CannotWrite, which says where."""
+
+    def into(directory: Path) -> None:
+        with whole(directory / path.name) as file:
+            fill(file)
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        into(path.parent)
+    except OSError as error:
+        where = elsewhere(into, path)
+        if where is None:
+            raise CannotWrite(f"cannot write {path}: {error.strerror}, nor anywhere else", True) from error
+        raise CannotWrite(f"cannot write {path}: {error.strerror}; it is in {where / path.name} instead") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """As ``write``; what can be written nowhere is printed."""
+    try:
+        write(path, lambda file: _write_all(file, text))
+    except CannotWrite as error:
+        if error.nowhere:
+            sys.stdout.write(text)
+            raise CannotWrite(f"{error}, so it is printed above") from error
+        raise
+
+
+def _write_all(file: IO[bytes], text: str) -> None:
+    file.write(text.encode())
+
+
+def keep(fill: Callable[[Path], None], work: Path, out: Path) -> None:
+    """A directory of finished results: ``fill`` makes them in an empty one, in ``work``, which then becomes ``out`` in
+    one step (so ``work`` is beside it). If that fails they are made somewhere else. Raises CannotWrite, which says
+    where."""
+    part = work / "results"
+    try:
+        part.mkdir()
+        fill(part)
+        give_to_caller(part)
+        if out.exists():
+            out.rmdir()  # it was empty when the work began
+        part.replace(out)
+    except OSError as error:
+        where = elsewhere(fill, out)
+        if where is None:
+            raise CannotWrite(f"cannot write {out}: {error.strerror}, nor anywhere else", True) from error
+        raise CannotWrite(f"cannot write {out}: {error.strerror}; the results are in {where} instead") from error
+
+
+def elsewhere(fill: Callable[[Path], None], instead_of: Path) -> Path | None:
+    """Has ``fill`` write into a new directory wherever there is one that takes it all; None if there is none."""
+    for place in spare_places(instead_of):
+        directory = None
+        try:
+            directory = Path(tempfile.mkdtemp(prefix="serene-", dir=place))
+            fill(directory)
+            give_to_caller(directory)
+        except OSError:
+            if directory is not None:
+                shutil.rmtree(directory, ignore_errors=True)
+            continue
+        return directory
+    return None
+
+
+def spare_places(instead_of: Path) -> list[Path]:
+    """Directories to turn to when a place cannot be written; those on another device first."""
+    places = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.cwd(), Path(os.environ.get("HOME", "/"))]
+    found = [place for place in dict.fromkeys(places) if place.is_dir()]
+    device = next((_device(parent) for parent in (instead_of, *instead_of.absolute().parents) if _device(parent)), 0)
+    return sorted(found, key=lambda place: _device(place) == device)
+
+
+def _device(path: Path) -> int:
+    try:
+        return path.stat().st_dev
+    except OSError:
+        return 0
+
+
+def give_to_caller(path: Path) -> None:
+    """Hands a path, and what is below it, to the user behind sudo."""
+    user, group = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
+    if os.geteuid() != 0 or user is None or group is None:
+        return
+    for item in (path, *path.rglob("*")):
+        os.chown(item, int(user), int(group), follow_symlinks=False)

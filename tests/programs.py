@@ -1,0 +1,15 @@
+"""The compiled programs under test: the committed ones, or those that the environment names, as
+`make mutants` does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from serene.program import Program
+
+V1MODEL_VARIABLE, TOFINO_VARIABLE = "SERENE_TEST_PROGRAM", "SERENE_TEST_TOFINO_PROGRAM"
+TOFINO_BUILD = Path(__file__).resolve().parents[1] / "p4src" / "build" / "tofino"
+
+V1MODEL = Program.load(os.environ.get(V1MODEL_VARIABLE, "serene"))
+TOFINO = Path(os.environ.get(TOFINO_VARIABLE, TOFINO_BUILD / "serene.p4"))  # as p4c's frontend prints it

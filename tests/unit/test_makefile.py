@@ -1,0 +1,75 @@
+"""make's settings: what a target does not take is refused, and what it might have meant is named."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGETS = re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+TAKES = {"run-mininet": "WORKERS=8", "reproduce": "FULL=1", "fuzz": "PACKETS=3", "swaps": "TARGET=embedded"}
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+
+
+def make(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What it would do."""
+    return subprocess.run(
+        ["make", "-n", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        env={**{name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}, **environment},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_target_takes_a_setting_that_nobody_knows(target: str) -> None:
+    refused = make(target, "STALENES=3")
+    assert refused.returncode == 2
+    assert f"STALENES: no setting of make {target}" in refused.stderr
+    assert refused.stdout == ""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_usual_variables_are_taken_everywhere(target: str) -> None:
+    done = make(target, "PYTHON=python3", "CC=gcc", "V=1", *([TAKES[target]] if target in TAKES else []))
+    assert done.returncode == 0, done.stderr
+    assert "no setting" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run-mininet", "WORKER=4"], "did you mean WORKERS?"),
+        (["run-mininet", "workers=4"], "did you mean WORKERS?"),
+        (["run-local", "STALENESS=3"], "did you mean STRATEGY=ssp:3?"),
+        (["run-local", "STALENESS=3"], "which takes COMPUTE_MS, DATASET,"),
+        (["test", "WORKERS=8"], "WORKERS: no setting of make test, which takes none"),
+        (["swaps", "STEPS=8"], "STEPS: no setting of make swaps, which takes OUT, TARGET"),
+        (["WORKERS=8"], "WORKERS: no setting of make help"),
+        (["lint", "it's=8"], "it's: no setting of make lint"),
+    ],
+)
+def test_what_was_meant_is_named(arguments: list[str], said: str) -> None:
+    refused = make(*arguments)
+    assert refused.returncode == 2
+    assert said in refused.stderr
+
+
+def test_settings_reach_the_command() -> None:
+    done = make("run-local", "STRATEGY=mixed:1,2", "WORKERS=8")
+    assert "--strategy 'mixed:1,2'" in done.stdout and "--workers '8'" in done.stdout
+
+
+def test_several_targets_take_what_one_of_them_does() -> None:
+    assert make("lint", "fuzz", "PACKETS=5").returncode == 0
+
+
+def test_the_environment_is_not_asked_and_says_so() -> None:
+    done = make("run-local", WORKERS="8")
+    assert done.returncode == 0 and "--workers '4'" in done.stdout
+    assert "WORKERS: in the environment, which is not asked" in done.stderr
+    assert make("lint", WORKERS="8").stderr == "", "where it would mean nothing anyway"
