@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.automatic import Automatic, Decision, Observation, Observer
+from serene.client.session import REPORT_EVERY_S
 from serene.strategy import Strategy
-from workers.train import REPORT_EVERY_S
 
 
 @dataclass
 class Reports:
-    """A worker's telemetry as ``workers.train`` sends it: sums over its run, and no report too soon after another."""
+    """A worker's telemetry as `serene.client.Session` sends it: sums over its run, no report too soon after another."""
 
     sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("compute_s", "network_s", "waiting_s"), 0.0))
     latest: dict[str, object] | None = None

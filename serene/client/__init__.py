@@ -2,6 +2,7 @@
 
 from serene.client.client import BadWelcome, CaughtUp, Client, NoAnswer, Refused, SessionLost, Update
 from serene.client.protocol import Counts, Membership, Protocol, Read
+from serene.client.session import Session
 from serene.client.transport import FrameTransport, Transport, TransportError, UdpTransport
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Protocol",
     "Read",
     "Refused",
+    "Session",
     "SessionLost",
     "Transport",
     "TransportError",

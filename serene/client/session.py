@@ -1,0 +1,180 @@
+"""A worker's part in a job from its first HELLO to its last read, across the sessions that the switch loses.
+
+    session = Session(Client(UdpTransport(), job=0, worker=2, vector_length=79510), apply=trainer.apply)
+    with session:
+        session.join()
+        for step in range(200):
+            session.exchange(trainer.gradient(step))    # contributes, and applies what was read
+        session.finish()
+
+It also tells the controller how the worker is doing, so that `serenectl watch` and automatic strategies can see it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from typing_extensions import Self
+
+from serene.client.client import Client, SessionLost
+from serene.client.protocol import Membership
+from serene.client.updates import Update
+
+REPORT_EVERY_S = 0.2  # at most, but for the beginnings and ends that matter
+
+
+class Session:
+    """One worker's.
+
+    apply: adds a sum of contributions, float32[vector_length] in gradient units, to the worker's replica. on_lost: is
+    told when the switch has lost the session, before the worker joins the next one. facts: what the training adds to
+    the reports (loss, accuracy, compute_s); write into it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        apply: Callable[[np.ndarray], None],
+        *,
+        join_timeout_s: float = 60.0,
+        on_lost: Callable[[SessionLost], None] = lambda lost: None,
+    ) -> None:
+        self.client = client
+        self._apply = apply
+        self._join_timeout_s = join_timeout_s
+        self._on_lost = on_lost
+        client.while_waiting = lambda: self.report("waiting")
+        self.facts: dict[str, Any] = {"loss": None, "accuracy": None, "compute_s": 0.0}
+        self.iteration = 0  # of those that were contributed, the last
+        self.epoch: int | None = None  # in which that was, and its round
+        self.round: int | None = None
+        self.network_s = 0.0
+        self.waiting_s = 0.0
+        self.reads_at_risk = 0  # that may have held more than 32 bits
+        self.sessions_lost = 0  # by the switch, and followed by another
+        self.contributions_lost = 0  # a slot, of all workers together, with those sessions
+        self.iterations_repeated = 0  # that the sums that were put back may hold already
+        self._reported_at = -REPORT_EVERY_S
+        self._reported = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.client.close()
+
+    def join(self) -> Membership:
+        """Joins, and catches up with what the job did before. Raises as `Client.join` and `Client.exchange`."""
+        membership = self.client.join(self._join_timeout_s)
+        self._catch_up()
+        return membership
+
+    def exchange(self, gradient: np.ndarray) -> Update | None:
+        """Contributes a gradient, float32[vector_length], and applies what was read.
+
+        None: the switch lost its state meanwhile, and the contribution is in the sum that was put back and applied.
+        Raises as `Client.exchange`, but SessionLost.
+        """
+        self.report("exchanging")
+        while True:
+            try:
+                update = self.client.exchange(gradient)
+                break
+            except SessionLost as lost:
+                if self._resume(lost):
+                    self.iteration += 1
+                    return None
+        self._apply(update.delta)
+        self.iteration, self.epoch, self.round = self.iteration + 1, update.epoch, update.round
+        self.network_s += update.network_s
+        self.waiting_s += update.waiting_s
+        self.reads_at_risk += update.overflow_possible
+        return update
+
+    def finish(self, timeout_s: float) -> bool:
+        """Leaves and, when all have left, reads once more: then every replica holds every contribution. Whether it came
+        to that within the time."""
+        self.report("finished", force=True)
+        while True:
+            try:
+                over = self.client.leave_and_wait(timeout_s)
+                if over:
+                    last = self.client.pull()
+                    self._apply(last.delta)
+                    self.reads_at_risk += last.overflow_possible
+                return over
+            except SessionLost as lost:
+                self._resume(lost)
+
+    def abandon(self) -> None:
+        """Leaves in the middle, so that the others do not wait for this worker for good."""
+        self.report("stopped", force=True)
+        self.client.leave()
+
+    # -- lost sessions -----------------------------------------------------------------------------------------
+
+    def _resume(self, lost: SessionLost) -> bool:
+        """Into the session after the one that the switch has lost; as ``_catch_up``."""
+        self._on_lost(lost)
+        self.sessions_lost += 1
+        self.client.join(self._join_timeout_s)
+        return self._catch_up()
+
+    def _catch_up(self) -> bool:
+        """Whether the iteration under way is in the sums that were put back."""
+        while True:
+            try:
+                missed = self.client.catch_up()
+            except SessionLost:
+                self.client.join(self._join_timeout_s)
+                continue
+            if missed is None:
+                return False
+            self._apply(missed.delta)
+            self.reads_at_risk += missed.overflow_possible
+            if missed.restored is None:
+                return False
+            self.contributions_lost += missed.restored.lost
+            self.iterations_repeated += missed.restored.repeated
+            return missed.restored.contained
+
+    # -- telemetry ---------------------------------------------------------------------------------------------
+
+    def report(self, state: str, *, force: bool = False) -> None:
+        """Tells the controller what the worker does: computing, exchanging, waiting, paused, finished or stopped."""
+        now = time.monotonic()
+        # The end of what was reported is reported too, or a worker would seem to exchange all the time; and a wait is
+        # reported when it begins, because nobody is to wonder why a worker that waits is said to compute.
+        ended = self._reported in ("exchanging", "waiting") and state == "computing"
+        begun = state == "waiting" != self._reported
+        if force or ended or begun or now - self._reported_at >= REPORT_EVERY_S:
+            self._reported_at, self._reported = now, state
+            self.client.report({"state": state, **self.telemetry()})
+
+    def telemetry(self) -> dict[str, Any]:
+        """Sums since the worker began; times in seconds."""
+        client = self.client
+        return {
+            "iteration": self.iteration,
+            "epoch": self.epoch,
+            "round": self.round,
+            "at_epoch": client.epoch,
+            "at_round": client.round,
+            **self.facts,
+            "network_s": self.network_s,
+            "waiting_s": self.waiting_s,
+            "retransmissions": client.counts.retransmissions,
+            "saturated_values": client.saturated_values,
+            "packets_sent": client.counts.sent,
+            "packets_received": client.counts.received,
+            "contributions_sent": client.contributions_sent,
+            "sessions_lost": self.sessions_lost,
+            "contributions_lost": self.contributions_lost,
+            "iterations_repeated": self.iterations_repeated,
+        }

@@ -1,0 +1,93 @@
+"""A worker's command line: what may be asked of it, and how its packets reach the switch."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import re
+from pathlib import Path
+
+from serene.arguments import Parser
+from serene.client import FrameTransport, Transport, UdpTransport
+from serene.errors import SereneError
+from serene.wire import HEADER, SWITCH_IP
+from workers import data, models, stragglers
+
+FIRST_EPHEMERAL_PORT = 49152  # RFC 6335
+
+
+def _two_ports(text: str) -> tuple[tuple[str, int] | int, tuple[str, int]]:
+    given = re.fullmatch(r"(fd)?(\d+):(\d+)", text)
+    if given:
+        inherited, local, switch = bool(given[1]), int(given[2]), int(given[3])
+        if 0 < switch < 65536 and (inherited or 0 < local < 65536):
+            return local if inherited else ("127.0.0.1", local), ("127.0.0.1", switch)
+    raise argparse.ArgumentTypeError(f"{text}: expected LOCAL:SWITCH, UDP ports (or fdN:SWITCH)")
+
+
+def parser() -> argparse.ArgumentParser:
+    result = Parser(prog="python -m workers.train", description="One worker of a training job.")
+    add = result.add_argument
+    add("--job", type=int, default=0)
+    add("--worker", type=int, required=True, help="this worker's id, from 0")
+    add("--workers", type=int, required=True, help="of the whole job")
+    add("--switch-ip", default=SWITCH_IP, help=f"where the switch answers (default {SWITCH_IP})")
+    add(
+        "--frame-udp",
+        type=_two_ports,
+        metavar="LOCAL:SWITCH",
+        help="frames in UDP, to a udp: port of serene-switch; LOCAL may be fdN, an inherited socket",
+    )
+    add("--model", default="mlp", help="mlp or cnn")
+    add("--dataset", default="digits", help="digits, mnist or cifar10")
+    add("--data-dir", type=Path, default=None)
+    add("--steps", type=int, default=200)
+    add("--batch-size", type=int, default=32)
+    add("--lr", type=float, default=None, help="learning rate (default: the model's own)")
+    add("--seed", type=int, default=1)
+    add("--straggler", default="none", help="a profile, as slow_worker:probability=0.3")
+    add("--compute-ms", type=float, default=50, help="mean compute time of an iteration; 0: as fast as it goes")
+    add("--eval-every", type=int, default=5, metavar="STEPS")
+    add("--join-timeout", type=float, default=120, metavar="SECONDS")
+    add("--finish-timeout", type=float, default=600, metavar="SECONDS", help="to wait for the others at the end")
+    add("--out", type=Path, default=None, help="a directory for this worker's results")
+    add("--out-else", type=Path, default=None, metavar="DIR", help="where they go if --out cannot be written to")
+    return result
+
+
+def check(options: argparse.Namespace) -> None:
+    """Raises SereneError, naming the option and what was expected."""
+    models.check_model(options.model)
+    data.check_dataset(options.dataset)
+    # What packets can say at all; which jobs and workers the switch's program has, the controller tells.
+    _expect(options, "workers", 1, 8 * HEADER["sync_mask"].itemsize)
+    _expect(options, "worker", 0, options.workers - 1)
+    _expect(options, "job", 0, 256 ** HEADER["job"].itemsize - 1)
+    for name in ("steps", "batch_size", "eval_every"):
+        _expect(options, name, 1)
+    for name in ("seed", "compute_ms", "join_timeout", "finish_timeout"):
+        _expect(options, name, 0)
+    if options.lr is not None and not 0 < options.lr < math.inf:
+        raise SereneError(f"--lr {options.lr:g}: expected a number above 0")
+    stragglers.check_workers(stragglers.parse(options.straggler), options.workers)
+
+
+def _expect(options: argparse.Namespace, name: str, low: int, high: int | None = None) -> None:
+    value = getattr(options, name)
+    if not (math.isfinite(value) and low <= value <= (value if high is None else high)):
+        wanted = f"{low} or more" if high is None else f"{low} to {high}"
+        raise SereneError(f"--{name.replace('_', '-')} {value}: expected {wanted}")
+
+
+def transport(options: argparse.Namespace) -> Transport:
+    if options.frame_udp is None:
+        return UdpTransport(options.switch_ip)
+    local, switch = options.frame_udp
+    return FrameTransport(
+        options.worker,
+        local=local,
+        switch=switch,
+        switch_ip=options.switch_ip,
+        udp_port=FIRST_EPHEMERAL_PORT + os.getpid() % 16384,  # as a kernel's: a restarted worker has another one
+    )
