@@ -9,24 +9,25 @@ from dataclasses import asdict
 from typing import Any
 
 from controller.admission import Admission
-from controller.automatic import BadAutomatic, load
-from controller.autopilot import PATIENCE_S, Autopilot, aside
+from controller.automatic import Decision
+from controller.autopilot import Autopilot
 from controller.connection import SwitchError
 from controller.entries import InstalledJob, SwitchAddress
 from controller.events import Events
-from controller.explain import explain, headline
+from controller.explain import explain, headline, workers
 from controller.frames import Answerer
-from controller.job import Job, JobState
+from controller.job import Change, Job, JobState, Place
 from controller.jobs import Conflict, Jobs
 from controller.metrics import Metrics, SwapTimes
+from controller.plans import Swap
 from controller.settings import Settings, port_numbers
 from controller.status import change_status, job_status, status
-from controller.switch import Switch, SwitchOptions, TakenOver
+from controller.switch import Switch, SwitchOptions
 from controller.takeover import job_from
 from controller.telemetry import Telemetry
 from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
 from serene.errors import SereneError
-from serene.fixedpoint import DEFAULT_SCALE
+from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
 from serene.program import Program
 from serene.strategy import Strategy, to_dict
 from serene.wire import SWITCH_IP, SWITCH_MAC
@@ -44,6 +45,7 @@ class Coordinator:
     def __init__(self, settings: Settings) -> None:
         program = Program.load(settings.program)
         self._grace_s = settings.grace_s
+        self._gone_after_s = settings.gone_after
         self._wait_s = settings.wait
         self._lock = asyncio.Lock()
         self.events = Events()
@@ -60,9 +62,9 @@ class Coordinator:
             port_numbers(settings.ports),
             SwitchAddress(SWITCH_IP, SWITCH_MAC),
         )
-        self.switch = Switch(options, program, on_packet=self._on_packet, on_taken_over=self._on_taken_over)
+        self.switch = Switch(options, program, on_packet=self._on_packet, on_connected=self._on_connected)
         self.telemetry = Telemetry(self.switch, self.jobs)
-        self.autopilot = Autopilot(self.jobs, self.telemetry, self.events, self.change)
+        self.autopilot = Autopilot(self.jobs, self.telemetry, self.events, self._enact)
         self.swap_times = SwapTimes()
         self._metrics = Metrics(self.swap_times)
         self._admission = Admission(
@@ -71,6 +73,7 @@ class Coordinator:
             Answerer(SWITCH_IP, SWITCH_MAC),
             self.events,
             self._lock,
+            self._active,
             self._on_job_over,
         )
 
@@ -83,7 +86,7 @@ class Coordinator:
     async def run(self) -> None:
         """Serve workers and look after jobs until cancelled; then let go of the switch, which goes on."""
         try:
-            await asyncio.gather(self.switch.run(), self._look_after())
+            await asyncio.gather(self.switch.run(), self._admission.run(), self._look_after())
         finally:
             self.autopilot.close()
             await self.switch.close()
@@ -98,6 +101,7 @@ class Coordinator:
                         restoring = any(job.restoring for job in self.jobs)
                         await self.telemetry.refresh(TICK_S if restoring else POLL_S)
                     await self._end_restorations()
+                    await self._end_abandoned()
             except SwitchError as error:
                 LOG.warning("%s", error)
 
@@ -126,32 +130,57 @@ class Coordinator:
                     )
 
     async def _remove(self, job: Job) -> None:
-        await self.switch.remove(
-            job.id, {worker.id: worker.endpoint for worker in job.workers if worker.endpoint is not None}
-        )
+        await self.switch.remove(job.id, job.places())
 
-    async def _on_packet(self, port: int, frame: bytes) -> None:
-        await self._admission.on_packet(port, frame)
+    async def _end_abandoned(self) -> None:
+        """An evicted worker does not hold a job that all others have left, once it is taken for gone."""
+        async with self._lock:
+            for job in self.jobs:
+                if job.state is JobState.RUNNING and not job.members() and not self._active(job):
+                    self.jobs.abandoned(job.id, time.time())
+                    silent = f"{workers(job.evicted())} silent for {self._gone_after_s:g} s"
+                    self.events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
+
+    def _active(self, job: Job) -> set[int]:
+        """The workers of a job that have been heard lately."""
+        return {
+            worker.id
+            for worker in job.workers
+            if worker.endpoint is not None and self.telemetry.silent_s(job.id, worker) < self._gone_after_s
+        }
+
+    def _on_packet(self, port: int, frame: bytes) -> None:
+        self._admission.on_packet(port, frame)
 
     async def _on_job_over(self, job_id: int) -> None:
         await self.telemetry.refresh()
         self.events.emit("job_finished", f"job {job_id} finished", job=job_id)
 
-    async def _on_taken_over(self, taken: TakenOver) -> None:
-        async with self._lock:
-            for job_id in self.jobs.switch_has_only(taken.jobs):
+    async def _on_connected(self) -> None:
+        async with self._lock:  # what the switch holds must not change until it is compared with what is known
+            found = await self.switch.set_up()
+            for job in found.jobs.values():
+                self.jobs.note_session(job.session)
+            running = {job_id: job for job_id, job in found.jobs.items() if not job.record}
+            for job_id in self.jobs.switch_has_only(running):
                 self.events.emit(
                     "job_lost",
                     f"job {job_id}: the switch lost its state; waiting for the workers to join again",
                     job=job_id,
                 )
-            for job_id, found in taken.jobs.items():
-                await self._adopt(job_id, found)
+            for job_id, job in running.items():
+                await self._adopt(job_id, job)
 
     async def _adopt(self, job_id: int, found: InstalledJob) -> None:
         """A job that the switch holds: known already, taken over, or a leftover."""
+        for worker, at in found.strays:
+            await self.switch.shut_out(job_id, worker, at)
         known = self.jobs.get(job_id)
-        if known is not None and (known.session, known.epoch) == (found.session, found.epoch):
+        if known is not None and (known.session, known.epoch, known.places()) == (
+            found.session,
+            found.epoch,
+            found.members,
+        ):
             return
         try:
             if not found.complete:
@@ -169,10 +198,15 @@ class Coordinator:
     # What may be asked
 
     async def create_job(
-        self, workers: int, strategy: Strategy, job: int | None = None, scale: int = DEFAULT_SCALE
+        self,
+        workers: int,
+        strategy: Strategy,
+        job: int | None = None,
+        scale: int = DEFAULT_SCALE,
+        limit: float = DEFAULT_LIMIT,
     ) -> dict[str, Any]:
         async with self._lock:
-            created = self.jobs.create(workers, strategy, job=job, scale=scale)
+            created = self.jobs.create(workers, strategy, job=job, scale=scale, limit=limit)
             self.telemetry.forget(created.id)
             self.events.emit(
                 "job_created",
@@ -201,9 +235,9 @@ class Coordinator:
         async with self._lock:
             before = self.jobs[job_id].strategy
             plan = self.jobs.plan_swap(job_id, strategy)
-            self._end_autopilot(job_id)
             if plan is None:
                 self.jobs.choose(job_id, strategy)
+                self._end_autopilot(job_id)
                 return {
                     "epoch": 0,
                     "strategy": to_dict(strategy),
@@ -211,11 +245,8 @@ class Coordinator:
                     "before": to_dict(before),
                     "write_ms": 0.0,
                 }
-            begun = time.perf_counter()
-            await self.switch.swap(plan)
-            write_ms = (time.perf_counter() - begun) * 1e3
-            self.swap_times.add(write_ms)
-            change = self.jobs.swapped(plan, time.time())
+            change, write_ms = await self._swap(plan)
+            self._end_autopilot(job_id)
             self.events.emit(
                 "strategy",
                 f"job {job_id}: {before} -> {strategy}, epoch {change.epoch} ({write_ms:.0f} ms)",
@@ -227,14 +258,12 @@ class Coordinator:
 
     async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> dict[str, Any]:
         """From now on an automatic strategy decides."""
-        try:
-            automatic = await aside(lambda: load(name, parameters), PATIENCE_S)
-        except asyncio.TimeoutError:
-            raise BadAutomatic(f"{name}: not loaded within {PATIENCE_S:g} s") from None
+        self.jobs[job_id]
+        pilot = await self.autopilot.prepare(name, parameters)
         async with self._lock:
             if self.jobs[job_id].state is JobState.FINISHED:
                 raise Conflict(f"job {job_id} has finished: its strategy cannot change")
-            pilot = self.autopilot.start(job_id, name, parameters, automatic)
+            self.autopilot.start(job_id, pilot)
             self.events.emit("automatic", f"job {job_id}: {name} decides", job=job_id, automatic=pilot.status())
             return self.job_status(job_id)
 
@@ -251,41 +280,62 @@ class Coordinator:
 
     async def set_evicted(self, job_id: int, worker: int, evicted: bool) -> dict[str, Any]:
         """A worker leaves the barrier, or is let back in. Evicted or admitted already: nothing changes."""
-        job = self.jobs[job_id]
-        out = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
-        await self.change(job_id, job.in_force, out, f"worker {worker} {'evicted' if evicted else 'readmitted'}")
-        return self.job_status(job_id)
-
-    async def change(self, job_id: int, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
-        """A strategy, and who is out of the barrier: at most one rule. Whether there was anything to change."""
         async with self._lock:
             job = self.jobs[job_id]
-            before, out = job.in_force, set(job.evicted())
-            plan = self.jobs.plan_barrier(job_id, strategy, evicted, reason)
-            if plan is None:
+            out = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
+            await self._change(job, job.in_force, out, f"worker {worker} {'evicted' if evicted else 'readmitted'}")
+            return self.job_status(job_id)
+
+    async def _enact(self, seen: Place, decided: Strategy | Decision, name: str) -> bool:
+        """An automatic strategy has decided. Whether there was anything to change.
+
+        A decision about an epoch that is no longer in force is dropped: whoever began the next one knew better, and
+        the program is soon asked again.
+        """
+        async with self._lock:
+            job = self.jobs.get(seen.job)
+            if job is None or Place.of(job) != seen:
                 return False
-            begun = time.perf_counter()
-            await self.switch.swap(plan)
-            self.swap_times.add((time.perf_counter() - begun) * 1e3)
-            change = self.jobs.swapped(plan, time.time())
-            for worker in sorted(evicted ^ out):
-                what = "worker_evicted" if worker in evicted else "worker_readmitted"
-                self.events.emit(
-                    what,
-                    f"job {job_id}: worker {worker} is {'out of' if worker in evicted else 'in'} the barrier "
-                    f"({reason}), epoch {change.epoch}",
-                    job=job_id,
-                    worker=worker,
-                )
-            if change.strategy != before:
-                self.events.emit(
-                    "strategy",
-                    f"job {job_id}: {before} -> {change.strategy}, epoch {change.epoch} ({reason})",
-                    job=job_id,
-                    epoch=change.epoch,
-                    strategy=to_dict(change.strategy),
-                )
-            return True
+            if isinstance(decided, Strategy):
+                decided = Decision(decided, frozenset(job.evicted()))
+            return await self._change(job, decided.strategy, decided.evicted, name)
+
+    async def _change(self, job: Job, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
+        """A strategy, and who is out of the barrier: at most one rule. Whether there was anything to change.
+
+        Whoever calls this holds the lock since it looked at the job.
+        """
+        before, out = job.in_force, set(job.evicted())
+        plan = self.jobs.plan_barrier(job.id, strategy, evicted, reason)
+        if plan is None:
+            return False
+        change, _ = await self._swap(plan)
+        for worker in sorted(evicted ^ out):
+            what = "worker_evicted" if worker in evicted else "worker_readmitted"
+            self.events.emit(
+                what,
+                f"job {job.id}: worker {worker} is {'out of' if worker in evicted else 'in'} the barrier "
+                f"({reason}), epoch {change.epoch}",
+                job=job.id,
+                worker=worker,
+            )
+        if change.strategy != before:
+            self.events.emit(
+                "strategy",
+                f"job {job.id}: {before} -> {change.strategy}, epoch {change.epoch} ({reason})",
+                job=job.id,
+                epoch=change.epoch,
+                strategy=to_dict(change.strategy),
+            )
+        return True
+
+    async def _swap(self, plan: Swap) -> tuple[Change, float]:
+        """Written and remembered; the change, and how long the switch took in ms. The caller holds the lock."""
+        begun = time.perf_counter()
+        await self.switch.swap(plan)
+        write_ms = (time.perf_counter() - begun) * 1e3
+        self.swap_times.add(write_ms)
+        return self.jobs.swapped(plan, time.time()), write_ms
 
     async def status(self, older_than_s: float = 0.0) -> dict[str, Any]:
         """Everything; counters as they were last, when the switch cannot be asked."""

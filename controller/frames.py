@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import math
 import struct
 from dataclasses import dataclass
 
@@ -22,6 +21,9 @@ _UDP_AT = _IPV4_AT + _IPV4.size
 _SERENE_AT = _UDP_AT + _UDP.size
 _TEXT_AT = _SERENE_AT + HEADER.itemsize
 
+LONGEST_TEXT = 100
+LARGEST_NUMBER = 2**53  # what every reader of JSON takes exactly
+
 
 class NotARequest(SereneError):
     """A frame that is none of ours; the data plane hands up only whole ones."""
@@ -35,6 +37,7 @@ class Request:
     job: int
     worker: int
     sender: Endpoint
+    session: int  # that the worker is in, or was in last; 0: none yet
     payload: bytes  # after serene_t
 
     @property
@@ -43,15 +46,18 @@ class Request:
         return int(np.frombuffer(self.payload[: MEMBERSHIP.itemsize], MEMBERSHIP)[0]["vector_length"])
 
     def facts(self) -> dict[str, object]:
-        """Of a REPORT or LEAVE: its JSON object, without NaN and infinities, which no reader of ours could
-        take as JSON again. Raises NotARequest."""
+        """Of a REPORT or LEAVE: its JSON object, with None for what is neither a number of a usual size nor a short
+        text. Raises NotARequest.
+
+        It is shown on terminals and sent on as JSON: no control characters, no half characters, nothing nested.
+        """
         try:
-            facts = json.loads(self.payload, parse_constant=lambda _: None, parse_float=_finite)
+            facts = json.loads(self.payload)
         except (ValueError, RecursionError) as error:
             raise NotARequest(f"{self.op.name} of worker {self.worker} of job {self.job}: {error}") from None
         if not isinstance(facts, dict):
             raise NotARequest(f"{self.op.name} of worker {self.worker} of job {self.job}: expected a JSON object")
-        return facts
+        return {key: _plain(value) for key, value in facts.items() if _is_text(key)}
 
 
 def parse(port: int, frame: bytes) -> Request:
@@ -74,18 +80,31 @@ def parse(port: int, frame: bytes) -> Request:
         ":".join(f"{octet:02x}" for octet in source_mac),
         str(ipaddress.IPv4Address(source_ip)),
         udp_port,
+        int(header["incarnation"]),
     )
-    return Request(op, int(header["job"]), int(header["worker"]), sender, payload)
+    return Request(op, int(header["job"]), int(header["worker"]), sender, int(header["session"]), payload)
 
 
-def _finite(text: str) -> float | None:
-    number = float(text)
-    return number if math.isfinite(number) else None
+def _plain(value: object) -> object:
+    if isinstance(value, str):
+        return value if _is_text(value) else None
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and abs(value) <= LARGEST_NUMBER:  # NaN is not
+        return value
+    return None
+
+
+def _is_text(value: str) -> bool:
+    return len(value) <= LONGEST_TEXT and value.isprintable()
 
 
 @dataclass(frozen=True)
 class Answerer:
-    """Builds what the controller says in the switch's name."""
+    """Builds what the controller says in the switch's name.
+
+    All of it carries the incarnation that it is meant for: a later process at the same place is not concerned.
+    """
 
     switch_ip: str
     switch_mac: str
@@ -94,12 +113,16 @@ class Answerer:
         """A whole frame for a worker, or for who would be one."""
         return self._frame(to, job, worker, Op.REFUSED, reason.encode())
 
+    def wait(self, to: Endpoint, job: int, worker: int, reason: str) -> bytes:
+        """A whole frame for a worker that has a seat in a job that has not begun."""
+        return self._frame(to, job, worker, Op.WAIT, reason.encode())
+
     def bye(self, request: Request, *, job_over: bool) -> bytes:
         """A whole frame for the sender of ``request``."""
         body = json.dumps({"job_over": job_over}).encode()
         return self._frame(request.sender, request.job, request.worker, Op.BYE, body)
 
     def _frame(self, to: Endpoint, job: int, worker: int, op: Op, text: bytes) -> bytes:
-        payload = control_payload(op, text, job=job, worker=worker)
+        payload = control_payload(op, text, job=job, worker=worker, incarnation=to.incarnation)
         source = (self.switch_mac, self.switch_ip, SERENE_UDP_PORT)
         return encapsulation(len(payload), source=source, destination=(to.mac, to.ip, to.udp_port)) + payload

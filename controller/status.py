@@ -11,6 +11,8 @@ from controller.switch import Switch
 from controller.telemetry import Telemetry
 from serene.strategy import to_dict
 
+SHORT_HISTORY = 20  # epochs of each job in what is sent several times a second
+
 
 def status(switch: Switch, jobs: Jobs, telemetry: Telemetry, autopilot: Autopilot) -> dict[str, Any]:
     """Everything."""
@@ -27,12 +29,13 @@ def status(switch: Switch, jobs: Jobs, telemetry: Telemetry, autopilot: Autopilo
             "drops": telemetry.drops,
             "totals": telemetry.totals(),
         },
-        "jobs": [job_status(job, telemetry, autopilot) for job in jobs],
+        "jobs": [job_status(job, telemetry, autopilot, SHORT_HISTORY) for job in jobs],
     }
 
 
-def job_status(job: Job, telemetry: Telemetry, autopilot: Autopilot) -> dict[str, Any]:
-    """One job. ``slots`` is what it needs, ``first_slot`` where they are while it holds them."""
+def job_status(job: Job, telemetry: Telemetry, autopilot: Autopilot, latest: int = 0) -> dict[str, Any]:
+    """One job. ``slots`` is what it needs, ``first_slot`` where they are while it holds them; ``history`` has the
+    latest ``latest`` of all ``epochs_begun`` (0: all that are remembered)."""
     pilot = autopilot.of(job.id)
     return {
         "job": job.id,
@@ -41,15 +44,17 @@ def job_status(job: Job, telemetry: Telemetry, autopilot: Autopilot) -> dict[str
         "epoch": job.epoch,
         "strategy": to_dict(job.strategy),
         "automatic": pilot.status() if pilot is not None else None,
-        "incarnation": job.incarnation,
+        "lost_sessions": job.lost_sessions,
         "restoring": job.restoring,
         "workers_expected": job.workers_expected,
         "first_slot": job.slots.first if job.slots is not None else None,
         "slots": job.slots_needed,
         "vector_length": job.vector_length,
         "scale": job.scale,
+        "limit": job.limit,
         "workers": [worker_status(job, worker, telemetry) for worker in job.workers],
-        "history": [change_status(change) for change in job.history],
+        "epochs_begun": job.epochs_begun,
+        "history": [change_status(change) for change in list(job.history)[-latest:]],
     }
 
 
@@ -64,6 +69,7 @@ def worker_status(job: Job, worker: Worker, telemetry: Telemetry) -> dict[str, A
         "ip": at.ip if at else None,
         "mac": at.mac if at else None,
         "udp_port": at.udp_port if at else None,
+        "incarnation": at.incarnation if at else None,
         "iteration": counts["contributions"] // job.slots_needed if job.slots_needed else 0,
         **counts,
         "staleness": list(telemetry.staleness_of(job.id, worker.id)),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
 from collections.abc import Mapping, Sequence
 
 from controller.job import JobState, Worker
 from controller.jobs import Jobs
+from controller.silence import Silence, spoken
 from controller.switch import STALENESS_CLASSES, WORKER_COUNTERS, Switch
 
 NOTHING: Mapping[str, int] = dict.fromkeys(WORKER_COUNTERS, 0)
-SPOKEN = ("contributions", "repeats", "blocked")  # what a worker does, not what is done to it
 UNKNOWN = (0,) * STALENESS_CLASSES
 
 
@@ -21,42 +23,41 @@ class Telemetry:
         self._switch = switch
         self._jobs = jobs
         self._workers: dict[tuple[int, int], Mapping[str, int]] = {}
-        self._heard: dict[tuple[int, int], tuple[tuple[int, ...], float]] = {}
+        self._silence = Silence()
         self._staleness: dict[tuple[int, int], Sequence[int]] = {}
-        self._read_at = -1.0
+        self._read_at = -math.inf  # when the last reading began
+        self._reading = asyncio.Lock()
         self.drops: dict[str, int] = dict.fromkeys(switch.drop_reasons, 0)
 
     async def refresh(self, older_than_s: float = 0.0) -> None:
         """Read the counters, unless those at hand are no older than that. Raises SwitchError."""
-        if time.monotonic() - self._read_at < older_than_s:
-            return
-        held = {
-            job.id: [worker.id for worker in job.workers]
-            for job in self._jobs
-            if job.state is not JobState.WAITING and job.slots is not None
-        }
-        self._workers.update(await self._switch.read_worker_counters(held))
-        self._listen()
-        self._staleness.update(await self._switch.read_staleness(held))
-        self.drops = await self._switch.read_drops()
-        self._read_at = time.monotonic()
+        wanted = time.monotonic() - older_than_s
+        async with self._reading:  # or an earlier answer could overtake a later one
+            if self._read_at >= wanted:
+                return
+            began = time.monotonic()
+            asked = {job.id: job for job in self._jobs if job.state is not JobState.WAITING and job.slots is not None}
+            sessions = {job.id: job.session for job in asked.values()}
+            held = {job.id: [worker.id for worker in job.workers] for job in asked.values()}
+            counts = await self._switch.read_worker_counters(held)
+            staleness = await self._switch.read_staleness(held)
+            self.drops = await self._switch.read_drops()
+            # What was read of a job that has ended or begun anew meanwhile says nothing about the one there is now.
+            same = {id for id, job in asked.items() if self._jobs.get(id) is job and job.session == sessions[id]}
+            self._workers.update({who: read for who, read in counts.items() if who[0] in same})
+            self._staleness.update({who: read for who, read in staleness.items() if who[0] in same})
+            for who, read in self._workers.items():
+                self._silence.note(who, spoken(read), time.monotonic())
+            self._read_at = began
 
     def of(self, job: int, worker: int) -> Mapping[str, int]:
         """Packets by counter name: contributions, repeats, blocked, answers, releases, nudges."""
         return self._workers.get((job, worker), NOTHING)
 
-    def _listen(self) -> None:
-        for who, counts in self._workers.items():
-            spoke = tuple(counts[name] for name in SPOKEN)
-            if who not in self._heard or self._heard[who][0] != spoke:
-                self._heard[who] = spoke, time.monotonic()
-
     def silent_s(self, job: int, worker: Worker) -> float:
         """Seconds since a worker was heard: since it pushed, asked again or reported. 0 before anything is known."""
         now = time.monotonic()
-        _, spoke_at = self._heard.get((job, worker.id), ((), 0.0))
-        heard_at = max(spoke_at, worker.reported_at)
-        return now - heard_at if heard_at else 0.0
+        return min(self._silence.seconds((job, worker.id), now), now - worker.reported_at)
 
     def staleness_of(self, job: int, worker: int) -> Sequence[int]:
         """Contributions by staleness: how many were 0, 1, ... 14, and 15 or more rounds old when they arrived."""
@@ -69,6 +70,8 @@ class Telemetry:
 
     def forget(self, job: int) -> None:
         """The id is about to be used anew."""
-        for kept in (self._workers, self._heard, self._staleness):
-            for who in [who for who in kept if who[0] == job]:
-                del kept[who]
+        self._silence.forget(lambda who: isinstance(who, tuple) and who[0] == job)
+        for who in [who for who in self._workers if who[0] == job]:
+            del self._workers[who]
+        for who in [who for who in self._staleness if who[0] == job]:
+            del self._staleness[who]

@@ -104,7 +104,7 @@ def test_the_mean_is_that_of_the_workers_that_take_part(
     def idle() -> None:
         with Client(transport(switch, 2), 0, 2, ddp_worker.LANES * ddp_worker.slots()) as third:
             third.join()
-            client.set_evicted(0, 2, True)
+            client.evict(0, 2)
 
     with ThreadPoolExecutor(1) as pool:
         third = pool.submit(idle)
