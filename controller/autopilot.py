@@ -11,10 +11,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-from controller.automatic import Automatic, Decision, Observation, Observer
+from controller.automatic import (
+    Automatic,
+    BadAutomatic,
+    Decision,
+    Observation,
+    Observer,
+    Sight,
+    Terms,
+    checked,
+    load,
+    terms,
+)
 from controller.connection import SwitchError
 from controller.events import Events
-from controller.job import Job, JobState
+from controller.explain import workers
+from controller.job import Job, JobState, Place
 from controller.jobs import Jobs
 from controller.telemetry import Telemetry
 from serene.errors import SereneError
@@ -25,32 +37,49 @@ LOG = logging.getLogger("serene.controller")
 T = TypeVar("T")
 
 PATIENCE_S = 5.0  # with a decision: it is the user's code
+MOST_CALLS = 16  # of users' code at once; one that never ends cannot be ended
 
 
-async def aside(work: Callable[[], T], patience_s: float) -> T:
-    """Runs a user's code in a thread that nobody has to wait for. Raises what it raises, or asyncio.TimeoutError."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
+class Calls:
+    """Runs users' code in threads that nobody has to wait for, and not in more than a few at once."""
 
-    def settle(result: T | None, error: Exception | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(cast(T, result))
+    def __init__(self) -> None:
+        self._running = 0
 
-    def run() -> None:
+    async def aside(self, work: Callable[[], T]) -> T:
+        """Raises what the code raises, or BadAutomatic when it takes too long."""
+        if self._running >= MOST_CALLS:
+            raise BadAutomatic(
+                f"{self._running} calls of automatic strategies have not ended: only a new start of the controller "
+                "ends them"
+            )
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def settle(result: T | None, error: Exception | None) -> None:
+            self._running -= 1
+            if future.done():
+                return
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(cast(T, result))
+
+        def run() -> None:
+            try:
+                outcome: tuple[T | None, Exception | None] = work(), None
+            except BaseException as error:
+                outcome = None, error if isinstance(error, Exception) else RuntimeError(repr(error))
+            with contextlib.suppress(RuntimeError):  # the controller has stopped meanwhile
+                loop.call_soon_threadsafe(settle, *outcome)
+
+        self._running += 1
+        # asyncio's own threads are waited for at the end; this one may be in a loop without end.
+        threading.Thread(target=run, daemon=True).start()
         try:
-            outcome: tuple[T | None, Exception | None] = work(), None
-        except BaseException as error:
-            outcome = None, error if isinstance(error, Exception) else RuntimeError(repr(error))
-        with contextlib.suppress(RuntimeError):  # the controller has stopped meanwhile
-            loop.call_soon_threadsafe(settle, *outcome)
-
-    # asyncio's own threads are waited for at the end; this one may be in a loop without end.
-    threading.Thread(target=run, daemon=True).start()
-    return await asyncio.wait_for(future, patience_s)
+            return await asyncio.wait_for(future, PATIENCE_S)
+        except asyncio.TimeoutError:
+            raise BadAutomatic(f"no answer within {PATIENCE_S:g} s") from None
 
 
 @dataclass
@@ -60,9 +89,11 @@ class Pilot:
     name: str
     parameters: dict[str, object]
     automatic: Automatic
+    terms: Terms
     decisions: int = 0
     changes: int = 0
     trouble: str | None = None  # why it decides no more
+    blind_to: tuple[int, ...] = ()  # workers whose reports tell nothing that it could decide by
     task: asyncio.Task[None] | None = field(default=None, repr=False)
 
     def status(self) -> dict[str, object]:
@@ -72,35 +103,50 @@ class Pilot:
             "decisions": self.decisions,
             "changes": self.changes,
             "trouble": self.trouble,
+            "needs": list(self.terms.needs),
+            "blind_to": list(self.blind_to),
         }
 
 
 class Autopilot:
-    """At most one automatic strategy a job. ``change(job, strategy, evicted, reason)`` makes a decision real."""
+    """At most one automatic strategy a job. ``enact(seen, decision, name)`` makes a decision about a job real."""
 
     def __init__(
         self,
         jobs: Jobs,
         telemetry: Telemetry,
         events: Events,
-        change: Callable[[int, Strategy, frozenset[int], str], Awaitable[bool]],
+        enact: Callable[[Place, Strategy | Decision, str], Awaitable[bool]],
     ) -> None:
         self._jobs = jobs
         self._telemetry = telemetry
         self._events = events
-        self._change = change
+        self._enact = enact
+        self._calls = Calls()
         self._pilots: dict[int, Pilot] = {}
 
     def of(self, job: int) -> Pilot | None:
         return self._pilots.get(job)
 
-    def start(self, job: int, name: str, parameters: dict[str, object], automatic: Automatic) -> Pilot:
+    async def prepare(self, name: str, parameters: dict[str, object]) -> Pilot:
+        """An automatic strategy, loaded and ready to `start`. Raises BadAutomatic, whatever the user's code does."""
+
+        def made() -> tuple[Automatic, Terms]:
+            automatic = load(name, parameters)
+            return automatic, terms(name, automatic)
+
+        try:
+            return Pilot(name, parameters, *await self._calls.aside(made))
+        except BadAutomatic:
+            raise
+        except Exception as error:
+            raise BadAutomatic(f"{name}: {type(error).__name__}: {error}") from None
+
+    def start(self, job: int, pilot: Pilot) -> None:
         """From now on, instead of another one."""
         self.stop(job)
-        pilot = Pilot(name, parameters, automatic)
         self._pilots[job] = pilot
         pilot.task = asyncio.create_task(self._fly(job, pilot))
-        return pilot
 
     def stop(self, job: int) -> Pilot | None:
         """The job keeps the strategy it has."""
@@ -114,52 +160,52 @@ class Autopilot:
             self.stop(job)
 
     async def _fly(self, job_id: int, pilot: Pilot) -> None:
-        observer, session = Observer(time.monotonic()), 0
+        observer, sight, session = Observer(), Sight(pilot.terms.needs), 0
         while True:
-            await asyncio.sleep(pilot.automatic.period_s)
+            await asyncio.sleep(pilot.terms.period_s)
             job = self._jobs.get(job_id)
             if job is None or job.state is JobState.FINISHED:
                 return
             if job.state is not JobState.RUNNING or job.restoring:
                 continue
             if job.session != session:
-                observer, session = Observer(time.monotonic()), job.session
+                observer, sight, session = Observer(), Sight(pilot.terms.needs), job.session
             try:
-                await self._telemetry.refresh(pilot.automatic.period_s / 2)
+                await self._telemetry.refresh(pilot.terms.period_s / 2)
+                place = Place.of(job)
                 seen = self._observe(job, observer)
-                decided = await aside(lambda: pilot.automatic.decide(seen), PATIENCE_S)  # noqa: B023 (ends here)
+                self._say_whether_blind(job, pilot, sight.blind_to(seen, time.monotonic()))
+                decided = await self._calls.aside(lambda: checked(pilot.automatic.decide(seen)))  # noqa: B023 (ends here)
                 pilot.decisions += 1
-                await self._apply(job, pilot, decided)
+                if decided is not None and await self._enact(place, decided, pilot.name):
+                    pilot.changes += 1
             except SwitchError as error:
                 LOG.warning("%s: %s", pilot.name, error)
-            except asyncio.TimeoutError:
-                self._fail(job_id, pilot, f"no decision within {PATIENCE_S:g} s")
-                return
             except Exception as error:  # the user's code: whatever it is, the job goes on as it is
-                self._fail(job_id, pilot, str(error) if isinstance(error, SereneError) else repr(error))
+                self._fail(job_id, pilot, _in_words(error))
                 return
 
     def _observe(self, job: Job, observer: Observer) -> Observation:
-        now, wall = time.monotonic(), time.time()
+        wall = time.time()
         views = []
         evicted = job.evicted()
         for worker in sorted(job.members() + evicted):
-            counters = self._telemetry.of(job.id, worker)
-            observer.note(worker, now, counters, job.workers[worker].report)
-            rounds = counters["contributions"] // job.slots_needed
-            views.append(observer.view(worker, now, rounds=rounds, in_barrier=worker not in evicted))
-        began = next(change.t for change in job.history if change.session == job.session)
-        return Observation(wall - began, job.epoch, wall - job.history[-1].t, job.in_force, views)
+            observer.note(worker, job.workers[worker].report)
+            rounds = self._telemetry.of(job.id, worker)["contributions"] // job.slots_needed
+            silent_s = self._telemetry.silent_s(job.id, job.workers[worker])
+            views.append(observer.view(worker, rounds=rounds, in_barrier=worker not in evicted, silent_s=silent_s))
+        return Observation(wall - job.began_at, job.epoch, wall - job.history[-1].t, job.in_force, views)
 
-    async def _apply(self, job: Job, pilot: Pilot, decided: object) -> None:
-        if decided is None:
+    def _say_whether_blind(self, job: Job, pilot: Pilot, blind_to: tuple[int, ...]) -> None:
+        if blind_to == pilot.blind_to:
             return
-        if isinstance(decided, Strategy):
-            decided = Decision(decided, frozenset(job.evicted()))
-        if not isinstance(decided, Decision):
-            raise SereneError(f"decide() returned {decided!r}: expected a Strategy, a Decision or None")
-        if await self._change(job.id, decided.strategy, decided.evicted, pilot.name):
-            pilot.changes += 1
+        pilot.blind_to = blind_to
+        if blind_to:
+            needs = " and ".join(pilot.terms.needs)
+            what, event = f"is blind to {workers(blind_to)}, which report nothing to tell {needs} by", "automatic_blind"
+        else:
+            what, event = "sees every worker again", "automatic_sees"
+        self._events.emit(event, f"job {job.id}: {pilot.name} {what}", job=job.id, workers=list(blind_to))
 
     def _fail(self, job: int, pilot: Pilot, trouble: str) -> None:
         pilot.trouble = trouble
@@ -168,3 +214,13 @@ class Autopilot:
             f"job {job}: {pilot.name} decides no more: {trouble}; the strategy stays as it is",
             job=job,
         )
+
+
+def _in_words(error: Exception) -> str:
+    """A user's exception may fail even at telling what it is."""
+    if isinstance(error, SereneError):
+        return str(error)
+    try:
+        return repr(error)[:500]
+    except Exception:
+        return type(error).__name__

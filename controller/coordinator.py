@@ -9,16 +9,17 @@ from dataclasses import asdict
 from typing import Any
 
 from controller.admission import Admission
-from controller.automatic import BadAutomatic, load
-from controller.autopilot import PATIENCE_S, Autopilot, aside
+from controller.automatic import Decision
+from controller.autopilot import Autopilot
 from controller.connection import SwitchError
 from controller.entries import InstalledJob, SwitchAddress
 from controller.events import Events
 from controller.explain import explain, headline
 from controller.frames import Answerer
-from controller.job import Job, JobState
+from controller.job import Change, Job, JobState, Place
 from controller.jobs import Conflict, Jobs
 from controller.metrics import Metrics, SwapTimes
+from controller.plans import Swap
 from controller.settings import Settings, port_numbers
 from controller.status import change_status, job_status, status
 from controller.switch import Switch, SwitchOptions, TakenOver
@@ -62,7 +63,7 @@ class Coordinator:
         )
         self.switch = Switch(options, program, on_packet=self._on_packet, on_taken_over=self._on_taken_over)
         self.telemetry = Telemetry(self.switch, self.jobs)
-        self.autopilot = Autopilot(self.jobs, self.telemetry, self.events, self.change)
+        self.autopilot = Autopilot(self.jobs, self.telemetry, self.events, self._enact)
         self.swap_times = SwapTimes()
         self._metrics = Metrics(self.swap_times)
         self._admission = Admission(
@@ -201,9 +202,9 @@ class Coordinator:
         async with self._lock:
             before = self.jobs[job_id].strategy
             plan = self.jobs.plan_swap(job_id, strategy)
-            self._end_autopilot(job_id)
             if plan is None:
                 self.jobs.choose(job_id, strategy)
+                self._end_autopilot(job_id)
                 return {
                     "epoch": 0,
                     "strategy": to_dict(strategy),
@@ -211,11 +212,8 @@ class Coordinator:
                     "before": to_dict(before),
                     "write_ms": 0.0,
                 }
-            begun = time.perf_counter()
-            await self.switch.swap(plan)
-            write_ms = (time.perf_counter() - begun) * 1e3
-            self.swap_times.add(write_ms)
-            change = self.jobs.swapped(plan, time.time())
+            change, write_ms = await self._swap(plan)
+            self._end_autopilot(job_id)
             self.events.emit(
                 "strategy",
                 f"job {job_id}: {before} -> {strategy}, epoch {change.epoch} ({write_ms:.0f} ms)",
@@ -227,14 +225,12 @@ class Coordinator:
 
     async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> dict[str, Any]:
         """From now on an automatic strategy decides."""
-        try:
-            automatic = await aside(lambda: load(name, parameters), PATIENCE_S)
-        except asyncio.TimeoutError:
-            raise BadAutomatic(f"{name}: not loaded within {PATIENCE_S:g} s") from None
+        self.jobs[job_id]
+        pilot = await self.autopilot.prepare(name, parameters)
         async with self._lock:
             if self.jobs[job_id].state is JobState.FINISHED:
                 raise Conflict(f"job {job_id} has finished: its strategy cannot change")
-            pilot = self.autopilot.start(job_id, name, parameters, automatic)
+            self.autopilot.start(job_id, pilot)
             self.events.emit("automatic", f"job {job_id}: {name} decides", job=job_id, automatic=pilot.status())
             return self.job_status(job_id)
 
@@ -251,41 +247,62 @@ class Coordinator:
 
     async def set_evicted(self, job_id: int, worker: int, evicted: bool) -> dict[str, Any]:
         """A worker leaves the barrier, or is let back in. Evicted or admitted already: nothing changes."""
-        job = self.jobs[job_id]
-        out = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
-        await self.change(job_id, job.in_force, out, f"worker {worker} {'evicted' if evicted else 'readmitted'}")
-        return self.job_status(job_id)
-
-    async def change(self, job_id: int, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
-        """A strategy, and who is out of the barrier: at most one rule. Whether there was anything to change."""
         async with self._lock:
             job = self.jobs[job_id]
-            before, out = job.in_force, set(job.evicted())
-            plan = self.jobs.plan_barrier(job_id, strategy, evicted, reason)
-            if plan is None:
+            out = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
+            await self._change(job, job.in_force, out, f"worker {worker} {'evicted' if evicted else 'readmitted'}")
+            return self.job_status(job_id)
+
+    async def _enact(self, seen: Place, decided: Strategy | Decision, name: str) -> bool:
+        """An automatic strategy has decided. Whether there was anything to change.
+
+        A decision about an epoch that is no longer in force is dropped: whoever began the next one knew better, and
+        the program is soon asked again.
+        """
+        async with self._lock:
+            job = self.jobs.get(seen.job)
+            if job is None or Place.of(job) != seen:
                 return False
-            begun = time.perf_counter()
-            await self.switch.swap(plan)
-            self.swap_times.add((time.perf_counter() - begun) * 1e3)
-            change = self.jobs.swapped(plan, time.time())
-            for worker in sorted(evicted ^ out):
-                what = "worker_evicted" if worker in evicted else "worker_readmitted"
-                self.events.emit(
-                    what,
-                    f"job {job_id}: worker {worker} is {'out of' if worker in evicted else 'in'} the barrier "
-                    f"({reason}), epoch {change.epoch}",
-                    job=job_id,
-                    worker=worker,
-                )
-            if change.strategy != before:
-                self.events.emit(
-                    "strategy",
-                    f"job {job_id}: {before} -> {change.strategy}, epoch {change.epoch} ({reason})",
-                    job=job_id,
-                    epoch=change.epoch,
-                    strategy=to_dict(change.strategy),
-                )
-            return True
+            if isinstance(decided, Strategy):
+                decided = Decision(decided, frozenset(job.evicted()))
+            return await self._change(job, decided.strategy, decided.evicted, name)
+
+    async def _change(self, job: Job, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
+        """A strategy, and who is out of the barrier: at most one rule. Whether there was anything to change.
+
+        Whoever calls this holds the lock since it looked at the job.
+        """
+        before, out = job.in_force, set(job.evicted())
+        plan = self.jobs.plan_barrier(job.id, strategy, evicted, reason)
+        if plan is None:
+            return False
+        change, _ = await self._swap(plan)
+        for worker in sorted(evicted ^ out):
+            what = "worker_evicted" if worker in evicted else "worker_readmitted"
+            self.events.emit(
+                what,
+                f"job {job.id}: worker {worker} is {'out of' if worker in evicted else 'in'} the barrier "
+                f"({reason}), epoch {change.epoch}",
+                job=job.id,
+                worker=worker,
+            )
+        if change.strategy != before:
+            self.events.emit(
+                "strategy",
+                f"job {job.id}: {before} -> {change.strategy}, epoch {change.epoch} ({reason})",
+                job=job.id,
+                epoch=change.epoch,
+                strategy=to_dict(change.strategy),
+            )
+        return True
+
+    async def _swap(self, plan: Swap) -> tuple[Change, float]:
+        """Written and remembered; the change, and how long the switch took in ms. The caller holds the lock."""
+        begun = time.perf_counter()
+        await self.switch.swap(plan)
+        write_ms = (time.perf_counter() - begun) * 1e3
+        self.swap_times.add(write_ms)
+        return self.jobs.swapped(plan, time.time()), write_ms
 
     async def status(self, older_than_s: float = 0.0) -> dict[str, Any]:
         """Everything; counters as they were last, when the switch cannot be asked."""

@@ -56,7 +56,7 @@ def headline(status: Json, job_id: int) -> str:
     if job["state"] == "waiting":
         missing = [worker["worker"] for worker in job["workers"] if worker["state"] == "expected"]
         again = "again " if job["incarnation"] else ""
-        return f"job {job_id} waits for {_workers(missing)} to join {again}before it starts under {strategy}"
+        return f"job {job_id} waits for {workers(missing)} to join {again}before it starts under {strategy}"
     if job["state"] == "finished":
         return f"job {job_id} has finished: every worker has left"
     if job["restoring"]:
@@ -64,8 +64,20 @@ def headline(status: Json, job_id: int) -> str:
             f"job {job_id}: the switch lost its state; the workers are putting their sums back under BSP, "
             f"then {strategy} follows"
         )
-    automatic = f", {job['automatic']['name']} decides" if job["automatic"] else ""
+    automatic = f", {automatic_in_words(job['automatic'])}" if job["automatic"] else ""
     return f"job {job_id} runs under {strategy}{automatic}, epoch {job['epoch']}"
+
+
+def automatic_in_words(automatic: Json) -> str:
+    """Whether an automatic strategy decides, and if not, why."""
+    if automatic["trouble"]:
+        return f"{automatic['name']} decides no more ({automatic['trouble']})"
+    if automatic["blind_to"]:
+        return (
+            f"{automatic['name']} is blind to {workers(automatic['blind_to'])} "
+            f"(no reports to tell {' and '.join(automatic['needs'])} by)"
+        )
+    return f"{automatic['name']} decides"
 
 
 @dataclass(frozen=True)
@@ -136,7 +148,7 @@ class _Job:
         details = "; ".join(self._lagging(other, places[other], place) for other in holding)
         what = f"round {needed}" if policy.staleness else "its round"
         return Explanation(
-            number, WAITING, f"{who} for {some}{_workers(holding)} to contribute to {what} ({details})",
+            number, WAITING, f"{who} for {some}{workers(holding)} to contribute to {what} ({details})",
             self._advice(place, places, holding), holding, *_of(place),
         )  # fmt: skip
 
@@ -186,6 +198,7 @@ def _policy(job: Json, members: list[int]) -> PolicyFields | None:
     return None if fields.staleness == UNBOUNDED else fields
 
 
-def _workers(ids: Sequence[int]) -> str:
+def workers(ids: Sequence[int]) -> str:
+    """``worker 2``, or ``workers 0, 1 and 3``."""
     names = [str(number) for number in ids]
     return f"worker {names[0]}" if len(names) == 1 else f"workers {', '.join(names[:-1])} and {names[-1]}"

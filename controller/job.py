@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -9,6 +10,7 @@ from controller.plans import Endpoint, Policy
 from controller.slots import SlotRange
 from serene.strategy import BSP, Strategy
 
+LONGEST_HISTORY = 1000
 LARGEST_INCARNATION = 255  # WELCOME has a byte for it
 
 
@@ -49,6 +51,19 @@ class Change:
     reason: str
 
 
+@dataclass(frozen=True)
+class Place:
+    """One epoch of one job: what a decision was made about."""
+
+    job: int
+    session: int
+    epoch: int
+
+    @classmethod
+    def of(cls, job: Job) -> Place:
+        return cls(job.id, job.session, job.epoch)
+
+
 @dataclass
 class Job:
     """One training run. ``slots`` is None while it holds none; session and epoch are 0 before it runs."""
@@ -66,9 +81,11 @@ class Job:
     vector_length: int = 0
     slots: SlotRange | None = None
     slots_needed: int = 0
+    began_at: float = 0.0  # the session; in Unix seconds
     finished_at: float | None = None
     workers: list[Worker] = field(default_factory=list)
-    history: list[Change] = field(default_factory=list)
+    epochs_begun: int = 0  # of all its sessions
+    history: deque[Change] = field(default_factory=lambda: deque(maxlen=LONGEST_HISTORY))  # the latest of them
 
     def __post_init__(self) -> None:
         self.workers = [Worker(worker) for worker in range(self.workers_expected)]
@@ -92,12 +109,15 @@ class Job:
 
     def adopt(self, policy: Policy, reason: str, now: float) -> Change:
         """The switch has this policy now."""
+        if policy.session != self.session:
+            self.began_at = now
         self.session = policy.session
         self.epoch = policy.epoch
         if not self.restoring:
             self.strategy = policy.strategy
         change = Change(now, policy.session, policy.epoch, policy.strategy, reason)
         self.history.append(change)
+        self.epochs_begun += 1
         return change
 
     def reset(self) -> None:

@@ -308,7 +308,8 @@ class Jobs:
         """A job that the switch runs already; what was known of the same session stays in its history."""
         known = self._jobs.get(job.id)
         if known is not None and known.session == job.session:
-            job.history[:0] = known.history
+            job.history.extendleft(reversed(known.history))
+            job.epochs_begun += known.epochs_begun
         self._jobs[job.id] = job
         self._last_session = max(self._last_session, job.session)
 

@@ -11,6 +11,8 @@ from controller.switch import Switch
 from controller.telemetry import Telemetry
 from serene.strategy import to_dict
 
+SHORT_HISTORY = 20  # epochs of each job in what is sent several times a second
+
 
 def status(switch: Switch, jobs: Jobs, telemetry: Telemetry, autopilot: Autopilot) -> dict[str, Any]:
     """Everything."""
@@ -27,12 +29,13 @@ def status(switch: Switch, jobs: Jobs, telemetry: Telemetry, autopilot: Autopilo
             "drops": telemetry.drops,
             "totals": telemetry.totals(),
         },
-        "jobs": [job_status(job, telemetry, autopilot) for job in jobs],
+        "jobs": [job_status(job, telemetry, autopilot, SHORT_HISTORY) for job in jobs],
     }
 
 
-def job_status(job: Job, telemetry: Telemetry, autopilot: Autopilot) -> dict[str, Any]:
-    """One job. ``slots`` is what it needs, ``first_slot`` where they are while it holds them."""
+def job_status(job: Job, telemetry: Telemetry, autopilot: Autopilot, latest: int = 0) -> dict[str, Any]:
+    """One job. ``slots`` is what it needs, ``first_slot`` where they are while it holds them; ``history`` has the
+    latest ``latest`` of all ``epochs_begun`` (0: all that are remembered)."""
     pilot = autopilot.of(job.id)
     return {
         "job": job.id,
@@ -49,7 +52,8 @@ def job_status(job: Job, telemetry: Telemetry, autopilot: Autopilot) -> dict[str
         "vector_length": job.vector_length,
         "scale": job.scale,
         "workers": [worker_status(job, worker, telemetry) for worker in job.workers],
-        "history": [change_status(change) for change in job.history],
+        "epochs_begun": job.epochs_begun,
+        "history": [change_status(change) for change in list(job.history)[-latest:]],
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
 from collections.abc import Mapping, Sequence
 
@@ -23,23 +25,29 @@ class Telemetry:
         self._workers: dict[tuple[int, int], Mapping[str, int]] = {}
         self._heard: dict[tuple[int, int], tuple[tuple[int, ...], float]] = {}
         self._staleness: dict[tuple[int, int], Sequence[int]] = {}
-        self._read_at = -1.0
+        self._read_at = -math.inf  # when the last reading began
+        self._reading = asyncio.Lock()
         self.drops: dict[str, int] = dict.fromkeys(switch.drop_reasons, 0)
 
     async def refresh(self, older_than_s: float = 0.0) -> None:
         """Read the counters, unless those at hand are no older than that. Raises SwitchError."""
-        if time.monotonic() - self._read_at < older_than_s:
-            return
-        held = {
-            job.id: [worker.id for worker in job.workers]
-            for job in self._jobs
-            if job.state is not JobState.WAITING and job.slots is not None
-        }
-        self._workers.update(await self._switch.read_worker_counters(held))
-        self._listen()
-        self._staleness.update(await self._switch.read_staleness(held))
-        self.drops = await self._switch.read_drops()
-        self._read_at = time.monotonic()
+        wanted = time.monotonic() - older_than_s
+        async with self._reading:  # or an earlier answer could overtake a later one
+            if self._read_at >= wanted:
+                return
+            began = time.monotonic()
+            asked = {job.id: job for job in self._jobs if job.state is not JobState.WAITING and job.slots is not None}
+            sessions = {job.id: job.session for job in asked.values()}
+            held = {job.id: [worker.id for worker in job.workers] for job in asked.values()}
+            counts = await self._switch.read_worker_counters(held)
+            staleness = await self._switch.read_staleness(held)
+            self.drops = await self._switch.read_drops()
+            # What was read of a job that has ended or begun anew meanwhile says nothing about the one there is now.
+            same = {id for id, job in asked.items() if self._jobs.get(id) is job and job.session == sessions[id]}
+            self._workers.update({who: read for who, read in counts.items() if who[0] in same})
+            self._staleness.update({who: read for who, read in staleness.items() if who[0] in same})
+            self._listen()
+            self._read_at = began
 
     def of(self, job: int, worker: int) -> Mapping[str, int]:
         """Packets by counter name: contributions, repeats, blocked, answers, releases, nudges."""

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from controller.explain import automatic_in_words
 from serene.strategy import strategy_from_dict
 
 Json = dict[str, Any]
@@ -39,7 +40,8 @@ def job_line(job: Json) -> str:
     if job["state"] == "waiting":
         here = sum(worker["state"] != "expected" for worker in job["workers"])
         return f"{line}, {here} of {job['workers_expected']} workers here"
-    return f"{line}, epoch {job['epoch']}, {job['vector_length']} values in {job['slots']} slots"
+    line += f", epoch {job['epoch']}, {job['vector_length']} values in {job['slots']} slots"
+    return f"{line}; {automatic_in_words(job['automatic'])}" if job["automatic"] else line
 
 
 def drops_line(switch: Json) -> str:

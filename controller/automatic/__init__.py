@@ -7,7 +7,21 @@ docs/automatic-strategies.md shows how to write one.
 """
 
 from controller.automatic.base import Automatic, Decision, Observation, WorkerView
-from controller.automatic.loading import SHIPPED, BadAutomatic, load
+from controller.automatic.loading import SHIPPED, BadAutomatic, Terms, checked, load, terms
 from controller.automatic.observer import Observer
+from controller.automatic.sight import Sight
 
-__all__ = ["SHIPPED", "Automatic", "BadAutomatic", "Decision", "Observation", "Observer", "WorkerView", "load"]
+__all__ = [
+    "SHIPPED",
+    "Automatic",
+    "BadAutomatic",
+    "Decision",
+    "Observation",
+    "Observer",
+    "Sight",
+    "Terms",
+    "WorkerView",
+    "checked",
+    "load",
+    "terms",
+]

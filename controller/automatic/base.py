@@ -5,8 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
+from serene.errors import SereneError
 from serene.strategy import Strategy
+
+# Seconds between decisions: each one reads counters, and has to be over before the next.
+SHORTEST_PERIOD_S = 0.05
+LONGEST_PERIOD_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -65,10 +71,15 @@ class Decision:
 
 
 class Automatic(ABC):
-    """Decides once every ``period_s`` seconds. One object serves one job from its start to its end, so it may
-    remember; its parameters are those of its ``__init__``."""
+    """Decides once every ``period_s`` seconds, 0.05 to 3600. One object serves one job from its start to its end, so
+    it may remember; its parameters are those of its ``__init__``.
+
+    needs: the fields of a WorkerView without which it cannot decide. A worker of which they stay unknown is one that
+    the strategy is blind to, and the controller says so.
+    """
 
     period_s: float = 1.0
+    needs: ClassVar[tuple[str, ...]] = ("iteration_s",)
 
     @abstractmethod
     def decide(self, seen: Observation) -> Strategy | Decision | None:
@@ -76,3 +87,15 @@ class Automatic(ABC):
 
         The controller writes one rule when that differs from what is in force, and none otherwise.
         """
+
+
+def expect(strategy: str, parameter: str, value: float, low: float, high: float) -> None:
+    """Raises SereneError unless the parameter lies within these bounds; NaN lies within none."""
+    if not low <= value <= high:
+        given = f"{value:g}" if isinstance(value, float) else str(value)
+        raise SereneError(f"{strategy}: {parameter} {given}: expected {low:g} to {high:g}")
+
+
+def expect_period(strategy: str, seconds: float) -> None:
+    """The same for a parameter ``period``, which all shipped strategies have."""
+    expect(strategy, "period", seconds, SHORTEST_PERIOD_S, LONGEST_PERIOD_S)

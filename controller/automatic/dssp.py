@@ -10,9 +10,9 @@ bridges that one bridges the others.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from controller.automatic.base import Automatic, Observation
-from serene.errors import SereneError
+from controller.automatic.base import Automatic, Observation, expect, expect_period
 from serene.strategy import BSP, MAX_STALENESS, SSP, Strategy
 
 
@@ -25,12 +25,13 @@ class DSSP(Automatic):
     high: int = MAX_STALENESS
     tolerance: float = 0.25
     period: float = 1.0
+    needs: ClassVar[tuple[str, ...]] = ("compute_s", "slowest_s")
 
     def __post_init__(self) -> None:
-        if not 0 <= self.low <= self.high <= MAX_STALENESS:
-            raise SereneError(
-                f"dssp: low {self.low} and high {self.high}; expected 0 <= low <= high <= {MAX_STALENESS}"
-            )
+        expect("dssp", "high", self.high, 0, MAX_STALENESS)
+        expect("dssp", "low", self.low, 0, self.high)
+        expect("dssp", "tolerance", self.tolerance, 0, 100)
+        expect_period("dssp", self.period)
         self.period_s = self.period
 
     def decide(self, seen: Observation) -> Strategy | None:

@@ -7,9 +7,9 @@ silent. While it is out, the others train on without it; what it sends counts, a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from controller.automatic.base import Automatic, Decision, Observation
-from serene.errors import SereneError
+from controller.automatic.base import LONGEST_PERIOD_S, Automatic, Decision, Observation, expect, expect_period
 
 
 @dataclass
@@ -18,10 +18,11 @@ class Evict(Automatic):
 
     silent: float = 3.0
     period: float = 0.5
+    needs: ClassVar[tuple[str, ...]] = ()  # the switch itself counts who sends
 
     def __post_init__(self) -> None:
-        if self.silent <= 0 or self.period <= 0:
-            raise SereneError(f"evict: silent {self.silent:g} and period {self.period:g}; expected more than 0")
+        expect("evict", "silent", self.silent, 0.1, LONGEST_PERIOD_S)
+        expect_period("evict", self.period)
         self.period_s = self.period
 
     def decide(self, seen: Observation) -> Decision | None:

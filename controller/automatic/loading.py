@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
-import os
+import math
+import sys
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
-from controller.automatic.base import Automatic, Decision, Observation
+from controller.automatic.base import (
+    LONGEST_PERIOD_S,
+    SHORTEST_PERIOD_S,
+    Automatic,
+    Decision,
+    Observation,
+    WorkerView,
+)
 from controller.automatic.dssp import DSSP
 from controller.automatic.evict import Evict
 from controller.automatic.sync_switch import SyncSwitch
+from controller.automatic.trust import BadAutomatic, trusted_source
 from controller.automatic.waiting import Waiting
 from serene.errors import SereneError, choices
-from serene.strategy import Strategy
+from serene.strategy import STRATEGIES, Strategy, strategy_from_dict, to_dict
 
 SHIPPED: Mapping[str, type[Automatic]] = {"dssp": DSSP, "sync-switch": SyncSwitch, "waiting": Waiting, "evict": Evict}
-KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a text"}
 
 
-class BadAutomatic(SereneError):
-    """An automatic strategy that does not exist, cannot be loaded, or does not take such parameters."""
+@dataclass(frozen=True)
+class Terms:
+    """How an automatic strategy is run: seconds between its decisions, and the fields of a WorkerView it needs."""
+
+    period_s: float
+    needs: tuple[str, ...]
 
 
 class FromFunction(Automatic):
@@ -40,22 +54,29 @@ class FromFunction(Automatic):
 def load(name: str, parameters: Mapping[str, object] | None = None) -> Automatic:
     """The automatic strategy with this name, with parameters as text or as they are. Raises BadAutomatic."""
     made: Any = SHIPPED.get(name) or _from_file(name)
-    given = parameters or {}
     try:
-        signature = inspect.signature(made)
-        if inspect.isclass(made):
-            hints = typing.get_type_hints(made.__init__)  # type: ignore[misc]
-            return cast("Automatic", made(**_converted(name, signature, hints, given)))
-        _observation, *rest = signature.parameters.values()
-        return FromFunction(
-            made, _converted(name, signature.replace(parameters=rest), typing.get_type_hints(made), given)
-        )
+        automatic = _made(name, made, parameters or {})
+        terms(name, automatic)
     except BadAutomatic:
         raise
     except SereneError as error:
         raise BadAutomatic(str(error)) from None
-    except Exception as error:  # the user's code
+    except BaseException as error:  # the user's code
         raise BadAutomatic(f"{name}: {type(error).__name__}: {error}") from None
+    return automatic
+
+
+def _made(name: str, made: Any, given: Mapping[str, object]) -> Automatic:
+    signature = inspect.signature(made)
+    if not inspect.isclass(made):
+        _observation, *rest = signature.parameters.values()
+        hints = typing.get_type_hints(made)
+        return FromFunction(made, _converted(name, signature.replace(parameters=rest), hints, given))
+    hints = typing.get_type_hints(made.__init__)  # type: ignore[misc]
+    automatic = made(**_converted(name, signature, hints, given))
+    if not isinstance(automatic, Automatic):
+        raise BadAutomatic(f"{name} is no subclass of controller.automatic.Automatic")
+    return automatic
 
 
 def _converted(
@@ -72,32 +93,72 @@ def _converted(
 
 
 def _value(name: str, key: str, kind: Any, value: object) -> object:
-    if kind not in KINDS or (type(value) is kind):
+    if kind not in KINDS:
         return value
     try:
-        if kind is bool:
-            return {"true": True, "yes": True, "false": False, "no": False}[str(value).lower()]
-        if kind is not str and isinstance(value, bool):
+        if type(value) is kind:
+            converted = value
+        elif kind is bool:
+            converted = {"true": True, "yes": True, "false": False, "no": False}[str(value).lower()]
+        elif (kind is not str and isinstance(value, bool)) or (kind is int and isinstance(value, float)):
             raise ValueError
-        return kind(value)  # type: ignore[call-arg]
-    except (KeyError, TypeError, ValueError):
+        else:
+            converted = kind(value)  # type: ignore[call-arg]
+        if isinstance(converted, float) and not math.isfinite(converted):
+            raise ValueError
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise BadAutomatic(f"{name}: {key} is {KINDS[kind]}, not {value!r}") from None
+    return converted
+
+
+def terms(name: str, automatic: Automatic) -> Terms:
+    """How an automatic strategy is to be run. Raises BadAutomatic for what makes no sense."""
+    period, needs = automatic.period_s, automatic.needs
+    if type(period) not in (int, float) or not SHORTEST_PERIOD_S <= period <= LONGEST_PERIOD_S:
+        raise BadAutomatic(
+            f"{name}: period_s {period!r}: expected {SHORTEST_PERIOD_S:g} to {LONGEST_PERIOD_S:g} seconds"
+        )
+    known = [field.name for field in fields(WorkerView)]
+    if not isinstance(needs, tuple | list) or any(need not in known for need in needs):
+        raise BadAutomatic(f"{name}: needs {needs!r}: expected a tuple of {choices(known)}")
+    return Terms(float(period), tuple(needs))
+
+
+def checked(answer: object) -> Strategy | Decision | None:
+    """What a program decided, made of our own types only. Raises SereneError.
+
+    A subclass of a strategy could do anything when it is compiled, and what is compiled is written to the switch.
+    """
+    if answer is None:
+        return None
+    if type(answer) in STRATEGIES.values():
+        return strategy_from_dict(to_dict(cast("Strategy", answer)))
+    if type(answer) is not Decision:
+        raise SereneError(f"decide() returned {_shown(answer)}: expected a Strategy, a Decision or None")
+    strategy, evicted = answer.strategy, answer.evicted
+    if type(strategy) not in STRATEGIES.values():
+        raise SereneError(f"decide() returned a Decision with strategy {_shown(strategy)}: expected a Strategy")
+    if not isinstance(evicted, frozenset | set | tuple | list) or any(type(worker) is not int for worker in evicted):
+        raise SereneError(f"decide() returned a Decision with evicted {_shown(evicted)}: expected a set of worker ids")
+    return Decision(strategy_from_dict(to_dict(strategy)), frozenset(evicted))
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."
 
 
 def _from_file(name: str) -> Any:
     file, colon, attribute = name.rpartition(":")
     if not colon or not file.endswith(".py"):
         raise BadAutomatic(f"no automatic strategy {name!r}; there are {choices([*SHIPPED, 'FILE.py:NAME'])}")
-    path = Path(file)
-    if not path.is_file():
-        raise BadAutomatic(f"{file}: no such file")
-    _check_owner(path)
-    spec = importlib.util.spec_from_file_location(f"serene_automatic_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    source = trusted_source(file)
+    module = ModuleType(f"serene_automatic_{Path(file).stem}")
+    module.__file__ = file
+    sys.modules[module.__name__] = module  # dataclasses look their annotations up there
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
+        exec(compile(source, file, "exec"), vars(module))
+    except BaseException as error:  # it may even exit
         raise BadAutomatic(f"{file}: {type(error).__name__}: {error}") from None
     usable = [key for key, value in vars(module).items() if _usable(value, module.__name__)]
     if attribute not in usable:
@@ -109,11 +170,3 @@ def _usable(value: object, module: str) -> bool:
     if getattr(value, "__module__", None) != module:
         return False
     return (inspect.isclass(value) and callable(getattr(value, "decide", None))) or inspect.isfunction(value)
-
-
-def _check_owner(path: Path) -> None:
-    """The controller often runs as root and listens to everybody on the machine: it runs no code of somebody else."""
-    status = path.stat()
-    trusted = {0, os.getuid(), int(os.environ.get("SUDO_UID", os.getuid()))}
-    if status.st_uid not in trusted or status.st_mode & 0o002:
-        raise BadAutomatic(f"{path}: it must belong to the user who runs the controller, and nobody else may write it")

@@ -26,38 +26,31 @@ class Reading:
 
 @dataclass
 class _Worker:
-    heard: tuple[object, ...] = ()
-    heard_at: float = 0.0
     readings: deque[Reading] = field(default_factory=lambda: deque(maxlen=RECENT + 1))
     loss: float | None = None
 
 
 class Observer:
-    """Remembers the recent readings of a job's workers. Its clock is the caller's."""
+    """Remembers the recent readings of a job's workers."""
 
-    def __init__(self, began: float) -> None:
-        self._began = began
+    def __init__(self) -> None:
         self._workers: dict[int, _Worker] = {}
 
-    def note(self, worker: int, now: float, counters: Mapping[str, int], report: Mapping[str, object] | None) -> None:
-        """Something was read. counters: packets by name, cumulative; report: the worker's latest REPORT."""
-        known = self._workers.setdefault(worker, _Worker(heard_at=self._began))
-        report = report or {}
-        spoke = ("contributions", "repeats", "blocked")  # what the worker does, not what is done to it
-        heard = (*(counters.get(name, 0) for name in spoke), *(report.get(key) for key in ("iteration", "state")))
-        if heard != known.heard:
-            known.heard, known.heard_at = heard, now
-        reading = _reading(report)
+    def note(self, worker: int, report: Mapping[str, object] | None) -> None:
+        """report: the worker's latest REPORT."""
+        known = self._workers.setdefault(worker, _Worker())
+        reading = _reading(report or {})
         if reading is None:
             return
-        known.loss = number(report.get("loss"))
+        known.loss = number((report or {}).get("loss"))
         if known.readings and reading.iterations < known.readings[-1].iterations:
             known.readings.clear()  # the worker was started anew
         if not known.readings or reading.iterations > known.readings[-1].iterations:
             known.readings.append(reading)
 
-    def view(self, worker: int, now: float, *, rounds: int, in_barrier: bool) -> WorkerView:
-        known = self._workers.get(worker, _Worker(heard_at=self._began))
+    def view(self, worker: int, *, rounds: int, in_barrier: bool, silent_s: float) -> WorkerView:
+        """What is known of a worker; the arguments are what others know better."""
+        known = self._workers.get(worker, _Worker())
         steps = list(known.readings)
         iteration = compute = slowest = waiting = None
         if len(steps) > 1:
@@ -68,9 +61,7 @@ class Observer:
             iteration, compute = total / count, spent[0] / count
             waiting = _waiting_share([step for step in steps if step.epoch == last.epoch])
             slowest = max((b.compute_s - a.compute_s) / (b.iterations - a.iterations) for a, b in pairwise(steps))
-        return WorkerView(
-            worker, in_barrier, rounds, now - known.heard_at, iteration, compute, slowest, waiting, known.loss
-        )
+        return WorkerView(worker, in_barrier, rounds, silent_s, iteration, compute, slowest, waiting, known.loss)
 
 
 def _waiting_share(steps: Sequence[Reading]) -> float | None:
@@ -92,6 +83,10 @@ def _reading(report: Mapping[str, object]) -> Reading | None:
 
 def number(value: object) -> float | None:
     """A worker may report anything."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        converted = float(value)
+    except OverflowError:
+        return None
+    return converted if math.isfinite(converted) else None

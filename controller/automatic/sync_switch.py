@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
+from typing import ClassVar
 
-from controller.automatic.base import Automatic, Observation
-from serene.errors import SereneError
+from controller.automatic.base import Automatic, Observation, expect, expect_period
 from serene.strategy import ASP, BSP, Strategy
 
 
@@ -24,12 +24,12 @@ class SyncSwitch(Automatic):
     after: int = 100
     straggler: float = 1.5
     period: float = 1.0
+    needs: ClassVar[tuple[str, ...]] = ("compute_s",)
 
     def __post_init__(self) -> None:
-        if self.after < 0 or self.straggler <= 1:
-            raise SereneError(
-                f"sync-switch: after {self.after} and straggler {self.straggler:g}; expected at least 0 and more than 1"
-            )
+        expect("sync-switch", "after", self.after, 0, 1e9)
+        expect("sync-switch", "straggler", self.straggler, 1.01, 1000)
+        expect_period("sync-switch", self.period)
         self.period_s = self.period
         self._synchronous = 0  # iterations that BSP has had
         self._seen = 0

@@ -7,9 +7,9 @@ or descends a ladder. A step down that brings the waiting back at once is tried 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from controller.automatic.base import Automatic, Observation
-from serene.errors import SereneError
+from controller.automatic.base import Automatic, Observation, expect, expect_period
 from serene.strategy import ASP, BSP, SSP, Strategy
 
 LADDER: tuple[Strategy, ...] = (BSP(), SSP(1), SSP(2), SSP(4), SSP(8), SSP(15), ASP())
@@ -27,13 +27,13 @@ class Waiting(Automatic):
     patience: int = 5
     asynchronous: bool = False
     period: float = 1.0
+    needs: ClassVar[tuple[str, ...]] = ("waiting_share",)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.below < self.above <= 1 or self.patience < 1:
-            raise SereneError(
-                f"waiting: below {self.below:g}, above {self.above:g}, patience {self.patience}; "
-                "expected 0 <= below < above <= 1 and a patience of 1 or more"
-            )
+        expect("waiting", "above", self.above, 0.01, 1)
+        expect("waiting", "below", self.below, 0, self.above - 0.01)  # equal bounds would make it swing
+        expect("waiting", "patience", self.patience, 1, LONGEST_PATIENCE)
+        expect_period("waiting", self.period)
         self.period_s = self.period
         self._ladder = LADDER if self.asynchronous else LADDER[:-1]
         self._quiet = 0  # decisions in a row with little waiting

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
-from controller.automatic import SHIPPED, BadAutomatic, Decision, Observation, Observer, WorkerView, load
+from controller.automatic import (
+    SHIPPED,
+    BadAutomatic,
+    Decision,
+    Observation,
+    Observer,
+    Sight,
+    WorkerView,
+    checked,
+    load,
+)
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from tests.controller.processes import ROOT
@@ -129,36 +140,53 @@ def report(iteration: int, compute: float, waiting: float, **more: object) -> di
 
 
 def test_times_are_those_of_recent_iterations() -> None:
-    observer = Observer(0.0)
+    observer = Observer()
     for step in range(20):
         spent = 0.1 * step + (0.4 if step > 15 else 0.0)  # one iteration took 0.5 s
-        observer.note(0, float(step), {"contributions": step}, report(step, spent, 0.1 * step, loss=2.0))
-    told = observer.view(0, 19.5, rounds=20, in_barrier=True)
+        observer.note(0, report(step, spent, 0.1 * step, loss=2.0))
+    told = observer.view(0, rounds=20, in_barrier=True, silent_s=0.5)
     assert told.compute_s == pytest.approx((8 * 0.1 + 0.4) / 8)
     assert told.slowest_s == pytest.approx(0.5)
     assert told.waiting_share == pytest.approx(0.8 / 2.0)
     assert (told.silent_s, told.loss) == (0.5, 2.0)
 
 
-def test_who_asks_again_is_not_silent_and_who_is_released_may_be() -> None:
-    observer = Observer(0.0)
-    observer.note(0, 1.0, {"repeats": 1, "releases": 5}, None)
-    observer.note(1, 1.0, {"repeats": 1, "releases": 5}, None)
-    observer.note(0, 6.0, {"repeats": 2, "releases": 5}, None)
-    observer.note(1, 6.0, {"repeats": 1, "releases": 9}, None)
-    assert observer.view(0, 7.0, rounds=0, in_barrier=True).silent_s == 1.0
-    assert observer.view(1, 7.0, rounds=0, in_barrier=True).silent_s == 6.0
-
-
 def test_a_restarted_worker_and_nonsense_in_reports() -> None:
-    observer = Observer(0.0)
-    observer.note(0, 1.0, {}, report(50, 5.0, 0.0))
-    observer.note(0, 2.0, {}, report(60, 6.0, 0.0))
-    observer.note(0, 3.0, {}, report(1, 0.3, 0.0))
-    assert observer.view(0, 3.0, rounds=0, in_barrier=True).compute_s is None
-    observer.note(0, 4.0, {}, {"iteration": "many", "compute_s": None, "loss": "nan"})
-    observer.note(0, 5.0, {}, report(3, 0.9, 0.0))
-    assert observer.view(0, 5.0, rounds=0, in_barrier=True).compute_s == pytest.approx(0.3)
+    observer = Observer()
+    observer.note(0, report(50, 5.0, 0.0))
+    observer.note(0, report(60, 6.0, 0.0))
+    observer.note(0, report(1, 0.3, 0.0))
+    assert observer.view(0, rounds=0, in_barrier=True, silent_s=0.0).compute_s is None
+    observer.note(0, {"iteration": "many", "compute_s": None, "loss": "nan"})
+    observer.note(0, report(3, 0.9, 0.0))
+    observer.note(0, report(4, 10**400, 0.0))
+    assert observer.view(0, rounds=0, in_barrier=True, silent_s=0.0).compute_s == pytest.approx(0.3)
+
+
+# -- blindness -----------------------------------------------------------------------------------------------
+
+
+def test_who_reports_nothing_is_not_seen_and_who_reports_is() -> None:
+    sight = Sight(load("dssp").needs)
+    dark = {"compute_s": None, "slowest_s": None}
+    for rounds, now in ((0, 0.0), (2, 1.0), (9, 2.9)):
+        assert sight.blind_to(seen(view(0), view(1, rounds=rounds, **dark)), now) == (), "reports may be on their way"
+    assert sight.blind_to(seen(view(0), view(1, rounds=10, **dark)), 3.1) == (1,)
+    assert sight.blind_to(seen(view(0), view(1, rounds=11, in_barrier=False, **dark)), 3.2) == (), "it does not matter"
+    assert sight.blind_to(seen(view(0), view(1)), 4.0) == ()
+    assert sight.blind_to(seen(view(0), view(1, rounds=0, **dark)), 5.0) == (), "it was started anew"
+
+
+def test_a_slow_worker_is_given_time_to_report() -> None:
+    sight = Sight(load("waiting").needs)
+    slow = seen(view(0, rounds=1, waiting_share=None))
+    assert [sight.blind_to(slow, now) for now in (0.0, 20.0, 31.0)] == [(), (), (0,)]
+
+
+def test_the_switch_itself_shows_who_is_silent() -> None:
+    dark = view(0, iteration_s=None, compute_s=None, slowest_s=None, waiting_share=None)
+    sight = Sight(load("evict").needs)
+    assert [sight.blind_to(seen(dark), now) for now in (0.0, 100.0)] == [(), ()]
 
 
 # -- loading -------------------------------------------------------------------------------------------------
@@ -188,7 +216,7 @@ def test_the_page_s_example_works(own: Path) -> None:
 def test_the_page_names_the_shipped_ones_with_their_parameters() -> None:
     rows = dict(re.findall(r"^\| `([\w-]+)` \|.*?\| ([^|]+) \|$", PAGE.read_text(), re.MULTILINE))
     for name, made in SHIPPED.items():
-        defaults = {key: field.default for key, field in made.__dataclass_fields__.items()}  # type: ignore[attr-defined]
+        defaults = {field.name: field.default for field in fields(made)}  # type: ignore[arg-type]
         told = dict(re.findall(r"`(\w+)` ([\w.]+)", rows[name]))
         shown = {
             key: format(value, "g") if type(value) is not bool else str(value).lower()
@@ -211,12 +239,30 @@ def test_a_function_is_enough(tmp_path: Path) -> None:
         ("dssp", {"hi": "3"}, "dssp has no parameter hi; it has low, high, tolerance or period"),
         ("dssp", {"high": "three"}, "dssp: high is a whole number, not 'three'"),
         ("dssp", {"high": True}, "dssp: high is a whole number, not True"),
-        ("dssp", {"high": "16"}, "dssp: low 0 and high 16; expected 0 <= low <= high <= 15"),
-        ("waiting", {"above": "0.1", "below": "0.2"}, "waiting: below 0.2, above 0.1, patience 5; expected 0 <= below"),
+        ("dssp", {"high": 3.7}, "dssp: high is a whole number, not 3.7"),
+        ("dssp", {"high": "16"}, "dssp: high 16: expected 0 to 15"),
+        ("dssp", {"low": "9", "high": "3"}, "dssp: low 9: expected 0 to 3"),
+        ("dssp", {"low": -1}, "dssp: low -1: expected 0 to 15"),
+        ("dssp", {"tolerance": "inf"}, "dssp: tolerance is a finite number, not 'inf'"),
+        ("dssp", {"tolerance": -0.5}, "dssp: tolerance -0.5: expected 0 to 100"),
+        ("dssp", {"period": "-1"}, "dssp: period -1: expected 0.05 to 3600"),
+        ("dssp", {"period": math.nan}, "dssp: period is a finite number, not nan"),
+        ("dssp", {"period": 10**400}, "dssp: period is a finite number, not 1000"),
+        ("dssp", {"period": []}, "dssp: period is a finite number, not []"),
+        ("waiting", {"above": "0.1", "below": "0.2"}, "waiting: below 0.2: expected 0 to 0.09"),
+        ("waiting", {"above": 1.5}, "waiting: above 1.5: expected 0.01 to 1"),
+        ("waiting", {"patience": 0}, "waiting: patience 0: expected 1 to 64"),
+        ("waiting", {"period": 0}, "waiting: period 0: expected 0.05 to 3600"),
         ("waiting", {"asynchronous": "perhaps"}, "waiting: asynchronous is true or false, not 'perhaps'"),
-        ("sync-switch", {"straggler": "1"}, "sync-switch: after 100 and straggler 1; expected at least 0 and more"),
-        ("evict", {"silent": "0"}, "evict: silent 0 and period 0.5; expected more than 0"),
+        ("sync-switch", {"straggler": "1"}, "sync-switch: straggler 1: expected 1.01 to 1000"),
+        ("sync-switch", {"after": -1}, "sync-switch: after -1: expected 0 to 1e+09"),
+        ("sync-switch", {"period": 1e-9}, "sync-switch: period 1e-09: expected 0.05 to 3600"),
+        ("evict", {"silent": "0"}, "evict: silent 0: expected 0.1 to 3600"),
+        ("evict", {"silent": "nan"}, "evict: silent is a finite number, not 'nan'"),
+        ("evict", {"period": "-inf"}, "evict: period is a finite number, not '-inf'"),
         ("/nowhere/at/all.py:X", {}, "/nowhere/at/all.py: no such file"),
+        ("/\0.py:X", {}, "/\0.py: embedded null byte"),
+        (f"/{'a' * 5000}.py:X", {}, f"/{'a' * 5000}.py: File name too long"),
     ],
 )
 def test_bad_choices(name: str, parameters: dict[str, object], said: str) -> None:
@@ -231,9 +277,84 @@ def test_bad_files(own: Path, tmp_path: Path) -> None:
     own.write_text("import nothing_of_the_kind")
     with pytest.raises(BadAutomatic, match=r"my_strategy.py: ModuleNotFoundError"):
         load(f"{own}:Impatient")
+    own.write_text("import sys\nsys.exit(3)")
+    with pytest.raises(BadAutomatic, match=r"my_strategy.py: SystemExit: 3"):
+        load(f"{own}:Impatient")
     own.write_text("def needs(seen, bound: int): ...\ndef fails(seen, x: int = 1 / 1): ...\n")
     with pytest.raises(BadAutomatic, match="needs bound"):
         load(f"{own}:needs")
+
+
+@pytest.mark.parametrize("period", ["-1", "0", "float('nan')", "'often'", "1e9", "None", "True"])
+def test_a_period_of_one_s_own_has_bounds(own: Path, period: str) -> None:
+    own.write_text(
+        page_example() + f"\n\nclass Eager(Impatient):\n    period_s = {period}\n    def __init__(self): ...\n"
+    )
+    with pytest.raises(BadAutomatic, match=r"my_strategy.py:Eager: period_s .*: expected 0.05 to 3600 seconds"):
+        load(f"{own}:Eager")
+
+
+def test_an_object_that_is_no_automatic_strategy(own: Path) -> None:
+    own.write_text("class Other:\n    def decide(self, seen): ...\n")
+    with pytest.raises(BadAutomatic, match=r"Other is no subclass of controller\.automatic\.Automatic"):
+        load(f"{own}:Other")
+
+
+class Sly(SSP):
+    """Says one thing and compiles to another."""
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("ssp", "decide() returned 'ssp': expected a Strategy, a Decision or None"),
+        (Sly(1), "decide() returned Sly(staleness=1): expected a Strategy, a Decision or None"),
+        (Decision("bsp"), "decide() returned a Decision with strategy 'bsp': expected a Strategy"),  # type: ignore[arg-type]
+        (Decision(BSP(), 3), "decide() returned a Decision with evicted 3: expected a set of worker ids"),  # type: ignore[arg-type]
+        (Decision(BSP(), {"0"}), "decide() returned a Decision with evicted {'0'}: expected a set of worker ids"),  # type: ignore[arg-type]
+        (SSP(2.5), "ssp: staleness is a whole number, not 2.5"),  # type: ignore[arg-type]
+    ],
+)
+def test_nonsense_is_no_decision(answer: object, said: str) -> None:
+    with pytest.raises(SereneError) as refused:
+        checked(answer)
+    assert str(refused.value) == said
+
+
+# -- whose files ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646, 0o622])
+def test_a_file_that_others_may_write_is_not_run(own: Path, mode: int) -> None:
+    own.chmod(mode)
+    with pytest.raises(BadAutomatic, match="nobody else may write it"):
+        load(f"{own}:Impatient")
+
+
+def test_a_file_in_a_folder_that_others_may_write_is_not_run(own: Path) -> None:
+    below = own.parent / "below"
+    below.mkdir()
+    moved = own.rename(below / own.name)
+    own.parent.chmod(0o775)
+    with pytest.raises(BadAutomatic, match=f"{own.parent}: it must belong to .* nobody else may write it"):
+        load(f"{moved}:Impatient")
+    own.parent.chmod(0o1777)  # as /tmp is: nobody can take the file's place
+    assert load(f"{moved}:Impatient")
+
+
+def test_a_link_is_judged_by_where_it_leads(own: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.py"
+    link.symlink_to(own)
+    assert load(f"{link}:Impatient")
+    own.chmod(0o666)
+    with pytest.raises(BadAutomatic, match="nobody else may write it"):
+        load(f"{link}:Impatient")
+
+
+def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    with pytest.raises(BadAutomatic, match=r"pipe\.py: not a file"):
+        load(f"{tmp_path / 'pipe.py'}:X")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, to give a file to somebody else")

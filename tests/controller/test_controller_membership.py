@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from controller.api import ControllerClient, Rejected
-from serene.strategy import BSP, SSP, Quorum, to_dict
+from controller.autopilot import MOST_CALLS
+from serene.strategy import ASP, BSP, SSP, Quorum, to_dict
 from serene.wire import Op
 from tests.controller.hosts import Host
 from tests.controller.processes import ControllerProcess, serenectl, until
@@ -163,6 +166,9 @@ def test_a_user_s_own_file_decides_until_the_user_does(trio: Trio, client: Contr
     [
         ("return 1 / 0", "ZeroDivisionError('division by zero')"),
         ("return 'ssp'", "decide() returned 'ssp': expected a Strategy, a Decision or None"),
+        ("raise SystemExit(1)", "RuntimeError('SystemExit(1)')"),
+        ("return Decision(BSP(), {7})", "worker 7 does not take part in job 0: expected 0, 1 or 2"),
+        ("return Decision(BSP(), {0, 1, 2})", "job 0: nobody would be left in the barrier"),
         ("return Quorum(9)", "a quorum of 9 of 3 workers: expected 1 to 3"),
     ],
 )
@@ -170,10 +176,12 @@ def test_a_program_that_fails_is_asked_no_more(
     trio: Trio, client: ControllerClient, tmp_path: Path, body: str, trouble: str
 ) -> None:
     file = tmp_path / "bad.py"
-    file.write_text(f"from serene.strategy import Quorum\ndef bad(seen):\n    {body}\n")
+    imports = "from controller.automatic import Decision\nfrom serene.strategy import BSP, Quorum\n"
+    file.write_text(f"{imports}def bad(seen):\n    {body}\n")
     client.set_automatic(0, f"{file}:bad")
     until(lambda: client.job(0)["automatic"]["trouble"], "it fails")
     assert client.job(0)["automatic"]["trouble"] == trouble
+    assert f"bad decides no more ({trouble})" in client.explain(0)["headline"]
     assert (trio.epoch, client.job(0)["strategy"]) == (1, to_dict(BSP()))
     client.unset_automatic(0)
     assert client.job(0)["automatic"] is None
@@ -181,8 +189,72 @@ def test_a_program_that_fails_is_asked_no_more(
 
 def test_a_program_that_never_ends_holds_nothing_up(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
     file = tmp_path / "endless.py"
-    file.write_text("import time\ndef endless(seen):\n    while True: time.sleep(0.1)\n")
-    client.set_automatic(0, f"{file}:endless")
-    until(lambda: client.job(0)["automatic"]["trouble"], "it is given up")
-    assert client.job(0)["automatic"]["trouble"] == "no decision within 5 s"
-    assert client.set_strategy(0, SSP(2))["epoch"] == 2
+    go = tmp_path / "go"
+    file.write_text(
+        f"import pathlib, time\ndef endless(seen):\n    while not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)\n"
+    )
+    try:
+        client.set_automatic(0, f"{file}:endless")
+        until(lambda: client.job(0)["automatic"]["trouble"], "it is given up")
+        assert client.job(0)["automatic"]["trouble"] == "no answer within 5 s"
+        assert client.set_strategy(0, SSP(2))["epoch"] == 2
+    finally:
+        go.touch()
+
+
+def test_code_that_never_ends_is_bounded(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
+    """Nobody can end a thread: after so many, no more are begun, and everything else goes on."""
+    file = tmp_path / "slow.py"
+    go = tmp_path / "go"
+    file.write_text(f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)\n")
+
+    def load(_: int) -> str:
+        with ControllerClient(client.url) as own, pytest.raises(Rejected) as refused:
+            own.set_automatic(0, f"{file}:X")
+        assert refused.value.status == 422
+        return str(refused.value)
+
+    try:
+        with ThreadPoolExecutor(24) as pool:
+            said = list(pool.map(load, range(24)))
+        assert said.count("no answer within 5 s") == MOST_CALLS
+        assert sum("calls of automatic strategies have not ended" in text for text in said) == 24 - MOST_CALLS
+        assert client.set_strategy(0, SSP(2))["epoch"] == 2
+    finally:
+        go.touch()
+    until(lambda: "has no automatic strategy" in load(0), "there is room again when they have ended")
+
+
+def test_a_strategy_without_telemetry_says_that_it_is_blind(
+    trio: Trio, client: ControllerClient, hosts: list[Host]
+) -> None:
+    """Workers that push and never report; then only some report."""
+    client.set_strategy(0, ASP())
+    client.set_automatic(0, "dssp", {"period": "0.2"})
+    heard: list[str] = []
+    told = Thread(target=lambda: heard.extend(event.get("text", "") for event in client.events()), daemon=True)
+    told.start()
+    iterations = [0, 0, 0]
+
+    def train(reporting: tuple[int, ...]) -> list[int]:
+        for worker in range(3):
+            iterations[worker] += 1
+            trio.push(worker, iterations[worker])
+            if worker in reporting:
+                spent = {"compute_s": 0.1 * iterations[worker], "network_s": 0.0, "waiting_s": 0.0}
+                hosts[worker].report(
+                    0, worker, iteration=iterations[worker], epoch=trio.epoch, state="computing", **spent
+                )
+        return list(client.job(0)["automatic"]["blind_to"])
+
+    assert client.job(0)["automatic"]["blind_to"] == []
+    until(lambda: train(()) == [0, 1, 2], "it says that it sees nobody")
+    headline = client.explain(0)["headline"]
+    assert "dssp is blind to workers 0, 1 and 2 (no reports to tell compute_s and slowest_s by)" in headline
+    status = serenectl("status", "--controller", client.url).stdout
+    assert "dssp is blind to workers 0, 1 and 2" in status
+    until(lambda: train((0, 2)) == [1], "it says whom it does not see")
+    until(lambda: train((0, 1, 2)) == [], "it sees everybody")
+    words = ["dssp is blind to workers 0, 1 and 2", "dssp is blind to worker 1", "dssp sees every worker again"]
+    for said in words:
+        until(lambda said=said: any(said in text for text in heard), f"an event says: {said}")

@@ -95,7 +95,10 @@ def test_who_does_not_wait_for_others(one: dict[str, Any], text: str) -> None:
 
 
 def test_headlines() -> None:
-    assert headline(status(worker(0), automatic={"name": "dssp"}), 0) == "job 0 runs under BSP, dssp decides, epoch 1"
+    assert (
+        headline(status(worker(0), automatic={"name": "dssp", "trouble": None, "blind_to": []}), 0)
+        == "job 0 runs under BSP, dssp decides, epoch 1"
+    )
     waiting = status(worker(0, state="joined"), worker(1, state="expected"), state="waiting")
     assert headline(waiting, 0) == "job 0 waits for worker 1 to join before it starts under BSP"
     again = status(worker(1, state="expected"), state="waiting", incarnation=1)

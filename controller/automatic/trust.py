@@ -1,0 +1,51 @@
+"""Whose code the controller runs: only what nobody but its own user (or root) could have written."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from serene.errors import SereneError
+
+LARGEST = 1 << 20  # bytes of a strategy's source
+
+
+class BadAutomatic(SereneError):
+    """An automatic strategy that does not exist, cannot be loaded, or does not take such parameters."""
+
+
+def trusted_source(file: str) -> bytes:
+    """A file's text. Raises BadAutomatic unless the file, and every folder above it, is the user's alone.
+
+    The controller often runs as root, and listens to everybody on the machine. What is read here is what is run: the
+    file cannot be exchanged between the check and the reading.
+    """
+    try:
+        path = Path(file).resolve(strict=True)  # links included: who may write one chooses what is run
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as opened:
+            status = os.fstat(opened.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise BadAutomatic(f"{file}: not a file")
+            _check(path, status)
+            for folder in path.parents:
+                _check(folder, folder.stat())
+            source = opened.read(LARGEST + 1)
+    except FileNotFoundError:
+        raise BadAutomatic(f"{file}: no such file") from None
+    except (OSError, ValueError, RuntimeError) as error:  # a name that is none, a folder that may not be entered, ...
+        raise BadAutomatic(f"{file}: {error.strerror if isinstance(error, OSError) else error}") from None
+    if len(source) > LARGEST:
+        raise BadAutomatic(f"{file}: longer than {LARGEST} bytes")
+    return source
+
+
+def _check(path: Path, status: os.stat_result) -> None:
+    trusted = {0, os.getuid(), int(os.environ.get("SUDO_UID", os.getuid()))}
+    # In a sticky folder, like /tmp, others may make files of their own but cannot touch ours.
+    others_may_write = status.st_mode & 0o022 and not (stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX)
+    if status.st_uid not in trusted or others_may_write:
+        raise BadAutomatic(
+            f"{path}: it must belong to the user who runs the controller, and nobody else may write it "
+            f"(it belongs to uid {status.st_uid}, mode {stat.S_IMODE(status.st_mode):o})"
+        )

@@ -1,0 +1,131 @@
+"""Many commands at once: none undoes another, and a program that was slow to decide undoes no command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from controller.api import ControllerClient
+from serene.strategy import ASP, BSP, SSP, Strategy, to_dict
+from tests.controller.hosts import Host
+from tests.controller.processes import ControllerProcess, until
+from tests.controller.test_controller_end_to_end import join
+
+ROUNDS = 12
+
+
+@pytest.fixture
+def client(controller: ControllerProcess, hosts: list[Host]) -> Iterator[ControllerClient]:
+    """With a job of three workers."""
+    controller.client.create_job(3, BSP())
+    join(hosts, 0)
+    yield controller.client
+    for job in controller.client.jobs():
+        controller.client.delete_job(job["job"])
+
+
+def at_once(url: str, *commands: Callable[[ControllerClient], Any]) -> list[Any]:
+    """Each over a connection of its own, begun together."""
+    begin = Barrier(len(commands), timeout=30)
+
+    def give(command: Callable[[ControllerClient], Any]) -> Any:
+        with ControllerClient(url) as client:
+            client.jobs()  # the connection is there
+            begin.wait()
+            return command(client)
+
+    with ThreadPoolExecutor(len(commands)) as pool:
+        return list(pool.map(give, commands))
+
+
+def states(client: ControllerClient) -> list[str]:
+    return [worker["state"] for worker in client.job(0)["workers"]]
+
+
+def test_evictions_and_strategies_at_once_all_hold(client: ControllerClient) -> None:
+    epoch = client.job(0)["epoch"]
+    for round_ in range(ROUNDS):
+        strategy: Strategy = SSP(1 + round_)
+        at_once(
+            client.url,
+            lambda own: own.evict(0, 0),
+            lambda own, strategy=strategy: own.set_strategy(0, strategy),
+            lambda own: own.evict(0, 2),
+        )
+        job = client.job(0)
+        assert states(client) == ["evicted", "running", "evicted"]
+        assert job["strategy"] == to_dict(strategy)
+        assert job["epoch"] == epoch + 3, "one epoch a command"
+        at_once(client.url, lambda own: own.readmit(0, 0), lambda own: own.readmit(0, 2))
+        assert states(client) == ["running", "running", "running"]
+        assert client.job(0)["strategy"] == to_dict(strategy)
+        epoch = job["epoch"] + 2
+
+
+def test_the_last_two_in_the_barrier_are_not_both_evicted(client: ControllerClient) -> None:
+    client.evict(0, 1)
+
+    def try_evict(worker: int) -> Callable[[ControllerClient], str]:
+        def command(own: ControllerClient) -> str:
+            try:
+                own.evict(0, worker)
+            except Exception as error:
+                return str(error)
+            return "done"
+
+        return command
+
+    for _ in range(ROUNDS):
+        said = at_once(client.url, try_evict(0), try_evict(2))
+        assert sorted(said) == ["done", "job 0: nobody would be left in the barrier"]
+        assert states(client).count("running") == 1
+        client.readmit(0, 0)
+        client.readmit(0, 2)
+
+
+def test_a_decision_about_an_earlier_epoch_is_dropped(client: ControllerClient, tmp_path: Path) -> None:
+    """The program looks, the user evicts a worker, and only then does the program answer."""
+    asked, go, file = tmp_path / "asked", tmp_path / "go", tmp_path / "slow.py"
+    file.write_text(
+        "import pathlib, time\n"
+        "from controller.automatic import Automatic, Decision\n"
+        "from serene.strategy import ASP\n"
+        "class Slow(Automatic):\n"
+        "    period_s = 0.1\n"
+        "    def decide(self, seen):\n"
+        f"        if pathlib.Path({str(asked)!r}).exists():\n"
+        "            return None\n"
+        f"        pathlib.Path({str(asked)!r}).touch()\n"
+        f"        while not pathlib.Path({str(go)!r}).exists():\n"
+        "            time.sleep(0.01)\n"
+        "        return Decision(ASP())\n"
+    )
+    client.set_automatic(0, f"{file}:Slow")
+    until(asked.exists, "the program looks")
+    client.evict(0, 2)
+    go.touch()
+    until(lambda: client.job(0)["automatic"]["decisions"] > 1, "it is asked again")
+    job = client.job(0)
+    assert (states(client), job["strategy"]) == (["running", "running", "evicted"], to_dict(BSP()))
+    assert (job["automatic"]["changes"], job["automatic"]["trouble"]) == (0, None)
+
+
+def test_jobs_made_and_deleted_at_once(client: ControllerClient) -> None:
+    """Each id is given out once, whoever else deletes and makes jobs meanwhile."""
+
+    def make_and_delete(own: ControllerClient) -> int:
+        job = int(own.create_job(1, ASP())["job"])
+        own.delete_job(job)
+        return job
+
+    for _ in range(ROUNDS):
+        made = at_once(client.url, *[lambda own: own.create_job(1, BSP())["job"]] * 3, *[make_and_delete] * 3)
+        kept = made[:3]
+        assert len(set(kept)) == 3
+        assert {job["job"] for job in client.jobs()} == {0, *kept}
+        at_once(client.url, *[lambda own, job=job: own.delete_job(job) for job in kept])
