@@ -106,7 +106,7 @@ class Admission:
         sent = None
         try:
             said = request.facts().get("contributions_sent")
-            sent = said if isinstance(said, int) else None
+            sent = said if type(said) is int and said >= 0 else None
         except NotARequest as error:
             LOG.warning("%s", error)
         plan = self._jobs.plan_leave(request.job, request.worker, sent)

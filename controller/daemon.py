@@ -89,7 +89,15 @@ class _Server(uvicorn.Server):
         self._stopping = asyncio.Event()
         app = application(coordinator, self.stop, self._stopping)
         super().__init__(
-            uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2)
+            uvicorn.Config(
+                app,
+                http="h11",  # the one of uvicorn's parsers that bounds what it takes as headers
+                ws="none",
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                timeout_graceful_shutdown=2,
+            )
         )
 
     def stop(self) -> None:

@@ -20,6 +20,10 @@ class Events:
     def __init__(self) -> None:
         self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
 
+    @property
+    def listeners(self) -> int:
+        return len(self._listeners)
+
     def emit(self, event: str, text: str, **facts: Any) -> None:
         """Tell what happened: ``event`` is a word for programs, ``text`` a line for people."""
         LOG.info("%s", text)

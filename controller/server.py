@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
-from urllib.parse import urlsplit
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import BaseModel, ConfigDict
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
+from controller.answers import Json
 from controller.connection import SwitchError
 from controller.coordinator import Coordinator
 from controller.explain import NoSuchWorker
+from controller.guard import Guard
 from controller.jobs import Conflict, NoSuchJob
 from controller.metrics import CONTENT_TYPE
 from serene.errors import SereneError
@@ -25,13 +25,14 @@ from serene.fixedpoint import DEFAULT_SCALE
 from serene.strategy import strategy_from_dict
 
 SNAPSHOT_S = 0.2  # between two snapshots of the live stream
+MOST_STREAMS = 32
 STREAM_COUNTERS_S = 0.5  # counters of a snapshot are at most this old
 
 
 class NewJob(BaseModel):
     """The body of POST /v1/jobs."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     workers: int
     strategy: dict[str, Any] = {"name": "bsp"}
@@ -39,79 +40,86 @@ class NewJob(BaseModel):
     scale: int = DEFAULT_SCALE
 
 
+Text = Annotated[str, Field(max_length=4096)]
+
+
 class Chosen(BaseModel):
     """The body of PUT /v1/jobs/{job}/automatic: a shipped automatic strategy, or FILE.py:NAME."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
-    name: str
-    parameters: dict[str, object] = {}
+    name: Text
+    parameters: Annotated[dict[Text, bool | int | float | Text], Field(max_length=32)] = {}
 
 
 def application(coordinator: Coordinator, stop: Callable[[], None], stopping: asyncio.Event) -> FastAPI:
     """The routes. ``stop`` is called on POST /v1/shutdown; streams end when ``stopping`` is set."""
     app = FastAPI(title="Serene controller", docs_url=None, redoc_url=None, openapi_url=None)
     _answer_errors(app)
-    _turn_away_strangers(app)
+    app.add_middleware(Guard)
 
     @app.get("/v1/status")
-    async def status() -> dict[str, Any]:
-        return await coordinator.status()
+    async def status() -> Json:
+        return Json(await coordinator.status())
 
     @app.get("/v1/jobs")
-    async def jobs() -> list[dict[str, Any]]:
-        return (await coordinator.status())["jobs"]
+    async def jobs() -> Json:
+        return Json((await coordinator.status())["jobs"])
 
     @app.get("/v1/jobs/{job}")
-    async def one_job(job: int) -> dict[str, Any]:
+    async def one_job(job: int) -> Json:
         await coordinator.status()
-        return coordinator.job_status(job)
+        return Json(coordinator.job_status(job))
 
-    @app.post("/v1/jobs", status_code=201)
-    async def create_job(new: NewJob) -> dict[str, Any]:
-        return await coordinator.create_job(new.workers, strategy_from_dict(new.strategy), new.job, new.scale)
+    @app.post("/v1/jobs")
+    async def create_job(new: NewJob) -> Json:
+        return Json(
+            await coordinator.create_job(new.workers, strategy_from_dict(new.strategy), new.job, new.scale), 201
+        )
 
     @app.delete("/v1/jobs/{job}")
-    async def delete_job(job: int) -> dict[str, Any]:
+    async def delete_job(job: int) -> Json:
         await coordinator.delete_job(job)
-        return {"job": job}
+        return Json({"job": job})
 
     @app.put("/v1/jobs/{job}/strategy")
-    async def set_strategy(job: int, strategy: dict[str, Any]) -> dict[str, Any]:
-        return await coordinator.set_strategy(job, strategy_from_dict(strategy))
+    async def set_strategy(job: int, strategy: dict[str, Any]) -> Json:
+        return Json(await coordinator.set_strategy(job, strategy_from_dict(strategy)))
 
     @app.put("/v1/jobs/{job}/automatic")
-    async def set_automatic(job: int, chosen: Chosen) -> dict[str, Any]:
-        return await coordinator.set_automatic(job, chosen.name, chosen.parameters)
+    async def set_automatic(job: int, chosen: Chosen) -> Json:
+        return Json(await coordinator.set_automatic(job, chosen.name, dict(chosen.parameters)))
 
     @app.delete("/v1/jobs/{job}/automatic")
-    async def unset_automatic(job: int) -> dict[str, Any]:
-        return await coordinator.unset_automatic(job)
+    async def unset_automatic(job: int) -> Json:
+        return Json(await coordinator.unset_automatic(job))
 
     @app.put("/v1/jobs/{job}/workers/{worker}/evicted")
-    async def evict(job: int, worker: int) -> dict[str, Any]:
-        return await coordinator.set_evicted(job, worker, True)
+    async def evict(job: int, worker: int) -> Json:
+        return Json(await coordinator.set_evicted(job, worker, True))
 
     @app.delete("/v1/jobs/{job}/workers/{worker}/evicted")
-    async def readmit(job: int, worker: int) -> dict[str, Any]:
-        return await coordinator.set_evicted(job, worker, False)
+    async def readmit(job: int, worker: int) -> Json:
+        return Json(await coordinator.set_evicted(job, worker, False))
 
     @app.get("/v1/jobs/{job}/explanation")
-    async def explanation(job: int, worker: int | None = None) -> dict[str, Any]:
-        return await coordinator.explain(job, worker)
+    async def explanation(job: int, worker: int | None = None) -> Json:
+        return Json(await coordinator.explain(job, worker))
 
     @app.get("/metrics")
     async def metrics() -> Response:
         return Response(await coordinator.metrics(), media_type=CONTENT_TYPE)
 
     @app.get("/v1/events")
-    async def events() -> StreamingResponse:
+    async def events() -> Response:
+        if coordinator.events.listeners >= MOST_STREAMS:
+            return Json({"error": f"{MOST_STREAMS} streams are open already: end one"}, 503)
         return StreamingResponse(_stream(coordinator, stopping), media_type="application/x-ndjson")
 
     @app.post("/v1/shutdown")
-    async def shutdown() -> dict[str, Any]:
+    async def shutdown() -> Json:
         stop()
-        return {"stopping": True}
+        return Json({"stopping": True})
 
     return app
 
@@ -129,50 +137,28 @@ async def _stream(coordinator: Coordinator, stopping: asyncio.Event) -> AsyncIte
             yield json.dumps(told) + "\n"
 
 
-def _turn_away_strangers(app: FastAPI) -> None:
-    """A web page from anywhere can make its reader's browser ask a loopback address; such requests are refused."""
-
-    @app.middleware("http")
-    async def check(request: Request, serve: Callable[[Request], Awaitable[Response]]) -> Response:
-        host = request.headers.get("host", "")
-        if not _is_loopback(f"//{host}"):
-            return JSONResponse({"error": f"Host: {host}: expected a loopback address"}, 403)
-        origin = request.headers.get("origin")
-        if origin is not None and not _is_loopback(origin):
-            return JSONResponse({"error": f"Origin: {origin}: expected none, or a loopback address"}, 403)
-        return await serve(request)
-
-
-def _is_loopback(url: str) -> bool:
-    try:
-        name = urlsplit(url).hostname or ""
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
 def _answer_errors(app: FastAPI) -> None:
     """Every error is ``{"error": text}``."""
 
     @app.exception_handler(SereneError)
-    async def serene_error(_: Request, error: SereneError) -> JSONResponse:
+    async def serene_error(_: Request, error: SereneError) -> Json:
         status = {NoSuchJob: 404, NoSuchWorker: 404, Conflict: 409}.get(
             type(error), 503 if isinstance(error, SwitchError) else 422
         )
-        return JSONResponse({"error": str(error)}, status)
+        return Json({"error": str(error)}, status)
 
     @app.exception_handler(RequestValidationError)
-    async def not_understood(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def not_understood(_: Request, error: RequestValidationError) -> Json:
         problems = (
             f"{'.'.join(str(part) for part in problem['loc'][1:]) or 'body'}: {problem['msg']}"
             for problem in error.errors()
         )
-        return JSONResponse({"error": "; ".join(problems)}, 422)
+        return Json({"error": "; ".join(problems)}, 422)
 
     @app.exception_handler(HTTPException)
-    async def no_such_path(request: Request, error: HTTPException) -> JSONResponse:
-        return JSONResponse({"error": f"{request.method} {request.url.path}: {error.detail}"}, error.status_code)
+    async def no_such_path(request: Request, error: HTTPException) -> Json:
+        return Json({"error": f"{request.method} {request.url.path}: {error.detail}"}, error.status_code)
 
     @app.exception_handler(Exception)
-    async def our_mistake(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": f"the controller failed: {type(error).__name__}: {error}"}, 500)
+    async def our_mistake(_: Request, error: Exception) -> Json:
+        return Json({"error": f"the controller failed: {type(error).__name__}: {error}"}, 500)

@@ -164,8 +164,8 @@ def to_dict(strategy: Strategy) -> dict[str, Any]:
 
 def strategy_from_dict(data: Mapping[str, Any]) -> Strategy:
     """The strategy that ``to_dict`` wrote. Raises BadStrategy, naming what is wrong and what would be right."""
-    if not isinstance(data, Mapping) or data.get("name") not in STRATEGIES:
-        given = data.get("name") if isinstance(data, Mapping) else data
+    given = data.get("name") if isinstance(data, Mapping) else data
+    if not isinstance(data, Mapping) or not isinstance(given, str) or given not in STRATEGIES:
         raise BadStrategy(f"no strategy {given!r}; there are {choices(STRATEGIES)}")
     cls = STRATEGIES[data["name"]]
     parameters = {key: value for key, value in data.items() if key != "name"}

@@ -191,7 +191,8 @@ def test_a_program_that_never_ends_holds_nothing_up(trio: Trio, client: Controll
     file = tmp_path / "endless.py"
     go = tmp_path / "go"
     file.write_text(
-        f"import pathlib, time\ndef endless(seen):\n    while not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)\n"
+        "import pathlib, time\ndef endless(seen):\n"
+        f"    while not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)\n"
     )
     try:
         client.set_automatic(0, f"{file}:endless")

@@ -1,0 +1,309 @@
+"""The HTTP interface under hostile pages, nonsense, floods and listeners that do not read."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controller.api import ControllerClient
+from serene.strategy import ASP, BSP, SSP, to_dict
+from serene.wire import Op
+from tests.controller.hosts import Host
+from tests.controller.processes import ControllerProcess, until
+from tests.controller.test_controller_end_to_end import join
+
+
+@pytest.fixture
+def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
+    yield controller.client
+    for job in controller.client.jobs():
+        controller.client.delete_job(job["job"])
+
+
+@pytest.fixture
+def http(client: ControllerClient) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=client.url, trust_env=False, timeout=30.0) as plain:
+        yield plain
+
+
+def connect(url: str) -> socket.socket:
+    parts = urlsplit(url)
+    return socket.create_connection((parts.hostname or "", parts.port or 0), 30)
+
+
+def resident_mb(controller: ControllerProcess) -> float:
+    pages = Path(f"/proc/{controller.process.pid}/statm").read_text().split()[1]
+    return int(pages) * 4096 / 1e6
+
+
+# -- who may ask ---------------------------------------------------------------------------------------------
+
+COMMANDS = [
+    ("POST", "/v1/jobs"),
+    ("DELETE", "/v1/jobs/0"),
+    ("PUT", "/v1/jobs/0/strategy"),
+    ("PUT", "/v1/jobs/0/automatic"),
+    ("DELETE", "/v1/jobs/0/automatic"),
+    ("PUT", "/v1/jobs/0/workers/0/evicted"),
+    ("DELETE", "/v1/jobs/0/workers/0/evicted"),
+    ("POST", "/v1/shutdown"),
+    ("GET", "/v1/status"),
+]
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({"Origin": "http://localhost:3000"}, "Origin: http://localhost:3000: expected none, or the controller's own"),
+        ({"Origin": "http://127.0.0.1"}, "Origin: http://127.0.0.1: expected none"),
+        ({"Origin": "https://{host}"}, "Origin: https://"),
+        ({"Origin": "http://localhost:{port}"}, "Origin: http://localhost:"),
+        ({"Origin": "http://evil.example"}, "Origin: http://evil.example: expected none"),
+        ({"Origin": "null"}, "Origin: null: expected none"),
+        ({"Host": "evil.example:{port}"}, "Host: evil.example:"),
+        ({"Host": "evil.example:{port}", "Origin": "http://evil.example:{port}"}, "Host: evil.example:"),
+        ({"Host": "localhost.evil.example"}, "Host: localhost.evil.example: expected a loopback address"),
+        ({"Host": "127.0.0.1.evil.example"}, "Host: 127.0.0.1.evil.example: expected a loopback address"),
+        ({"Host": "0.0.0.0:{port}"}, "Host: 0.0.0.0:"),
+        ({"Sec-Fetch-Site": "same-site"}, "Sec-Fetch-Site: same-site: expected none or same-origin"),
+        ({"Sec-Fetch-Site": "cross-site"}, "Sec-Fetch-Site: cross-site: expected none or same-origin"),
+    ],
+)
+def test_no_page_of_another_origin_may_ask(
+    client: ControllerClient, http: httpx.Client, headers: dict[str, str], said: str
+) -> None:
+    """As a browser would: content types that need no leave to be asked for, and names that lead to loopback."""
+    client.create_job(1, BSP())
+    host = client.url.removeprefix("http://")
+    filled = {name: value.format(host=host, port=host.rpartition(":")[2]) for name, value in headers.items()}
+    for method, path in COMMANDS:
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "application/json"):
+            body = json.dumps({"workers": 1}) if path == "/v1/jobs" else None
+            answer = http.request(method, path, content=body, headers={"Content-Type": kind, **filled})
+            assert answer.status_code == 403, (method, path)
+            assert answer.json()["error"].startswith(said)
+            assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert [job["state"] for job in client.jobs()] == ["waiting"], "nothing has happened"
+
+
+def test_the_controller_s_own_origin_and_tunnels_may(client: ControllerClient, http: httpx.Client) -> None:
+    own = {"Origin": client.url, "Sec-Fetch-Site": "same-origin"}
+    assert http.get("/v1/status", headers=own).status_code == 200
+    assert http.get("/v1/status", headers={"Host": "localhost:9000"}).status_code == 200
+    assert http.get("/v1/status", headers={"Host": "[::1]:9000"}).status_code == 200
+    assert http.get("/v1/status", headers={"Sec-Fetch-Site": "none"}).status_code == 200, "typed into the address bar"
+
+
+def test_a_body_of_a_simple_type_is_not_read_as_json(client: ControllerClient, http: httpx.Client) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+        assert http.post("/v1/jobs", content=b'{"workers": 1}', headers={"Content-Type": kind}).status_code == 422
+    assert client.jobs() == []
+
+
+# -- how much ------------------------------------------------------------------------------------------------
+
+
+def first_line(connection: socket.socket) -> bytes:
+    with connection.makefile("rb") as answer:
+        return answer.readline()
+
+
+@pytest.mark.parametrize("head", ["Content-Length: 300000000", "Transfer-Encoding: chunked"])
+def test_a_body_without_end_is_not_read(controller: ControllerProcess, client: ControllerClient, head: str) -> None:
+    before = resident_mb(controller)
+    with connect(client.url) as connection:
+        connection.sendall(f"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n".encode())
+        part = bytes(1 << 20)
+        chunk = part if "Length" in head else b"100000\r\n" + part + b"\r\n"
+        sent = 0
+        try:
+            while sent < 300:
+                connection.sendall(chunk)
+                sent += 1
+        except OSError:
+            pass  # it hung up
+        assert sent < 100, "most of it is not taken"
+    assert resident_mb(controller) < before + 30
+    assert client.jobs() == []
+
+
+def test_a_body_that_is_too_long_is_told_so(client: ControllerClient, http: httpx.Client) -> None:
+    answer = http.post("/v1/jobs", content=b" " * 65537, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()) == (413, {"error": "a body of more than 65536 bytes"})
+    with connect(client.url) as connection:
+        head = "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode() + b"10001\r\n" + bytes(65537) + b"\r\n")
+        assert first_line(connection).startswith(b"HTTP/1.1 413")
+
+
+def test_headers_have_an_end(controller: ControllerProcess, client: ControllerClient) -> None:
+    before = resident_mb(controller)
+    with connect(client.url) as connection:
+        connection.sendall(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n")
+        sent = 0
+        try:
+            while sent < 100:
+                connection.sendall(b"X-%d: " % sent + b"a" * (1 << 20) + b"\r\n")
+                sent += 1
+        except OSError:
+            pass
+        assert sent < 50
+    assert resident_mb(controller) < before + 30
+
+
+def test_status_does_not_grow_with_the_swaps(client: ControllerClient, http: httpx.Client, hosts: list[Host]) -> None:
+    client.create_job(1, BSP())
+    join(hosts[:1], 0)
+    sizes = []
+    for count in (40, 1100):
+        while client.job(0)["epochs_begun"] < count:
+            for _ in range(20):
+                client.set_strategy(0, ASP())
+        sizes.append(len(http.get("/v1/status").content))
+    assert sizes[1] < sizes[0] + 500
+    job = client.job(0)
+    assert len(job["history"]) == 1000
+    assert job["history"][-1]["epoch"] == job["epoch"] == job["epochs_begun"]
+    assert len(client.status()["jobs"][0]["history"]) == 20
+
+
+def test_a_listener_that_does_not_read_costs_little(
+    controller: ControllerProcess, client: ControllerClient, http: httpx.Client
+) -> None:
+    for job in range(8):
+        client.create_job(32, BSP(), job=job)
+    size = len(http.get("/v1/status").content)
+    with connect(client.url) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert first_line_unread(connection)
+        for _ in range(20):  # the interpreter's own growth is over
+            client.set_strategy(0, ASP())
+        before = resident_mb(controller)
+        for step in range(1500):  # each wakes the stream up, and a status follows
+            client.set_strategy(0, SSP(1 + step % 9))
+        assert resident_mb(controller) < before + 20, f"{1500 * size / 1e6:.0f} MB were not read"
+    assert client.status()["jobs"][0]["strategy"] == to_dict(SSP(1 + 1499 % 9))
+
+
+def first_line_unread(connection: socket.socket) -> bytes:
+    return connection.recv(12, socket.MSG_PEEK)
+
+
+def test_streams_have_a_number(client: ControllerClient, http: httpx.Client) -> None:
+    opened = []
+    try:
+        for _ in range(32):
+            opened.append(connect(client.url))
+            opened[-1].sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert first_line_unread(opened[-1]) == b"HTTP/1.1 200"
+
+        def one_too_many() -> bool:
+            with http.stream("GET", "/v1/events") as answer:
+                return answer.status_code == 503
+
+        until(one_too_many, "the next one is turned away")
+    finally:
+        for connection in opened:
+            connection.close()
+
+    def room() -> bool:
+        with http.stream("GET", "/v1/events") as answer:
+            return answer.status_code == 200
+
+    until(room, "whoever ends leaves its place")
+
+
+# -- nonsense ------------------------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=())),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = st.sampled_from(["workers", "strategy", "job", "scale", "limit", "name", "parameters", "staleness", "k"])
+NAMES = st.sampled_from(["bsp", "ssp", "asp", "quorum", "mixed", "dssp", "evict", "/tmp/x.py:X", "\0.py:X"])
+BODIES = st.dictionaries(KEYS, NAMES | JSON | st.dictionaries(KEYS, NAMES | JSON, max_size=3), max_size=4) | JSON
+SEGMENT = st.integers().map(str) | st.text(max_size=6).map(lambda text: quote(text, safe="")) | st.just("0")
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.sampled_from(["GET", "PUT", "POST", "DELETE", "PATCH"]),
+    st.sampled_from(["", "/strategy", "/automatic", "/workers/{}/evicted", "/explanation?worker={}"]),
+    SEGMENT,
+    SEGMENT,
+    BODIES,
+)
+def test_nonsense_is_the_asker_s_mistake(
+    http: httpx.Client, method: str, rest: str, job: str, worker: str, body: Any
+) -> None:
+    """Whatever is asked for: never a 500, and every error is a text."""
+    paths = [f"/v1/jobs/{job}{rest.format(worker)}", "/v1/jobs"]
+    content = json.dumps(body).encode()
+    for path in paths:
+        answer = http.request(method, path, content=content, headers={"Content-Type": "application/json"})
+        assert answer.status_code < 500, (answer.status_code, answer.text)
+        if answer.is_error:
+            assert isinstance(answer.json()["error"], str)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "said"),
+    [
+        ("PUT", "/v1/jobs/0/strategy", {"name": []}, "no strategy []; there are bsp, ssp, asp, quorum or mixed"),
+        ("PUT", "/v1/jobs/0/strategy", {"name": {}}, "no strategy {}; there are bsp"),
+        ("PUT", "/v1/jobs/0/strategy", {"name": "ssp", "staleness": [1]}, "ssp: staleness is a whole number, not [1]"),
+        ("PUT", "/v1/jobs/0/strategy", [], "body: Input should be a valid dictionary"),
+        ("POST", "/v1/jobs", {"workers": True}, "workers: Input should be a valid integer"),
+        ("POST", "/v1/jobs", {"workers": "2"}, "workers: Input should be a valid integer"),
+        ("POST", "/v1/jobs", {"workers": 2, "strategy": {"name": [1]}}, "no strategy [1]; there are bsp"),
+        ("POST", "/v1/jobs", {"workers": 2, "strategy": "bsp"}, "strategy: Input should be a valid dictionary"),
+        ("POST", "/v1/jobs", {"workers": 2, "scale": 1.5}, "scale: Input should be a valid integer"),
+        ("POST", "/v1/jobs", {"workers": 2, "\ud800": 1}, "body: Input should be a valid string"),
+        ("PUT", "/v1/jobs/0/automatic", {"name": []}, "name: Input should be a valid string"),
+        ("PUT", "/v1/jobs/0/automatic", {"name": "\0.py:X"}, "\0.py: embedded null byte"),
+        ("PUT", "/v1/jobs/0/automatic", {"name": "a" * 5000}, "name: String should have at most 4096 characters"),
+        ("PUT", "/v1/jobs/0/automatic", {"name": "dssp", "parameters": {"low": []}}, "parameters.low"),
+    ],
+)
+def test_errors_name_what_is_wrong(
+    client: ControllerClient, http: httpx.Client, method: str, path: str, body: Any, said: str
+) -> None:
+    client.create_job(1, BSP())
+    answer = http.request(method, path, content=json.dumps(body).encode(), headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith(said)
+
+
+def test_what_workers_report_cannot_spoil_the_status(client: ControllerClient, hosts: list[Host]) -> None:
+    """Half characters, escapes for a terminal, numbers without end, and what is nested deep."""
+    client.create_job(1, BSP())
+    join(hosts[:1], 0)
+    deep = b"[" * 300 + b"]" * 300
+    for turn, said in enumerate(
+        [
+            b'"state": "\\ud800"',
+            b'"state": "\\u001b]0;mine\\u0007"',
+            b'"\\ud800": 1',
+            b'"loss": 1' + b"0" * 400,
+            b'"loss": ' + deep,
+            b'"state": "' + b"x" * 900 + b'"',
+        ]
+    ):
+        hosts[0].send(Op.REPORT, 0, 0, b'{"iteration": %d, %s}' % (turn, said))
+        report = until(
+            lambda turn=turn: (told := client.job(0)["workers"][0]["report"]) and told["iteration"] == turn and told,
+            f"report {turn} arrives",
+        )
+        assert set(report.values()) <= {turn, None}  # type: ignore[attr-defined]
+        assert httpx.get(f"{client.url}/metrics", trust_env=False).status_code == 200
