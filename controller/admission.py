@@ -5,26 +5,35 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from controller.connection import SwitchError
 from controller.events import Events
 from controller.frames import Answerer, NotARequest, Request, parse
-from controller.job import Job, WorkerState
+from controller.inbox import Inbox, Pace
+from controller.job import Job, JobState, WorkerState
 from controller.jobs import Jobs
-from controller.plans import Endpoint, Readmission, Refusal, Start
+from controller.plans import Noted, Readmission, Refusal, Start
 from controller.switch import Switch
 from serene.errors import SereneError
 from serene.wire import Op
 
 LOG = logging.getLogger("serene.controller")
 
-# Workers ask ten times a second; who is refused need not hear so each time.
-REFUSAL_INTERVAL_S = 0.5
+# Workers ask ten times a second; who is refused or has to wait need not hear so each time.
+ANSWER_INTERVAL_S = 0.5
+ANSWERS_PER_PORT = 64
+# Each re-admission begins a new epoch for everybody, and a process takes longer than this to start.
+READMISSION_INTERVAL_S = 0.5
+COMPLAINT_INTERVAL_S = 1.0  # in the log
+COMPLAINTS_PER_PORT = 4
 
 
 class Admission:
-    """Answers requests one after the other. Whatever changes a job holds ``lock``."""
+    """Answers requests one after the other. Whatever changes a job holds ``lock``.
+
+    ``active(job)``: the workers of a job that are heard. ``on_job_over(id)`` is awaited when the last one has left.
+    """
 
     def __init__(
         self,
@@ -33,6 +42,7 @@ class Admission:
         answerer: Answerer,
         events: Events,
         lock: asyncio.Lock,
+        active: Callable[[Job], Collection[int]],
         on_job_over: Callable[[int], Awaitable[None]],
     ) -> None:
         self._jobs = jobs
@@ -40,31 +50,54 @@ class Admission:
         self._answerer = answerer
         self._events = events
         self._lock = lock
+        self._active = active
         self._on_job_over = on_job_over
-        self._refused_at: dict[Endpoint, float] = {}
+        self._inbox = Inbox()
+        self._answers = Pace(ANSWER_INTERVAL_S, ANSWERS_PER_PORT)
+        self._complaints = Pace(COMPLAINT_INTERVAL_S, COMPLAINTS_PER_PORT)
 
-    async def on_packet(self, port: int, frame: bytes) -> None:
-        """Serve one frame. What goes wrong is logged, and the worker, who hears nothing, asks again."""
+    def on_packet(self, port: int, frame: bytes) -> None:
+        """Take one frame, to be served in its turn."""
         try:
-            request = parse(port, frame)
-            async with self._lock:
-                if request.op is Op.HELLO:
-                    await self._hello(request)
-                elif request.op is Op.REPORT:
-                    self._jobs.report(request.job, request.worker, request.facts(), time.monotonic())
-                elif request.op is Op.LEAVE:
-                    await self._leave(request)
+            self._inbox.put(parse(port, frame))
         except NotARequest as error:
-            LOG.warning("ignored from port %d: %s", port, error)
-        except SwitchError as error:
-            LOG.warning("%s of worker %d of job %d: %s", request.op.name, request.worker, request.job, error)
-        except SereneError as error:
-            LOG.warning("ignored from port %d: %s", port, error)
+            self._complain(port, f"ignored from port {port}: {error}")
+
+    async def run(self) -> None:
+        """Serve for ever. What goes wrong is logged, and the worker, who hears nothing, asks again."""
+        while True:
+            request = await self._inbox.get()
+            who = f"{request.op.name} of worker {request.worker} of job {request.job}"
+            try:
+                await self._serve(request)
+            except SereneError as error:
+                self._complain(request.sender.port, f"{who} from {request.sender}: {error}")
+            except Exception:
+                LOG.exception("%s", who)  # one request is no reason to serve no others
+
+    async def _serve(self, request: Request) -> None:
+        if request.op is Op.REPORT:
+            facts = request.facts()
+            self._jobs.report(request.job, request.worker, request.sender, facts, time.monotonic())
+            return
+        async with self._lock:
+            if request.op is Op.HELLO:
+                await self._hello(request)
+            elif request.op is Op.LEAVE:
+                await self._leave(request)
 
     async def _hello(self, request: Request) -> None:
-        plan = self._jobs.hello(request.job, request.worker, request.sender, request.vector_length, time.time())
+        if self._just_readmitted(request):
+            return
+        plan = self._jobs.hello(
+            request.job, request.worker, request.sender, request.vector_length, time.time(), request.session
+        )
         if isinstance(plan, Refusal):
-            await self._refuse(request, plan.reason)
+            await self._answer(request, self._answerer.refused, plan.reason)
+        elif isinstance(plan, Noted):
+            who = "worker" if len(plan.missing) == 1 else "workers"
+            missing = ", ".join(str(worker) for worker in plan.missing)
+            await self._answer(request, self._answerer.wait, f"job {plan.job} waits for {who} {missing}")
         elif isinstance(plan, Start):
             await self._switch.start(plan)
             self._jobs.started(plan, time.time())
@@ -76,24 +109,38 @@ class Admission:
                 session=plan.policy.session,
             )
         elif isinstance(plan, Readmission):
-            await self._switch.readmit(plan)
-            self._jobs.readmitted(plan, time.time())
-            self._events.emit(
-                "worker_readmitted",
-                f"job {plan.job}: worker {plan.worker} restarted at {plan.new}, epoch {plan.swap.policy.epoch}",
-                job=plan.job,
-                worker=plan.worker,
-            )
+            await self._readmit(plan)
 
-    async def _refuse(self, request: Request, reason: str) -> None:
-        now = time.monotonic()
-        self._refused_at = {sender: at for sender, at in self._refused_at.items() if now - at < REFUSAL_INTERVAL_S}
-        if request.sender in self._refused_at:
+    def _just_readmitted(self, request: Request) -> bool:
+        job = self._jobs.get(request.job)
+        if job is None or job.state is not JobState.RUNNING or request.worker >= len(job.workers):
+            return False
+        return time.monotonic() - job.workers[request.worker].readmitted_at < READMISSION_INTERVAL_S
+
+    async def _readmit(self, plan: Readmission) -> None:
+        try:
+            await self._switch.readmit(plan)
+        except SwitchError:
+            self._jobs.not_readmitted(plan)
+            raise
+        self._jobs.readmitted(plan, time.time())
+        self._jobs[plan.job].workers[plan.worker].readmitted_at = time.monotonic()
+        self._events.emit(
+            "worker_readmitted",
+            f"job {plan.job}: worker {plan.worker} restarted at {plan.new}, epoch {plan.swap.policy.epoch}",
+            job=plan.job,
+            worker=plan.worker,
+        )
+
+    async def _answer(self, request: Request, make: Callable[..., bytes], text: str) -> None:
+        """Say it, unless it was said to the same worker just now, or too much to others behind its port."""
+        sender = request.sender
+        if not self._answers.allows(
+            sender.port, (make.__name__, sender, request.job, request.worker), time.monotonic()
+        ):
             return
-        self._refused_at[request.sender] = now
-        LOG.info("refused %s: %s", request.sender, reason)
-        refusal = self._answerer.refused(request.sender, request.job, request.worker, reason)
-        await self._switch.send(request.sender.port, refusal)
+        LOG.info("told %s: %s", sender, text)
+        await self._switch.send(sender.port, make(sender, request.job, request.worker, text))
 
     async def send_away(self, job: Job, reason: str) -> None:
         """Tell a job's workers that it is no more. Who does not hear it asks by itself, and is refused then."""
@@ -108,9 +155,10 @@ class Admission:
             said = request.facts().get("contributions_sent")
             sent = said if type(said) is int and said >= 0 else None
         except NotARequest as error:
-            LOG.warning("%s", error)
-        plan = self._jobs.plan_leave(request.job, request.worker, sent)
-        news = self._jobs[plan.job].workers[plan.worker].state is not WorkerState.LEFT
+            self._complain(request.sender.port, str(error))
+        job = self._jobs[request.job]
+        plan = self._jobs.plan_leave(request.job, request.worker, request.sender, sent, self._active(job))
+        news = job.workers[plan.worker].state is not WorkerState.LEFT
         if plan.swap is not None:
             await self._switch.swap(plan.swap)
         self._jobs.left(plan, time.time())
@@ -121,3 +169,7 @@ class Admission:
             )
             if plan.job_over:
                 await self._on_job_over(plan.job)
+
+    def _complain(self, port: int, text: str) -> None:
+        if self._complaints.allows(port, text, time.monotonic()):
+            LOG.info("%s", text)

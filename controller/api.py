@@ -59,13 +59,23 @@ class ControllerClient:
     def job(self, job: int) -> Json:
         return self._ask("GET", f"/v1/jobs/{job}")
 
-    def create_job(self, workers: int, strategy: Strategy, *, job: int | None = None, scale: int | None = None) -> Json:
-        """The new job; the controller chooses its id unless ``job`` is given."""
+    def create_job(
+        self,
+        workers: int,
+        strategy: Strategy,
+        *,
+        job: int | None = None,
+        scale: int | None = None,
+        limit: float | None = None,
+    ) -> Json:
+        """The new job; the controller chooses its id unless ``job`` is given, and the numbers that are not."""
         body: Json = {"workers": workers, "strategy": to_dict(strategy)}
         if job is not None:
             body["job"] = job
         if scale is not None:
             body["scale"] = scale
+        if limit is not None:
+            body["limit"] = limit
         return self._ask("POST", "/v1/jobs", body)
 
     def delete_job(self, job: int) -> None:

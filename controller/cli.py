@@ -94,6 +94,9 @@ def up(
     election_id: Annotated[int, typer.Option(metavar="N", help="The highest one commands the switch.")] = 1,
     http: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where to listen, on loopback.")] = DEFAULT_HTTP,
     wait: Annotated[float, typer.Option(metavar="SECONDS", help="For the switch to answer.")] = 10.0,
+    gone_after: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Of silence, before an evicted worker no longer holds its job.")
+    ] = 30.0,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay in the foreground, log to stderr.")] = False,
 ) -> None:
     """Start the controller and bring the switch up."""
@@ -105,6 +108,7 @@ def up(
         election_id=election_id,
         http=http,
         wait=wait,
+        gone_after=gone_after,
     )
     if foreground:
         from controller import daemon  # here, because gRPC and FastAPI would double every command's start
@@ -339,12 +343,15 @@ def create_job(
     strategy: Annotated[str, typer.Option(metavar="NAME", help="bsp, ssp:3, asp, quorum:3 or mixed:3,5.")] = "bsp",
     job: Annotated[int | None, typer.Option(metavar="ID", help="Default: a free one.")] = None,
     scale: Annotated[int | None, typer.Option(metavar="UNITS", help="Fixed-point units in 1.0.")] = None,
+    limit: Annotated[
+        float | None, typer.Option(metavar="VALUE", help="The largest |value| of a contribution; default 8.")
+    ] = None,
     controller: Url = None,
 ) -> None:
     """Create a job, which starts when its workers have joined."""
     chosen = _chosen(parse, strategy)
     with ControllerClient(controller) as client:
-        print(view.job_line(client.create_job(workers, chosen, job=job, scale=scale)))
+        print(view.job_line(client.create_job(workers, chosen, job=job, scale=scale, limit=limit)))
 
 
 @jobs.command("delete")

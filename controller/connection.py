@@ -53,6 +53,7 @@ class Connection:
         self.election_id = election_id
         self.is_primary = False
         self._closed = False
+        self._sending = asyncio.Lock()  # gRPC takes one message of a stream at a time
         self._schema = schema
         self._client = fy.P4Client(address, wait_for_ready=False)
 
@@ -131,7 +132,8 @@ class Connection:
         try:
             for update in encode_updates(updates, self._schema):
                 if isinstance(update, p4r.StreamMessageRequest):
-                    await self._client.send(update)
+                    async with self._sending:
+                        await self._client.send(update)
                 else:
                     batch.append(update)
             if batch:

@@ -14,7 +14,7 @@ from controller.autopilot import Autopilot
 from controller.connection import SwitchError
 from controller.entries import InstalledJob, SwitchAddress
 from controller.events import Events
-from controller.explain import explain, headline
+from controller.explain import explain, headline, workers
 from controller.frames import Answerer
 from controller.job import Change, Job, JobState, Place
 from controller.jobs import Conflict, Jobs
@@ -22,12 +22,12 @@ from controller.metrics import Metrics, SwapTimes
 from controller.plans import Swap
 from controller.settings import Settings, port_numbers
 from controller.status import change_status, job_status, status
-from controller.switch import Switch, SwitchOptions, TakenOver
+from controller.switch import Switch, SwitchOptions
 from controller.takeover import job_from
 from controller.telemetry import Telemetry
 from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
 from serene.errors import SereneError
-from serene.fixedpoint import DEFAULT_SCALE
+from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
 from serene.program import Program
 from serene.strategy import Strategy, to_dict
 from serene.wire import SWITCH_IP, SWITCH_MAC
@@ -45,6 +45,7 @@ class Coordinator:
     def __init__(self, settings: Settings) -> None:
         program = Program.load(settings.program)
         self._grace_s = settings.grace_s
+        self._gone_after_s = settings.gone_after
         self._wait_s = settings.wait
         self._lock = asyncio.Lock()
         self.events = Events()
@@ -61,7 +62,7 @@ class Coordinator:
             port_numbers(settings.ports),
             SwitchAddress(SWITCH_IP, SWITCH_MAC),
         )
-        self.switch = Switch(options, program, on_packet=self._on_packet, on_taken_over=self._on_taken_over)
+        self.switch = Switch(options, program, on_packet=self._on_packet, on_connected=self._on_connected)
         self.telemetry = Telemetry(self.switch, self.jobs)
         self.autopilot = Autopilot(self.jobs, self.telemetry, self.events, self._enact)
         self.swap_times = SwapTimes()
@@ -72,6 +73,7 @@ class Coordinator:
             Answerer(SWITCH_IP, SWITCH_MAC),
             self.events,
             self._lock,
+            self._active,
             self._on_job_over,
         )
 
@@ -84,7 +86,7 @@ class Coordinator:
     async def run(self) -> None:
         """Serve workers and look after jobs until cancelled; then let go of the switch, which goes on."""
         try:
-            await asyncio.gather(self.switch.run(), self._look_after())
+            await asyncio.gather(self.switch.run(), self._admission.run(), self._look_after())
         finally:
             self.autopilot.close()
             await self.switch.close()
@@ -99,6 +101,7 @@ class Coordinator:
                         restoring = any(job.restoring for job in self.jobs)
                         await self.telemetry.refresh(TICK_S if restoring else POLL_S)
                     await self._end_restorations()
+                    await self._end_abandoned()
             except SwitchError as error:
                 LOG.warning("%s", error)
 
@@ -127,32 +130,57 @@ class Coordinator:
                     )
 
     async def _remove(self, job: Job) -> None:
-        await self.switch.remove(
-            job.id, {worker.id: worker.endpoint for worker in job.workers if worker.endpoint is not None}
-        )
+        await self.switch.remove(job.id, job.places())
 
-    async def _on_packet(self, port: int, frame: bytes) -> None:
-        await self._admission.on_packet(port, frame)
+    async def _end_abandoned(self) -> None:
+        """An evicted worker does not hold a job that all others have left, once it is taken for gone."""
+        async with self._lock:
+            for job in self.jobs:
+                if job.state is JobState.RUNNING and not job.members() and not self._active(job):
+                    self.jobs.abandoned(job.id, time.time())
+                    silent = f"{workers(job.evicted())} silent for {self._gone_after_s:g} s"
+                    self.events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
+
+    def _active(self, job: Job) -> set[int]:
+        """The workers of a job that have been heard lately."""
+        return {
+            worker.id
+            for worker in job.workers
+            if worker.endpoint is not None and self.telemetry.silent_s(job.id, worker) < self._gone_after_s
+        }
+
+    def _on_packet(self, port: int, frame: bytes) -> None:
+        self._admission.on_packet(port, frame)
 
     async def _on_job_over(self, job_id: int) -> None:
         await self.telemetry.refresh()
         self.events.emit("job_finished", f"job {job_id} finished", job=job_id)
 
-    async def _on_taken_over(self, taken: TakenOver) -> None:
-        async with self._lock:
-            for job_id in self.jobs.switch_has_only(taken.jobs):
+    async def _on_connected(self) -> None:
+        async with self._lock:  # what the switch holds must not change until it is compared with what is known
+            found = await self.switch.set_up()
+            for job in found.jobs.values():
+                self.jobs.note_session(job.session)
+            running = {job_id: job for job_id, job in found.jobs.items() if not job.record}
+            for job_id in self.jobs.switch_has_only(running):
                 self.events.emit(
                     "job_lost",
                     f"job {job_id}: the switch lost its state; waiting for the workers to join again",
                     job=job_id,
                 )
-            for job_id, found in taken.jobs.items():
-                await self._adopt(job_id, found)
+            for job_id, job in running.items():
+                await self._adopt(job_id, job)
 
     async def _adopt(self, job_id: int, found: InstalledJob) -> None:
         """A job that the switch holds: known already, taken over, or a leftover."""
+        for worker, at in found.strays:
+            await self.switch.shut_out(job_id, worker, at)
         known = self.jobs.get(job_id)
-        if known is not None and (known.session, known.epoch) == (found.session, found.epoch):
+        if known is not None and (known.session, known.epoch, known.places()) == (
+            found.session,
+            found.epoch,
+            found.members,
+        ):
             return
         try:
             if not found.complete:
@@ -170,10 +198,15 @@ class Coordinator:
     # What may be asked
 
     async def create_job(
-        self, workers: int, strategy: Strategy, job: int | None = None, scale: int = DEFAULT_SCALE
+        self,
+        workers: int,
+        strategy: Strategy,
+        job: int | None = None,
+        scale: int = DEFAULT_SCALE,
+        limit: float = DEFAULT_LIMIT,
     ) -> dict[str, Any]:
         async with self._lock:
-            created = self.jobs.create(workers, strategy, job=job, scale=scale)
+            created = self.jobs.create(workers, strategy, job=job, scale=scale, limit=limit)
             self.telemetry.forget(created.id)
             self.events.emit(
                 "job_created",

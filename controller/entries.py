@@ -38,6 +38,16 @@ def switch_address(address: SwitchAddress) -> fy.P4TableEntry:
     )
 
 
+def impostor_mac(address: SwitchAddress) -> fy.P4TableEntry:
+    """Nobody else may send from the switch's addresses: workers believe what the switch says."""
+    return fy.P4TableEntry("switch_mac", match=fy.Match(mac=address.mac), action=fy.Action("impostor"))
+
+
+def impostor_ip(address: SwitchAddress) -> fy.P4TableEntry:
+    """The same, in IPv4 and ARP."""
+    return fy.P4TableEntry("switch_ip", match=fy.Match(ip=address.ip), action=fy.Action("impostor"))
+
+
 def flood_group(ports: Iterable[int]) -> fy.P4MulticastGroupEntry:
     return fy.P4MulticastGroupEntry(FLOOD_GROUP, replicas=list(ports))
 
@@ -61,7 +71,15 @@ def member(job: int, worker: int, at: Endpoint) -> fy.P4TableEntry:
     return fy.P4TableEntry(
         "member",
         action=fy.Action("admit"),
-        match=fy.Match(port=at.port, mac=at.mac, ip=at.ip, udp_port=at.udp_port, job=job, worker=worker),
+        match=fy.Match(
+            port=at.port,
+            mac=at.mac,
+            ip=at.ip,
+            udp_port=at.udp_port,
+            job=job,
+            worker=worker,
+            incarnation=at.incarnation,
+        ),
     )
 
 
@@ -91,21 +109,20 @@ def share_of(workers: int) -> int:
     return -(-65536 // workers)
 
 
-def job_entry(
-    job: int, slots: SlotRange, vector_length: int, scale: int, workers: int, incarnation: int
-) -> fy.P4TableEntry:
+def job_entry(plan: Start) -> fy.P4TableEntry:
     return fy.P4TableEntry(
         "job",
-        match=fy.Match(job=job),
+        match=fy.Match(job=plan.job),
         action=fy.Action(
             "set_job",
-            first_slot=slots.first,
-            slots=slots.count,
-            vector_length=vector_length,
-            scale=scale,
-            workers=workers,
-            incarnation=incarnation,
-            share=share_of(workers),
+            first_slot=plan.slots.first,
+            slots=plan.slots.count,
+            vector_length=plan.vector_length,
+            scale=plan.scale,
+            limit=plan.limit,
+            workers=len(plan.members),
+            lost_sessions=plan.lost_sessions,
+            share=share_of(len(plan.members)),
         ),
     )
 
@@ -119,10 +136,12 @@ def policy_entry(job: int, policy: Policy) -> fy.P4TableEntry:
             "set_policy",
             session=policy.session,
             epoch=policy.epoch,
+            member_mask=fields.member_mask,
             sync_mask=fields.sync_mask,
             staleness=fields.staleness,
             quorum=fields.quorum,
             read_mode=int(fields.read_mode),
+            members=fields.members,
         ),
     )
 
@@ -130,41 +149,37 @@ def policy_entry(job: int, policy: Policy) -> fy.P4TableEntry:
 # Plans. A packet gets in through `member`, so that table comes last when a job begins and first when it ends.
 
 
-def start(plan: Start, switch: SwitchAddress) -> Updates:
+def places(plan: Start, switch: SwitchAddress) -> Updates:
+    """All of a job but its policy and its members."""
     return [
         +job_group(plan.job, plan.members),
         *(+address(plan.job, worker, at, switch) for worker, at in plan.members.items()),
-        +job_entry(plan.job, plan.slots, plan.vector_length, plan.scale, len(plan.members), plan.incarnation),
-        +policy_entry(plan.job, plan.policy),
-        *(+member(plan.job, worker, at) for worker, at in plan.members.items()),
+        +job_entry(plan),
     ]
+
+
+def members(plan: Start) -> Updates:
+    return [+member(plan.job, worker, at) for worker, at in plan.members.items()]
 
 
 def swap(plan: Swap) -> Updates:
     return [~policy_entry(plan.job, plan.policy)]
 
 
-def readmission(plan: Readmission, switch: SwitchAddress) -> Updates:
-    if plan.old is None:
-        return [
-            ~job_group(plan.job, plan.members),
-            +address(plan.job, plan.worker, plan.new, switch),
-            *swap(plan.swap),
-            +member(plan.job, plan.worker, plan.new),
-        ]
-    return [
-        -member(plan.job, plan.worker, plan.old),
-        ~address(plan.job, plan.worker, plan.new, switch),
-        *swap(plan.swap),
-        +member(plan.job, plan.worker, plan.new),
-    ]
+def no_member(job: int, worker: int, at: Endpoint) -> Updates:
+    """A DELETE names its key only, so that it holds whatever the entry said."""
+    return [-fy.P4TableEntry("member", match=member(job, worker, at).match)]
+
+
+def readmission(plan: Readmission) -> Updates:
+    """The end of it: a new epoch, and the worker is a member."""
+    return [*swap(plan.swap), +member(plan.job, plan.worker, plan.new)]
 
 
 def removal(job: int, members: Mapping[int, Endpoint]) -> Updates:
-    """Everything of a job. A DELETE names its key only, so that it holds whatever the entry said."""
+    """Everything of a job but its policy, which tells a controller that knows nothing which session was the last."""
     return [
-        *(-fy.P4TableEntry("member", match=member(job, worker, at).match) for worker, at in members.items()),
-        -fy.P4TableEntry("policy", match=fy.Match(job=job)),
+        *(update for worker, at in members.items() for update in no_member(job, worker, at)),
         -fy.P4TableEntry("job", match=fy.Match(job=job)),
         *(-fy.P4TableEntry("address", match=fy.Match(job=job, worker=worker)) for worker in members),
         -fy.P4MulticastGroupEntry(JOB_GROUPS + job),
@@ -181,28 +196,33 @@ class InstalledJob:
     slots: SlotRange | None = None
     vector_length: int = 0
     scale: int = 0
+    limit: int = 0
     workers: int = 0
-    incarnation: int = 0
+    lost_sessions: int = 0
     session: int = 0
     epoch: int = 0
     fields: PolicyFields | None = None
     members: dict[int, Endpoint] = field(default_factory=dict)
+    strays: list[tuple[int, Endpoint]] = field(default_factory=list)  # members beside those: a worker has one place
 
     @property
     def complete(self) -> bool:
-        """Members are written last, all at once in a first session; a later one may begin without those who left."""
-        if self.slots is None or self.fields is None or not self.members:
-            return False
-        counted = {worker for worker in range(32) if self.fields.sync_mask >> worker & 1}
-        return len(self.members) == self.workers or (self.incarnation > 0 and counted <= self.members.keys())
+        """Members are written last and all at once; one that is missing was about to be admitted again."""
+        return self.slots is not None and self.fields is not None and bool(self.members)
+
+    @property
+    def record(self) -> bool:
+        """Only the policy of a job that is over."""
+        return self.slots is None and not self.members
 
 
 @dataclass
 class Installed:
-    """What a switch holds: jobs by id, and the port each learned address is behind."""
+    """What a switch holds: jobs by id, the port each address is forwarded to, and which are known behind which port."""
 
     jobs: dict[int, InstalledJob] = field(default_factory=dict)
-    learned: dict[str, int] = field(default_factory=dict)
+    forwarded: dict[str, int] = field(default_factory=dict)
+    known: set[tuple[str, int]] = field(default_factory=set)
 
     def job(self, job: int) -> InstalledJob:
         return self.jobs.setdefault(job, InstalledJob())
@@ -216,25 +236,37 @@ def installed(entries: Iterable[fy.P4TableEntry]) -> Installed:
             continue
         key, args = entry.match, entry.action.args
         if entry.table_id == "member":
-            found.job(key["job"]).members[key["worker"]] = Endpoint(
-                key["port"], mac_text(key["mac"]), str(ipaddress.IPv4Address(key["ip"])), key["udp_port"]
+            job, worker = found.job(key["job"]), key["worker"]
+            at = Endpoint(
+                key["port"],
+                mac_text(key["mac"]),
+                str(ipaddress.IPv4Address(key["ip"])),
+                key["udp_port"],
+                key["incarnation"],
             )
+            if worker in job.members:
+                job.strays.append((worker, at))
+            else:
+                job.members[worker] = at
         elif entry.table_id == "job":
             job = found.job(key["job"])
             job.slots = SlotRange(args["first_slot"], args["slots"])
-            job.vector_length, job.scale, job.workers = args["vector_length"], args["scale"], args["workers"]
-            job.incarnation = args["incarnation"]
+            job.vector_length, job.scale, job.limit = args["vector_length"], args["scale"], args["limit"]
+            job.workers, job.lost_sessions = args["workers"], args["lost_sessions"]
         elif entry.table_id == "policy":
             job = found.job(key["job"])
             job.session, job.epoch = args["session"], args["epoch"]
             job.fields = PolicyFields(
+                member_mask=args["member_mask"],
                 sync_mask=args["sync_mask"],
                 staleness=args["staleness"],
                 quorum=args["quorum"],
                 read_mode=ReadMode(args["read_mode"]),
             )
         elif entry.table_id == "forward":
-            found.learned[mac_text(key["destination"])] = args["port"]
+            found.forwarded[mac_text(key["destination"])] = args["port"]
+        elif entry.table_id == "known_source":
+            found.known.add((mac_text(key["source"]), key["port"]))
     return found
 
 

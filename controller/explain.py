@@ -55,7 +55,7 @@ def headline(status: Json, job_id: int) -> str:
         return f"job {job_id}: the switch is away ({status['switch']['trouble']}); what follows is from before"
     if job["state"] == "waiting":
         missing = [worker["worker"] for worker in job["workers"] if worker["state"] == "expected"]
-        again = "again " if job["incarnation"] else ""
+        again = "again " if job["lost_sessions"] else ""
         return f"job {job_id} waits for {workers(missing)} to join {again}before it starts under {strategy}"
     if job["state"] == "finished":
         return f"job {job_id} has finished: every worker has left"

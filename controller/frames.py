@@ -37,6 +37,7 @@ class Request:
     job: int
     worker: int
     sender: Endpoint
+    session: int  # that the worker is in, or was in last; 0: none yet
     payload: bytes  # after serene_t
 
     @property
@@ -79,8 +80,9 @@ def parse(port: int, frame: bytes) -> Request:
         ":".join(f"{octet:02x}" for octet in source_mac),
         str(ipaddress.IPv4Address(source_ip)),
         udp_port,
+        int(header["incarnation"]),
     )
-    return Request(op, int(header["job"]), int(header["worker"]), sender, payload)
+    return Request(op, int(header["job"]), int(header["worker"]), sender, int(header["session"]), payload)
 
 
 def _plain(value: object) -> object:
@@ -99,7 +101,10 @@ def _is_text(value: str) -> bool:
 
 @dataclass(frozen=True)
 class Answerer:
-    """Builds what the controller says in the switch's name."""
+    """Builds what the controller says in the switch's name.
+
+    All of it carries the incarnation that it is meant for: a later process at the same place is not concerned.
+    """
 
     switch_ip: str
     switch_mac: str
@@ -108,12 +113,16 @@ class Answerer:
         """A whole frame for a worker, or for who would be one."""
         return self._frame(to, job, worker, Op.REFUSED, reason.encode())
 
+    def wait(self, to: Endpoint, job: int, worker: int, reason: str) -> bytes:
+        """A whole frame for a worker that has a seat in a job that has not begun."""
+        return self._frame(to, job, worker, Op.WAIT, reason.encode())
+
     def bye(self, request: Request, *, job_over: bool) -> bytes:
         """A whole frame for the sender of ``request``."""
         body = json.dumps({"job_over": job_over}).encode()
         return self._frame(request.sender, request.job, request.worker, Op.BYE, body)
 
     def _frame(self, to: Endpoint, job: int, worker: int, op: Op, text: bytes) -> bytes:
-        payload = control_payload(op, text, job=job, worker=worker)
+        payload = control_payload(op, text, job=job, worker=worker, incarnation=to.incarnation)
         source = (self.switch_mac, self.switch_ip, SERENE_UDP_PORT)
         return encapsulation(len(payload), source=source, destination=(to.mac, to.ip, to.udp_port)) + payload

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
@@ -11,7 +12,8 @@ from controller.slots import SlotRange
 from serene.strategy import BSP, Strategy
 
 LONGEST_HISTORY = 1000
-LARGEST_INCARNATION = 255  # WELCOME has a byte for it
+MOST_RETIRED = 64  # incarnations of a worker that are remembered
+LARGEST_LOST_SESSIONS = 255  # WELCOME has a byte for it
 
 
 class JobState(Enum):
@@ -35,9 +37,19 @@ class Worker:
     id: int
     state: WorkerState = WorkerState.EXPECTED
     endpoint: Endpoint | None = None
+    uncertain: bool = False  # nobody knows whether the switch admits it: it is to be admitted anew
+    retired: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_RETIRED))  # incarnations before this one
     contributions_sent: int | None = None  # packets, as the worker said when it left
     report: dict[str, object] | None = None  # its latest
-    reported_at: float = 0.0  # on the monotonic clock
+    reported_at: float = -math.inf  # on the monotonic clock
+    readmitted_at: float = -math.inf  # on the monotonic clock
+
+    def move(self, to: Endpoint) -> None:
+        """The seat is another process's from now on, or the same one's at another place."""
+        if self.endpoint is not None and self.endpoint.incarnation != to.incarnation:
+            self.retired.append(self.endpoint.incarnation)
+        self.endpoint = to
+        self.uncertain = False
 
 
 @dataclass(frozen=True)
@@ -71,12 +83,15 @@ class Job:
     id: int
     workers_expected: int
     strategy: Strategy  # the one that is wanted: in force unless the job waits or is restoring
-    scale: int
+    scale: int  # fixed-point units in 1.0
+    limit: float  # the largest |value| that one worker contributes
     state: JobState = JobState.WAITING
     session: int = 0
     epoch: int = 0
     epochs_spent: int = 0
-    incarnation: int = 0  # sessions that the switch has lost
+    lost_sessions: int = 0  # that the switch has lost
+    lost: set[int] = field(default_factory=set)  # which ones, as far as they are known
+    lost_before: int = 0  # earlier ones may have been this job's, too
     restoring: bool = False  # a later session begins with the workers putting the sums back, under BSP
     vector_length: int = 0
     slots: SlotRange | None = None
@@ -89,6 +104,18 @@ class Job:
 
     def __post_init__(self) -> None:
         self.workers = [Worker(worker) for worker in range(self.workers_expected)]
+
+    def places(self) -> dict[int, Endpoint]:
+        """Where each worker is that is anywhere."""
+        return {worker.id: worker.endpoint for worker in self.workers if worker.endpoint is not None}
+
+    @property
+    def limit_units(self) -> int:
+        return round(self.limit * self.scale)
+
+    def has_had(self, session: int) -> bool:
+        """Whether a worker of that session is a worker of this job."""
+        return session in self.lost or session in (0, self.session) or session < self.lost_before
 
     @property
     def over(self) -> bool:
@@ -126,13 +153,33 @@ class Job:
         Who has left or was evicted is not waited for; it may come back once the job runs again.
         """
         self.state = JobState.WAITING
-        self.incarnation = min(self.incarnation + 1, LARGEST_INCARNATION)
+        self.lost_sessions = min(self.lost_sessions + 1, LARGEST_LOST_SESSIONS)
         self.restoring = False
+        self.lost.add(self.session)
         self.session = self.epoch = self.epochs_spent = 0
         self.vector_length = self.slots_needed = 0
         self.slots = None
         gone = (WorkerState.LEFT, WorkerState.EVICTED)
         self.workers = [
-            Worker(worker.id, WorkerState.LEFT if worker.state in gone else WorkerState.EXPECTED)
+            Worker(
+                worker.id,
+                WorkerState.LEFT if worker.state in gone else WorkerState.EXPECTED,
+                retired=worker.retired,
+            )
             for worker in self.workers
         ]
+
+    def remember(self, known: Job) -> None:
+        """What the switch could not tell of a session that was known already."""
+        self.history.extendleft(reversed(known.history))
+        self.epochs_begun += known.epochs_begun
+        self.epochs_spent = max(self.epochs_spent, known.epochs_spent)
+        self.began_at, self.lost, self.lost_before = known.began_at, known.lost, known.lost_before
+        for worker, before in zip(self.workers, known.workers, strict=False):
+            worker.retired = before.retired
+            if worker.endpoint != before.endpoint:
+                continue
+            worker.contributions_sent = before.contributions_sent
+            worker.report, worker.reported_at = before.report, before.reported_at
+            if worker.state is WorkerState.EVICTED and before.state is WorkerState.LEFT:
+                worker.state = WorkerState.LEFT

@@ -8,15 +8,18 @@ its epoch is spent: nobody can know whether the write arrived, and an epoch has 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from controller.job import Change, Job, JobState, Worker, WorkerState
-from controller.plans import Endpoint, Leave, Policy, Readmission, Refusal, Start, Swap
+from controller.plans import Endpoint, Leave, Noted, Policy, Readmission, Refusal, Start, Swap
 from controller.slots import SlotRange, first_fit, free_ranges
 from serene.errors import SereneError, choices
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, LARGEST
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
+
+LARGEST_SESSION = 2**32 - 1
+LATEST_BY_CLOCK = 2**32 - 2**20  # in the year 2106
 
 
 class NoSuchJob(SereneError):
@@ -61,16 +64,21 @@ class Jobs:
 
     # Creating and deleting
 
-    def create(self, workers: int, strategy: Strategy, *, job: int | None = None, scale: int = DEFAULT_SCALE) -> Job:
+    def create(
+        self,
+        workers: int,
+        strategy: Strategy,
+        *,
+        job: int | None = None,
+        scale: int = DEFAULT_SCALE,
+        limit: float = DEFAULT_LIMIT,
+    ) -> Job:
         """A new job that waits for ``workers`` workers. Raises BadRequest or Conflict."""
         if not 1 <= workers <= self.max_workers:
             raise BadRequest(f"a job of {workers} workers: expected 1 to {self.max_workers}")
-        if not 1 <= scale <= _largest_scale(workers):
-            raise BadRequest(
-                f"scale {scale} cannot hold one round of {workers} workers: expected 1 to {_largest_scale(workers)}"
-            )
+        _check_numbers(workers, scale, limit)
         strategy.compile(range(workers))
-        created = Job(self._free_id(job), workers, strategy, scale)
+        created = Job(self._free_id(job), workers, strategy, scale, limit)
         self._jobs[created.id] = created
         return created
 
@@ -96,22 +104,28 @@ class Jobs:
     # Joining
 
     def hello(
-        self, job_id: int, worker_id: int, endpoint: Endpoint, vector_length: int, now: float
-    ) -> Refusal | Start | Readmission | None:
-        """A worker that is no member asks to join; ``now`` is in Unix seconds.
+        self, job_id: int, worker_id: int, endpoint: Endpoint, vector_length: int, now: float, session: int = 0
+    ) -> Refusal | Start | Readmission | Noted | None:
+        """A worker that is no member asks to join; ``now`` is in Unix seconds, ``session`` the one that it was in.
 
-        None means: noted, the others are not here yet (or the HELLO was sent before the job began).
+        None: it has joined already, and said so before it knew.
         """
         job = self._jobs.get(job_id)
         if job is None:
             return Refusal(f"there is no job {job_id} ({self._there_are()})")
         if not 0 <= worker_id < len(job.workers):
             return Refusal(f"job {job_id} has no worker {worker_id}: expected 0 to {len(job.workers) - 1}")
+        if not endpoint.incarnation:
+            return Refusal("incarnation 0: expected a number from 1 to 4294967295")
         if job.state is JobState.FINISHED:
             return Refusal(f"job {job_id} has finished; 'serenectl jobs create' makes a new one")
+        if not job.has_had(session):
+            return Refusal(f"session {session} of job {job_id} is over, and this is another job: start the worker anew")
         worker = job.workers[worker_id]
         if worker.endpoint is not None and worker.endpoint.host != endpoint.host:
             return Refusal(f"worker {worker_id} of job {job_id} is at {worker.endpoint}, not at {endpoint}")
+        if endpoint.incarnation in worker.retired:
+            return Refusal(f"another process has taken the place of worker {worker_id} of job {job_id}")
         others = [w for w in job.workers if w is not worker and w.endpoint is not None]
         if (job.state is JobState.RUNNING or others) and vector_length != job.vector_length:
             return Refusal(
@@ -120,18 +134,17 @@ class Jobs:
             )
 
         if job.state is JobState.RUNNING:
-            if worker.endpoint == endpoint:
+            if worker.endpoint == endpoint and not worker.uncertain:
                 return None
             return self._plan_readmission(job, worker, endpoint)
         if job.slots is None or vector_length != job.vector_length:
             refusal = self._reserve(job, vector_length)
             if refusal is not None:
                 return refusal
-        worker.endpoint = endpoint
+        worker.move(endpoint)
         worker.state = WorkerState.JOINED
-        if all(w.state in (WorkerState.JOINED, WorkerState.LEFT) for w in job.workers):
-            return self._plan_start(job, now)
-        return None
+        missing = tuple(w.id for w in job.workers if w.state not in (WorkerState.JOINED, WorkerState.LEFT))
+        return Noted(job.id, missing) if missing else self._plan_start(job, now)
 
     def _reserve(self, job: Job, vector_length: int) -> Refusal | None:
         if vector_length < 1:
@@ -153,15 +166,24 @@ class Jobs:
     def _taken(self, except_job: Job) -> list[SlotRange]:
         return [job.slots for job in self._jobs.values() if job is not except_job and job.slots is not None]
 
-    def _plan_start(self, job: Job, now: float) -> Start:
+    def _plan_start(self, job: Job, now: float) -> Start | Refusal:
         assert job.slots is not None
-        # Sessions come from the clock so that they grow across restarts of the controller, too.
-        session = max(self._last_session + 1, int(now))
+        # Sessions come from the clock so that they grow even where a switch has forgotten the last one. A clock that
+        # is ahead of its time must not use them up.
+        session = max(self._last_session + 1, min(int(now), LATEST_BY_CLOCK))
+        if session > LARGEST_SESSION:
+            return Refusal("all session numbers of the switch are used up: restart it, and the controller")
         self._last_session = session
-        members = {worker.id: worker.endpoint for worker in job.workers if worker.endpoint is not None}
-        first = BSP() if job.incarnation else job.strategy  # the sums are put back first
-        policy = Policy(session, 1, first, first.compile(sorted(members)))
-        return Start(job.id, job.slots, job.vector_length, job.scale, members, job.incarnation, policy)
+        members = job.places()
+        first = BSP() if job.lost_sessions else job.strategy  # the sums are put back first
+        policy = Policy(session, 1, first, shrunk(first, sorted(members)).compile(sorted(members)))
+        return Start(
+            job.id, job.slots, job.vector_length, job.scale, job.limit_units, members, job.lost_sessions, policy
+        )
+
+    def note_session(self, session: int) -> None:
+        """The switch has, or has had, a session of this number: those to come are later."""
+        self._last_session = max(self._last_session, session)
 
     def started(self, start: Start, now: float) -> None:
         """Commits a start."""
@@ -171,7 +193,7 @@ class Jobs:
         for worker in job.workers:
             if worker.id in start.members:
                 worker.state = WorkerState.RUNNING
-        job.restoring = start.incarnation > 0
+        job.restoring = start.lost_sessions > 0
         job.adopt(start.policy, "resumed" if job.restoring else "started", now)
 
     def plan_restored(self, job_id: int) -> Swap | None:
@@ -194,16 +216,20 @@ class Jobs:
         members = sorted({*job.members(), worker.id})
         why = f"worker {worker.id} {'restarted' if worker.endpoint else 'came back'}"
         swap = self._plan_policy(job, job.in_force, members, why)
-        places = {other.id: other.endpoint for other in job.workers if other.endpoint is not None}
-        return Readmission(job.id, worker.id, worker.endpoint, endpoint, {**places, worker.id: endpoint}, swap)
+        places = {**job.places(), worker.id: endpoint}
+        return Readmission(job.id, worker.id, worker.endpoint, endpoint, places, swap)
 
     def readmitted(self, readmission: Readmission, now: float) -> None:
         """Commits a re-admission."""
         job = self._jobs[readmission.job]
         worker = job.workers[readmission.worker]
-        worker.endpoint = readmission.new
+        worker.move(readmission.new)
         worker.state = WorkerState.RUNNING
         self.swapped(readmission.swap, now)
+
+    def not_readmitted(self, readmission: Readmission) -> None:
+        """The switch did not take all of it: whichever process asks next is admitted anew."""
+        self._jobs[readmission.job].workers[readmission.worker].uncertain = True
 
     # Strategies
 
@@ -218,6 +244,9 @@ class Jobs:
         if job.state is JobState.WAITING or job.restoring:
             strategy.compile(range(len(job.workers)))
             return None
+        if not job.members():
+            back = f"'serenectl readmit --job {job_id} --worker N' lets one back in"
+            raise Conflict(f"job {job_id}: nobody is in the barrier; {back}")
         fields = strategy.compile(job.members())
         return Swap(job_id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
 
@@ -257,8 +286,11 @@ class Jobs:
                     worker.state = WorkerState.EVICTED if worker.id in swap.evicted else WorkerState.RUNNING
         return job.adopt(swap.policy, swap.reason, now)
 
-    def _plan_policy(self, job: Job, strategy: Strategy, members: list[int], reason: str) -> Swap:
-        fields = shrunk(strategy, members).compile(members)
+    def _plan_policy(
+        self, job: Job, strategy: Strategy, members: list[int], reason: str, free: Sequence[int] = ()
+    ) -> Swap:
+        """``free``: who goes on when nobody is left in the barrier."""
+        fields = shrunk(strategy, members).compile(members) if members else ASP().compile(free)
         return Swap(job.id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
 
     @staticmethod
@@ -268,14 +300,23 @@ class Jobs:
 
     # Leaving
 
-    def plan_leave(self, job_id: int, worker_id: int, contributions_sent: int | None) -> Leave:
-        """A member says goodbye, for the first time or again. Raises NoSuchJob or Conflict."""
-        job = self._begun(job_id, worker_id)
-        remaining = [member for member in job.members() if member != worker_id]
+    def plan_leave(
+        self, job_id: int, worker_id: int, at: Endpoint, contributions_sent: int | None, active: Collection[int] = ()
+    ) -> Leave:
+        """A member says goodbye, for the first time or again; ``active``: who is heard.
+
+        The job is over when nobody is left in the barrier and none of the evicted is active; as long as one is, it
+        goes on freely. Raises NoSuchJob or Conflict.
+        """
+        job = self._begun(job_id, worker_id, at)
+        before, state = job.members(), job.workers[worker_id].state
+        remaining = [member for member in before if member != worker_id]
+        free = [worker for worker in job.evicted() if worker in active and worker != worker_id]
+        over = job.state is JobState.FINISHED or not (remaining or free)
         swap = None
-        if remaining and worker_id in job.members():
-            swap = self._plan_policy(job, job.in_force, remaining, f"worker {worker_id} left")
-        return Leave(job_id, worker_id, contributions_sent, swap, job_over=not remaining)
+        if not over and (state is WorkerState.RUNNING or (state is WorkerState.EVICTED and not remaining)):
+            swap = self._plan_policy(job, job.in_force, remaining, f"worker {worker_id} left", free)
+        return Leave(job_id, worker_id, contributions_sent, swap, job_over=over)
 
     def left(self, leave: Leave, now: float) -> None:
         """Commits a goodbye; the last one ends the job, whose entries stay until they are `due`."""
@@ -286,7 +327,13 @@ class Jobs:
             worker.contributions_sent = leave.contributions_sent
         if leave.swap is not None:
             self.swapped(leave.swap, now)
-        if leave.job_over and job.state is JobState.RUNNING:
+        if leave.job_over:
+            self.abandoned(job.id, now)
+
+    def abandoned(self, job_id: int, now: float) -> None:
+        """Nobody is left: the job has finished."""
+        job = self._jobs[job_id]
+        if job.state is JobState.RUNNING:
             job.state = JobState.FINISHED
             job.finished_at = now
 
@@ -305,24 +352,23 @@ class Jobs:
     # Telemetry and trouble
 
     def adopt(self, job: Job) -> None:
-        """A job that the switch runs already; what was known of the same session stays in its history."""
+        """A job that the switch runs already; what was known of the same session is kept."""
         known = self._jobs.get(job.id)
         if known is not None and known.session == job.session:
-            job.history.extendleft(reversed(known.history))
-            job.epochs_begun += known.epochs_begun
+            job.remember(known)
         self._jobs[job.id] = job
-        self._last_session = max(self._last_session, job.session)
+        self.note_session(job.session)
 
-    def report(self, job_id: int, worker_id: int, report: dict[str, object], now: float) -> None:
+    def report(self, job_id: int, worker_id: int, at: Endpoint, report: dict[str, object], now: float) -> None:
         """The latest REPORT of a member; ``now`` on the monotonic clock. Raises NoSuchJob or Conflict."""
-        worker = self._begun(job_id, worker_id).workers[worker_id]
+        worker = self._begun(job_id, worker_id, at).workers[worker_id]
         worker.report, worker.reported_at = report, now
 
-    def _begun(self, job_id: int, worker_id: int) -> Job:
-        """The job, unless what a worker says must be meant for an earlier one of the same id."""
+    def _begun(self, job_id: int, worker_id: int, at: Endpoint) -> Job:
+        """The job, unless what a worker says must be meant for an earlier one, or is an earlier process's."""
         job = self[job_id]
-        if job.state is JobState.WAITING or worker_id >= len(job.workers):
-            raise Conflict(f"worker {worker_id} is no member of job {job_id}")
+        if job.state is JobState.WAITING or worker_id >= len(job.workers) or job.workers[worker_id].endpoint != at:
+            raise Conflict(f"worker {worker_id} at {at} is no member of job {job_id}")
         return job
 
     def switch_has_only(self, held: Container[int]) -> list[int]:
@@ -353,5 +399,16 @@ def shrunk(strategy: Strategy, members: Sequence[int]) -> Strategy:
     return strategy
 
 
-def _largest_scale(workers: int) -> int:
-    return int(LARGEST / (DEFAULT_LIMIT * workers))
+def _check_numbers(workers: int, scale: int, limit: float) -> None:
+    """One round of all workers has to fit a signed 32-bit number, and one unit has to be a contribution."""
+    largest_scale = LARGEST // workers
+    if not 1 <= scale <= largest_scale:
+        raise BadRequest(f"scale {scale} for {workers} workers: expected 1 to {largest_scale}")
+    least, most = 1 / scale, LARGEST / (scale * workers)
+    if not least <= limit <= most:
+        largest_scale = int(LARGEST / (limit * workers)) if 0 < limit < LARGEST else 0
+        rather = f", or a scale of 1 to {largest_scale}" if largest_scale else ""
+        raise BadRequest(
+            f"limit {limit:g} with scale {scale} cannot hold one round of {workers} workers: expected a limit of "
+            f"{least:g} to {most:g}{rather}"
+        )

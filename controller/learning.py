@@ -1,36 +1,115 @@
-"""Ordinary traffic: which host address is behind which port, as the data plane's digests tell."""
+"""Ordinary traffic: which host address is behind which port, as the data plane's digests tell.
+
+The switch's tables have room for so many addresses. When they are full, the oldest address of the port that has the
+most makes room: a host that invents addresses pushes out its own, and not its neighbours'.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import finsy as fy
 
 from controller import entries
 
+CAPACITY = 1024  # of the tables known_source and forward
+WAITING_PER_PORT = 64  # addresses that were seen and are not learned yet; others are seen again
+BATCH = 32  # addresses in one write, so that admission never waits long for it
+ACKS = 1024
+
 
 class Learning:
-    """What has been learned, and the updates that teach it to the switch."""
+    """What has been learned, what waits to be, and the updates that teach it to the switch."""
 
-    def __init__(self) -> None:
+    def __init__(self, capacity: int = CAPACITY) -> None:
         self.port_of: dict[str, int] = {}
+        self._capacity = capacity
+        self._behind: dict[int, dict[str, None]] = {}  # the addresses of each port, oldest first
+        self._waiting: dict[int, dict[str, None]] = {}
+        self._acks: deque[Any] = deque(maxlen=ACKS)
 
-    def updates(self, mac: str, port: int) -> list[Any]:
-        """The updates after ``mac`` was seen on ``port``: none when that is known, or is no host's."""
-        if int(mac[:2], 16) & 1:  # a group address is no host's
-            return []
+    def seen(self, mac: str, port: int) -> None:
+        """Something came from that address."""
+        if int(mac[:2], 16) & 1 or self.port_of.get(mac) == port:  # a group address is no host's
+            return
+        waiting = self._waiting.setdefault(port, {})
+        if len(waiting) < WAITING_PER_PORT:
+            waiting[mac] = None
+
+    def to_acknowledge(self, ack: Any) -> None:
+        """A list of digests is through."""
+        self._acks.append(ack)
+
+    @property
+    def anything(self) -> bool:
+        return bool(self._acks) or any(self._waiting.values())
+
+    def forget_waiting(self) -> None:
+        self._waiting.clear()
+        self._acks.clear()
+
+    def next(self) -> tuple[list[Any], list[Any]]:
+        """Updates for the next addresses, a port at a time in turn; and acknowledgements."""
+        updates: list[Any] = []
+        taken = 0
+        while taken < BATCH and any(self._waiting.values()):
+            for port, waiting in list(self._waiting.items()):
+                if not waiting:
+                    del self._waiting[port]
+                    continue
+                mac = next(iter(waiting))
+                del waiting[mac]
+                updates += self._learn(mac, port)
+                taken += 1
+        acks = list(self._acks)
+        self._acks.clear()
+        return updates, acks
+
+    def _learn(self, mac: str, port: int) -> list[Any]:
         before = self.port_of.get(mac)
         if before == port:
             return []
+        if before is not None:
+            del self._behind[before][mac]
+            self._put(mac, port)
+            return [
+                -_known_source(mac, before),
+                +entries.known_source(mac, port),
+                ~entries.forward(mac, port),
+            ]
+        room = []
+        if len(self.port_of) >= self._capacity:
+            fullest = max(self._behind.values(), key=len)
+            room = self._drop(next(iter(fullest)))
+        self._put(mac, port)
+        return [*room, +entries.known_source(mac, port), +entries.forward(mac, port)]
+
+    def _put(self, mac: str, port: int) -> None:
         self.port_of[mac] = port
-        if before is None:
-            return [+entries.known_source(mac, port), +entries.forward(mac, port)]
+        self._behind.setdefault(port, {})[mac] = None
+
+    def _drop(self, mac: str) -> list[Any]:
+        port = self.port_of.pop(mac)
+        del self._behind[port][mac]
+        return [-_known_source(mac, port), -_forward(mac)]
+
+    def adopt(self, found: entries.Installed) -> list[Any]:
+        """From now on what a switch holds is what was learned; the updates that take out its halves."""
+        self.port_of.clear()
+        self._behind.clear()
+        whole = {mac: port for mac, port in found.forwarded.items() if (mac, port) in found.known}
+        for mac, port in whole.items():
+            self._put(mac, port)
         return [
-            -fy.P4TableEntry("known_source", match=entries.known_source(mac, before).match),
-            +entries.known_source(mac, port),
-            ~entries.forward(mac, port),
+            *(-_forward(mac) for mac in found.forwarded if mac not in whole),
+            *(-_known_source(mac, port) for mac, port in found.known if whole.get(mac) != port),
         ]
 
-    def forget(self, mac: str) -> None:
-        """The switch did not take it: the next digest tries again."""
-        self.port_of.pop(mac, None)
+
+def _known_source(mac: str, port: int) -> fy.P4TableEntry:
+    return fy.P4TableEntry("known_source", match=entries.known_source(mac, port).match)
+
+
+def _forward(mac: str) -> fy.P4TableEntry:
+    return fy.P4TableEntry("forward", match=entries.forward(mac, 0).match)

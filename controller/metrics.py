@@ -106,7 +106,7 @@ def _of_jobs(jobs: list[Json]) -> Iterator[Metric]:
         ("running", "Whether the job runs", lambda job: job["state"] == "running"),
         ("session", "The job's session; grows when the switch has lost its state", lambda job: job["session"]),
         ("epoch", "The job's epoch; grows with every swap", lambda job: job["epoch"]),
-        ("sessions_lost", "Sessions that the switch has lost", lambda job: job["incarnation"]),
+        ("sessions_lost", "Sessions that the switch has lost", lambda job: job["lost_sessions"]),
         ("workers", "Workers that take part", lambda job: sum(w["state"] == "running" for w in job["workers"])),
         ("slots", "Slots that the job holds", lambda job: job["slots"]),
     ]

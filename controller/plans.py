@@ -15,12 +15,14 @@ from serene.strategy import PolicyFields, Strategy
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a worker is: the switch's port it is behind, and its addresses as text."""
+    """Where a worker is, and which life of it: the switch's port it is behind, its addresses as text, and the number
+    that its process drew when it joined."""
 
     port: int
     mac: str
     ip: str
     udp_port: int
+    incarnation: int
 
     @property
     def host(self) -> tuple[int, str, str]:
@@ -43,14 +45,18 @@ class Policy:
 
 @dataclass(frozen=True)
 class Start:
-    """Everybody has joined: a session begins, after ``incarnation`` others that the switch has lost."""
+    """Everybody has joined: a session begins, after ``lost_sessions`` others that the switch has lost.
+
+    scale: fixed-point units in 1.0; limit: the largest |contribution| of one worker, in units.
+    """
 
     job: int
     slots: SlotRange
     vector_length: int
     scale: int
+    limit: int
     members: Mapping[int, Endpoint]
-    incarnation: int
+    lost_sessions: int
     policy: Policy
 
 
@@ -95,3 +101,11 @@ class Refusal:
     """Why a worker may not join."""
 
     reason: str
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A worker has a seat, and waits for these others."""
+
+    job: int
+    missing: tuple[int, ...]

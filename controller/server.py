@@ -21,7 +21,7 @@ from controller.guard import Guard
 from controller.jobs import Conflict, NoSuchJob
 from controller.metrics import CONTENT_TYPE
 from serene.errors import SereneError
-from serene.fixedpoint import DEFAULT_SCALE
+from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
 from serene.strategy import strategy_from_dict
 
 SNAPSHOT_S = 0.2  # between two snapshots of the live stream
@@ -38,6 +38,7 @@ class NewJob(BaseModel):
     strategy: dict[str, Any] = {"name": "bsp"}
     job: int | None = None
     scale: int = DEFAULT_SCALE
+    limit: float = Field(default=DEFAULT_LIMIT, allow_inf_nan=False)
 
 
 Text = Annotated[str, Field(max_length=4096)]
@@ -74,7 +75,8 @@ def application(coordinator: Coordinator, stop: Callable[[], None], stopping: as
     @app.post("/v1/jobs")
     async def create_job(new: NewJob) -> Json:
         return Json(
-            await coordinator.create_job(new.workers, strategy_from_dict(new.strategy), new.job, new.scale), 201
+            await coordinator.create_job(new.workers, strategy_from_dict(new.strategy), new.job, new.scale, new.limit),
+            201,
         )
 
     @app.delete("/v1/jobs/{job}")

@@ -30,7 +30,9 @@ class Settings(BaseModel):
     ports: str = DEFAULT_PORTS  # ordinary traffic is flooded to these
     program: str = "serene"  # a variant, or the path of a build's JSON
     http: str = DEFAULT_HTTP
-    wait: float = Field(default=10.0, gt=0)  # seconds for the switch to answer at start
+    wait: float = Field(default=10.0, gt=0, le=86400, allow_inf_nan=False)  # seconds for the switch to answer at start
+    # After so many seconds without a sign an evicted worker does not keep its job alive any more.
+    gone_after: float = Field(default=30.0, ge=1, le=86400, allow_inf_nan=False)
     grace_s: float = Field(default=5.0, ge=0)  # how long a finished job's entries stay
 
     @field_validator("switch")

@@ -7,6 +7,7 @@ the flood group and the digests in place. A program that runs already is taken o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ LOG = logging.getLogger("serene.controller")
 
 RETRY_S = 0.5
 CONNECT_TIMEOUT_S = 10.0
+LEARNING_PAUSE_S = 0.02  # between two writes, of which each may hold up an admission
 
 WORKER_COUNTERS = ("contributions", "repeats", "blocked", "answers", "releases", "nudges")
 STALENESS_CLASSES = 16  # of the data plane's histogram: 0, 1, ... 14 rounds, 15 or more
@@ -41,32 +43,32 @@ class SwitchOptions:
     own: entries.SwitchAddress
 
 
-@dataclass(frozen=True)
-class TakenOver:
-    """A switch is in hand, with the jobs it holds: none when its program had to be pushed."""
-
-    jobs: Mapping[int, entries.InstalledJob]
-
-
 class Switch:
-    """One switch, connected or being looked for. Its operations raise SwitchError."""
+    """One switch, connected or being looked for. Its operations raise SwitchError.
+
+    ``on_packet`` hears every frame that it hands up and must not wait. ``on_connected`` is awaited when there is a
+    connection, and has to call `set_up`: whoever changes jobs must be kept from it meanwhile, since what the switch
+    held before is not what it holds now.
+    """
 
     def __init__(
         self,
         options: SwitchOptions,
         program: Program,
         *,
-        on_packet: Callable[[int, bytes], Awaitable[None]],
-        on_taken_over: Callable[[TakenOver], Awaitable[None]],
+        on_packet: Callable[[int, bytes], None],
+        on_connected: Callable[[], Awaitable[None]],
     ) -> None:
         self.options = options
         self.program = program
         self.trouble: str | None = f"not connected to {options.address} yet"
         self._on_packet = on_packet
-        self._on_taken_over = on_taken_over
+        self._on_connected = on_connected
         self._schema = fy.P4Schema(program.p4info_path, program.config_path)
         self._connection: Connection | None = None
+        self._pushed = False  # the program, over the present connection
         self._learning = Learning()
+        self._seen = asyncio.Event()  # there is something to learn
         self.drop_reasons = [
             counter.alias.removeprefix(DROPPED)
             for counter in self._schema.counters
@@ -96,6 +98,9 @@ class Switch:
 
     async def run(self) -> None:
         """Deliver what the switch says, for ever; connect again when the connection is lost."""
+        await asyncio.gather(self._keep_connected(), self._keep_learning())
+
+    async def _keep_connected(self) -> None:
         while True:
             try:
                 if self._connection is None:
@@ -139,47 +144,72 @@ class Switch:
 
     async def _take_over(self) -> None:
         assert self._connection is not None
-        connection = self._connection
         try:
-            pushed = await connection.install_program()
-            await connection.put(entries.switch_address(self.options.own))
-            await connection.put(entries.flood_group(self.options.ports))
-            await connection.put(entries.learning_digest())
-            found = entries.installed(await connection.read([fy.P4TableEntry()]))
-        except SwitchError:
+            self._pushed = await self._connection.install_program()
+            await self._on_connected()
+        except SwitchError as error:
+            self.trouble = str(error)
             await self._disconnect()
             raise
-        self._learning.port_of = dict(found.learned)
+
+    async def set_up(self) -> entries.Installed:
+        """Put the switch's own entries in place; what it holds. From now on it takes operations."""
+        assert self._connection is not None
+        connection, own = self._connection, self.options.own
+        await connection.put(entries.switch_address(own))
+        await connection.put(entries.impostor_mac(own))
+        await connection.put(entries.impostor_ip(own))
+        await connection.put(entries.flood_group(self.options.ports))
+        await connection.put(entries.learning_digest())
+        found = entries.installed(await connection.read([fy.P4TableEntry()]))
+        self._learning.forget_waiting()
+        await connection.write(self._learning.adopt(found), missing_ok=True)
         self.trouble = None
         LOG.info(
             "primary at %s with election id %d; program %s %s",
             self.options.address,
             connection.election_id,
             self.program.name,
-            "pushed" if pushed else "was running already",
+            "pushed" if self._pushed else "was running already",
         )
-        await self._on_taken_over(TakenOver(found.jobs))
+        return found
+
+    async def read_entries(self) -> entries.Installed:
+        """What it holds now."""
+        return entries.installed(await self._primary().read([fy.P4TableEntry()]))
 
     async def _deliver(self) -> None:
+        """Takes everything at once and writes nothing: what is to be done about it is others' work."""
         assert self._connection is not None
         async for message in self._connection.messages():
             if isinstance(message, fy.P4DigestList):
-                await self._learn(message)
+                for seen in message:
+                    self._learning.seen(entries.mac_text(seen["source"]), seen["port"])
+                self._learning.to_acknowledge(message.ack())
+                self._seen.set()
             else:
-                await self._on_packet(int(message["ingress_port"]), message.payload)
+                self._on_packet(int(message["ingress_port"]), message.payload)
 
-    async def _learn(self, digest: fy.P4DigestList) -> None:
-        for seen in digest:
-            mac, port = entries.mac_text(seen["source"]), seen["port"]
-            updates = self._learning.updates(mac, port)
-            try:
+    async def _keep_learning(self) -> None:
+        while True:
+            await self._seen.wait()
+            self._seen.clear()
+            while self._learning.anything:
+                await self._teach()
+                await asyncio.sleep(LEARNING_PAUSE_S)
+
+    async def _teach(self) -> None:
+        updates, acks = self._learning.next()
+        try:
+            if updates:
                 await self._write(updates)
-            except (Unreachable, NotPrimary):
-                raise
-            except SwitchError as error:
-                self._learning.forget(mac)
-                LOG.warning("address %s on port %d is not learned: %s", mac, port, error)
-        await self._write([digest.ack()])
+            await self._write(acks)
+        except (Unreachable, NotPrimary):
+            self._learning.forget_waiting()
+        except SwitchError as error:
+            LOG.warning("addresses are not learned: %s", error)
+            with contextlib.suppress(SwitchError):
+                await self._write(self._learning.adopt(await self.read_entries()), missing_ok=True)
 
     # Jobs
 
@@ -187,7 +217,9 @@ class Switch:
         """Write a job, all of it; a job that could not be written whole is taken back."""
         await self._zero_counters(plan.job, sorted(plan.members))
         try:
-            await self._write(entries.start(plan, self.options.own))
+            await self._write(entries.places(plan, self.options.own))
+            await self._primary().put(entries.policy_entry(plan.job, plan.policy))  # an earlier job's may be there
+            await self._write(entries.members(plan))
         except SwitchError:
             await self.remove(plan.job, plan.members)
             raise
@@ -197,7 +229,16 @@ class Switch:
         await self._write(entries.swap(plan))
 
     async def readmit(self, plan: Readmission) -> None:
-        await self._write(entries.readmission(plan, self.options.own))
+        """The old process is out before the new one is in. It can be repeated after it failed, wherever that was."""
+        if plan.old is not None:
+            await self._write(entries.no_member(plan.job, plan.worker, plan.old), missing_ok=True)
+        await self._primary().put(entries.job_group(plan.job, plan.members))
+        await self._primary().put(entries.address(plan.job, plan.worker, plan.new, self.options.own))
+        await self._write(entries.readmission(plan))
+
+    async def shut_out(self, job: int, worker: int, at: Endpoint) -> None:
+        """That process is no member any more."""
+        await self._write(entries.no_member(job, worker, at), missing_ok=True)
 
     async def remove(self, job: int, members: Mapping[int, Endpoint]) -> None:
         await self._write(entries.removal(job, members), missing_ok=True)

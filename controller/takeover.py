@@ -11,42 +11,48 @@ from serene.wire import UNBOUNDED
 
 
 def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
-    """The running job behind complete entries, which do not tell who has left and why epochs began."""
+    """The running job behind complete entries, which do not tell why epochs began.
+
+    A worker that has a place but takes no part was evicted or has left, which nobody can tell apart: it is taken for
+    evicted, which holds nobody up, and one that is leaving says so again.
+    """
     assert found.slots is not None and found.fields is not None
-    strategy, members = recognise(found.fields, sorted(found.members))
-    job = Job(job_id, found.workers, strategy, found.scale)
-    job.state = JobState.RUNNING
+    members = [worker for worker in range(32) if found.fields.member_mask >> worker & 1]
+    strategy = recognise(found.fields, members)
+    # Who was gone before a later session began is not among its workers, but ids do not move up.
+    seats = max(found.workers, 1 + max([*members, *found.members]))
+    job = Job(job_id, seats, strategy, found.scale, found.limit / found.scale, JobState.RUNNING)
     job.slots = found.slots
     job.slots_needed = found.slots.count
     job.vector_length = found.vector_length
-    job.incarnation = found.incarnation
-    job.restoring = found.incarnation > 0 and found.epoch == 1
+    job.lost_sessions = found.lost_sessions
+    job.lost_before = found.session if found.lost_sessions else 0
+    job.restoring = found.lost_sessions > 0 and found.epoch == 1
     job.epochs_spent = found.epoch
     for worker in job.workers:
         worker.endpoint = found.members.get(worker.id)
-        worker.state = WorkerState.RUNNING if worker.id in members else WorkerState.LEFT
+        if worker.id in members:
+            worker.state = WorkerState.RUNNING
+        else:
+            worker.state = WorkerState.EVICTED if worker.endpoint is not None else WorkerState.LEFT
     job.adopt(Policy(found.session, found.epoch, strategy, found.fields), "taken over", now)
     return job
 
 
-def recognise(fields: PolicyFields, workers: list[int]) -> tuple[Strategy, list[int]]:
-    """The strategy and the members that compile to ``fields``.
-
-    A worker that is not counted may have left or may be one of a mixed strategy's asynchronous workers; it is
-    taken for the latter, because that holds nobody up, and one that is leaving says so again.
-    """
-    counted = [worker for worker in workers if fields.sync_mask >> worker & 1]
-    if not counted or fields.staleness == UNBOUNDED:
-        return ASP(), workers
-    free = tuple(worker for worker in workers if worker not in counted)
-    candidates: list[tuple[Strategy, list[int]]] = [(BSP(), workers), (SSP(fields.staleness), workers)]
+def recognise(fields: PolicyFields, members: list[int]) -> Strategy:
+    """The strategy that compiles to ``fields`` for these workers."""
+    if fields.staleness == UNBOUNDED:
+        return ASP()
+    candidates: list[Strategy] = [BSP(), SSP(fields.staleness)]
+    free = tuple(worker for worker in members if not fields.sync_mask >> worker & 1)
     if free:
-        candidates.append((Mixed(free, fields.staleness), workers))
-    candidates += [(Quorum(fields.quorum), workers), (Quorum(fields.quorum), counted)]
-    for strategy, members in candidates:
+        candidates.append(Mixed(free, fields.staleness))
+    if fields.quorum:
+        candidates.append(Quorum(fields.quorum))
+    for strategy in candidates:
         if _compiles_to(strategy, members, fields):
-            return strategy, members
-    raise SereneError(f"no strategy of {len(workers)} workers compiles to {fields}")
+            return strategy
+    raise SereneError(f"no strategy of {len(members)} workers compiles to {fields}")
 
 
 def _compiles_to(strategy: Strategy, members: list[int], fields: PolicyFields) -> bool:

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from controller.job import JobState, Worker
 from controller.jobs import Jobs
+from controller.silence import Silence, spoken
 from controller.switch import STALENESS_CLASSES, WORKER_COUNTERS, Switch
 
 NOTHING: Mapping[str, int] = dict.fromkeys(WORKER_COUNTERS, 0)
-SPOKEN = ("contributions", "repeats", "blocked")  # what a worker does, not what is done to it
 UNKNOWN = (0,) * STALENESS_CLASSES
 
 
@@ -23,7 +23,7 @@ class Telemetry:
         self._switch = switch
         self._jobs = jobs
         self._workers: dict[tuple[int, int], Mapping[str, int]] = {}
-        self._heard: dict[tuple[int, int], tuple[tuple[int, ...], float]] = {}
+        self._silence = Silence()
         self._staleness: dict[tuple[int, int], Sequence[int]] = {}
         self._read_at = -math.inf  # when the last reading began
         self._reading = asyncio.Lock()
@@ -46,25 +46,18 @@ class Telemetry:
             same = {id for id, job in asked.items() if self._jobs.get(id) is job and job.session == sessions[id]}
             self._workers.update({who: read for who, read in counts.items() if who[0] in same})
             self._staleness.update({who: read for who, read in staleness.items() if who[0] in same})
-            self._listen()
+            for who, read in self._workers.items():
+                self._silence.note(who, spoken(read), time.monotonic())
             self._read_at = began
 
     def of(self, job: int, worker: int) -> Mapping[str, int]:
         """Packets by counter name: contributions, repeats, blocked, answers, releases, nudges."""
         return self._workers.get((job, worker), NOTHING)
 
-    def _listen(self) -> None:
-        for who, counts in self._workers.items():
-            spoke = tuple(counts[name] for name in SPOKEN)
-            if who not in self._heard or self._heard[who][0] != spoke:
-                self._heard[who] = spoke, time.monotonic()
-
     def silent_s(self, job: int, worker: Worker) -> float:
         """Seconds since a worker was heard: since it pushed, asked again or reported. 0 before anything is known."""
         now = time.monotonic()
-        _, spoke_at = self._heard.get((job, worker.id), ((), 0.0))
-        heard_at = max(spoke_at, worker.reported_at)
-        return now - heard_at if heard_at else 0.0
+        return min(self._silence.seconds((job, worker.id), now), now - worker.reported_at)
 
     def staleness_of(self, job: int, worker: int) -> Sequence[int]:
         """Contributions by staleness: how many were 0, 1, ... 14, and 15 or more rounds old when they arrived."""
@@ -77,6 +70,8 @@ class Telemetry:
 
     def forget(self, job: int) -> None:
         """The id is about to be used anew."""
-        for kept in (self._workers, self._heard, self._staleness):
-            for who in [who for who in kept if who[0] == job]:
-                del kept[who]
+        self._silence.forget(lambda who: isinstance(who, tuple) and who[0] == job)
+        for who in [who for who in self._workers if who[0] == job]:
+            del self._workers[who]
+        for who in [who for who in self._staleness if who[0] == job]:
+            del self._staleness[who]

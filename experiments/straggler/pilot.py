@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.automatic import Automatic, Decision, Observation, Observer
+from controller.silence import Silence, spoken
 from serene.client.session import REPORT_EVERY_S
 from serene.strategy import Strategy
 
@@ -30,7 +31,8 @@ class Pilot:
 
     def __init__(self, automatic: Automatic) -> None:
         self.automatic = automatic
-        self._observer = Observer(0.0)
+        self._observer = Observer()
+        self._silence = Silence()
 
     def decide(
         self,
@@ -44,8 +46,13 @@ class Pilot:
         """What is to hold from now on. workers: of those who take part, id, counters, rounds and reports."""
         views = []
         for worker, counters, rounds, reports in workers:
-            self._observer.note(worker, now, counters, reports.latest)
-            views.append(self._observer.view(worker, now, rounds=rounds, in_barrier=worker not in evicted))
+            report = reports.latest or {}
+            self._silence.note(worker, (spoken(counters), report.get("iteration"), report.get("state")), now)
+            self._observer.note(worker, report)
+            silent_s = self._silence.seconds(worker, now)
+            views.append(
+                self._observer.view(worker, rounds=rounds, in_barrier=worker not in evicted, silent_s=silent_s)
+            )
         decided = self.automatic.decide(Observation(now, epoch, since_swap_s, strategy, views))
         if decided is None:
             return Decision(strategy, evicted)

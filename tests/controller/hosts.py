@@ -109,16 +109,17 @@ class Host:
         self.ip = ip or f"10.0.0.{number}"
         self.mac = mac or f"02:00:00:00:00:{number:02x}"
         self.udp_port = 40000 + number
+        self.incarnation = 1000 + number
         self.link = link
 
     def send(self, op: Op, job: int, worker: int, body: bytes = b"", **fields: int) -> None:
-        payload = control_payload(op, body, job=job, worker=worker, **fields)
+        payload = control_payload(op, body, **{"job": job, "worker": worker, "incarnation": self.incarnation, **fields})
         source = (self.mac, self.ip, self.udp_port)
         to = (SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT)
         self.link.send(encapsulation(len(payload), source=source, destination=to) + payload)
 
-    def hello(self, job: int, worker: int, vector_length: int) -> None:
-        self.send(Op.HELLO, job, worker, membership(vector_length=vector_length))
+    def hello(self, job: int, worker: int, vector_length: int, session: int = 0) -> None:
+        self.send(Op.HELLO, job, worker, membership(vector_length=vector_length), session=session)
 
     def push(self, job: int, worker: int, values: list[int], **fields: int) -> None:
         lanes = np.zeros(LANES, ">i4")

@@ -21,6 +21,7 @@ from controller.automatic import (
     checked,
     load,
 )
+from controller.silence import Silence, spoken
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from tests.controller.processes import ROOT
@@ -149,6 +150,16 @@ def test_times_are_those_of_recent_iterations() -> None:
     assert told.slowest_s == pytest.approx(0.5)
     assert told.waiting_share == pytest.approx(0.8 / 2.0)
     assert (told.silent_s, told.loss) == (0.5, 2.0)
+
+
+def test_who_asks_again_is_not_silent_and_who_is_released_may_be() -> None:
+    silence = Silence()
+    assert silence.seconds(0, 0.5) == 0.0, "nothing is known yet"
+    for worker in (0, 1):
+        silence.note(worker, spoken({"repeats": 1, "releases": 5}), 1.0)
+    silence.note(0, spoken({"repeats": 2, "releases": 5}), 6.0)
+    silence.note(1, spoken({"repeats": 1, "releases": 9}), 6.0)
+    assert (silence.seconds(0, 7.0), silence.seconds(1, 7.0)) == (1.0, 6.0)
 
 
 def test_a_restarted_worker_and_nonsense_in_reports() -> None:

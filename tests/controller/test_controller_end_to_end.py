@@ -289,7 +289,7 @@ def test_hosts_see_each_other(client: ControllerClient, hosts: list[Host]) -> No
         (
             lambda client: client.create_job(32, BSP(), scale=2**24),
             422,
-            "scale 16777216 cannot hold one round of 32 workers: expected 1 to 8388607",
+            "limit 8 with scale 16777216 cannot hold one round of 32 workers: expected a limit of 5.96046e-08 to 4",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controller.job import JobState, WorkerState
 from controller.jobs import BadRequest, Conflict, Jobs, NoSuchJob
-from controller.plans import Endpoint, Leave, Readmission, Refusal, Start, Swap
+from controller.plans import Endpoint, Leave, Noted, Readmission, Refusal, Start, Swap
 from controller.slots import SlotRange, first_fit, free_ranges
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum
@@ -23,8 +23,8 @@ def new_jobs(slots: int = 100) -> Jobs:
     return Jobs(slots=slots, lanes=320, max_jobs=8, max_workers=32)
 
 
-def at(port: int, udp_port: int = 4000) -> Endpoint:
-    return Endpoint(port, f"02:00:00:00:00:{port:02x}", f"10.0.0.{port}", udp_port)
+def at(port: int, udp_port: int = 4000, incarnation: int = 7) -> Endpoint:
+    return Endpoint(port, f"02:00:00:00:00:{port:02x}", f"10.0.0.{port}", udp_port, incarnation)
 
 
 def started(jobs: Jobs, job: int = 0, *, vector_length: int = 5) -> Start:
@@ -37,7 +37,7 @@ def started(jobs: Jobs, job: int = 0, *, vector_length: int = 5) -> Start:
 
 
 def left(jobs: Jobs, worker: int, job: int = 0) -> Leave:
-    plan = jobs.plan_leave(job, worker, None)
+    plan = jobs.plan_leave(job, worker, at(worker + 1), None)
     jobs.left(plan, NOW)
     return plan
 
@@ -51,9 +51,9 @@ class TestStart:
     def test_waits_for_everybody(self) -> None:
         jobs = new_jobs()
         jobs.create(3, BSP())
-        assert jobs.hello(0, 2, at(3), 700, NOW) is None
-        assert jobs.hello(0, 0, at(1), 700, NOW) is None
-        assert jobs.hello(0, 0, at(1), 700, NOW) is None, "a repeated HELLO is nothing new"
+        assert jobs.hello(0, 2, at(3), 700, NOW) == Noted(0, (0, 1))
+        assert jobs.hello(0, 0, at(1), 700, NOW) == Noted(0, (1,))
+        assert jobs.hello(0, 0, at(1), 700, NOW) == Noted(0, (1,)), "a repeated HELLO is nothing new"
         assert [worker.state.value for worker in jobs[0].workers] == ["joined", "expected", "joined"]
         plan = jobs.hello(0, 1, at(2), 700, NOW)
         assert isinstance(plan, Start)
@@ -118,7 +118,7 @@ class TestRefusals:
         jobs = new_jobs()
         jobs.create(2, BSP())
         jobs.hello(0, 0, at(1), 5, NOW)
-        assert jobs.hello(0, 0, at(1), 700, NOW) is None
+        assert jobs.hello(0, 0, at(1), 700, NOW) == Noted(0, (1,))
         plan = jobs.hello(0, 1, at(2), 700, NOW)
         assert isinstance(plan, Start)
         assert plan.slots.count == 3
@@ -129,7 +129,7 @@ class TestRefusals:
         jobs.hello(0, 0, at(1), 5, NOW)
         assert "worker 0 of job 0 is at port 1" in reason(jobs.hello(0, 0, at(2), 5, NOW))
         started(jobs)
-        for thief in (at(3), Endpoint(1, at(3).mac, at(1).ip, 4000), Endpoint(1, at(1).mac, at(3).ip, 4000)):
+        for thief in (at(3), Endpoint(1, at(3).mac, at(1).ip, 4000, 7), Endpoint(1, at(1).mac, at(3).ip, 4000, 7)):
             assert "is at port 1" in reason(jobs.hello(0, 0, thief, 5, NOW))
 
     def test_finished(self) -> None:
@@ -179,7 +179,7 @@ class TestReadmission:
         jobs = new_jobs()
         jobs.create(2, BSP())
         jobs.hello(0, 0, at(1), 5, NOW)
-        assert jobs.hello(0, 0, at(1, 5000), 5, NOW) is None
+        assert jobs.hello(0, 0, at(1, 5000), 5, NOW) == Noted(0, (1,))
         plan = jobs.hello(0, 1, at(2), 5, NOW)
         assert isinstance(plan, Start)
         assert plan.members[0] == at(1, 5000)
@@ -248,13 +248,13 @@ class TestLeave:
         jobs = new_jobs()
         jobs.create(3, BSP())
         started(jobs)
-        plan = jobs.plan_leave(0, 1, 17)
+        plan = jobs.plan_leave(0, 1, at(2), 17)
         assert plan.swap is not None
         assert (plan.swap.policy.epoch, plan.swap.policy.fields) == (2, BSP().compile([0, 2]))
         assert not plan.job_over
         jobs.left(plan, NOW)
         assert jobs[0].workers[1].contributions_sent == 17
-        again = jobs.plan_leave(0, 1, 17)
+        again = jobs.plan_leave(0, 1, at(2), 17)
         assert (again.swap, again.job_over) == (None, False)
 
     def test_the_last_one_ends_the_job(self) -> None:
@@ -275,12 +275,12 @@ class TestLeave:
     @pytest.mark.parametrize(
         ("strategy", "gone", "fields"),
         [
-            (Quorum(3), [0], PolicyFields(0b1110, 0, 3, ReadMode.SNAPSHOT)),
-            (Quorum(3), [0, 1], PolicyFields(0b1100, 0, 2, ReadMode.SNAPSHOT)),
-            (Mixed((3,)), [0], PolicyFields(0b0110, 0, 2, ReadMode.SNAPSHOT)),
-            (Mixed((3,)), [3], PolicyFields(0b0111, 0, 3, ReadMode.SNAPSHOT)),
-            (Mixed((2, 3), 4), [3], PolicyFields(0b0011, 4, 2, ReadMode.LATEST)),
-            (SSP(4), [1], PolicyFields(0b1101, 4, 3, ReadMode.LATEST)),
+            (Quorum(3), [0], PolicyFields(0b1110, 0b1110, 0, 3, ReadMode.SNAPSHOT)),
+            (Quorum(3), [0, 1], PolicyFields(0b1100, 0b1100, 0, 2, ReadMode.SNAPSHOT)),
+            (Mixed((3,)), [0], PolicyFields(0b1110, 0b0110, 0, 2, ReadMode.SNAPSHOT)),
+            (Mixed((3,)), [3], PolicyFields(0b0111, 0b0111, 0, 3, ReadMode.SNAPSHOT)),
+            (Mixed((2, 3), 4), [3], PolicyFields(0b0111, 0b0011, 4, 2, ReadMode.LATEST)),
+            (SSP(4), [1], PolicyFields(0b1101, 0b1101, 4, 3, ReadMode.LATEST)),
         ],
     )
     def test_every_strategy_shrinks(
@@ -310,11 +310,11 @@ class TestStragglers:
     def test_goodbyes_and_reports_are_not_the_new_jobs(self) -> None:
         jobs = new_jobs()
         jobs.create(1, BSP())
-        with pytest.raises(Conflict, match="worker 0 is no member of job 0"):
-            jobs.plan_leave(0, 0, None)
+        with pytest.raises(Conflict, match=r"worker 0 at port 1 .* is no member of job 0"):
+            jobs.plan_leave(0, 0, at(1), None)
         started(jobs)
-        with pytest.raises(Conflict, match="worker 1 is no member of job 0"):
-            jobs.report(0, 1, {}, 0.0)
+        with pytest.raises(Conflict, match=r"worker 1 at port 2 .* is no member of job 0"):
+            jobs.report(0, 1, at(2), {}, 0.0)
 
 
 class TestCreate:
@@ -327,10 +327,35 @@ class TestCreate:
         jobs = new_jobs()
         largest = (2**31 - 1) // (8 * 32)
         jobs.create(32, BSP(), scale=largest)
-        with pytest.raises(BadRequest, match=f"expected 1 to {largest}"):
+        with pytest.raises(BadRequest, match=f"or a scale of 1 to {largest}"):
             jobs.create(32, BSP(), scale=largest + 1)
         with pytest.raises(BadRequest):
             jobs.create(1, BSP(), scale=0)
+
+    @pytest.mark.parametrize(
+        ("workers", "scale", "limit", "said"),
+        [
+            (
+                4,
+                1024,
+                0.0,
+                "cannot hold one round of 4 workers: expected a limit of 0.000976562 to",
+            ),
+            (4, 1024, -1.0, "limit -1 with"),
+            (4, 1024, float("nan"), "limit nan with"),
+            (4, 2**20, 513.0, "expected a limit of 9.53674e-07 to 512, or a scale of 1 to 1046531"),
+            (32, 2**27, 1.0, "scale 134217728 for 32 workers: expected 1 to 67108863"),
+        ],
+    )
+    def test_limits(self, workers: int, scale: int, limit: float, said: str) -> None:
+        with pytest.raises(BadRequest) as refused:
+            new_jobs().create(workers, BSP(), scale=scale, limit=limit)
+        assert said in str(refused.value)
+
+    def test_the_limit_reaches_the_switch_in_units(self) -> None:
+        jobs = new_jobs()
+        assert jobs.create(1, BSP(), scale=1000, limit=0.0126).limit == 0.0126
+        assert started(jobs).limit == 13
 
     def test_ids(self) -> None:
         jobs = new_jobs()

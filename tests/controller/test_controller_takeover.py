@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import finsy as fy
 import pytest
 from finsy.p4entity import decode_entity, encode_updates
 
 from controller import entries
-from controller.entries import SwitchAddress
+from controller.entries import InstalledJob, SwitchAddress
+from controller.job import Job
 from controller.jobs import Jobs
-from controller.plans import Endpoint, Start
+from controller.plans import Endpoint, Policy, Readmission, Start
+from controller.slots import SlotRange
 from controller.takeover import job_from, recognise
 from serene.errors import SereneError
 from serene.program import Program
@@ -26,16 +29,81 @@ NOW = 1_800_000_000.0
     [BSP(), SSP(1), SSP(15), ASP(), Quorum(1), Quorum(3), Mixed((3,)), Mixed((0, 2)), Mixed((1,), 4)],
 )
 def test_every_strategy_is_recognised(strategy: Strategy) -> None:
-    assert recognise(strategy.compile(range(4)), [0, 1, 2, 3]) == (strategy, [0, 1, 2, 3])
+    assert recognise(strategy.compile(range(4)), [0, 1, 2, 3]) == strategy
 
 
 def test_a_quorum_among_those_who_remain() -> None:
-    assert recognise(Quorum(2).compile([0, 1, 3]), [0, 1, 2, 3]) == (Quorum(2), [0, 1, 3])
+    assert recognise(Quorum(2).compile([0, 1, 3]), [0, 1, 3]) == Quorum(2)
+
+
+def found(fields: PolicyFields, at: list[int], **more: Any) -> InstalledJob:
+    """What a switch holds of a job whose workers at these places have entries."""
+    endpoints = {worker: Endpoint(worker + 1, f"02:00:00:00:00:{worker:02x}", "10.0.0.1", 4000, 9) for worker in at}
+    known: dict[str, Any] = {"slots": SlotRange(0, 1), "vector_length": 5, "scale": 1024, "limit": 8192, "workers": 4}
+    return InstalledJob(session=7, epoch=3, fields=fields, members=endpoints, **{**known, **more})
+
+
+def states(job: Job) -> list[str]:
+    return [worker.state.value for worker in job.workers]
+
+
+@pytest.mark.parametrize("strategy", [BSP(), SSP(2), ASP(), Quorum(2), Mixed((3,)), Mixed((0,), 4)])
+def test_who_takes_no_part_is_taken_for_evicted(strategy: Strategy) -> None:
+    """Under ASP, too, where the barrier's mask is empty. The next strategy waits for nobody who is gone."""
+    job = job_from(0, found(strategy.compile([0, 2, 3]), [0, 1, 2, 3]), NOW)
+    assert states(job) == ["running", "evicted", "running", "running"]
+    assert (job.strategy, job.limit) == (strategy, 8.0)
+    jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+    jobs.adopt(job)
+    plan = jobs.plan_swap(0, BSP())
+    assert plan is not None
+    assert (plan.policy.epoch, plan.policy.fields) == (4, BSP().compile([0, 2, 3]))
+
+
+def test_ids_do_not_move_up_when_a_later_session_began_without_somebody() -> None:
+    job = job_from(0, found(BSP().compile([0, 2, 3]), [0, 2, 3], workers=3, lost_sessions=1), NOW)
+    assert states(job) == ["running", "left", "running", "running"]
+    assert job.has_had(6) and job.has_had(7) and not job.has_had(8), "earlier sessions may have been its own"
+    assert not job_from(0, found(BSP().compile([0, 1]), [0, 1], workers=2), NOW).has_had(6)
+
+
+def test_a_member_whose_entry_is_missing_is_admitted_again() -> None:
+    """The controller ended between taking a worker's old place away and giving it the new one."""
+    jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+    jobs.adopt(job_from(0, found(BSP().compile([0, 1]), [0], workers=2), NOW))
+    assert states(jobs[0]) == ["running", "running"]
+    plan = jobs.hello(0, 1, Endpoint(2, "02:00:00:00:00:01", "10.0.0.2", 4000, 3), 5, NOW)
+    assert isinstance(plan, Readmission)
+    assert plan.old is None
+
+
+def test_what_the_switch_cannot_tell_is_remembered() -> None:
+    jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+    fields = BSP().compile([0, 1])
+    jobs.adopt(job_from(0, found(fields, [0, 1], workers=2), NOW))
+    known = jobs[0]
+    jobs.left(jobs.plan_leave(0, 1, known.places()[1], 17), NOW)
+    known.workers[0].retired.append(5)
+    jobs.adopt(job_from(0, found(BSP().compile([0]), [0, 1], workers=2), NOW))
+    again = jobs[0]
+    assert again is not known
+    assert states(again) == ["running", "left"]
+    assert again.workers[1].contributions_sent == 17
+    assert list(again.workers[0].retired) == [5]
+
+
+def test_a_worker_has_one_place() -> None:
+    policy, twice = entries.policy_entry(0, Policy(7, 1, BSP(), BSP().compile([0]))), []
+    for incarnation in (3, 4):
+        at = Endpoint(1, "02:00:00:00:00:01", "10.0.0.1", 4000, incarnation)
+        twice.append(read_back(entries.member(0, 0, at)))
+    read = entries.installed([read_back(policy), *twice]).jobs[0]
+    assert [at.incarnation for _, at in [*read.members.items(), *read.strays]] == [3, 4]
 
 
 def test_unknown_fields() -> None:
     with pytest.raises(SereneError, match="no strategy of 2 workers compiles to"):
-        recognise(PolicyFields(0b11, 0, 9, ReadMode.LATEST), [0, 1])
+        recognise(PolicyFields(0b11, 0b11, 0, 9, ReadMode.LATEST), [0, 1])
 
 
 @pytest.mark.parametrize("strategy", [BSP(), Mixed((1,), 2)])
@@ -44,9 +112,9 @@ def test_what_is_written_is_read_back(strategy: Strategy) -> None:
     program = Program.load("serene")
     schema = fy.P4Schema(Path(program.p4info_path), Path(program.config_path))
     jobs = Jobs(slots=8192, lanes=program.lanes, max_jobs=8, max_workers=32)
-    jobs.create(2, strategy, job=5, scale=4096)
+    jobs.create(2, strategy, job=5, scale=4096, limit=0.5)
     members = {
-        worker: Endpoint(worker + 1, f"02:00:00:00:00:{worker:02x}", f"10.0.0.{worker}", 40000 + worker)
+        worker: Endpoint(worker + 1, f"02:00:00:00:00:{worker:02x}", f"10.0.0.{worker}", 40000 + worker, 9 + worker)
         for worker in (0, 1)
     }
     for worker, endpoint in members.items():
@@ -54,12 +122,13 @@ def test_what_is_written_is_read_back(strategy: Strategy) -> None:
     assert isinstance(start, Start)
     jobs.started(start, NOW)
 
-    updates = encode_updates(entries.start(start, SwitchAddress(SWITCH_IP, SWITCH_MAC)), schema)
+    updates = encode_updates(written_by(start), schema)
     written = [decode_entity(update.entity, schema) for update in updates if update.entity.HasField("table_entry")]
     found = entries.installed(written).jobs[5]
     assert found.complete
     job = job_from(5, found, NOW)
     remembered = jobs[5]
+    assert job.limit == 0.5
     assert (job.session, job.epoch, job.scale, job.slots, job.vector_length, job.strategy) == (
         remembered.session,
         1,
@@ -73,6 +142,25 @@ def test_what_is_written_is_read_back(strategy: Strategy) -> None:
 
 
 def test_incomplete_jobs_are_told_apart() -> None:
-    entry = entries.job_entry(1, entries.SlotRange(0, 1), 5, 1024, 2, 0)
-    entry.match, entry.action = fy.Match(job=1), entry.action
-    assert not entries.installed([entry]).jobs[1].complete
+    """A start that ended before its members, and what a removal leaves: the record of the last session."""
+    jobs = Jobs(slots=8192, lanes=320, max_jobs=8, max_workers=32)
+    jobs.create(1, BSP())
+    start = jobs.hello(0, 0, Endpoint(1, "02:00:00:00:00:01", "10.0.0.1", 40001, 7), 5, NOW)
+    assert isinstance(start, Start)
+    policy = read_back(entries.policy_entry(0, start.policy))
+    record = entries.installed([policy]).jobs[0]
+    assert (record.complete, record.record, record.session) == (False, True, start.policy.session)
+    begun = entries.installed([policy, read_back(entries.job_entry(start))]).jobs[0]
+    assert (begun.complete, begun.record) == (False, False)
+
+
+def read_back(entry: fy.P4TableEntry) -> fy.P4TableEntry:
+    program = Program.load("serene")
+    schema = fy.P4Schema(Path(program.p4info_path), Path(program.config_path))
+    return decode_entity(next(iter(encode_updates([+entry], schema))).entity, schema)
+
+
+def written_by(start: Start) -> list[Any]:
+    """All that a start writes, in order."""
+    places = entries.places(start, SwitchAddress(SWITCH_IP, SWITCH_MAC))
+    return [*places, +entries.policy_entry(start.job, start.policy), *entries.members(start)]

@@ -22,7 +22,7 @@ def worker(number: int, doing: str = "computing", at: tuple[int, int] | None = (
 
 def status(*workers: dict[str, Any], strategy: Strategy = BSP(), **job: Any) -> dict[str, Any]:
     whole = {
-        "job": 0, "state": "running", "epoch": 1, "strategy": to_dict(strategy), "automatic": None, "incarnation": 0,
+        "job": 0, "state": "running", "epoch": 1, "strategy": to_dict(strategy), "automatic": None, "lost_sessions": 0,
         "restoring": False, "workers": list(workers), **job,
     }  # fmt: skip
     return {"switch": {"connected": True, "trouble": None}, "jobs": [whole]}
@@ -101,7 +101,7 @@ def test_headlines() -> None:
     )
     waiting = status(worker(0, state="joined"), worker(1, state="expected"), state="waiting")
     assert headline(waiting, 0) == "job 0 waits for worker 1 to join before it starts under BSP"
-    again = status(worker(1, state="expected"), state="waiting", incarnation=1)
+    again = status(worker(1, state="expected"), state="waiting", lost_sessions=1)
     assert headline(again, 0) == "job 0 waits for worker 1 to join again before it starts under BSP"
     assert "putting their sums back under BSP, then SSP(3) follows" in headline(
         status(worker(0), restoring=True, strategy=SSP(3)), 0

@@ -106,16 +106,18 @@ def switch(tofino: TofinoDataPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     program = Program.load(tmp_path / "serene.bin")
     monkeypatch.setattr(controller.switch, "Connection", lambda *options: InProcess(options[3], tofino))
 
-    async def nothing(*what: object) -> None: ...
+    async def set_up() -> None:
+        await made.set_up()
 
     options = SwitchOptions("nowhere:1", 1, 1, list(PORTS), SwitchAddress(SWITCH_IP, SWITCH_MAC))
-    return Switch(options, program, on_packet=nothing, on_taken_over=nothing)
+    made = Switch(options, program, on_packet=lambda port, frame: None, on_connected=set_up)
+    return made
 
 
 def start(strategy: Strategy) -> Start:
-    members = {worker: Endpoint(worker + 1, mac(worker), ip(worker), UDP_PORT) for worker in range(WORKERS)}
+    members = {worker: Endpoint(worker + 1, mac(worker), ip(worker), UDP_PORT, 1) for worker in range(WORKERS)}
     policy = Policy(SESSION, 1, strategy, strategy.compile(range(WORKERS)))
-    return Start(JOB, SlotRange(FIRST_SLOT, 2), 64, 2**20, members, 0, policy)
+    return Start(JOB, SlotRange(FIRST_SLOT, 2), 64, 2**20, 2**23, members, 0, policy)
 
 
 def test_the_program_s_sizes_are_those_of_the_p4_info(switch: Switch, tofino: TofinoDataPlane) -> None:

@@ -39,7 +39,7 @@ def workers(switch: SwitchProcess, tmp_path: Path) -> Iterator[Workers]:
 def restored(workers: Workers, times: int = 1) -> None:
     def over() -> bool:
         job = workers.client.job(0)
-        return job["incarnation"] == times and job["state"] == "running" and not job["restoring"]
+        return job["lost_sessions"] == times and job["state"] == "running" and not job["restoring"]
 
     until(over, "the job is restored")
 
@@ -66,7 +66,7 @@ def test_a_bsp_run_has_the_bits_of_one_process_although_the_switch_was_restarted
         # Of the last session: what was sent, the two rounds that put the sums back among it, is what was applied.
         assert results["contributions_sent"] == workers.client.job(0)["workers"][worker]["contributions"]
     job = workers.client.job(0)
-    assert job["incarnation"] == 2
+    assert job["lost_sessions"] == 2
     sessions = [change["session"] for change in job["history"]]
     assert sessions == sorted(sessions) and len(set(sessions)) == 3
 

@@ -1,0 +1,193 @@
+"""Who is who, without a switch: lives of a worker's process, sessions of a job, and workers out of the barrier."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.job import JobState, WorkerState
+from controller.jobs import Conflict, Jobs
+from controller.plans import Noted, Readmission, Start
+from serene.strategy import ASP, BSP, Quorum
+from tests.controller.test_controller_jobs import NOW, at, left, new_jobs, reason, started
+
+
+class TestEvicted:
+    """An evicted worker that is active keeps its job alive."""
+
+    def evict(self, jobs: Jobs, *workers: int) -> None:
+        plan = jobs.plan_barrier(0, jobs[0].in_force, workers, "evicted")
+        assert plan is not None
+        jobs.swapped(plan, NOW)
+
+    def test_the_others_leave(self) -> None:
+        jobs = new_jobs()
+        jobs.create(3, BSP())
+        started(jobs)
+        self.evict(jobs, 1, 2)
+        last = jobs.plan_leave(0, 0, at(1), None, active={1, 2})
+        assert not last.job_over
+        assert last.swap is not None
+        assert last.swap.policy.fields == ASP().compile([1, 2]), "they wait for nobody, as before"
+        jobs.left(last, NOW)
+        assert jobs[0].state is JobState.RUNNING
+        with pytest.raises(Conflict, match="nobody is in the barrier; 'serenectl readmit --job 0 --worker N'"):
+            jobs.plan_swap(0, BSP())
+        back = jobs.plan_barrier(0, BSP(), [2], "readmitted")
+        assert back is not None
+        assert back.policy.fields == BSP().compile([1])
+        goodbye = jobs.plan_leave(0, 1, at(2), None, active={1, 2})
+        assert goodbye.swap is not None
+        assert goodbye.swap.policy.fields == ASP().compile([2])
+        jobs.left(goodbye, NOW)
+        final = jobs.plan_leave(0, 2, at(3), None, active={2})
+        assert (final.swap, final.job_over) == (None, True)
+        jobs.left(final, NOW)
+        assert jobs[0].state is JobState.FINISHED
+        assert jobs.plan_leave(0, 0, at(1), None, active={1, 2}).job_over, "who asks again hears it"
+
+    def test_a_silent_one_does_not_hold_it(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        started(jobs)
+        self.evict(jobs, 1)
+        last = jobs.plan_leave(0, 0, at(1), None, active={0})
+        assert (last.swap, last.job_over) == (None, True)
+
+    def test_it_leaves_while_others_train(self) -> None:
+        jobs = new_jobs()
+        jobs.create(3, BSP())
+        started(jobs)
+        self.evict(jobs, 2)
+        plan = jobs.plan_leave(0, 2, at(3), None, active={0, 1, 2})
+        assert (plan.swap, plan.job_over) == (None, False), "nobody waited for it"
+
+
+class TestIncarnations:
+    """Lives of a worker's process, at one place."""
+
+    def test_a_later_one_is_admitted_and_the_earlier_one_refused(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        started(jobs)
+        plan = jobs.hello(0, 1, at(2, incarnation=8), 5, NOW)
+        assert isinstance(plan, Readmission)
+        assert (plan.old, plan.new) == (at(2), at(2, incarnation=8))
+        jobs.readmitted(plan, NOW)
+        said = "another process has taken the place of worker 1 of job 0"
+        assert reason(jobs.hello(0, 1, at(2), 5, NOW)) == said
+        assert reason(jobs.hello(0, 1, at(2, 4001), 5, NOW)) == said, "wherever it asks from"
+        assert jobs.hello(0, 1, at(2, incarnation=8), 5, NOW) is None
+
+    def test_before_the_start_the_later_one_has_the_seat(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        jobs.hello(0, 0, at(1, incarnation=1), 5, NOW)
+        assert jobs.hello(0, 0, at(1, incarnation=2), 5, NOW) == Noted(0, (1,))
+        assert "another process" in reason(jobs.hello(0, 0, at(1, incarnation=1), 5, NOW))
+        plan = jobs.hello(0, 1, at(2), 5, NOW)
+        assert isinstance(plan, Start)
+        assert plan.members[0].incarnation == 2
+
+    def test_a_retired_one_stays_so_when_the_switch_loses_its_state(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP())
+        started(jobs)
+        plan = jobs.hello(0, 0, at(1, incarnation=8), 5, NOW)
+        assert isinstance(plan, Readmission)
+        jobs.readmitted(plan, NOW)
+        jobs.switch_has_only([])
+        assert "another process" in reason(jobs.hello(0, 0, at(1), 5, NOW))
+        assert isinstance(jobs.hello(0, 0, at(1, incarnation=8), 5, NOW), Start)
+
+    def test_memory_has_an_end(self) -> None:
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        for incarnation in range(1, 5000):
+            jobs.hello(0, 0, at(1, incarnation=incarnation), 5, NOW)
+        assert len(jobs[0].workers[0].retired) == 64
+
+    def test_what_an_earlier_one_says_is_not_the_later_one_s(self) -> None:
+        """A LEAVE or REPORT that was on its way when the worker was restarted, or comes twice."""
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        started(jobs)
+        plan = jobs.hello(0, 1, at(2, incarnation=8), 5, NOW)
+        assert isinstance(plan, Readmission)
+        jobs.readmitted(plan, NOW)
+        with pytest.raises(Conflict, match=r"worker 1 at port 2 .* is no member of job 0"):
+            jobs.plan_leave(0, 1, at(2), None)
+        with pytest.raises(Conflict):
+            jobs.report(0, 1, at(2), {"iteration": 1}, 0.0)
+        assert jobs[0].members() == [0, 1]
+
+    def test_a_failed_readmission_is_repeated_for_whoever_asks(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP())
+        started(jobs)
+        plan = jobs.hello(0, 0, at(1, incarnation=8), 5, NOW)
+        assert isinstance(plan, Readmission)
+        jobs.not_readmitted(plan)
+        for incarnation in (7, 8):
+            again = jobs.hello(0, 0, at(1, incarnation=incarnation), 5, NOW)
+            assert isinstance(again, Readmission)
+            assert again.old == at(1)
+
+    def test_none_is_zero(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP())
+        assert reason(jobs.hello(0, 0, at(1, incarnation=0), 5, NOW)).startswith("incarnation 0: expected a number")
+
+
+class TestSessions:
+    """Which job a worker that has been away means."""
+
+    def test_a_deleted_job_s_worker_gets_no_seat_in_the_next(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP())
+        session = started(jobs).policy.session
+        jobs.delete(0)
+        jobs.create(1, BSP())
+        said = f"session {session} of job 0 is over, and this is another job: start the worker anew"
+        assert reason(jobs.hello(0, 0, at(1), 5, NOW, session)) == said
+        assert jobs[0].workers[0].state is WorkerState.EXPECTED
+        later = started(jobs).policy.session
+        assert reason(jobs.hello(0, 0, at(1, incarnation=8), 5, NOW, session)) == said
+        assert isinstance(jobs.hello(0, 0, at(1, incarnation=8), 5, NOW, later), Readmission)
+
+    def test_sessions_that_the_switch_lost_were_its_own(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP())
+        first = started(jobs).policy.session
+        jobs.switch_has_only([])
+        start = jobs.hello(0, 0, at(1), 5, NOW, first)
+        assert isinstance(start, Start)
+        jobs.started(start, NOW)
+        assert isinstance(jobs.hello(0, 0, at(1, incarnation=8), 5, NOW, first), Readmission)
+        assert "is over" in reason(jobs.hello(0, 0, at(1), 5, NOW, first - 1))
+
+    def test_they_grow_past_what_the_switch_has_seen(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP())
+        jobs.note_session(int(NOW) + 34)
+        assert started(jobs).policy.session == int(NOW) + 35
+
+    def test_a_clock_far_ahead_does_not_use_them_up(self) -> None:
+        jobs = new_jobs()
+        jobs.create(1, BSP())
+        plan = jobs.hello(0, 0, at(1), 5, 1e12)
+        assert isinstance(plan, Start)
+        assert plan.policy.session < 2**32
+        jobs.note_session(2**32 - 1)
+        assert "are used up" in reason(jobs.hello(0, 0, at(1), 5, NOW))
+
+    def test_a_strategy_for_more_workers_than_come_back(self) -> None:
+        jobs = new_jobs()
+        jobs.create(3, Quorum(3))
+        started(jobs)
+        left(jobs, 0)
+        jobs.switch_has_only([])
+        jobs[0].lost_sessions = 0  # no sums to put back: the quorum is in force at once
+        jobs.hello(0, 1, at(2), 5, NOW)
+        plan = jobs.hello(0, 2, at(3), 5, NOW)
+        assert isinstance(plan, Start)
+        assert plan.policy.fields == Quorum(2).compile([1, 2])

@@ -1,0 +1,369 @@
+"""Workers that come back, stay away, or are somebody else: on a real switch, with hosts that speak in whole frames."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from controller.api import ControllerClient, Rejected
+from serene.strategy import ASP, BSP, SSP, Quorum
+from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, Op, control_payload, encapsulation
+from tests.controller.hosts import Host
+from tests.controller.processes import ControllerProcess, SwitchProcess, until
+from tests.controller.test_controller_end_to_end import join
+from tests.controller.test_controller_life import Start, start
+
+__all__ = ["start"]  # a fixture
+
+
+@pytest.fixture
+def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
+    yield controller.client
+    for job in controller.client.jobs():
+        controller.client.delete_job(job["job"])
+
+
+def states(client: ControllerClient, job: int = 0) -> list[str]:
+    return [worker["state"] for worker in client.job(job)["workers"]]
+
+
+# -- the same place, another life ----------------------------------------------------------------------------
+
+
+def test_a_restarted_process_at_the_same_place_begins_anew(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(2, Quorum(1))
+    session = join(hosts[:2], 0)[0]["session"]
+    worker = hosts[1]
+    answer = worker.ask(lambda: worker.push(0, 1, [3], session=session, epoch=1, seq=5), Op.ANSWER)
+    assert answer["seen"] == 5
+    before, worker.incarnation = worker.incarnation, 77
+    welcome = worker.ask(lambda: worker.hello(0, 1, 5, session), Op.WELCOME)
+    assert (welcome["epoch"], welcome["incarnation"]) == (2, 77)
+    job = client.job(0)
+    assert job["workers"][1]["incarnation"] == 77
+    assert job["history"][-1]["reason"] == "worker 1 restarted"
+
+    strangers = client.status()["switch"]["drops"]["stranger"]
+    worker.push(0, 1, [3], session=session, epoch=2, seq=6, incarnation=before)
+    until(lambda: client.status()["switch"]["drops"]["stranger"] == strangers + 1, "the earlier life is a stranger")
+    worker.ask(lambda: worker.push(0, 1, [3], session=session, epoch=2, seq=6), Op.ANSWER)
+
+
+def test_a_late_hello_of_an_earlier_life_is_refused(client: ControllerClient, hosts: list[Host]) -> None:
+    """It is told so; the later one, at the same address, can see that it is not meant."""
+    client.create_job(2, BSP())
+    join(hosts[:2], 0)
+    worker = hosts[1]
+    before, worker.incarnation = worker.incarnation, 78
+    worker.ask(lambda: worker.hello(0, 1, 5), Op.WELCOME)
+    later, worker.incarnation = worker.incarnation, before
+    refused = worker.ask(lambda: worker.hello(0, 1, 5), Op.REFUSED)
+    assert refused.text == "another process has taken the place of worker 1 of job 0"
+    assert refused["incarnation"] == before
+    worker.incarnation = later
+    assert worker.ask(lambda: worker.hello(0, 1, 5), Op.WELCOME)["epoch"] == 2
+    assert states(client) == ["running", "running"]
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_two_live_processes_with_one_id(client: ControllerClient, hosts: list[Host], running: bool) -> None:
+    """The later one has the seat for good: they do not take it from each other for ever."""
+    client.create_job(2, ASP())
+    if running:
+        join(hosts[:2], 0)
+    worker = hosts[1]
+    refused = set()
+    for incarnation in [501, 502] * 10:
+        worker.incarnation = incarnation
+        worker.hello(0, 1, 5)
+        answer = worker.hear(0.1)
+        while answer is not None:
+            if answer.op is Op.REFUSED:
+                refused.add(answer["incarnation"])
+            answer = worker.hear(0.02)
+        if not running and incarnation == 501:
+            until(lambda: client.job(0)["workers"][1]["incarnation"] is not None, "it has a seat")
+    if not running:
+        until(lambda: hosts[0].hello(0, 0, 5) or client.job(0)["state"] == "running", "the other one comes")
+    worker.incarnation = 501
+    assert "another process" in worker.ask(lambda: worker.hello(0, 1, 5), Op.REFUSED).text
+    worker.incarnation = 502
+    assert worker.ask(lambda: worker.hello(0, 1, 5), Op.WELCOME)["worker"] == 1
+    assert client.job(0)["workers"][1]["incarnation"] == 502
+    assert client.job(0)["epoch"] <= 3
+    assert refused <= {501}
+
+
+def test_one_host_s_restarts_are_bounded(client: ControllerClient, hosts: list[Host]) -> None:
+    """HELLOs with a new incarnation each time: every one that is admitted is a new epoch for everybody."""
+    client.create_job(2, ASP())
+    join(hosts[:2], 0)
+    began = time.monotonic()
+    for incarnation in range(10_000, 13_000):
+        hosts[1].incarnation = incarnation
+        hosts[1].hello(0, 1, 5)
+    hosts[1].incarnation = 20_000
+    hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WELCOME)
+    assert client.job(0)["epoch"] <= 3 + (time.monotonic() - began) / 0.5
+    assert client.job(0)["workers"][1]["incarnation"] == 20_000
+
+
+def test_a_goodbye_of_an_earlier_life_changes_nothing(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(2, BSP())
+    join(hosts[:2], 0)
+    worker = hosts[1]
+    before, worker.incarnation = worker.incarnation, 79
+    worker.ask(lambda: worker.hello(0, 1, 5), Op.WELCOME)
+    for _ in range(3):
+        worker.send(Op.LEAVE, 0, 1, b"{}", incarnation=before)
+    worker.report(0, 1, iteration=1)
+    until(lambda: client.job(0)["workers"][1]["report"], "a report that came later is here")
+    assert states(client) == ["running", "running"]
+    bye = worker.ask(lambda: worker.leave(0, 1), Op.BYE)
+    assert bye["incarnation"] == 79
+    assert worker.ask(lambda: worker.leave(0, 1), Op.BYE).text == '{"job_over": false}', "as often as it likes"
+    assert client.job(0)["epoch"] == 3
+
+
+# -- sessions ------------------------------------------------------------------------------------------------
+
+
+def test_a_paused_worker_of_a_deleted_job_gets_no_seat(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(2, BSP())
+    session = join(hosts[:2], 0)[0]["session"]
+    client.delete_job(0)
+    client.create_job(2, BSP())
+    refused = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5, session), Op.REFUSED)
+    assert refused.text.startswith(f"session {session} of job 0 is over, and this is another job")
+    assert states(client) == ["expected", "expected"]
+    later = join(hosts[:2], 0)[0]["session"]
+    assert later > session
+    hosts[1].incarnation += 1
+    refused = hosts[1].ask(lambda: hosts[1].hello(0, 1, 5, session), Op.REFUSED)
+    assert refused.text.startswith(f"session {session} of job 0 is over")
+    assert hosts[1].ask(lambda: hosts[1].hello(0, 1, 5, later), Op.WELCOME)["session"] == later
+
+
+def test_a_lost_session_s_workers_come_back(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:
+    controller = start()
+    controller.client.create_job(2, BSP())
+    session = join(hosts[:2], 0)[0]["session"]
+    switch.restart()
+    until(lambda: controller.client.job(0)["state"] == "waiting", "the job waits for its workers again")
+    hosts[0].hello(0, 0, 5, session)
+    welcome = hosts[1].ask(lambda: (hosts[0].hello(0, 0, 5, session), hosts[1].hello(0, 1, 5, session))[0], Op.WELCOME)
+    assert welcome["session"] > session
+    job = controller.client.job(0)
+    assert (job["lost_sessions"], job["state"]) == (1, "running")
+    controller.kill()
+
+    second = start()
+    hosts[1].incarnation += 1
+    hosts[1].ask(lambda: hosts[1].hello(0, 1, 5, session), Op.WELCOME)
+    assert second.client.job(0)["lost_sessions"] == 1
+
+
+def test_sessions_grow_past_what_the_switch_holds(start: Start, hosts: list[Host]) -> None:
+    """Many short jobs put the number ahead of the clock; then comes a controller that knows nothing but the switch."""
+    first = start()
+    last = 0
+    while last < time.time() + 30:
+        first.client.create_job(1, BSP(), job=3)
+        last = hosts[0].ask(lambda: hosts[0].hello(3, 0, 5), Op.WELCOME)["session"]
+        first.client.delete_job(3)
+        hosts[0].incarnation += 1
+    first.kill()
+
+    second = start()
+    assert second.client.jobs() == [], "what is left in the switch is no job"
+    for job in (3, 0):
+        second.client.create_job(1, BSP(), job=job)
+        welcome = hosts[0].ask(lambda job=job: hosts[0].hello(job, 0, 5), Op.WELCOME)
+        assert welcome["session"] > last
+        last = welcome["session"]
+        hosts[0].ask(lambda job=job: hosts[0].push(job, 0, [1], session=last, epoch=1, seq=1), Op.ANSWER)
+    second.client.delete_job(3)
+    second.kill()
+    third = start()
+    assert [job["job"] for job in third.client.jobs()] == [0]
+
+
+# -- telling a worker what is wrong --------------------------------------------------------------------------
+
+
+def test_who_is_missing(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(4, BSP())
+    wait = hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WAIT)
+    assert (wait.text, wait["incarnation"]) == ("job 0 waits for workers 0, 2, 3", hosts[1].incarnation)
+    hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WAIT)
+    hosts[2].ask(lambda: hosts[2].hello(0, 2, 5), Op.WAIT)
+    wait = hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WAIT)
+    until(lambda: hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WAIT).text == "job 0 waits for worker 3", "only one")
+
+
+def test_who_waits_is_told_so_rarely(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(2, BSP())
+    for _ in range(20):
+        hosts[0].hello(0, 0, 5)
+    assert hosts[0].hear(5.0) is not None
+    assert hosts[0].hear(0.3) is None
+
+
+@pytest.mark.parametrize(
+    ("job", "worker", "said"),
+    [
+        (0, 32, "job 0 has no worker 32: expected 0 to 1"),
+        (0, 255, "job 0 has no worker 255: expected 0 to 1"),
+        (8, 0, "there is no job 8 (jobs: 0)"),
+        (255, 32, "there is no job 255 (jobs: 0)"),
+    ],
+)
+def test_ids_that_no_switch_has(client: ControllerClient, hosts: list[Host], job: int, worker: int, said: str) -> None:
+    client.create_job(2, BSP())
+    refused = hosts[0].ask(lambda: hosts[0].hello(job, worker, 5), Op.REFUSED)
+    assert (refused.text, refused["worker"], refused["job"]) == (said, worker, job)
+
+
+def test_the_job_s_limit_is_told(client: ControllerClient, hosts: list[Host]) -> None:
+    assert client.create_job(1, BSP(), scale=1000, limit=2.5)["limit"] == 2.5
+    welcome = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)
+    assert int.from_bytes(welcome.body[12:16], "big") == 2500
+    with pytest.raises(Rejected, match=r"expected a limit of 9\.53674e-07 to 2048, or a scale of 1 to 1"):
+        client.create_job(1, BSP(), limit=1e9)
+
+
+def test_nobody_speaks_for_the_switch(client: ControllerClient, hosts: list[Host]) -> None:
+    payload = control_payload(Op.REFUSED, b"go away")
+    ends = {"source": (SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT), "destination": (hosts[1].mac, hosts[1].ip, 40002)}
+    before = client.status()["switch"]["drops"]["impostor"]
+    hosts[0].link.send(encapsulation(len(payload), **ends) + payload)  # type: ignore[arg-type]
+    until(lambda: client.status()["switch"]["drops"]["impostor"] == before + 1, "it is dropped")
+    assert hosts[1].hear(0.2) is None
+
+
+# -- evicted workers, and controllers that take over ---------------------------------------------------------
+
+
+def test_an_evicted_worker_keeps_its_job_alive(client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(3, BSP())
+    session = join(hosts, 0)[0]["session"]
+    client.evict(0, 2)
+    for worker in (0, 1):
+        bye = hosts[worker].ask(lambda worker=worker: hosts[worker].leave(0, worker), Op.BYE)
+        assert bye.text == '{"job_over": false}'
+    job = client.job(0)
+    assert (job["state"], states(client)) == ("running", ["left", "left", "evicted"])
+    seq = 0
+    for _ in range(3):
+        seq += 1
+        epoch = client.job(0)["epoch"]
+        answer = hosts[2].ask(
+            lambda seq=seq, epoch=epoch: hosts[2].push(0, 2, [1], session=session, epoch=epoch, seq=seq), Op.ANSWER
+        )
+        assert (answer["sync_mask"], answer["members"]) == (0, 1)
+    hosts[2].incarnation += 1
+    assert hosts[2].ask(lambda: hosts[2].hello(0, 2, 5, session), Op.WELCOME)["epoch"] > job["epoch"], "not refused"
+    assert hosts[2].ask(lambda: hosts[2].leave(0, 2), Op.BYE).text == '{"job_over": true}'
+    assert client.job(0)["state"] == "finished"
+
+
+def test_a_silent_evicted_worker_does_not(start: Start, hosts: list[Host]) -> None:
+    client = start("--gone-after", "1.5").client
+    client.create_job(2, BSP())
+    session = join(hosts[:2], 0)[0]["session"]
+    client.evict(0, 1)
+    hosts[1].push(0, 1, [1], session=session, epoch=2, seq=1)
+    until(lambda: client.job(0)["workers"][1]["contributions"], "it has been heard")
+    assert hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE).text == '{"job_over": false}'
+    assert client.job(0)["state"] == "running"
+    until(lambda: client.job(0)["state"] == "finished", "it is taken for gone")
+    assert hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE).text == '{"job_over": true}'
+
+
+@pytest.mark.parametrize("strategy", [ASP(), BSP(), SSP(2)])
+def test_who_has_left_is_not_waited_for_after_a_restart(start: Start, hosts: list[Host], strategy: ASP | BSP) -> None:
+    """The controller forgets who left; the switch does not."""
+    first = start()
+    first.client.create_job(3, strategy)
+    session = join(hosts, 0)[0]["session"]
+    hosts[1].ask(lambda: hosts[1].leave(0, 1), Op.BYE)
+    first.kill()
+    second = start()
+    assert states(second.client) == ["running", "evicted", "running"]
+    assert second.client.job(0)["limit"] == 8.0
+    epoch = second.client.set_strategy(0, BSP())["epoch"]
+    hosts[0].push(0, 0, [1], session=session, epoch=epoch, seq=1)
+    answer = hosts[2].ask(lambda: hosts[2].push(0, 2, [1], session=session, epoch=epoch, seq=1), Op.ANSWER)
+    assert (answer["sync_mask"], answer["members"], answer["round"]) == (0b101, 2, 1)
+
+
+def test_what_is_planned_holds_for_the_switch_that_is_there(
+    switch: SwitchProcess, start: Start, hosts: list[Host], tmp_path: Path
+) -> None:
+    """Commands go on while the switch restarts and workers join again: in the end, both sides say the same."""
+    controller = start()
+    client = controller.client
+    client.create_job(3, BSP())
+    join(hosts, 0)
+    stop = False
+
+    def keep(command: Callable[[ControllerClient, int], object]) -> None:
+        with ControllerClient(controller.url) as own:
+            turn = 0
+            while not stop:
+                turn += 1
+                try:
+                    command(own, turn)
+                except Rejected as error:
+                    assert error.status in (409, 422, 503), error
+
+    commands: list[Callable[[ControllerClient, int], object]] = [
+        lambda own, turn: own.set_strategy(0, SSP(turn % 9) if turn % 3 else ASP()),
+        lambda own, turn: own.evict(0, 2) if turn % 2 else own.readmit(0, 2),
+    ]
+    with ThreadPoolExecutor(len(commands)) as pool:
+        given = [pool.submit(keep, command) for command in commands]
+        try:
+            for _ in range(4):
+                switch.restart()
+                until(lambda: client.job(0)["state"] == "waiting", "the loss is noticed")
+                everybody = range(3)
+
+                def runs() -> bool:
+                    for worker in everybody:
+                        hosts[worker].hello(0, worker, 5)
+                    return bool(client.job(0)["state"] == "running")
+
+                until(runs, "they are all back")
+                until(lambda: not given[0].done() and not given[1].done(), "commands go on")
+        finally:
+            stop = True
+        for one in given:
+            one.result(30)
+    job = client.job(0)
+    welcome = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)
+    assert (welcome["session"], welcome["epoch"]) == (job["session"], job["epoch"])
+    evicted = states(client)[2] == "evicted"
+    assert welcome["members"] == (2 if evicted else 3)
+
+
+def test_deleted_while_workers_join(client: ControllerClient, hosts: list[Host]) -> None:
+    """A job of the same id is made and deleted again while the earlier one's workers ask: nobody joins two at once."""
+    sessions = []
+    for turn in range(6):
+        client.create_job(2, BSP())
+        hosts[0].hello(0, 0, 5)
+        client.delete_job(0)
+        client.create_job(2, BSP(), scale=1000 + turn)
+        sessions.append(join(hosts[:2], 0)[0]["session"])
+        job = client.job(0)
+        assert (job["session"], job["scale"]) == (sessions[-1], 1000 + turn)
+        client.delete_job(0)
+        for host in hosts[:2]:
+            host.incarnation += 1
+            host.forget()
+    assert sessions == sorted(set(sessions))
