@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from tests.controller.hosts import Host
-from tests.controller.processes import PORTS, ControllerProcess, SwitchProcess, missing, own_network
+from tests.controller.processes import PORTS, ControllerProcess, Start, SwitchProcess, missing, own_network
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
@@ -39,3 +40,19 @@ def hosts(switch: SwitchProcess) -> list[Host]:
     for host in made:
         host.forget()
     return made
+
+
+@pytest.fixture
+def start(switch: SwitchProcess, tmp_path: Path) -> Iterator[Start]:
+    """Starts controllers; the switch is restarted first, so that it has no program."""
+    switch.restart()
+    started: list[ControllerProcess] = []
+
+    def start_one(*options: str) -> ControllerProcess:
+        started.append(ControllerProcess(switch, tmp_path / f"controller-{len(started)}.log", *options))
+        return started[-1]
+
+    yield start_one
+    for process in started:
+        if process.process.poll() is None:
+            process.kill()

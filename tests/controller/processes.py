@@ -144,6 +144,9 @@ class ControllerProcess(Process):
             return False
 
 
+Start = Callable[..., ControllerProcess]  # with further options of ``serenectl up``
+
+
 def serenectl(*arguments: str, controller: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command line; its output and exit status."""
     environment = {name: value for name, value in os.environ.items() if name != "SERENE_CONTROLLER"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,27 +14,9 @@ from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed
 from serene.wire import Op
 from tests.controller.hosts import Host
-from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, serenectl, until
+from tests.controller.processes import ROOT, Start, SwitchProcess, serenectl, until
 from tests.controller.test_controller_end_to_end import join
 from tests.ports import some_port
-
-Start = Callable[..., ControllerProcess]
-
-
-@pytest.fixture
-def start(switch: SwitchProcess, tmp_path: Path) -> Iterator[Start]:
-    """Starts controllers; the switch is restarted first, so that it has no program."""
-    switch.restart()
-    started: list[ControllerProcess] = []
-
-    def start_one(*options: str) -> ControllerProcess:
-        started.append(ControllerProcess(switch, tmp_path / f"controller-{len(started)}.log", *options))
-        return started[-1]
-
-    yield start_one
-    for process in started:
-        if process.process.poll() is None:
-            process.kill()
 
 
 def up(switch: SwitchProcess, *options: str) -> subprocess.CompletedProcess[str]:

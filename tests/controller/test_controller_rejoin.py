@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from controller.api import ControllerClient, Rejected
-from serene.strategy import ASP, BSP, SSP, Quorum
+from serene.strategy import ASP, BSP, Quorum
 from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, Op, control_payload, encapsulation
 from tests.controller.hosts import Host
-from tests.controller.processes import ControllerProcess, SwitchProcess, until
+from tests.controller.processes import ControllerProcess, until
 from tests.controller.test_controller_end_to_end import join
-from tests.controller.test_controller_life import Start, start
-
-__all__ = ["start"]  # a fixture
 
 
 @pytest.fixture
@@ -136,6 +131,8 @@ def test_a_paused_worker_of_a_deleted_job_gets_no_seat(client: ControllerClient,
     client.create_job(2, BSP())
     session = join(hosts[:2], 0)[0]["session"]
     client.delete_job(0)
+    assert hosts[0].ask(lambda: None, Op.REFUSED).text == "job 0 was deleted"
+    hosts[1].forget()
     client.create_job(2, BSP())
     refused = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5, session), Op.REFUSED)
     assert refused.text.startswith(f"session {session} of job 0 is over, and this is another job")
@@ -146,50 +143,6 @@ def test_a_paused_worker_of_a_deleted_job_gets_no_seat(client: ControllerClient,
     refused = hosts[1].ask(lambda: hosts[1].hello(0, 1, 5, session), Op.REFUSED)
     assert refused.text.startswith(f"session {session} of job 0 is over")
     assert hosts[1].ask(lambda: hosts[1].hello(0, 1, 5, later), Op.WELCOME)["session"] == later
-
-
-def test_a_lost_session_s_workers_come_back(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:
-    controller = start()
-    controller.client.create_job(2, BSP())
-    session = join(hosts[:2], 0)[0]["session"]
-    switch.restart()
-    until(lambda: controller.client.job(0)["state"] == "waiting", "the job waits for its workers again")
-    hosts[0].hello(0, 0, 5, session)
-    welcome = hosts[1].ask(lambda: (hosts[0].hello(0, 0, 5, session), hosts[1].hello(0, 1, 5, session))[0], Op.WELCOME)
-    assert welcome["session"] > session
-    job = controller.client.job(0)
-    assert (job["lost_sessions"], job["state"]) == (1, "running")
-    controller.kill()
-
-    second = start()
-    hosts[1].incarnation += 1
-    hosts[1].ask(lambda: hosts[1].hello(0, 1, 5, session), Op.WELCOME)
-    assert second.client.job(0)["lost_sessions"] == 1
-
-
-def test_sessions_grow_past_what_the_switch_holds(start: Start, hosts: list[Host]) -> None:
-    """Many short jobs put the number ahead of the clock; then comes a controller that knows nothing but the switch."""
-    first = start()
-    last = 0
-    while last < time.time() + 30:
-        first.client.create_job(1, BSP(), job=3)
-        last = hosts[0].ask(lambda: hosts[0].hello(3, 0, 5), Op.WELCOME)["session"]
-        first.client.delete_job(3)
-        hosts[0].incarnation += 1
-    first.kill()
-
-    second = start()
-    assert second.client.jobs() == [], "what is left in the switch is no job"
-    for job in (3, 0):
-        second.client.create_job(1, BSP(), job=job)
-        welcome = hosts[0].ask(lambda job=job: hosts[0].hello(job, 0, 5), Op.WELCOME)
-        assert welcome["session"] > last
-        last = welcome["session"]
-        hosts[0].ask(lambda job=job: hosts[0].push(job, 0, [1], session=last, epoch=1, seq=1), Op.ANSWER)
-    second.client.delete_job(3)
-    second.kill()
-    third = start()
-    assert [job["job"] for job in third.client.jobs()] == [0]
 
 
 # -- telling a worker what is wrong --------------------------------------------------------------------------
@@ -232,7 +185,7 @@ def test_the_job_s_limit_is_told(client: ControllerClient, hosts: list[Host]) ->
     assert client.create_job(1, BSP(), scale=1000, limit=2.5)["limit"] == 2.5
     welcome = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)
     assert int.from_bytes(welcome.body[12:16], "big") == 2500
-    with pytest.raises(Rejected, match=r"expected a limit of 9\.53674e-07 to 2048, or a scale of 1 to 1"):
+    with pytest.raises(Rejected, match=r"expected a limit of 9\.53674e-07 to 2048, or a scale of 1 to 2$"):
         client.create_job(1, BSP(), limit=1e9)
 
 
@@ -257,9 +210,7 @@ def test_an_evicted_worker_keeps_its_job_alive(client: ControllerClient, hosts: 
         assert bye.text == '{"job_over": false}'
     job = client.job(0)
     assert (job["state"], states(client)) == ("running", ["left", "left", "evicted"])
-    seq = 0
-    for _ in range(3):
-        seq += 1
+    for seq in (1, 2, 3):
         epoch = client.job(0)["epoch"]
         answer = hosts[2].ask(
             lambda seq=seq, epoch=epoch: hosts[2].push(0, 2, [1], session=session, epoch=epoch, seq=seq), Op.ANSWER
@@ -269,86 +220,6 @@ def test_an_evicted_worker_keeps_its_job_alive(client: ControllerClient, hosts: 
     assert hosts[2].ask(lambda: hosts[2].hello(0, 2, 5, session), Op.WELCOME)["epoch"] > job["epoch"], "not refused"
     assert hosts[2].ask(lambda: hosts[2].leave(0, 2), Op.BYE).text == '{"job_over": true}'
     assert client.job(0)["state"] == "finished"
-
-
-def test_a_silent_evicted_worker_does_not(start: Start, hosts: list[Host]) -> None:
-    client = start("--gone-after", "1.5").client
-    client.create_job(2, BSP())
-    session = join(hosts[:2], 0)[0]["session"]
-    client.evict(0, 1)
-    hosts[1].push(0, 1, [1], session=session, epoch=2, seq=1)
-    until(lambda: client.job(0)["workers"][1]["contributions"], "it has been heard")
-    assert hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE).text == '{"job_over": false}'
-    assert client.job(0)["state"] == "running"
-    until(lambda: client.job(0)["state"] == "finished", "it is taken for gone")
-    assert hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE).text == '{"job_over": true}'
-
-
-@pytest.mark.parametrize("strategy", [ASP(), BSP(), SSP(2)])
-def test_who_has_left_is_not_waited_for_after_a_restart(start: Start, hosts: list[Host], strategy: ASP | BSP) -> None:
-    """The controller forgets who left; the switch does not."""
-    first = start()
-    first.client.create_job(3, strategy)
-    session = join(hosts, 0)[0]["session"]
-    hosts[1].ask(lambda: hosts[1].leave(0, 1), Op.BYE)
-    first.kill()
-    second = start()
-    assert states(second.client) == ["running", "evicted", "running"]
-    assert second.client.job(0)["limit"] == 8.0
-    epoch = second.client.set_strategy(0, BSP())["epoch"]
-    hosts[0].push(0, 0, [1], session=session, epoch=epoch, seq=1)
-    answer = hosts[2].ask(lambda: hosts[2].push(0, 2, [1], session=session, epoch=epoch, seq=1), Op.ANSWER)
-    assert (answer["sync_mask"], answer["members"], answer["round"]) == (0b101, 2, 1)
-
-
-def test_what_is_planned_holds_for_the_switch_that_is_there(
-    switch: SwitchProcess, start: Start, hosts: list[Host], tmp_path: Path
-) -> None:
-    """Commands go on while the switch restarts and workers join again: in the end, both sides say the same."""
-    controller = start()
-    client = controller.client
-    client.create_job(3, BSP())
-    join(hosts, 0)
-    stop = False
-
-    def keep(command: Callable[[ControllerClient, int], object]) -> None:
-        with ControllerClient(controller.url) as own:
-            turn = 0
-            while not stop:
-                turn += 1
-                try:
-                    command(own, turn)
-                except Rejected as error:
-                    assert error.status in (409, 422, 503), error
-
-    commands: list[Callable[[ControllerClient, int], object]] = [
-        lambda own, turn: own.set_strategy(0, SSP(turn % 9) if turn % 3 else ASP()),
-        lambda own, turn: own.evict(0, 2) if turn % 2 else own.readmit(0, 2),
-    ]
-    with ThreadPoolExecutor(len(commands)) as pool:
-        given = [pool.submit(keep, command) for command in commands]
-        try:
-            for _ in range(4):
-                switch.restart()
-                until(lambda: client.job(0)["state"] == "waiting", "the loss is noticed")
-                everybody = range(3)
-
-                def runs() -> bool:
-                    for worker in everybody:
-                        hosts[worker].hello(0, worker, 5)
-                    return bool(client.job(0)["state"] == "running")
-
-                until(runs, "they are all back")
-                until(lambda: not given[0].done() and not given[1].done(), "commands go on")
-        finally:
-            stop = True
-        for one in given:
-            one.result(30)
-    job = client.job(0)
-    welcome = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)
-    assert (welcome["session"], welcome["epoch"]) == (job["session"], job["epoch"])
-    evicted = states(client)[2] == "evicted"
-    assert welcome["members"] == (2 if evicted else 3)
 
 
 def test_deleted_while_workers_join(client: ControllerClient, hosts: list[Host]) -> None:
