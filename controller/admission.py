@@ -56,6 +56,11 @@ class Admission:
         self._answers = Pace(ANSWER_INTERVAL_S, ANSWERS_PER_PORT)
         self._complaints = Pace(COMPLAINT_INTERVAL_S, COMPLAINTS_PER_PORT)
 
+    @property
+    def overlooked(self) -> int:
+        """Requests for which there was no room; those workers ask again."""
+        return self._inbox.overlooked
+
     def on_packet(self, port: int, frame: bytes) -> None:
         """Take one frame, to be served in its turn."""
         try:

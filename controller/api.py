@@ -123,7 +123,12 @@ class ControllerClient:
 
     def _ask(self, method: str, path: str, body: Json | None = None) -> Any:
         try:
-            response = self._http.request(method, path, json=body)
+            content = None if body is None else json.dumps(body, allow_nan=False).encode()
+        except ValueError:
+            raise SereneError("only finite numbers can be told the controller") from None
+        kind = {} if body is None else {"Content-Type": "application/json"}
+        try:
+            response = self._http.request(method, path, content=content, headers=kind)
         except (httpx.TransportError, httpx.InvalidURL):
             raise self._nobody() from None
         try:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from controller.api import ControllerClient, NoController
 from serene.errors import SereneError
+from serene.spawn import module
 
 # The embedded switch may have to compile the program first.
 START_TIMEOUT_S = 150.0
@@ -43,7 +43,7 @@ def start(arguments: list[str], url: str, files: Files) -> int:
     """
     with files.log.open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "controller", *arguments],
+            module("controller", *arguments),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

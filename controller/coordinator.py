@@ -258,10 +258,12 @@ class Coordinator:
 
     async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> dict[str, Any]:
         """From now on an automatic strategy decides."""
-        self.jobs[job_id]
+        job = self.jobs[job_id]
         pilot = await self.autopilot.prepare(name, parameters)
         async with self._lock:
-            if self.jobs[job_id].state is JobState.FINISHED:
+            if self.jobs[job_id] is not job:
+                raise Conflict(f"job {job_id} is another one now: nothing was changed")
+            if job.state is JobState.FINISHED:
                 raise Conflict(f"job {job_id} has finished: its strategy cannot change")
             self.autopilot.start(job_id, pilot)
             self.events.emit("automatic", f"job {job_id}: {name} decides", job=job_id, automatic=pilot.status())
@@ -344,7 +346,7 @@ class Coordinator:
                 await self.telemetry.refresh(older_than_s)
             except SwitchError as error:
                 LOG.warning("counters: %s", error)
-        return status(self.switch, self.jobs, self.telemetry, self.autopilot)
+        return status(self.switch, self.jobs, self.telemetry, self.autopilot, self._admission.overlooked)
 
     async def metrics(self) -> bytes:
         """For Prometheus."""

@@ -14,8 +14,8 @@ from serene.strategy import to_dict
 SHORT_HISTORY = 20  # epochs of each job in what is sent several times a second
 
 
-def status(switch: Switch, jobs: Jobs, telemetry: Telemetry, autopilot: Autopilot) -> dict[str, Any]:
-    """Everything."""
+def status(switch: Switch, jobs: Jobs, telemetry: Telemetry, autopilot: Autopilot, overlooked: int) -> dict[str, Any]:
+    """Everything. ``overlooked``: requests of workers for which there was no room."""
     return {
         "switch": {
             "address": switch.options.address,
@@ -28,6 +28,7 @@ def status(switch: Switch, jobs: Jobs, telemetry: Telemetry, autopilot: Autopilo
             "slots": switch.program.slots,
             "drops": telemetry.drops,
             "totals": telemetry.totals(),
+            "requests_overlooked": overlooked,
         },
         "jobs": [job_status(job, telemetry, autopilot, SHORT_HISTORY) for job in jobs],
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +16,7 @@ from controller.api import ControllerClient
 from experiments.network import MininetNetwork
 from experiments.settings import check
 from serene.errors import SereneError
+from serene.spawn import module
 from topologies.processes import ROOT
 from topologies.star import Star
 
@@ -96,10 +96,7 @@ def run_parts(
     processes, results = [], []
     for worker, (part, options) in parts.items():
         log, result = work / f"{part}-{worker}.log", work / f"{part}-{worker}.json"
-        command = [
-            sys.executable, "-m", "experiments.bench_hosts", part, json.dumps({**options, "worker": worker}),
-            str(result),
-        ]  # fmt: skip
+        command = module("experiments.bench_hosts", part, json.dumps({**options, "worker": worker}), str(result))
         with log.open("wb") as output:
             process = network.popen(worker, command, stdout=output, stderr=output, cwd=str(ROOT))
         processes.append(process)

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing_extensions import Self
 
 from experiments.settings import Settings
 from serene.errors import SereneError
+from serene.spawn import module
 from topologies.processes import Background, NotReady, free_ports, listens, mortal, program, set_up_turn
 
 SWITCH_UDP_PORT = 20000  # the first of the switch's, where it has no Mininet
@@ -100,7 +100,7 @@ class Network(ABC):
 
     def start_worker(self, worker: int, arguments: Sequence[str]) -> WorkerProcess:
         log = self.work / f"worker-{worker}.log"
-        command = [sys.executable, "-m", "workers.train", *arguments, *self._worker_address(worker)]
+        command = module("workers.train", *arguments, *self._worker_address(worker))
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         with log.open("ab") as output:  # a worker that starts again goes on in the same log
             process = self.popen(worker, command, stdout=output, stderr=output, env=environment)

@@ -31,6 +31,7 @@ from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.outputs import CannotWrite
+from serene.spawn import module
 from workers.results import BYTES_PER_STEP, ROOM
 
 POLL_S = 0.2
@@ -181,7 +182,7 @@ def _with_sudo(console: Console) -> int:
         return 1
     console.print("Mininet needs root: asking sudo")
     spec = sys.modules["__main__"].__spec__
-    command = [sudo, sys.executable, "-m", spec.name if spec else __name__, *sys.argv[1:]]
+    command = [sudo, *module(spec.name if spec else __name__, *sys.argv[1:])]
     os.execv(sudo, command)
 
 

@@ -18,6 +18,7 @@ from experiments.flows.clos import Clos
 from experiments.flows.model import Model
 from experiments.flows.steps import Schedule, Step
 from serene.errors import SereneError
+from serene.spawn import module
 
 NAME = "simgrid"
 
@@ -40,7 +41,7 @@ def run(network: Clos, schedule: Schedule, model: Model) -> float:
     if any(step.limit < model.bandwidth_factor * network.bandwidth for step in steps):
         raise NoSimGrid("SimGrid's Python module cannot limit a flow's rate: use the engine 'numpy'")
     done = subprocess.run(
-        [sys.executable, "-m", __name__], input=pickle.dumps((network, steps, model)), capture_output=True, check=False
+        module(__name__), input=pickle.dumps((network, steps, model)), capture_output=True, check=False
     )
     if done.returncode:
         raise NoSimGrid(f"SimGrid failed: {done.stderr.decode(errors='replace').strip()[-500:]}")

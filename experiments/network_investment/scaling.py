@@ -11,6 +11,7 @@ from typing import Any
 
 from experiments.flows.clos import SIZES
 from experiments.network_investment.cells import BadCell, ExchangeCell, NetworkCell
+from serene.spawn import module
 
 METHODS = ("flat-butterfly", "servers-distributed", "leaf-spine-aggregation")
 RATIO = 0.25
@@ -21,7 +22,7 @@ def measure() -> list[dict[str, Any]]:
     rows = []
     for (layers, hosts), method in ((size, method) for size in SIZES for method in METHODS):
         done = subprocess.run(
-            [sys.executable, "-m", __name__, str(layers), str(hosts), method],
+            module(__name__, str(layers), str(hosts), method),
             capture_output=True,
             text=True,
             check=False,

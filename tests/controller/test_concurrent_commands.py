@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from controller.api import ControllerClient
+from controller.api import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, SSP, Strategy, to_dict
 from tests.controller.hosts import Host
 from tests.controller.processes import ControllerProcess, until
@@ -129,3 +129,29 @@ def test_jobs_made_and_deleted_at_once(client: ControllerClient) -> None:
         assert len(set(kept)) == 3
         assert {job["job"] for job in client.jobs()} == {0, *kept}
         at_once(client.url, *[lambda own, job=job: own.delete_job(job) for job in kept])
+
+
+def test_an_automatic_strategy_is_for_the_job_it_was_asked_for(client: ControllerClient, tmp_path: Path) -> None:
+    """While its file is loaded, the job is deleted and another takes its id."""
+    loading, go, file = tmp_path / "loading", tmp_path / "go", tmp_path / "slow.py"
+    file.write_text(
+        "import pathlib, time\n"
+        f"pathlib.Path({str(loading)!r}).touch()\n"
+        f"while not pathlib.Path({str(go)!r}).exists():\n"
+        "    time.sleep(0.01)\n"
+        "def none(seen): return None\n"
+    )
+
+    def choose() -> str:
+        with ControllerClient(client.url) as own, pytest.raises(Rejected) as refused:
+            own.set_automatic(0, f"{file}:none")
+        return str(refused.value)
+
+    with ThreadPoolExecutor(1) as pool:
+        chosen = pool.submit(choose)
+        until(loading.exists, "it is being loaded")
+        client.delete_job(0)
+        client.create_job(3, BSP(), job=0)
+        go.touch()
+        assert chosen.result(30) == "job 0 is another one now: nothing was changed"
+    assert client.job(0)["automatic"] is None

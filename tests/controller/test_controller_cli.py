@@ -104,6 +104,15 @@ def test_wrong_choices(run: Run, command: str, error: str) -> None:
     assert run(command) == (2, "", f"error: {error}\n")
 
 
+def test_a_limit_that_is_no_number(run: Run, controller: ControllerProcess) -> None:
+    said = run("jobs create --workers 2 --limit nan", controller=controller.url)
+    assert said == (1, "", "error: only finite numbers can be told the controller\n")
+    said = run("jobs create --workers 2 --limit 0", controller=controller.url)
+    assert (said.status, said.out) == (2, "")
+    assert "expected a limit of 9.53674e-07 to 1024, or" not in said.err
+    assert "expected a limit of 9.53674e-07 to 1024" in said.err
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -107,15 +107,6 @@ def test_strategies_are_among_those_in_the_barrier(trio: Trio, client: Controlle
         client.set_strategy(0, Quorum(3))
 
 
-def test_the_last_in_the_barrier_ends_the_job(trio: Trio, client: ControllerClient, hosts: list[Host]) -> None:
-    client.evict(0, 2)
-    for worker in (0, 1):
-        hosts[worker].ask(lambda worker=worker: hosts[worker].leave(0, worker), Op.BYE)
-    assert client.job(0)["state"] == "finished"
-    hosts[2].ask(lambda: hosts[2].leave(0, 2), Op.BYE)
-    assert states(client) == ["left", "left", "left"]
-
-
 def test_a_silent_worker_is_evicted_and_let_back_in(trio: Trio, client: ControllerClient) -> None:
     client.set_automatic(0, "evict", {"silent": "1.0", "period": "0.2"})
 

@@ -1,0 +1,16 @@
+"""Our own modules as programs of their own."""
+
+from __future__ import annotations
+
+import sys
+
+# `python -m` looks for modules in the current folder first, and -P, which forbids it, is not in Python 3.10.
+RUN = (
+    "import sys; sys.path[:] = filter(None, sys.path); import runpy; del sys.argv[0]; "
+    "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+)
+
+
+def module(name: str, *arguments: str) -> list[str]:
+    """The command that runs an installed module, whatever the folder holds in which it is run."""
+    return [sys.executable, "-c", RUN, name, *arguments]

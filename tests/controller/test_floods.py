@@ -1,0 +1,270 @@
+"""One host that sends without end holds up nobody else, and nothing grows with it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from controller.api import ControllerClient
+from controller.entries import Installed
+from controller.frames import Request
+from controller.inbox import REPORTS_PER_PORT, WAITING_PER_PORT, Inbox, Pace
+from controller.learning import BATCH, Learning
+from controller.plans import Endpoint
+from serene.strategy import ASP, BSP
+from serene.wire import Op
+from tests.controller.hosts import PATIENCE_S, Host
+from tests.controller.processes import ControllerProcess, until
+from tests.controller.test_http import resident_mb
+
+
+@pytest.fixture
+def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
+    yield controller.client
+    for job in controller.client.jobs():
+        controller.client.delete_job(job["job"])
+
+
+def ethernet(destination: str, source: str, text: bytes = b"") -> bytes:
+    return bytes.fromhex((destination + source).replace(":", "")) + b"\x88\xb5" + text.ljust(50, b".")
+
+
+def invented(number: int) -> str:
+    return ":".join(f"{octet:02x}" for octet in (0x02EE << 32 | number).to_bytes(6, "big"))
+
+
+BURST = 50
+
+
+@contextmanager
+def meanwhile(frames: list[bytes], host: Host) -> Iterator[None]:
+    """These frames, some thousands a second, again and again from another thread."""
+    stop = threading.Event()
+
+    def flood() -> None:
+        while True:
+            for first in range(0, len(frames), BURST):
+                for frame in frames[first : first + BURST]:
+                    host.link.send(frame)
+                if stop.wait(0.01):
+                    return
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def join_and_leave(hosts: list[Host], job: int) -> None:
+    """Two workers, each repeating what it asks as workers do: a switch's own queues may lose it."""
+    until(
+        lambda: (
+            [host.hello(job, worker, 5) for worker, host in enumerate(hosts[:2])]
+            and any((answer := host.hear(0.1)) is not None and answer.op is Op.WELCOME for host in hosts[:2])
+        ),
+        f"job {job} starts",
+        PATIENCE_S,
+    )
+    for worker, host in enumerate(hosts[:2]):
+        host.ask(lambda worker=worker, host=host: host.leave(job, worker), Op.BYE)
+
+
+def reaches_only(sender: Host, receiver: Host, other: Host, turn: list[int]) -> bool:
+    """Whether a frame to the receiver's address comes out of its port and not of another's."""
+    turn[0] += 1
+    text = b"no %d." % turn[0]
+    for host in (receiver, other):
+        host.forget()
+    sender.link.send(ethernet(receiver.mac, sender.mac, text))
+    got = receiver.link.receive(1.0)
+    while got is not None and text not in got:
+        got = receiver.link.receive(1.0)
+    astray = other.link.receive(0.1)
+    while astray is not None and text not in astray:
+        astray = other.link.receive(0.1)
+    return got is not None and astray is None
+
+
+# -- on a switch ---------------------------------------------------------------------------------------------
+
+
+def test_invented_addresses_hold_up_no_admission_and_push_out_nobody(
+    controller: ControllerProcess, client: ControllerClient, hosts: list[Host]
+) -> None:
+    first, second, hostile = hosts
+    turn = [0]
+    first.link.send(ethernet(second.mac, first.mac))
+    until(lambda: reaches_only(second, first, hostile, turn), "the first host's place is known")
+    frames = [ethernet("ff:ff:ff:ff:ff:ff", invented(number)) for number in range(10_000)]
+    before = resident_mb(controller)
+    with meanwhile(frames, hostile):
+        for job in range(3):
+            client.create_job(2, BSP(), job=job)
+            join_and_leave(hosts, job)
+    assert resident_mb(controller) < before + 30
+    assert reaches_only(second, first, hostile, turn), "its place is known still"
+    second.link.send(ethernet(hostile.mac, invented(77_777)))
+    assert client.status()["switch"]["connected"]
+
+
+def test_hellos_of_processes_that_are_none(
+    controller: ControllerProcess, client: ControllerClient, hosts: list[Host]
+) -> None:
+    hostile = hosts[2]
+    frames: list[bytes] = []
+    catch = hostile.link
+    hostile.link = type("Catch", (), {"send": staticmethod(frames.append)})()  # type: ignore[assignment]
+    for number in range(3000):
+        hostile.incarnation, hostile.udp_port = 1 + number, 1024 + number
+        hostile.hello(number % 256, number % 256, 5)
+    hostile.link = catch
+    before = resident_mb(controller)
+    with meanwhile(frames, hostile):
+        client.create_job(2, BSP(), job=0)
+        join_and_leave(hosts, 0)
+    assert resident_mb(controller) < before + 30
+    log = controller.log.read_text()
+    assert len(log) < 1_000_000, "and neither does the log"
+
+
+def test_reports_without_end(controller: ControllerProcess, client: ControllerClient, hosts: list[Host]) -> None:
+    client.create_job(1, ASP(), job=1)
+    hosts[2].ask(lambda: hosts[2].hello(1, 0, 5), Op.WELCOME)
+    frames: list[bytes] = []
+    catch = hosts[2].link
+    hosts[2].link = type("Catch", (), {"send": staticmethod(frames.append)})()  # type: ignore[assignment]
+    for number in range(1000):
+        hosts[2].report(1, 0, iteration=number, state="x" * 90, loss=number * 0.5)
+    hosts[2].link = catch
+    with meanwhile(frames, hosts[2]):
+        client.create_job(2, BSP(), job=0)
+        join_and_leave(hosts, 0)
+    until(lambda: client.job(1)["workers"][0]["report"], "the latest of them are heard")
+    hosts[2].ask(lambda: hosts[2].leave(1, 0), Op.BYE)
+
+
+# -- learning ------------------------------------------------------------------------------------------------
+
+
+def learn(learning: Learning, *seen: tuple[str, int]) -> int:
+    """All of it; how many writes that took."""
+    writes = 0
+    for mac, port in seen:
+        learning.seen(mac, port)
+    while learning.anything:
+        updates, _ = learning.next()
+        assert len(updates) <= 4 * (BATCH + 32)
+        writes += 1
+    return writes
+
+
+def test_a_full_table_takes_from_who_has_most() -> None:
+    learning = Learning(capacity=10)
+    learn(learning, *[(invented(number), 1) for number in range(3)])
+    for number in range(100, 150):
+        learn(learning, (invented(number), 2))
+    behind = [mac for mac, port in learning.port_of.items() if port == 2]
+    assert len(learning.port_of) == 10
+    assert behind == [invented(number) for number in range(143, 150)], "its own oldest are out"
+    learn(learning, *[(invented(number), 3) for number in range(200, 205)])
+    assert sorted(learning.port_of.values()) == [1, 1, 1, 2, 2, 2, 3, 3, 3, 3], "others find room all the same"
+
+
+def test_the_updates_make_room_first() -> None:
+    learning = Learning(capacity=1)
+    learn(learning, (invented(1), 1))
+    learning.seen(invented(2), 1)
+    updates, _ = learning.next()
+    kinds = [(update._update_type.name, update.table_id) for update in updates]
+    assert kinds == [
+        ("DELETE", "known_source"), ("DELETE", "forward"), ("INSERT", "known_source"), ("INSERT", "forward")
+    ]  # fmt: skip
+
+
+def test_many_addresses_are_few_writes_and_wait_in_bounds() -> None:
+    learning = Learning()
+    for number in range(10_000):
+        learning.seen(invented(number), 1)
+    learning.seen(invented(20_000), 2)
+    learning.next()
+    assert learning.port_of[invented(20_000)] == 2, "the other port's turn comes in the first write"
+    assert learn(learning) < 5
+    assert len(learning.port_of) == 65, "the others are seen again"
+
+
+def test_groups_and_moves() -> None:
+    learning = Learning()
+    learn(learning, ("01:00:5e:00:00:01", 1), (invented(1), 1), (invented(1), 2), (invented(1), 2))
+    assert learning.port_of == {invented(1): 2}
+
+
+def test_halves_that_are_found_in_a_switch_are_taken_out() -> None:
+    learning = Learning()
+    found = Installed(
+        forwarded={invented(1): 1, invented(2): 2, invented(3): 3},
+        known={(invented(1), 1), (invented(3), 1), (invented(4), 4)},
+    )
+    updates = learning.adopt(found)
+    assert learning.port_of == {invented(1): 1}
+    assert [update.table_id for update in updates].count("forward") == 2
+    assert [update.table_id for update in updates].count("known_source") == 2
+
+
+# -- the inbox -----------------------------------------------------------------------------------------------
+
+
+def request(port: int, incarnation: int = 1, op: Op = Op.HELLO, worker: int = 0, payload: bytes = b"") -> Request:
+    return Request(op, 0, worker, Endpoint(port, "02:00:00:00:00:01", "10.0.0.1", 4000, incarnation), 0, payload)
+
+
+def drained(inbox: Inbox) -> list[Request]:
+    async def take() -> list[Request]:
+        taken = []
+        try:
+            while True:
+                taken.append(await asyncio.wait_for(inbox.get(), 0.01))
+        except asyncio.TimeoutError:
+            return taken
+
+    return asyncio.run(take())
+
+
+def test_ports_take_turns_and_have_bounds() -> None:
+    inbox = Inbox()
+    for incarnation in range(1, 1000):
+        inbox.put(request(1, incarnation))
+    inbox.put(request(2))
+    for _ in range(100):
+        inbox.put(request(3))
+    served = drained(inbox)
+    assert [one.sender.port for one in served[:4]] == [1, 2, 3, 1]
+    assert len(served) == WAITING_PER_PORT + 2, "the same request again is one"
+    assert inbox.overlooked == 999 - WAITING_PER_PORT
+
+
+def test_reports_come_last_and_only_the_latest_counts() -> None:
+    inbox = Inbox()
+    for number in range(1000):
+        inbox.put(request(1, op=Op.REPORT, payload=b"%d" % number))
+    for worker in range(1000):
+        inbox.put(request(2, op=Op.REPORT, worker=worker))
+    inbox.put(request(1, op=Op.LEAVE))
+    served = drained(inbox)
+    assert (served[0].op, served[1].payload) == (Op.LEAVE, b"999")
+    assert len(served) == 2 + REPORTS_PER_PORT
+
+
+def test_a_pace_is_each_port_s_own_and_bounded() -> None:
+    pace = Pace(0.5, 2)
+    assert [pace.allows(1, who, 10.0) for who in "aabc"] == [True, False, True, False]
+    assert pace.allows(2, "c", 10.0)
+    assert not pace.allows(1, "a", 10.49)
+    assert [pace.allows(1, who, 10.5) for who in "aab"] == [True, False, True]
+    assert sum(len(told) for told in pace._told.values()) <= 3

@@ -1,0 +1,118 @@
+"""The coordinator without HTTP: what is done at once in one event loop, and what is read while a job changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+
+from controller.coordinator import Coordinator
+from controller.job import WorkerState
+from controller.jobs import Jobs
+from controller.plans import Endpoint, Start
+from controller.settings import settings
+from controller.switch import STALENESS_CLASSES, WORKER_COUNTERS
+from controller.telemetry import Telemetry
+from serene.strategy import ASP, BSP, SSP, Strategy
+from tests.controller.hosts import Host
+from tests.controller.processes import PORTS, SwitchProcess
+from tests.controller.test_controller_end_to_end import join
+
+ROUNDS = 15
+
+
+def with_job(switch: SwitchProcess, hosts: list[Host], scenario: Callable[[Coordinator], Awaitable[None]]) -> None:
+    """A coordinator of its own, with a running job of three workers."""
+
+    async def play() -> None:
+        coordinator = Coordinator(settings(switch=switch.grpc, ports=f"1-{PORTS}"))
+        await coordinator.bring_up()
+        work = asyncio.create_task(coordinator.run())
+        try:
+            await coordinator.create_job(3, BSP())
+            await asyncio.get_running_loop().run_in_executor(None, join, hosts, 0)
+            await scenario(coordinator)
+            await coordinator.delete_job(0)
+        finally:
+            work.cancel()
+            with suppress(asyncio.CancelledError):
+                await work
+
+    asyncio.run(play())
+
+
+def test_commands_at_once_all_hold(switch: SwitchProcess, hosts: list[Host]) -> None:
+    async def scenario(coordinator: Coordinator) -> None:
+        job = coordinator.jobs[0]
+        for round_ in range(ROUNDS):
+            strategy: Strategy = SSP(1 + round_ % 9)
+            epoch = job.epoch
+            await asyncio.gather(
+                coordinator.set_evicted(0, 0, True),
+                coordinator.set_evicted(0, 1, True),
+                coordinator.set_strategy(0, strategy),
+            )
+            assert (job.evicted(), job.strategy, job.epoch) == ([0, 1], strategy, epoch + 3)
+            await asyncio.gather(coordinator.set_strategy(0, ASP()), *(
+                coordinator.set_evicted(0, worker, False) for worker in (0, 1)
+            ))  # fmt: skip
+            assert (job.evicted(), job.strategy, job.epoch) == ([], ASP(), epoch + 6)
+
+    with_job(switch, hosts, scenario)
+
+
+class SlowSwitch:
+    """Counters that are on their way for as long as one likes."""
+
+    drop_reasons: Sequence[str] = ()
+
+    def __init__(self) -> None:
+        self.arrive = asyncio.Event()
+
+    async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], dict[str, int]]:
+        await self.arrive.wait()
+        return {(job, worker): dict.fromkeys(WORKER_COUNTERS, 99) for job, ids in members.items() for worker in ids}
+
+    async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]:
+        return {(job, worker): [9] * STALENESS_CLASSES for job, ids in members.items() for worker in ids}
+
+    async def read_drops(self) -> dict[str, int]:
+        return {}
+
+
+def begin(jobs: Jobs) -> None:
+    start = jobs.hello(0, 0, Endpoint(1, "02:00:00:00:00:01", "10.0.0.1", 4000, 7), 5, 1e9)
+    assert isinstance(start, Start)
+    jobs.started(start, 1e9)
+
+
+def test_counters_of_a_session_that_is_over_are_not_the_next_one_s() -> None:
+    """They are read while the job is deleted and made again, or begins a new session: a restoration, for one, is over
+    when enough has been contributed."""
+
+    async def scenario(change: Callable[[Jobs], None]) -> int:
+        jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+        jobs.create(1, BSP())
+        begin(jobs)
+        slow = SlowSwitch()
+        telemetry = Telemetry(slow, jobs)  # type: ignore[arg-type]
+        reading = asyncio.create_task(telemetry.refresh())
+        await asyncio.sleep(0)
+        change(jobs)
+        slow.arrive.set()
+        await reading
+        assert jobs[0].workers[0].state is WorkerState.RUNNING
+        return int(telemetry.of(0, 0)["contributions"])
+
+    def made_again(jobs: Jobs) -> None:
+        jobs.delete(0)
+        jobs.create(1, BSP())
+        begin(jobs)
+
+    def lost(jobs: Jobs) -> None:
+        jobs.switch_has_only([])
+        begin(jobs)
+
+    assert asyncio.run(scenario(lambda jobs: None)) == 99
+    assert asyncio.run(scenario(made_again)) == 0
+    assert asyncio.run(scenario(lost)) == 0

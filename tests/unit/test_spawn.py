@@ -1,0 +1,97 @@
+"""Programs that are started in somebody else's folder run our code, and nothing of that folder's."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from serene.spawn import module
+from tests.ports import some_port
+
+ROOT = Path(__file__).parents[2]
+OURS = ("controller", "serene", "workers", "topologies", "experiments")
+OTHERS = ("json", "typing", "numpy", "runpy", "logging", "uvicorn", "mininet", "sitecustomize")
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A folder whose every module tells that it was run."""
+    folder = tmp_path / "hostile"
+    told = f"open({str(tmp_path / 'told')!r}, 'a').write(__name__ + '\\n')\nraise SystemExit('run from the folder')\n"
+    for name in OURS:
+        (folder / name).mkdir(parents=True)
+        for file in ("__init__.py", "__main__.py", "cli.py", "train.py"):
+            (folder / name / file).write_text(told)
+    for name in OTHERS:
+        (folder / f"{name}.py").write_text(told)
+    return folder
+
+
+def run(hostile: Path, command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        command,
+        cwd=hostile,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    told = hostile.parent / "told"
+    assert not told.exists(), f"it ran {told.read_text().split()}"
+    return done
+
+
+def script(name: str) -> str:
+    return str(Path(sys.executable).parent / name)
+
+
+def test_the_folder_is_hostile(hostile: Path) -> None:
+    with pytest.raises(AssertionError, match="it ran"):
+        run(hostile, [sys.executable, "-m", "controller"])
+
+
+def test_serenectl_up(hostile: Path, tmp_path: Path) -> None:
+    """The daemon in the background gets as far as looking for its switch."""
+    nowhere, http = f"127.0.0.1:{some_port()}", f"127.0.0.1:{some_port()}"
+    command = [script("serenectl"), "up", "--switch", nowhere, "--http", http, "--wait", "0.2"]
+    done = run(hostile, command, XDG_RUNTIME_DIR=str(tmp_path))
+    assert done.returncode == 1
+    assert f"no P4Runtime switch answered at {nowhere}" in done.stderr
+    assert "--foreground" not in done.stderr
+
+
+def test_serene_switch(hostile: Path) -> None:
+    done = run(hostile, [script("serene-switch"), "--no-p4", "-i", "1@nowhere"])
+    assert done.returncode != 0
+    assert "nowhere" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "status", "said"),
+    [
+        ("controller", ["--help"], 0, "serenectl"),
+        ("workers.train", ["--help"], 0, "usage: "),
+        ("serene.faults.shim", ["/nowhere.toml", "0:a:b"], None, "nowhere"),
+        ("experiments.bench_hosts", [], None, ""),
+        ("experiments.run", ["--help"], 0, "usage: "),
+    ],
+)
+def test_what_experiments_start(hostile: Path, name: str, arguments: list[str], status: int | None, said: str) -> None:
+    done = run(hostile, module(name, *arguments))
+    if status is not None:
+        assert done.returncode == status, done.stderr
+    assert said in done.stdout + done.stderr
+    assert "run from the folder" not in done.stderr
+
+
+def test_nothing_is_started_in_another_way() -> None:
+    """`python -m` would look into the current folder first."""
+    for package in OURS:
+        for file in (ROOT / package).rglob("*.py"):
+            assert not re.search(r"executable,\s*\"-m\"", file.read_text()), file
