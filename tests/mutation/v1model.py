@@ -225,7 +225,7 @@ def _text(node: Json) -> str:
         text = f"{node['op']} {sides[0]}" if len(sides) == 1 else f"({sides[0]} {node['op']} {sides[-1]})"
         text = text.removeprefix("d2b ").removeprefix("b2d ")
     elif isinstance(node.get("value"), list):
-        text = str(node["value"][-1])
+        text = ".".join(map(str, node["value"][-2 if node["value"][-1] == "$valid$" else -1 :]))
     elif node.get("type") == "hexstr":
         text = _short(int(node["value"], 16))
     else:
