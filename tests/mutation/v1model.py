@@ -226,6 +226,7 @@ def _text(node: Json) -> str:
         text = text.removeprefix("d2b ").removeprefix("b2d ")
     elif isinstance(node.get("value"), list):
         text = ".".join(map(str, node["value"][-2 if node["value"][-1] == "$valid$" else -1 :]))
+        text = re.sub(r"^metadata_t\._(\w+?)\d+$", r"meta.\1", text)  # p4c numbers what it flattens
     elif node.get("type") == "hexstr":
         text = _short(int(node["value"], 16))
     else:
