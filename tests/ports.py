@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import socket
 
@@ -15,3 +16,16 @@ def some_ports(count: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> list
 
 def some_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
     return some_ports(1, kind)[0]
+
+
+def bind_somewhere(here: socket.socket, port: int) -> str:
+    """Binds to a loopback address at which a given port is free; the address. Other tests may have the port, too."""
+    while True:
+        address = f"127.{random.randrange(256)}.{random.randrange(256)}.{random.randrange(2, 255)}"
+        try:
+            here.bind((address, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            continue
+        return address

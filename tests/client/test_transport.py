@@ -14,6 +14,7 @@ from scapy.layers.l2 import Ether
 from serene.client.transport import FrameTransport, TransportError, UdpTransport
 from serene.layers import Serene
 from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation, push_payloads
+from tests.ports import bind_somewhere
 
 PAYLOADS = push_payloads(np.arange(960, dtype=np.int32).reshape(3, 320), job=1, worker=2, session=3, epoch=4, seq=5)
 WORKER = ("02:00:00:00:00:03", "10.0.0.3", 40000)
@@ -40,9 +41,9 @@ def frames(peer: socket.socket) -> Iterator[FrameTransport]:
 def kernel() -> Iterator[tuple[UdpTransport, socket.socket]]:
     """A worker's transport, and a socket on Serene's port of a loopback address of its own."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as switch:
-        switch.bind(("127.0.24.142", SERENE_UDP_PORT))
+        address = bind_somewhere(switch, SERENE_UDP_PORT)
         switch.settimeout(5)
-        transport = UdpTransport("127.0.24.142", bind_ip="127.0.0.1")
+        transport = UdpTransport(address, bind_ip="127.0.0.1")
         yield transport, switch
         transport.close()
 

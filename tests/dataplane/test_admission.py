@@ -224,6 +224,27 @@ def test_reports_of_members_go_to_the_controller(running: DataPlane) -> None:
     assert running.punted() is None
 
 
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 254, 255, 256, 1000])
+def test_a_report_may_be_of_any_length(running: DataPlane, length: int) -> None:
+    data = frame(request(Op.REPORT, 2) + b"x" * length, 2)
+    assert running.send(3, data) == []
+    assert running.punted() == (3, data)
+
+
+def test_what_the_switch_writes_has_a_right_checksum(running: DataPlane) -> None:
+    """An answer, a WELCOME, a release and a NUDGE: of other lengths and other addresses than what caused them."""
+    written = running.send(1, frame(push(seq=2), 0)) + running.send(2, frame(request(Op.HELLO, 1, session=0), 1))
+    running.swap(BSP(), 2)
+    for worker in range(WORKERS):
+        written += running.send(worker + 1, frame(push(worker=worker, epoch=2, seq=3), worker))
+    running.send(1, frame(push(epoch=2, round=1, seq=4), 0))
+    running.swap(BSP(), 3)
+    written += running.send(2, frame(push(worker=1, epoch=3, seq=4), 1))
+    ops = [data[ENCAPSULATION_BYTES + 1] for _, data in written]
+    assert {Op.ANSWER, Op.WELCOME, Op.NUDGE} <= set(ops) and ops.count(Op.ANSWER) == 4
+    assert [with_ip_checksum(data) for _, data in written] == [data for _, data in written]
+
+
 def test_packets_that_scapy_builds_are_admitted(running: DataPlane) -> None:
     header = Serene(op="PUSH", worker=0, session=7, epoch=1, round=1, seq=2, slot=0, seen=1)
     packet = header / Values(values=[-3] * LANES)

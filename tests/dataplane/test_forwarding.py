@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from scapy.layers.inet import IP, UDP, fragment
+from scapy.layers.inet import IP, TCP, UDP, fragment
 from scapy.layers.inet import IPOption_NOP as Nop
 from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
+from scapy.packet import Packet
 
 from serene.sim.entries import number
 from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, Op, control_payload, mac_bytes
@@ -53,6 +54,28 @@ def test_short_and_strange_frames_pass(plane: DataPlane) -> None:
         bytes.fromhex("ffffffffffff0200000000010800") + b"\x45" + bytes(50),
     ):
         assert [port for port, _ in plane.send(1, data)] == [2, 3]
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+@pytest.mark.parametrize("transport", [UDP(sport=7, dport=9), TCP(sport=7, dport=9)], ids=["UDP", "TCP"])
+def test_ip_traffic_between_hosts_passes_as_it_is(plane: DataPlane, transport: Packet, damaged: bool) -> None:
+    """Also with a wrong checksum, which is its receiver's to find: the switch must not make it right."""
+    data = bytearray(bytes(Ether(src=mac(0), dst=mac(1)) / IP(src=ip(0), dst=ip(1)) / transport / b"between hosts"))
+    data[24] ^= damaged
+    assert plane.send(1, bytes(data)) == [(2, bytes(data)), (3, bytes(data))]
+    assert plane.drops() == {}
+
+
+def test_the_controller_is_told_of_a_source_until_it_knows_it(plane: DataPlane) -> None:
+    plane.send(2, ordinary(mac(0), mac(1)))
+    plane.send(2, ordinary(mac(0), mac(2)))
+    assert plane.learned() == [(number(mac(0)), 2)] * 2
+    plane.insert("known_source", [number(mac(0)), 2], "NoAction")
+    plane.send(2, ordinary(mac(0), mac(1)))
+    assert plane.learned() == []
+    plane.send(3, ordinary(mac(0), mac(1)))  # it has moved
+    plane.send(2, ordinary(mac(1), mac(0)))
+    assert plane.learned() == [(number(mac(0)), 3), (number(mac(1)), 2)]
 
 
 def test_packet_out_leaves_by_the_port_it_names(plane: DataPlane) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from serene.sim import entries
+from serene.sim.entries import Host
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum
 from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, Op
-from tests.dataplane.conftest import DataPlane
+from tests.dataplane.conftest import WORKERS, DataPlane
 from tests.frames import Said, frame, request
 
 LANES = 320
@@ -199,6 +203,52 @@ def test_hello_is_answered_with_the_membership(plane: DataPlane) -> None:
         320,
         3,
     ]
+
+
+def test_welcome_tells_all_that_the_job_is(plane: DataPlane) -> None:
+    """No two numbers alike, so that none can stand for another."""
+    plane.admit(1, job=3)
+    told = {"slots": 5, "vector_length": 1501, "scale": 4096, "workers": 7, "lost_sessions": 9}
+    plane.insert(*entries.job(3, **told, limit=2.5))
+    plane.insert(*entries.policy(3, 77, 11, SSP(3).compile(range(WORKERS))))
+    ((_, reply),) = plane.send(2, frame(request(Op.HELLO, 1, job=3, session=0), 1))
+    body = np.frombuffer(reply, MEMBERSHIP, 1, ENCAPSULATION_BYTES + HEADER.itemsize)[0]
+    assert {name: int(body[name]) for name in told} == told
+    assert int(body["limit"]) == 4096 * 5 // 2
+
+
+@pytest.mark.parametrize("job", [1, 6, 7])
+def test_a_job_is_answered_through_its_own_group(plane: DataPlane, job: int) -> None:
+    plane.start_job(BSP(), job=job)
+    for worker in range(WORKERS):
+        said = plane.ask(worker + 1, frame(request(Op.PUSH, worker, job=job), worker))
+    assert [(item.port, item.worker, item.op) for item in said] == [
+        (worker + 1, worker, Op.ANSWER) for worker in range(WORKERS)
+    ]
+
+
+def test_each_of_many_workers_is_told_apart(plane: DataPlane) -> None:
+    """Several behind each port: everybody waits, is released and is nudged as itself."""
+    hosts = [replace(Host.of(worker), port=worker % WORKERS + 1) for worker in range(16)]
+    everybody = range(len(hosts))
+    for worker, host in enumerate(hosts):
+        plane.admit(worker, host=host)
+    plane.group(entries.JOB_GROUPS, [(host.port, worker + 1) for worker, host in enumerate(hosts)])
+    plane.insert(*entries.job(0, slots=4, vector_length=1280, workers=len(hosts)))
+    plane.insert(*entries.policy(0, 7, 1, BSP().compile(everybody)))
+
+    def ask(worker: int, **fields: int) -> list[Said]:
+        return plane.ask(hosts[worker].port, frame(request(Op.PUSH, worker, **fields), worker))
+
+    assert [ask(worker) for worker in everybody[:-1]] == [[]] * 15
+    said = sorted(ask(15), key=lambda item: item.worker)
+    assert [(item.worker, item.port, item.seq) for item in said] == [
+        (worker, hosts[worker].port, worker == 15) for worker in everybody
+    ]
+    assert [ask(worker, round=1, seq=2) for worker in everybody[:-1]] == [[]] * 15
+    plane.modify(*entries.policy(0, 7, 2, BSP().compile(everybody)))
+    said = sorted(ask(15, epoch=2, seq=2), key=lambda item: item.worker)
+    assert [(item.worker, item.op) for item in said] == [(worker, Op.NUDGE) for worker in everybody[:-1]]
 
 
 @pytest.mark.parametrize("staleness", [1, 15])

@@ -213,7 +213,8 @@ def main() -> int:
                     verdicts.append(verdict)
                     mutant = verdict.mutant
                     fate = verdict.killed_by or verdict.equivalent or "SURVIVES"
-                    print(f"{mutant.program} {mutant.part}, {mutant.operator}: {fate}", file=sys.stderr, flush=True)
+                    what = f"{mutant.program} {mutant.part}, {mutant.operator}: {mutant.place}"
+                    print(f"{what}: {fate}", file=sys.stderr, flush=True)
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

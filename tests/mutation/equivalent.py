@@ -5,7 +5,14 @@ from __future__ import annotations
 from tests.mutation.mutants import Mutant
 
 # (program, part, operator, how the place begins) -> why nobody can tell
-EQUIVALENT: dict[tuple[str, str, str, str], str] = {}
+EQUIVALENT = {
+    ("v1model", "admission", "another default", "member: default admit"): (
+        "the program asks whether the table was hit; the action that a miss runs does nothing, as admit does"
+    ),
+    ("v1model", "barrier", "mask", "seen_index: ((((meta.first_slot + slot) & 0xffffffff) << 5) & 0xffffffff): &"): (
+        "a slot times 32 has no lowest bit that the mask could clear"
+    ),
+}
 
 
 def why_equivalent(mutant: Mutant) -> str:

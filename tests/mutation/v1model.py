@@ -196,7 +196,9 @@ def _expression(node: Json, way: Way, part: str, place: str, rng: random.Random)
         for operator, swaps in (("relation", RELATIONS), ("and/or", CONNECTIVES), ("arithmetic", ARITHMETIC)):
             if node["op"] in swaps and not _truncates(node):
                 swapped = swaps[node["op"]]
-                yield Change(part, operator, f"{place}: {node['op']} -> {swapped}", (*way, "op"), swapped)
+                yield Change(
+                    part, operator, f"{place}: {_text(node)}: {node['op']} -> {swapped}", (*way, "op"), swapped
+                )
         if node["op"] == "&" and (node.get("right") or {}).get("type") == "hexstr":
             mask = int(node["right"]["value"], 16)
             bits = [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
@@ -204,12 +206,32 @@ def _expression(node: Json, way: Way, part: str, place: str, rng: random.Random)
                 # p4c's own masks cut to a width that few values use: of those the lowest bit.
                 less = mask & ~(1 << (bits[0] if _truncates(node) else rng.choice(bits)))
                 there = (*way, "right", "value")
-                yield Change(part, "mask", f"{place}: & {_short(mask)} -> {_short(less)}", there, hex(less))
+                yield Change(
+                    part, "mask", f"{place}: {_text(node)}: & {_short(mask)} -> {_short(less)}", there, hex(less)
+                )
                 yield from _expression(node["left"], (*way, "left"), part, place, rng)
                 return
     for name in ("value", "left", "right", "cond"):
         if isinstance(node.get(name), (dict, list)):
             yield from _expression(node[name], (*way, name), part, place, rng)
+
+
+def _text(node: Json) -> str:
+    """An expression as P4 would have it, shortened."""
+    if not isinstance(node, dict):
+        return str(node)
+    if "op" in node:
+        sides = [_text(node[side]) for side in ("left", "right") if node.get(side) is not None]
+        text = f"{node['op']} {sides[0]}" if len(sides) == 1 else f"({sides[0]} {node['op']} {sides[-1]})"
+        text = text.removeprefix("d2b ").removeprefix("b2d ")
+    elif isinstance(node.get("value"), list):
+        text = ".".join(map(str, node["value"][-2 if node["value"][-1] == "$valid$" else -1 :]))
+        text = re.sub(r"^metadata_t\._(\w+?)\d+$", r"meta.\1", text)  # p4c numbers what it flattens
+    elif node.get("type") == "hexstr":
+        text = _short(int(node["value"], 16))
+    else:
+        text = _text(node.get("value"))
+    return text if len(text) < 90 else f"{text[:40]} ... {text[-40:]}"
 
 
 def _truncates(node: Json) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -76,7 +75,6 @@ def test_a_killed_sweep_leaves_no_process_and_goes_on_later(number: signal.Signa
     run = Marked([sys.executable, str(script), str(tmp_path / "cells")], tmp_path / "log", PYTHONPATH=os.getcwd())
     try:
         until(lambda: any((tmp_path / "cells").glob("*.npz")), f"a first result; it says {run.output}", 60)
-        time.sleep(0.1)  # so that it is in the middle of something
         run.process.send_signal(number)
         run.wait(30)
         until(lambda: not run.alive(), "its processes are gone", 20)

@@ -204,11 +204,9 @@ def test_a_list_is_sent_when_it_is_full(learner: Learner) -> None:
 
 
 def test_a_list_is_sent_when_its_time_is_up(primary: Controller, stream: Stream) -> None:
-    primary.insert(digest_entry(primary, max_list_size=100, max_timeout_ns=400 * MS))
-    start = time.monotonic()
+    primary.insert(digest_entry(primary, max_list_size=100, max_timeout_ns=2000 * MS))
     learn(primary, stream, 1, 2, 1)
-    assert learned(stream.receive("digest")) == [1, 2]  # once each
-    assert 0.39 < time.monotonic() - start < 5
+    assert learned(stream.receive("digest")) == [1, 2]  # in one list: it waited for the second; and once each
     assert stream.silent()
 
 

@@ -52,6 +52,10 @@ class TofinoDataPlane(DataPlane):
     def punted(self) -> tuple[int, bytes] | None:
         return self._punted.pop(0) if self._punted else None
 
+    def learned(self) -> list[tuple[int, int]]:
+        told, self.machine.digests = [list(digest) for digest in self.machine.digests], []
+        return [(source, port) for source, port in told]
+
     def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
         return self.send(self.machine.cpu_port, port.to_bytes(2, "big") + frame)
 

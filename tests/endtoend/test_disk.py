@@ -1,0 +1,86 @@
+"""A run whose results cannot be written: refused before it begins, or finished, and its results somewhere else."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import disks
+from tests.controller.processes import until
+from tests.runs import Run, missing
+
+STEPS = 30
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    lacking = missing(mininet=False)
+    if lacking:
+        pytest.skip(f"a local run needs {lacking}")
+    with disks.disk(tmp_path / "small", "16m") as place:
+        yield place
+
+
+def start(out: Path, tmp_path: Path) -> Run:
+    """Its spare place is ``tmp_path``/spare."""
+    (tmp_path / "spare").mkdir()
+    options = ("--no-mininet", "--workers", 2, "--steps", STEPS, "--compute-ms", 100)
+    return Run(out, tmp_path / "log", *options, environment={"TMPDIR": str(tmp_path / "spare")})
+
+
+@pytest.mark.parametrize("how", ["full", "read-only", "a file"])
+def test_it_is_refused_before_anything_starts(small: Path, tmp_path: Path, how: str) -> None:
+    out = small / "runs" / "out"
+    if how == "full":
+        disks.fill(small)
+    elif how == "read-only":
+        disks.read_only(small)
+    else:
+        (small / "runs").touch()
+    before = sorted(small.rglob("*"))
+    training = start(out, tmp_path)
+    try:
+        assert training.wait() == 2
+        assert f"error: OUT: cannot write {out}: " in training.output
+        assert "in another terminal" not in training.output and "Traceback" not in training.output
+        assert sorted(small.rglob("*")) == before
+        assert list((tmp_path / "spare").glob("serene-*")) == []
+    finally:
+        training.end()
+
+
+def test_a_disk_that_fills_meanwhile_costs_nothing(small: Path, tmp_path: Path) -> None:
+    """Every step of every worker, and the replicas, are somewhere else, and it says where."""
+    training = start(small / "runs" / "out", tmp_path)
+    try:
+        training.until_training(step=3)
+        disks.fill(small)
+        assert training.wait() == 1
+        output = training.output
+        assert "Traceback" not in output
+        found = re.search(
+            r"error: OUT: cannot write \S+: No space left on device; the results are in (\S+) instead", output
+        )
+        assert found, output
+        assert "every one counted once" in output, "the table is shown all the same"
+        kept = Path(found[1])
+        summary = json.loads((kept / "summary.json").read_text())
+        assert summary["contributions_sent"] == summary["contributions_applied"] > 0
+        with (kept / "metrics.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert sorted((int(row["worker"]), int(row["step"])) for row in rows) == [
+            (worker, step) for worker in range(2) for step in range(1, STEPS + 1)
+        ]
+        replicas = [np.load(kept / f"parameters-{worker}.npy") for worker in range(2)]
+        assert np.array_equal(*replicas)
+        assert list((tmp_path / "spare").glob("serene-*")) == [kept], "nothing else stays"
+        until(lambda: not training.alive(), "every process has ended", 20)
+        assert sorted(path.name for path in small.rglob("*")) == ["ballast", "runs"]
+    finally:
+        training.end()

@@ -1,0 +1,86 @@
+"""The mutants that `make mutants` plays to the tests: each is one change, all parts of the programs have some, and a
+seed decides which are taken."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+
+from tests.mutation import tofino, v1model
+from tests.mutation.__main__ import TARGETS, judge
+from tests.mutation.equivalent import EQUIVALENT, why_equivalent
+from tests.mutation.mutants import Mutant, drawn
+
+DRAWN = 64
+
+
+def all_of(name: str, seed: int = 1) -> list[Mutant]:
+    return list(TARGETS[name].mutants(TARGETS[name].path.read_text(), seed))
+
+
+def first(name: str, seed: int = 1) -> list[Mutant]:
+    return list(itertools.islice(drawn(all_of(name, seed), seed), DRAWN))
+
+
+def test_a_mutant_of_the_json_is_one_change() -> None:
+    """In one item of one list: one action, one state of the parser, one table or condition."""
+    document = json.loads(TARGETS["v1model"].path.read_text())
+    for mutant in first("v1model"):
+        changed = json.loads(mutant.text())
+        assert changed.keys() == document.keys()
+        (section,) = [name for name in document if changed[name] != document[name]]
+        pairs = zip(document[section], changed[section], strict=True)
+        assert sum(one != other for one, other in pairs) == 1, mutant
+
+
+def test_a_mutant_of_the_text_is_one_line() -> None:
+    lines = TARGETS["tofino"].path.read_text().split("\n")
+    for mutant in first("tofino"):
+        changed = mutant.text().split("\n")
+        assert len(changed) == len(lines)
+        assert sum(one != other for one, other in zip(lines, changed, strict=True)) == 1, mutant
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_seed_decides(name: str) -> None:
+    assert first(name) == first(name)
+    assert first(name, 1) != first(name, 2)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_first_mutants_are_of_every_part(name: str) -> None:
+    parts = {mutant.part for mutant in all_of(name)}
+    assert {mutant.part for mutant in first(name)[: len(parts)]} == parts
+    controls = {"v1model": {"parser", "checksum", "forwarding", "admission", "barrier", "aggregation", "answer"}}
+    assert parts >= controls.get(name, {"Parser", "admission", "barrier", "aggregation", "answer", "contributed"})
+
+
+def test_operators_are_many() -> None:
+    for name, wanted in (("v1model", 12), ("tofino", 8)):
+        assert len({mutant.operator for mutant in first(name)}) >= wanted
+
+
+def test_every_explanation_is_of_a_mutant_that_there_is() -> None:
+    """Of any seed: what a mask loses is drawn."""
+    there = [*all_of("v1model"), *all_of("tofino")]
+    explained = {why_equivalent(mutant) for mutant in there} - {""}
+    assert explained == set(EQUIVALENT.values())
+
+
+@pytest.mark.parametrize(("part", "operator"), [("barrier", "write dropped"), ("parser", "header not sent")])
+def test_a_mutant_is_killed_by_a_test_that_is_named(part: str, operator: str) -> None:
+    mutant = next(mutant for mutant in drawn(all_of("v1model"), 1) if mutant.kind == (part, operator))
+    verdict = judge(mutant)
+    assert verdict is not None and verdict.killed_by.startswith("dataplane/test_")
+
+
+def test_what_cannot_be_loaded_is_no_mutant() -> None:
+    assert judge(Mutant("v1model", "parser", "constant", "", lambda: "{}")) is None
+    assert judge(Mutant("tofino", "Parser", "constant", "", lambda: "parser P( {")) is None
+
+
+def test_mutants_are_made_of_whatever_is_compiled() -> None:
+    for module, name in ((v1model, "v1model"), (tofino, "tofino")):
+        assert len(list(module.mutants(TARGETS[name].path.read_text(), 1))) > 500

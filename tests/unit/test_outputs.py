@@ -1,0 +1,197 @@
+"""Outputs are tried before the work, leave nothing then, and are not lost after it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments import schedules
+from experiments.network_investment import __main__ as network_study
+from experiments.network_investment import cells
+from experiments.straggler import __main__ as straggler_study
+from serene import outputs
+from serene.outputs import CannotWrite
+from tests import disks
+
+MB = outputs.MB
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    with disks.disk(tmp_path / "small", "4m") as place:
+        yield place
+
+
+@pytest.fixture
+def spare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where results go that cannot go where they should."""
+    place = tmp_path / "spare"
+    place.mkdir()
+    monkeypatch.setattr(outputs.tempfile, "tempdir", str(place))
+    return place
+
+
+def listing(place: Path) -> list[str]:
+    return sorted(path.name for path in place.rglob("*"))
+
+
+@pytest.mark.parametrize("name", ["out", "a/b/out", "a/b/out.json"])
+def test_a_place_that_can_be_written_is_left_as_it_was(tmp_path: Path, name: str) -> None:
+    outputs.check(tmp_path / name, MB)
+    assert listing(tmp_path) == []
+
+
+def full(place: Path) -> None:
+    disks.fill(place)
+
+
+def nearly_full(place: Path) -> None:
+    disks.fill(place, MB // 2)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [(full, "No space left on device"), (nearly_full, "No space left on device"), (disks.read_only, "Read-only")],
+)
+def test_a_disk_that_does_not_take_it_is_refused(small: Path, spoil: Callable[[Path], None], said: str) -> None:
+    spoil(small)
+    before = listing(small)
+    for name in ("out", "a/b/out"):
+        with pytest.raises(CannotWrite, match=f"cannot write {small}/{name}: {said}.*1.0 MB are needed"):
+            outputs.check(small / name, MB)
+    assert listing(small) == before
+
+
+def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(CannotWrite, match=f"{tmp_path}/file is no directory"):
+        outputs.check(tmp_path / "file" / "out", MB)
+    with pytest.raises(CannotWrite, match="link is a link to nothing"):
+        outputs.check(tmp_path / "link" / "out", MB)
+    with pytest.raises(CannotWrite, match="it is a directory; name a file"):
+        outputs.check_file(tmp_path, MB)
+    with pytest.raises(CannotWrite, match="File name too long"):
+        outputs.check(tmp_path / ("x" * 300) / "out", MB)
+
+
+def test_a_directory_without_permission_is_refused(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root needs no permission; a read-only disk stands for it above")
+    tmp_path.chmod(0o555)
+    with pytest.raises(CannotWrite, match="Permission denied"):
+        outputs.check(tmp_path / "out", MB)
+
+
+def where(error: CannotWrite) -> Path:
+    found = re.search(r"(?:is|are) in (\S+) instead", str(error))
+    assert found, error
+    return Path(found[1])
+
+
+def test_a_text_that_does_not_fit_goes_elsewhere(small: Path, spare: Path) -> None:
+    disks.fill(small)
+    text = "found\n" * 10_000
+    with pytest.raises(CannotWrite, match=f"cannot write {small}/deep/found.json: No space") as raised:
+        outputs.write_text(small / "deep" / "found.json", text)
+    assert where(raised.value).read_text() == text
+    assert where(raised.value).is_relative_to(spare)
+    assert not any("found" in name for name in listing(small)), "no half of it either"
+
+
+def test_what_fits_nowhere_is_printed(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disks.fill(small)
+    monkeypatch.setattr(outputs, "spare_places", lambda path: [small])
+    with pytest.raises(CannotWrite, match="nor anywhere else, so it is printed above"):
+        outputs.write_text(small / "found.json", "found\n" * 10_000)
+    assert capsys.readouterr().out == "found\n" * 10_000
+
+
+def test_an_older_file_stays_whole(small: Path, spare: Path) -> None:
+    (small / "found.json").write_text("older")
+    disks.fill(small)
+    with pytest.raises(CannotWrite):
+        outputs.write_text(small / "found.json", "newer" * 10_000)
+    assert (small / "found.json").read_text() == "older"
+
+
+def test_a_directory_that_does_not_fit_goes_elsewhere(small: Path, spare: Path) -> None:
+    work = small / ".run"
+    work.mkdir()
+    disks.fill(small)
+
+    def make(place: Path) -> None:
+        (place / "one").write_text("1" * 100_000)
+
+    with pytest.raises(CannotWrite) as raised:
+        outputs.keep(make, work, small / "out")
+    assert listing(where(raised.value)) == ["one"]
+    assert not (small / "out").exists()
+
+
+# -- the commands ----------------------------------------------------------------------------------------------
+
+
+COMMANDS = {
+    "schedules": (schedules.main, ["--runs", "1", "--pair", "bsp,ssp", "--processes", "1"], "numbers.json"),
+    "the straggler study": (straggler_study.main, ["--engine", "simulated"], "study"),
+    "the network study": (network_study.main, ["--no-emulation"], "study"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_refuses_before_it_works(
+    command: str, small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main, arguments, name = COMMANDS[command]
+    disks.fill(small)
+    (small / "file").touch()
+    for out in (small / name, small / "file" / name):
+        monkeypatch.setattr(sys, "argv", [command, *arguments, "--out", str(out)])
+        assert main() in (1, 2)
+        said = capsys.readouterr()
+        assert said.err.startswith(f"error: cannot write {out}:") and said.err.count("\n") == 1
+        assert said.out == ""
+
+
+def test_schedules_that_have_been_played_are_not_lost(
+    small: Path, spare: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The disk fills while they are played."""
+    play = schedules.play_all
+
+    def and_fill(*arguments: object) -> Iterator[object]:
+        yield from play(*arguments)  # type: ignore[arg-type]
+        disks.fill(small)
+
+    monkeypatch.setattr(schedules, "play_all", and_fill)
+    arguments = ["--runs", "1", "--pair", "bsp,ssp", "--processes", "1", "--out", str(small / "numbers.json")]
+    monkeypatch.setattr(sys, "argv", ["schedules", *arguments])
+    assert schedules.main() == 1
+    error = CannotWrite(capsys.readouterr().err)
+    assert json.loads(where(error).read_text())["pairs"]["bsp ssp"]["runs"] == 1
+
+
+def test_an_answer_that_does_not_fit_spoils_no_other(small: Path, spare: Path) -> None:
+    """A full disk takes half a line, which would make the next one unreadable."""
+    path = small / "answers.jsonl"
+    first, second, third = (
+        cells.ExchangeCell(cells.NetworkCell(2, 128), "ring", gradient_mb=size) for size in (1.0, 2.0, 3.0)
+    )
+    cells.answer_into(path, first)
+    ballast = disks.fill(small)
+    with pytest.raises(CannotWrite) as raised:
+        for _ in range(100):  # the file's last page has room yet
+            cells.answer_into(path, second)
+    assert "seconds" in json.loads(Path(str(raised.value).split()[-1]).read_text())["answer"]
+    ballast.unlink()
+    cells.answer_into(path, third)
+    assert cells.Answers(path).missing([first, third]) == []
