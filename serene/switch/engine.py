@@ -22,9 +22,9 @@ from serene.switch.build import compile_source
 from serene.switch.codegen import generate
 from serene.switch.control import ControlError, Digest, Events, PortCounts, PortError
 from serene.switch.entries import TableControl
-from serene.switch.expressions import limbs_of
 from serene.switch.loaded import integer
-from serene.switch.program import Program, load_program
+from serene.switch.loading import load_program
+from serene.switch.program import Program, limbs_of
 
 RING_BYTES = 4 << 20  # as in runtime/switch.h
 MAX_PORTS = 512
