@@ -144,7 +144,7 @@ Width = Bits | Literal["*"]  # "*": a varbit field
 
 class HeaderType(TypedDict):
     name: Name
-    fields: Annotated[list[tuple[Name, Width] | tuple[Name, Width, bool]], Few]
+    fields: Annotated[list[tuple[Name, Width] | tuple[Name, Width, bool | Literal[0, 1]]], Few]
     max_length: NotRequired[Annotated[int, Field(ge=0, le=MAX_HEADER_BYTES)] | None]
 
 
@@ -395,7 +395,9 @@ def checked(data: bytes) -> Mapping[str, Any]:
     try:
         return _ADAPTER.validate_json(data, strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        errors = error.errors(include_url=False, include_context=False, include_input=False)
+        # Of what may be one thing or another, each is tried: the attempt that got furthest tells most.
+        first = max((each for each in errors if each["loc"][:2] == errors[0]["loc"][:2]), key=lambda e: len(e["loc"]))
     if first["type"] == "json_invalid":
         raise NotBmv2Json(f"not JSON ({first['msg']}); expected p4c's output for BMv2")
     raise NotBmv2Json(f"not BMv2's JSON: {_path(first['loc'])}: {first['msg']}; compile with p4c-bm2-ss")

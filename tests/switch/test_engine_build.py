@@ -17,10 +17,11 @@ from serene.switch import build as building
 from serene.switch.build import compile_source, compiler_user
 from serene.switch.codegen import generate
 from serene.switch.names import identifier
-from tests.switch.fuzz import PROGRAMS
 from tests.switch.hostile import renamed
+from tests.switch.sanitizers import PROGRAMS
 
-OURS = re.compile(r"\b((?:(?:valid|next|extract)_)?(?:[hsutfrva]|table|condition|state)\d+)_\w*")  # identifiers made of a P4 name
+# Identifiers made of a P4 name.
+OURS = re.compile(r"\b((?:(?:valid|next|extract)_)?(?:[hsutfrva]|table|condition|state)\d+)_\w*")
 SOURCES = {name: path.read_bytes() for name, (path, _) in PROGRAMS.items()}
 HOSTILE = (
     '*/ __attribute__((constructor)) static void own{n}(void) {{ system("id > /tmp/owned"); }} /* {name}',
