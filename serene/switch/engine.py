@@ -31,6 +31,7 @@ MAX_PORTS = 512
 MAX_GROUPS = 65536
 MAX_SESSIONS = 32768
 MAX_FRAME = 65536
+MAX_REPLICAS = 32768  # of a multicast group or clone session
 
 
 class Switch(TableControl, ArrayControl):
@@ -136,6 +137,8 @@ class Switch(TableControl, ArrayControl):
         self._lib.switch_replicas(self._state, 1, session, None, -1, 0)
 
     def _replicas(self, kind: int, id_: int, replicas: Sequence[tuple[int, int]], truncate: int) -> None:
+        if len(replicas) > MAX_REPLICAS:
+            raise ControlError(f"{len(replicas)} replicas; at most {MAX_REPLICAS}")
         pairs = (ctypes.c_uint32 * max(2 * len(replicas), 1))(*(part for pair in replicas for part in pair))
         if self._lib.switch_replicas(self._state, kind, id_, pairs, len(replicas), truncate):
             raise ControlError("not enough memory for the replicas")
