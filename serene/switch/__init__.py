@@ -1,6 +1,5 @@
 """The embedded switch: p4c's BMv2 JSON, compiled to native code and run in process, on UDP ports or on interfaces."""
 
-from serene.switch.build import CompileFailed, CompilerMissing
 from serene.switch.control import (
     ControlError,
     CounterValue,
@@ -21,7 +20,9 @@ from serene.switch.control import (
     Ternary,
 )
 from serene.switch.engine import Switch
-from serene.switch.program import NotBmv2Json, Program, UnsupportedProgram, load_program
+from serene.switch.errors import CompileFailed, CompilerMissing, NotBmv2Json, UnsafeCache, UnsupportedProgram
+from serene.switch.loading import load_program
+from serene.switch.program import Program
 
 __all__ = [
     "CompileFailed",
@@ -46,6 +47,7 @@ __all__ = [
     "Switch",
     "TableFull",
     "Ternary",
+    "UnsafeCache",
     "UnsupportedProgram",
     "load_program",
 ]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from serene.errors import choices
 from serene.switch.calculations import CalculationWriter
-from serene.switch.expressions import Emitter, Expr, Place, constant, limbs_of, mask
-from serene.switch.program import Action, UnsupportedProgram
+from serene.switch.errors import NotBmv2Json, UnsupportedProgram, known, where
+from serene.switch.expressions import Expr, Place, constant, mask
+from serene.switch.operands import STACKS, Operand, Operands
+from serene.switch.program import Action, HeaderType, limbs_of
 
 if TYPE_CHECKING:
     from serene.switch.codegen import Generator
-
-Operand = Mapping[str, Any]
 
 
 class ActionWriter:
@@ -22,18 +23,24 @@ class ActionWriter:
     def __init__(self, generator: Generator, action: Action) -> None:
         self._generator = generator
         self._action = action
-        self._emitter = Emitter(generator.constants)
+        self._emitter = generator.emitter()
+        self._at = 0  # the primitive that is being written
         self._reader = generator.reader(self._emitter, self._parameter)
 
     def _parameter(self, index: int) -> Place:
         parameters = self._action.parameters
+        if index >= len(parameters):
+            raise NotBmv2Json(f"parameter {index} of {len(parameters)}")
         at = sum(limbs_of(parameter.width) for parameter in parameters[:index])
         width = parameters[index].width
         return Place(f"d[{at}]" if width <= 64 else f"(d + {at})", width)
 
     def source(self) -> str:
         primitives = self._action.primitives
-        targets = {int(p["parameters"][-1]["value"], 16) for p in primitives if p["op"] in ("_jump", "_jump_if_zero")}
+        jumps = [(at, Operands(p["parameters"])) for at, p in enumerate(primitives) if p["op"] in JUMPS]
+        targets = {operands.integer(len(operands) - 1) for _, operands in jumps if len(operands)}
+        if max(targets, default=0) > len(primitives):
+            raise NotBmv2Json(f"a jump to primitive {max(targets)} of {len(primitives)}")
         lines = [
             f"static void {self._generator.action(self._action.id)}(struct packet *packet, const uint64_t *d) {{",
             "    struct phv *const h = &packet->h;",
@@ -43,7 +50,9 @@ class ActionWriter:
         for index, primitive in enumerate(primitives):
             if index in targets:
                 lines.append(f"at_{index}:;")
-            lines += ["    {", *(f"        {line}" for line in self.primitive(primitive)), "    }"]
+            self._at = index
+            with where(f"primitive {index} ({primitive['op']})"):
+                lines += ["    {", *(f"        {line}" for line in self.primitive(primitive)), "    }"]
         if len(primitives) in targets:
             lines.append(f"at_{len(primitives)}:;")
         return "\n".join([*lines, "}"])
@@ -51,17 +60,11 @@ class ActionWriter:
     def primitive(self, primitive: Mapping[str, Any]) -> list[str]:
         """The statements of one primitive."""
         self._emitter.lines = []
-        op, operands = primitive["op"], primitive["parameters"]
-        write = PRIMITIVES.get(op)
+        write = PRIMITIVES.get(primitive["op"])
         if write is None:
-            raise UnsupportedProgram(
-                f"action {self._action.name!r}: primitive {op!r} is not supported "
-                f"(supported: {choices(sorted(PRIMITIVES))})"
-            )
-        try:
-            write(self, operands)
-        except UnsupportedProgram as error:
-            raise UnsupportedProgram(f"action {self._action.name!r}: {error}") from error
+            names = choices(sorted(PRIMITIVES))
+            raise UnsupportedProgram(f"primitive {primitive['op']!r} is not supported (supported: {names})")
+        write(self, Operands(primitive["parameters"]))
         return self._emitter.lines
 
     # -- operands --------------------------------------------------------------------------------------------
@@ -74,12 +77,12 @@ class ActionWriter:
         return self._emitter._cut(self._number(operand), bits)
 
     def _target(self, operand: Operand) -> Place:
-        kind, value = operand["type"], operand["value"]
+        kind = operand["type"]
         if kind == "field":
-            return self._generator.place(*value)
+            return self._generator.target(*operand["value"])
         if kind in ("stack_field", "expression"):
             node = self._number(operand)
-            if node.place is not None:
+            if node.place is not None and node.place.writable:
                 return node.place
         raise UnsupportedProgram(f"assigning to a {kind!r} is not supported")
 
@@ -88,30 +91,32 @@ class ActionWriter:
 
     # -- primitives ------------------------------------------------------------------------------------------
 
-    def assign(self, operands: Sequence[Operand]) -> None:
+    def assign(self, operands: Operands) -> None:
         self._emitter.store(self._target(operands[0]), self._number(operands[1]))
 
-    def assign_varbit(self, operands: Sequence[Operand]) -> None:
-        fields = [self._generator.program.field(*operand["value"]) for operand in operands]
-        (to, to_field), (source, source_field) = (operand["value"] for operand in operands)
-        size = min(field.most_bytes for field in fields)
+    def assign_varbit(self, operands: Operands) -> None:
+        (to, to_field), (source, source_field) = operands.field(0), operands.field(1)
+        field = self._generator.program.field
+        size = min(field(to, to_field).most_bytes, field(source, source_field).most_bytes)
+        if not size:
+            raise NotBmv2Json("a field that is no varbit")
         names = self._generator.field_name
         left = f"{self._generator.header(to)}.{names(to, to_field)}"
         right = f"{self._generator.header(source)}.{names(source, source_field)}"
         self._line(f"{left}_bytes = {right}_bytes > {size} ? {size} : {right}_bytes;")
         self._line(f"memcpy({left}, {right}, {left}_bytes);")
 
-    def add_header(self, operands: Sequence[Operand]) -> None:
-        name = operands[0]["value"]
+    def add_header(self, operands: Operands) -> None:
+        name = operands.name(0, "header")
         valid, header = self._generator.valid(name), self._generator.header(name)
         size = self._generator.known_header(name).type.bits // 8
         self._line(f"if (!{valid}) {{ memset(&{header}, 0, sizeof {header}); packet->grown += {size}; }}")
         for line in self._generator.set_valid(name):
             self._line(line)
 
-    def remove_header(self, operands: Sequence[Operand]) -> None:
-        name = operands[0]["value"]
-        valid, header_type = self._generator.valid(name), self._generator.known_header(name).type
+    def remove_header(self, operands: Operands) -> None:
+        name = operands.name(0, "header")
+        valid, header_type = self._generator.valid(name), self._generator.packet_header(name).type
         size = str(header_type.bits // 8)
         if header_type.variable is not None:
             field = self._generator.field_name(name, header_type.variable.name)
@@ -119,44 +124,57 @@ class ActionWriter:
         self._line(f"if ({valid}) packet->grown -= {size};")
         self._line(f"{valid} = 0;")
 
-    def assign_header(self, operands: Sequence[Operand]) -> None:
-        self._assign_header(*(operand["value"] for operand in operands))
+    def assign_header(self, operands: Operands) -> None:
+        self._assign_header(operands.name(0, "header"), operands.name(1, "header"))
 
     def _assign_header(self, to: str, source: str) -> None:
         header, valid = self._generator.header, self._generator.valid
+        if self._generator.packet_header(to).type != self._generator.known_header(source).type:
+            raise NotBmv2Json(f"headers {to!r} and {source!r} are of different types")
         self._line(f"if ({valid(source)}) {{ {header(to)} = {header(source)};")
         for line in self._generator.set_valid(to):
             self._line(line)
         self._line(f"}} else {{ {valid(to)} = 0; }}")
 
-    def assign_union(self, operands: Sequence[Operand]) -> None:
-        to, source = (self._generator.program.unions[operand["value"]] for operand in operands)
+    def assign_union(self, operands: Operands) -> None:
+        unions = self._generator.program.unions
+        to, source = (known(unions, operands.name(at, "header_union"), "header union") for at in (0, 1))
+        if len(to) != len(source):
+            raise NotBmv2Json("the unions are of different types")
         for left, right in zip(to, source, strict=True):
             self._assign_header(left.name, right.name)
 
-    def assign_header_stack(self, operands: Sequence[Operand]) -> None:
+    def assign_header_stack(self, operands: Operands) -> None:
         generator = self._generator
-        to, source = (operand["value"] for operand in operands)
-        for left, right in zip(generator.stacks_of(to), generator.stacks_of(source), strict=True):
+        to, source = operands.name(0, *STACKS), operands.name(1, *STACKS)
+        pairs = list(zip_longest(generator.stacks_of(to), generator.stacks_of(source)))
+        shapes = [[self._shape(stack) for stack in pair] for pair in pairs]
+        if any(left != right for left, right in shapes):
+            raise NotBmv2Json(f"stacks {to!r} and {source!r} are of different types")
+        for left, right in pairs:
             for part in ("", "valid_"):
                 at = f"h->{part}{generator.stack(left)}"
                 self._line(f"memcpy({at}, h->{part}{generator.stack(right)}, sizeof {at});")
         self._line(f"h->{generator.next_name(to)} = h->{generator.next_name(source)};")
 
-    def push(self, operands: Sequence[Operand]) -> None:
+    def _shape(self, stack: str | None) -> tuple[HeaderType, int]:
+        elements = known(self._generator.program.stacks, stack, "header stack")
+        return elements[0].type, len(elements)
+
+    def push(self, operands: Operands) -> None:
         count, size, following = self._move(operands, forward=True)
         self._line(f"{following} = {following} + {count} > {size} ? {size} : {following} + {count};")
 
-    def pop(self, operands: Sequence[Operand]) -> None:
+    def pop(self, operands: Operands) -> None:
         count, _, following = self._move(operands, forward=False)
         self._line(f"{following} = {following} > {count} ? {following} - {count} : 0;")
 
-    def _move(self, operands: Sequence[Operand], forward: bool) -> tuple[int, int, str]:
+    def _move(self, operands: Operands, forward: bool) -> tuple[int, int, str]:
         """Moves a stack's elements; (by how many, the stack's size, C for what counts its elements)."""
-        generator, name = self._generator, operands[0]["value"]
+        generator, name = self._generator, operands.name(0, *STACKS)
         stacks = generator.stacks_of(name)
-        size = len(generator.program.stacks[stacks[0]])
-        count = min(int(operands[1]["value"], 16), size)
+        size = self._shape(stacks[0])[1]
+        count = min(operands.integer(1), size)
         for stack in stacks:
             for part in ("", "valid_"):
                 at = f"h->{part}{generator.stack(stack)}"
@@ -165,27 +183,33 @@ class ActionWriter:
                 self._line(f"memset({gap or f'{at} + {size - count}'}, 0, {count} * sizeof *{at});")
         return count, size, f"h->{generator.next_name(name)}"
 
-    def mark_to_drop(self, operands: Sequence[Operand]) -> None:
+    def mark_to_drop(self, operands: Operands) -> None:
         # p4c may hand it a copy of standard_metadata.
-        header = self._generator.header(operands[0]["value"] if operands else "standard_metadata")
-        self._line(f"{header}.egress_spec = state->runtime.drop_port;")
-        self._line(f"{header}.mcast_grp = 0;")
+        name = operands.name(0, "header") if len(operands) else "standard_metadata"
+        spec, group = (self._generator.target(name, field) for field in ("egress_spec", "mcast_grp"))
+        self._emitter.store(spec, Expr("c", 0, mask(32), ("(uint64_t)state->runtime.drop_port",)))
+        self._emitter.store(group, constant(0))
 
-    def drop(self, operands: Sequence[Operand]) -> None:
+    def drop(self, operands: Operands) -> None:
         self._line("h->standard_metadata.egress_spec = state->runtime.drop_port;")
 
-    def exit(self, operands: Sequence[Operand]) -> None:
+    def exit(self, operands: Operands) -> None:
         self._line("packet->requests.exit = 1;")
 
-    def jump(self, operands: Sequence[Operand]) -> None:
-        self._line(f"goto at_{int(operands[0]['value'], 16)};")
+    def jump(self, operands: Operands) -> None:
+        self._jump(operands.integer(0), "1")
 
-    def jump_if_zero(self, operands: Sequence[Operand]) -> None:
+    def jump_if_zero(self, operands: Operands) -> None:
         test = self._emitter.compare("==", self._number(operands[0]), constant(0))
-        self._line(f"if ({test}) goto at_{int(operands[1]['value'], 16)};")
+        self._jump(operands.integer(1), test)
 
-    def register_read(self, operands: Sequence[Operand]) -> None:
-        target, name = self._target(operands[0]), operands[1]["value"]
+    def _jump(self, to: int, test: str) -> None:
+        """Back only as often as a packet may take steps."""
+        bound = " && STEP(packet)" if to <= self._at else ""
+        self._line(f"if ({test}{bound}) goto at_{to};")
+
+    def register_read(self, operands: Operands) -> None:
+        target, name = self._target(operands[0]), operands.name(1, "register_array")
         self._line(f"const uint64_t at = {self._small(operands[2])};")
         element = self._generator.register(name)
         source = Expr("place", 0, mask(element.width), place=element, ones=mask(element.width))
@@ -195,8 +219,8 @@ class ActionWriter:
         size = self._generator.program.registers[name].size
         self._line(f"if (at < {size}) {{ {' '.join(inner)} }}")
 
-    def register_write(self, operands: Sequence[Operand]) -> None:
-        name, value = operands[0]["value"], self._number(operands[2])
+    def register_write(self, operands: Operands) -> None:
+        name, value = operands.name(0, "register_array"), self._number(operands[2])
         self._line(f"const uint64_t at = {self._small(operands[1])};")
         outer, self._emitter.lines = self._emitter.lines, []
         self._emitter.store(self._generator.register(name), value)
@@ -204,14 +228,14 @@ class ActionWriter:
         size = self._generator.program.registers[name].size
         self._line(f"if (at < {size}) {{ {' '.join(inner)} }}")
 
-    def count(self, operands: Sequence[Operand]) -> None:
-        counter = self._generator.program.counters[operands[0]["value"]]
+    def count(self, operands: Operands) -> None:
+        counter = known(self._generator.program.counters, operands.name(0, "counter_array"), "counter")
         self._line(f"const uint64_t at = {self._small(operands[1])};")
         items = f"state->counters[{counter.id}].items[at]"
         self._line(f"if (at < {counter.size}) {{ {items}.packets++; {items}.bytes += packet->length; }}")
 
-    def execute_meter(self, operands: Sequence[Operand]) -> None:
-        meter = self._generator.program.meters[operands[0]["value"]]
+    def execute_meter(self, operands: Operands) -> None:
+        meter = known(self._generator.program.meters, operands.name(0, "meter_array"), "meter")
         self._line(f"const uint64_t at = {self._small(operands[1])};")
         call = (
             f"meter_execute(&state->meters[{meter.id}].items[at], {int(meter.kind == 'bytes')}, packet->length, "
@@ -220,44 +244,45 @@ class ActionWriter:
         colour = Expr("c", 0, 2, (f"(at < {meter.size} ? {call} : 0)",), ones=3)
         self._emitter.store(self._target(operands[2]), colour)
 
-    def random(self, operands: Sequence[Operand]) -> None:
-        low, high = (self._small(operand, 64) for operand in operands[1:3])
+    def random(self, operands: Operands) -> None:
+        low, high = (self._small(operands[at], 64) for at in (1, 2))
         call = f"random_between(&state->runtime, {low}, {high})"
         self._emitter.store(self._target(operands[0]), Expr("c", 0, mask(64), (call,)))
 
-    def hash(self, operands: Sequence[Operand]) -> None:
-        call = CalculationWriter(self._generator).named(operands[2]["value"], self._reader, self._emitter)
+    def hash(self, operands: Operands) -> None:
+        call = CalculationWriter(self._generator).named(operands.name(2, "calculation"), self._reader, self._emitter)
         base, size = self._small(operands[1], 64), self._small(operands[3], 64)
         self._line(f"const uint64_t size = {size}, hash = {call};")
         value = Expr("c", 0, mask(64), (f"({base} + (size ? hash % size : hash))",))
         self._emitter.store(self._target(operands[0]), value)
 
-    def digest(self, operands: Sequence[Operand]) -> None:
+    def digest(self, operands: Operands) -> None:
         self._line("packet->requests.digest = 1;")
         self._line(f"packet->requests.digest_list = {self._small(operands[1])};")
 
-    def clone(self, operands: Sequence[Operand]) -> None:
+    def clone(self, operands: Operands) -> None:
         self._line("packet->requests.clone = 1;")
         self._line(f"packet->requests.clone_session = {self._small(operands[0])};")
         fields = self._small(operands[1]) if len(operands) > 1 else "0"
         self._line(f"packet->requests.clone_fields = {fields};")
 
-    def resubmit(self, operands: Sequence[Operand]) -> None:
+    def resubmit(self, operands: Operands) -> None:
         self._line("packet->requests.resubmit = 1;")
         self._line(f"packet->requests.resubmit_fields = {self._small(operands[0])};")
 
-    def recirculate(self, operands: Sequence[Operand]) -> None:
+    def recirculate(self, operands: Operands) -> None:
         self._line("packet->requests.recirculate = 1;")
         self._line(f"packet->requests.recirculate_fields = {self._small(operands[0])};")
 
-    def truncate(self, operands: Sequence[Operand]) -> None:
+    def truncate(self, operands: Operands) -> None:
         self._line(f"packet->requests.truncate = {self._small(operands[0])};")
 
-    def nothing(self, operands: Sequence[Operand]) -> None:
+    def nothing(self, operands: Operands) -> None:
         """log_msg and the like: no effect on packets."""
 
 
-PRIMITIVES: Mapping[str, Callable[[ActionWriter, Sequence[Operand]], None]] = {
+JUMPS = ("_jump", "_jump_if_zero")
+PRIMITIVES: Mapping[str, Callable[[ActionWriter, Operands], None]] = {
     "assign": ActionWriter.assign,
     "modify_field": ActionWriter.assign,
     "add_header": ActionWriter.add_header,

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from serene.switch.control import ControlError, CounterValue, MeterRates
-from serene.switch.expressions import limbs_of, mask
+from serene.switch.expressions import mask
 from serene.switch.loaded import Loaded, integer, limbs, named
-from serene.switch.program import Array
+from serene.switch.program import Array, limbs_of
 
 
 def _register_type(width: int) -> type[np.unsignedinteger]:
@@ -22,31 +22,34 @@ class ArrayControl(Loaded):
         return self.counter_read_all(counter, index, 1)[0]
 
     def counter_read_all(self, counter: str, first: int = 0, count: int | None = None) -> list[CounterValue]:
-        array = self._indexed(self.program.counters, "counter", counter, first)
+        array = self._indexed(self.program.counters, "counter", counter, first, count)
         count = array.size - first if count is None else count
         values = (ctypes.c_uint64 * (2 * max(count, 1)))()
         self._lib.switch_count(self._state, array.id, first, count, 0, values)
         return [CounterValue(values[2 * i], values[2 * i + 1]) for i in range(count)]
 
-    def counter_write(self, counter: str, index: int, value: CounterValue) -> None:
-        array = self._indexed(self.program.counters, "counter", counter, index)
-        self._lib.switch_count(self._state, array.id, index, 1, 1, (ctypes.c_uint64 * 2)(value.packets, value.bytes))
+    def counter_write(self, counter: str, index: int, value: CounterValue, count: int = 1) -> None:
+        """Gives ``count`` cells from ``index`` on this value."""
+        array = self._indexed(self.program.counters, "counter", counter, index, count)
+        pair = (ctypes.c_uint64 * 2)(value.packets, value.bytes)
+        self._lib.switch_count(self._state, array.id, index, count, 1, pair)
 
-    def meter_set(self, meter: str, index: int, rates: MeterRates | None) -> None:
-        """Configures a cell of a meter; ``None`` lets everything pass as green. Direct meters: by entry handle."""
-        array = self._indexed(self.program.meters, "meter", meter, index)
+    def meter_set(self, meter: str, index: int, rates: MeterRates | None, count: int = 1) -> None:
+        """Configures cells of a meter from ``index`` on; ``None`` lets everything pass as green. Direct meters: by
+        entry handle."""
+        array = self._indexed(self.program.meters, "meter", meter, index, count)
         if rates is None:
-            self._lib.switch_meter(self._state, array.id, index, None, None)
+            self._lib.switch_meter(self._state, array.id, index, count, None, None)
             return
         per_us = (ctypes.c_double * 2)(rates.committed_rate / 1e6, rates.peak_rate / 1e6)
         bursts = (ctypes.c_double * 2)(rates.committed_burst, rates.peak_burst)
-        self._lib.switch_meter(self._state, array.id, index, per_us, bursts)
+        self._lib.switch_meter(self._state, array.id, index, count, per_us, bursts)
 
     def register_read(self, register: str, index: int) -> int:
         return self.register_read_all(register, index, 1)[0]
 
     def register_read_all(self, register: str, first: int = 0, count: int | None = None) -> list[int]:
-        array = self._indexed(self.program.registers, "register", register, first)
+        array = self._indexed(self.program.registers, "register", register, first, count)
         count = array.size - first if count is None else count
         element = _register_type(array.width)
         values = np.zeros((count, limbs_of(array.width)), element)
@@ -60,11 +63,13 @@ class ArrayControl(Loaded):
         row = np.array(limbs(value, array.width), np.uint64).astype(_register_type(array.width))
         self._lib.switch_register(self._state, array.id, index, 1, 1, row.ctypes.data_as(ctypes.c_void_p))
 
-    def _indexed(self, arrays: Mapping[str, Array], what: str, name: str, index: int) -> Array:
+    def _indexed(self, arrays: Mapping[str, Array], what: str, name: str, index: int, count: int | None = 1) -> Array:
+        """The array, which has ``count`` cells from ``index`` on; None: all that follow."""
         array = named(arrays, name, what)
         size = array.size
         if array.direct_table is not None:
             size = self.program.tables[array.direct_table].size
-        if not 0 <= index < max(size, 1):
-            raise ControlError(f"{what} {name!r} has the indices 0 to {size - 1}, not {index}")
+        last = index + (count or 1) - 1 if size or count is not None else -1
+        if index < 0 or last >= size:
+            raise ControlError(f"{what} {name!r} has the indices 0 to {size - 1}, not {max(index, last)}")
         return array

@@ -3,22 +3,36 @@
 The library's name is a digest of everything that shapes it: the C source, the runtime it includes, the compiler and
 its flags, and the processor (the code is built for the machine it runs on). Builders that race produce the same file
 and rename it into place.
+
+The compiler gets an empty environment, a directory of its own and limits, and where root starts it, a user id that
+nobody has (confined.py); what it wrote is copied into the cache by us.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import platform
+import random
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from serene.errors import SereneError
+from serene.switch.cache import cache_directory, check, safe_cache
+from serene.switch.errors import CompileFailed, CompilerMissing
 
 RUNTIME = Path(__file__).with_name("runtime")
+CONFINED = Path(__file__).with_name("confined.py")
+FREE_USERS = (61184, 65519)  # ids for users that exist while they are used, by systemd's convention
+OURSELVES = "-"  # as confined.py has it
+TIME_LIMIT_S = 300
+log = logging.getLogger("serene.switch")
 FLAGS = (
     "-std=gnu11",
     "-D_GNU_SOURCE",
@@ -32,19 +46,6 @@ FLAGS = (
 )
 
 
-class CompilerMissing(SereneError):
-    """No C compiler on this machine."""
-
-
-class CompileFailed(SereneError):
-    """The generated C does not compile: a defect of the embedded switch."""
-
-
-def cache_directory() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "serene" / "switch"
-
-
 def compiler() -> str:
     """The C compiler: $CC, cc, gcc or clang."""
     for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
@@ -55,38 +56,97 @@ def compiler() -> str:
 
 
 @cache
-def _compiler_identity(path: str) -> str:
+def _identity(path: str) -> str:
+    """The compiler's version, and the processor it builds for."""
     version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    return "\n".join([path, version, platform.machine(), _processor()])
+
+
+@cache
+def compiler_user(path: str) -> str:
+    """Under which user id the compiler runs, as found by trying: started by root, one that nobody has; - is our own."""
+    if os.geteuid() != 0:
+        return OURSELVES
+    user = str(random.SystemRandom().randint(*FREE_USERS))
     try:
-        flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
+        with tempfile.TemporaryDirectory(prefix="serene-") as scratch:
+            _compile(path, user, ("-shared", "-fPIC"), {"switch.c": b"int nothing;"}, Path(scratch))
+    except (CompileFailed, OSError) as error:
+        log.warning("the C compiler does not run as an ordinary user, so it runs as root: %s", error)
+        return OURSELVES
+    return user
+
+
+def _processor() -> str:
+    try:
+        return next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
     except (OSError, StopIteration):
-        flags = ""
-    return "\n".join([path, version, platform.machine(), flags])
+        return ""
+
+
+def _run(user: str, command: Sequence[str], scratch: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the compiler with nothing of our environment, bounded in time, memory and what it may write."""
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(scratch), "HOME": "/"}
+    confined = [sys.executable, "-I", "-S", str(CONFINED), user, str(TIME_LIMIT_S), *command]
+    with subprocess.Popen(
+        confined, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+        cwd=scratch, env=environment, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            out, error = process.communicate(timeout=TIME_LIMIT_S)
+        except BaseException as ending:
+            os.killpg(process.pid, signal.SIGKILL)  # the compiler's own children, too
+            if isinstance(ending, subprocess.TimeoutExpired):
+                raise CompileFailed(f"{command[0]} took more than {TIME_LIMIT_S} s over the program") from None
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, error)
 
 
 def compile_source(source: str, extra_flags: tuple[str, ...] = ()) -> Path:
-    """The shared library for a generated source; compiles it when the cache has none (some seconds)."""
-    cc = compiler()
+    """The shared library for a generated source; compiles it when the cache has none (some seconds).
+
+    Raises CompilerMissing, CompileFailed, or UnsafeCache where others could have put something into the cache.
+    """
+    path = compiler()
     flags = (*FLAGS, *extra_flags)
-    digest = hashlib.sha256("\0".join([source, *flags, _compiler_identity(cc)]).encode())
-    for part in sorted(RUNTIME.iterdir()):
-        digest.update(part.read_bytes())
-    directory = cache_directory()
-    library = directory / f"{digest.hexdigest()[:32]}.so"
-    if library.exists():
-        return library
+    digest = hashlib.sha256("\0".join([source, *flags, _identity(path)]).encode())
+    headers = {part.name: part.read_bytes() for part in sorted(RUNTIME.iterdir())}
+    for content in headers.values():
+        digest.update(content)
+    directory: Path | str = "the cache"
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=directory) as scratch:
-            c_file, built = Path(scratch, "switch.c"), Path(scratch, "switch.so")
-            c_file.write_text(source)
-            command = [cc, *flags, f"-I{RUNTIME}", "-o", str(built), str(c_file)]
-            run = subprocess.run(command, capture_output=True, text=True, check=False)
-            if run.returncode:
-                head = "\n".join(run.stderr.splitlines()[:20])
-                raise CompileFailed(f"{cc} refuses the generated program (a defect of the embedded switch):\n{head}")
-            c_file.replace(library.with_suffix(".c"))
-            built.replace(library)
-    except OSError as error:
-        raise CompileFailed(f"cannot build in {directory}: {error.strerror}") from error
+        directory = cache_directory()
+        directory = safe_cache()
+        library = directory / f"{digest.hexdigest()[:32]}.so"
+        if library.exists():
+            check(library, is_ours=True)
+            return library
+        with tempfile.TemporaryDirectory(prefix="serene-") as scratch:
+            sources = {"switch.c": source.encode(), **headers}
+            built = _compile(path, compiler_user(path), flags, sources, Path(scratch))
+        with tempfile.TemporaryDirectory(dir=directory) as staging:
+            for content, target in ((source.encode(), library.with_suffix(".c")), (built, library)):
+                written = Path(staging, target.name)
+                written.write_bytes(content)
+                written.replace(target)
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
+        raise CompileFailed(f"cannot build in {directory}: {error}") from error
     return library
+
+
+def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, bytes], scratch: Path) -> bytes:
+    """The library's bytes. The compiler sees a directory with these sources, and the cache never."""
+    for name, content in sources.items():
+        (scratch / name).write_bytes(content)
+    if user != OURSELVES:
+        for owned in (scratch, *scratch.iterdir()):
+            os.chown(owned, int(user), int(user))
+    run = _run(user, [path, *flags, "-o", "switch.so", "switch.c"], scratch)
+    if run.returncode < 0 or run.returncode > 128:
+        raise CompileFailed(f"{path} was stopped (it took {TIME_LIMIT_S} s of processor time, or its memory)")
+    if run.returncode:
+        head = "\n".join(run.stderr.splitlines()[:20])[:2000]
+        raise CompileFailed(f"{path} refuses the generated program (a defect of the embedded switch):\n{head}")
+    descriptor = os.open(scratch / "switch.so", os.O_RDONLY | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from serene.errors import choices
-from serene.switch.expressions import Emitter, Expr, Reader, constant, limbs_of, mask
-from serene.switch.program import UnsupportedProgram
+from serene.switch.errors import UnsupportedProgram, known
+from serene.switch.expressions import Emitter, Expr, Reader, constant, mask
+from serene.switch.program import limbs_of
 
 if TYPE_CHECKING:
     from serene.switch.codegen import Generator
 
+MAX_FRAME = 65536  # as in runtime/switch.h
 ALGORITHMS = ("csum16", "xor16", "crc16", "crc32", "crcCCITT", "identity")
+
+
+@dataclass(frozen=True)
+class Varying:
+    """A byte string whose length the packet tells."""
+
+    code: str
+    most_bytes: int
 
 
 class CalculationWriter:
@@ -21,7 +32,7 @@ class CalculationWriter:
 
     def named(self, name: str, reader: Reader, emitter: Emitter) -> str:
         """C for the result of a calculation of the program; its input is laid out by ``emitter``."""
-        calculation = self._generator.calculations[name]
+        calculation = known(self._generator.calculations, name, "calculation")
         return self.input(name, calculation["algo"], calculation["input"], reader, emitter)[0]
 
     def input(
@@ -32,29 +43,31 @@ class CalculationWriter:
             raise UnsupportedProgram(
                 f"calculation {name!r}: algorithm {algorithm!r} is not supported (supported: {choices(ALGORITHMS)})"
             )
-        most, varies = self._size(elements)
         payload = any(element["type"] == "payload" for element in elements)
+        pieces = [self._string(element) or self._pieces(element, reader, emitter) for element in elements]
+        strings = [piece for piece in pieces if isinstance(piece, Varying)]
+        bits = sum(width for piece in pieces if isinstance(piece, list) for _, width in piece)
+        most, varies = (bits + 7) // 8 + sum(string.most_bytes for string in strings), bool(strings)
+        self._generator.spend(limbs_of(8 * (most + 8 + MAX_FRAME * payload)))
         emitter.line(f"uint8_t bytes[{most + 8}{' + MAX_FRAME' if payload else ''}];")
         emitter.line(f"memset(bytes, 0, {most + 8});")
         if varies:
             emitter.line("uint32_t before = 0;")
         start = "bytes + before" if varies else "bytes"
         at = 0
-        for element in elements:
-            string = self._string(element)
-            if string is not None:
+        for piece in pieces:
+            if isinstance(piece, Varying):
                 if at % 8:
                     raise UnsupportedProgram(f"calculation {name!r}: a varbit field within a byte is not supported")
-                code = f"{self._generator.header(string[0])}.{self._generator.field_name(*string)}"
-                emitter.line(f"memcpy({start} + {at // 8}, {code}, {code}_bytes);")
-                emitter.line(f"before += {at // 8} + {code}_bytes;")
+                emitter.line(f"memcpy({start} + {at // 8}, {piece.code}, {piece.code}_bytes);")
+                emitter.line(f"before += {at // 8} + {piece.code}_bytes;")
                 at = 0
                 continue
-            for piece, width in self._pieces(element, reader, emitter):
+            for number, width in piece:
                 if width <= 64:
-                    emitter.line(f"store_bits({start}, {at}, {width}, {emitter.narrow(piece, width)[0]});")
+                    emitter.line(f"store_bits({start}, {at}, {width}, {emitter.narrow(number, width)[0]});")
                 else:
-                    emitter.line(f"store_wide({start}, {at}, {width}, {emitter.wide(piece, limbs_of(width))});")
+                    emitter.line(f"store_wide({start}, {at}, {width}, {emitter.wide(number, limbs_of(width))});")
                 at += width
         size = f"{'before + ' if varies else ''}{(at + 7) // 8}"
         if payload:
@@ -65,32 +78,16 @@ class CalculationWriter:
             size += " + payload"
         return f"checksum_{algorithm}(bytes, {size})", size
 
-    def _string(self, element: Mapping[str, Any]) -> tuple[str, str] | None:
-        """(header, field) where the element is a varbit field."""
-        if element["type"] == "field":
-            header, field = element["value"]
-            if field != "$valid$" and self._generator.program.field(header, field).most_bytes:
-                return header, field
-        return None
-
-    def _size(self, elements: Sequence[Mapping[str, Any]]) -> tuple[int, bool]:
-        """Bytes at most, and whether a varbit field is among the elements."""
-        bits, strings = 0, 0
-        for element in elements:
-            string = self._string(element)
-            if string is not None:
-                strings += self._generator.program.field(*string).most_bytes
-            elif element["type"] == "header":
-                if self._generator.known_header(element["value"]).type.variable:
-                    raise UnsupportedProgram(f"a calculation on header {element['value']!r}, which has a varbit field")
-                bits += self._generator.known_header(element["value"]).type.bits
-            elif element["type"] == "field":
-                bits += self._generator.program.field(*element["value"]).width
-            elif element["type"] == "hexstr":
-                bits += self._constant_bits(element)
-            elif element["type"] != "payload":
-                bits += 8 * 256  # an expression: no more than a wide field
-        return (bits + 7) // 8 + strings, strings > 0
+    def _string(self, element: Mapping[str, Any]) -> Varying | None:
+        """The element, where it is a varbit field."""
+        if element["type"] != "field":
+            return None
+        header, field = element["value"]
+        declared = self._generator.program.field(header, field)
+        if not declared.most_bytes:
+            return None
+        code = f"{self._generator.header(header)}.{self._generator.field_name(header, field)}"
+        return Varying(code, declared.most_bytes)
 
     @staticmethod
     def _constant_bits(element: Mapping[str, Any]) -> int:
@@ -102,6 +99,8 @@ class CalculationWriter:
             return []
         if kind == "header":
             header = self._generator.known_header(str(value))
+            if header.type.variable is not None:
+                raise UnsupportedProgram(f"a calculation on header {header.name!r}, which has a varbit field")
             fields = [(f, self._generator.field_expr(header.name, f.name, emitter)) for f in header.type.fields]
             return [(expr, f.width) for f, expr in fields]
         if kind == "hexstr":

@@ -127,8 +127,8 @@ def match_from_json(key: Key, item: Mapping[str, object]) -> Match:
         return Range(number("start"), number("end"))
     if kind == "valid":
         return Exact(int(bool(item["key"])))
-    if kind == "optional" and not item.get("mask", "0x1"):
-        return Optional(None)
+    if kind == "optional" and item.get("mask") is None:
+        return Optional(None if "mask" in item else number("key"))
     return Ternary(number("key"), number("mask"))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from serene.switch.calculations import CalculationWriter
+from serene.switch.errors import UnsupportedProgram, where
 from serene.switch.expressions import Expr, Place, mask
-from serene.switch.program import Field, Header, UnsupportedProgram
+from serene.switch.program import Field, Header
 
 if TYPE_CHECKING:
     from serene.switch.codegen import Generator
@@ -20,39 +22,45 @@ class DeparserWriter:
         """``which`` is verify or update."""
         generator = self._generator
         lines = [
-            f"static void {function}(struct packet *packet) {{",
+            f"STAGE_FUNCTION void {function}(struct packet *packet) {{",
             "    struct phv *const h = &packet->h;",
             "    (void)h;",
         ]
         for item in generator.program.json.get("checksums") or ():
-            if not item.get(which, which == "update"):
-                continue
-            emitter = generator.emitter()
-            reader = generator.reader(emitter)
-            condition = reader.truth(item["if_cond"]) if item.get("if_cond") else "1"
-            before, emitter.lines = emitter.lines, []
-            call = CalculationWriter(generator).named(item["calculation"], reader, emitter)
-            target = generator.place(*item["target"])
-            if which == "verify":
-                emitter.line(f"if (({call} & {mask(target.width):#x}ull) != {target.code})")
-                emitter.line("    h->standard_metadata.checksum_error = 1;")
-            else:
-                emitter.store(target, Expr("c", 0, mask(64), (call,)))
-            lines += ["    {", *(f"        {line}" for line in before), f"        if ({condition}) {{"]
-            lines += [*(f"            {line}" for line in emitter.lines), "        }", "    }"]
+            if item.get(which, which == "update"):
+                with where(f"checksum of {'.'.join(item['target'])!r}"):
+                    lines += self._checksum(item, which)
         return "\n".join([*lines, "}"])
+
+    def _checksum(self, item: Mapping[str, Any], which: str) -> list[str]:
+        generator = self._generator
+        emitter = generator.emitter()
+        reader = generator.reader(emitter)
+        condition = reader.truth(item["if_cond"]) if item.get("if_cond") else "1"
+        before, emitter.lines = emitter.lines, []
+        call = CalculationWriter(generator).named(item["calculation"], reader, emitter)
+        target = generator.target(*item["target"])
+        if which == "verify":
+            if target.width > 64:
+                raise UnsupportedProgram(f"a checksum of {target.width} bits")
+            failed = generator.target("standard_metadata", "checksum_error")
+            emitter.line(f"if (({call} & {mask(target.width):#x}ull) != {target.code}) {failed.code} = 1;")
+        else:
+            emitter.store(target, Expr("c", 0, mask(64), (call,)))
+        lines = ["    {", *(f"        {line}" for line in before), f"        if ({condition}) {{"]
+        return [*lines, *(f"            {line}" for line in emitter.lines), "        }", "    }"]
 
     def deparser(self) -> str:
         generator = self._generator
         lines = [
             "/* Writes the valid headers in order; their length in bytes. */",
-            "static uint32_t deparse(struct packet *packet, uint8_t *to) {",
+            "STAGE_FUNCTION uint32_t deparse(struct packet *packet, uint8_t *to) {",
             "    struct phv *const h = &packet->h;",
             "    uint32_t at = 0;",
             "    (void)h;",
         ]
         for name in generator.program.json["deparsers"][0]["order"]:
-            header = generator.known_header(name)
+            header = generator.packet_header(name)
             if header.type.bits % 8:
                 raise UnsupportedProgram(f"header {name!r} is not a whole number of bytes")
             lines += [f"    if ({generator.valid(name)}) {{", *self._emit(header), "    }"]
@@ -101,7 +109,7 @@ class DeparserWriter:
     def copy_fields(self) -> str:
         generator = self._generator
         lines = [
-            "static void copy_fields(uint32_t list, struct phv *to, const struct phv *from) {",
+            "STAGE_FUNCTION void copy_fields(uint32_t list, struct phv *to, const struct phv *from) {",
             "    (void)to; (void)from;",
             "    switch (list) {",
         ]
@@ -110,6 +118,8 @@ class DeparserWriter:
             for element in item["elements"]:
                 if element["type"] == "field":
                     header, field = element["value"]
+                    if field == "$valid$":
+                        generator.packet_header(header)
                     to, source = (generator.place(header, field, of) for of in ("to", "from"))
                     lines.append(f"        {_copy(to, source)}")
                 elif element["type"] == "header":
@@ -122,7 +132,7 @@ class DeparserWriter:
 
     def learn(self) -> str:
         lines = [
-            "static void learn(struct packet *packet, uint32_t list) {",
+            "STAGE_FUNCTION void learn(struct packet *packet, uint32_t list) {",
             "    struct phv *const h = &packet->h;",
             "    struct ring *digests = &packet->state->runtime.digests;",
             "    (void)h;",
@@ -131,6 +141,7 @@ class DeparserWriter:
         for id_, (_, fields) in self._generator.program.digests.items():
             places = [self._generator.place(*field) for field in fields]
             total = sum(place.limbs for place in places)
+            self._generator.spend(total)
             lines += [f"    case {id_}: {{", f"        uint64_t values[{max(total, 1)}];"]
             at = 0
             for place in places:

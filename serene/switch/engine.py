@@ -22,15 +22,16 @@ from serene.switch.build import compile_source
 from serene.switch.codegen import generate
 from serene.switch.control import ControlError, Digest, Events, PortCounts, PortError
 from serene.switch.entries import TableControl
-from serene.switch.expressions import limbs_of
 from serene.switch.loaded import integer
-from serene.switch.program import Program, load_program
+from serene.switch.loading import load_program
+from serene.switch.program import Program, limbs_of
 
 RING_BYTES = 4 << 20  # as in runtime/switch.h
 MAX_PORTS = 512
 MAX_GROUPS = 65536
 MAX_SESSIONS = 32768
 MAX_FRAME = 65536
+MAX_REPLICAS = 32768  # of a multicast group or clone session
 
 
 class Switch(TableControl, ArrayControl):
@@ -136,6 +137,8 @@ class Switch(TableControl, ArrayControl):
         self._lib.switch_replicas(self._state, 1, session, None, -1, 0)
 
     def _replicas(self, kind: int, id_: int, replicas: Sequence[tuple[int, int]], truncate: int) -> None:
+        if len(replicas) > MAX_REPLICAS:
+            raise ControlError(f"{len(replicas)} replicas; at most {MAX_REPLICAS}")
         pairs = (ctypes.c_uint32 * max(2 * len(replicas), 1))(*(part for pair in replicas for part in pair))
         if self._lib.switch_replicas(self._state, kind, id_, pairs, len(replicas), truncate):
             raise ControlError("not enough memory for the replicas")

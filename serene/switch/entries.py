@@ -18,7 +18,7 @@ from serene.switch.control import (
     encode_field,
     match_from_json,
 )
-from serene.switch.expressions import limbs_of, mask
+from serene.switch.expressions import mask
 from serene.switch.loaded import Loaded, limb_array, limbs, named
 from serene.switch.program import Action, Table
 
@@ -63,7 +63,8 @@ class TableControl(Loaded):
         """Back to the program's own default action."""
         target = self._table(table)
         if target.default_action is None:
-            self._lib.switch_table_default(self._state, target.id, ctypes.c_uint32(0xFFFFFFFF), limb_array([0] * 64))
+            nothing = limb_array([0] * target.data_limbs)
+            self._lib.switch_table_default(self._state, target.id, ctypes.c_uint32(0xFFFFFFFF), nothing)
         else:
             self._set_default(target, *target.default_action)
 
@@ -109,8 +110,7 @@ class TableControl(Loaded):
                     f"action {action.name!r}: {value} does not fit {parameter.name}, {parameter.width} bits"
                 )
             data += limbs(value, parameter.width)
-        most = max(sum(limbs_of(p.width) for p in other.parameters) for other in table.actions.values())
-        return limb_array(data + [0] * (most - len(data)))
+        return limb_array(data + [0] * (table.data_limbs - len(data)))
 
     @staticmethod
     def _encode_match(table: Table, match: Sequence[Match]) -> tuple[list[int], list[int], int]:
@@ -131,14 +131,12 @@ class TableControl(Loaded):
         if table.default_action is not None:
             self._set_default(table, *table.default_action)
         # BMv2's JSON: the smaller number wins. Counted from below, as p4c does for P4Runtime.
-        order = sorted(range(len(table.entries)), key=lambda place: table.entries[place].get("priority", place))
+        order = sorted(range(len(table.entries)), key=lambda place: table.entries[place].priority)
         priorities = {place: len(order) - rank for rank, place in enumerate(order)}
         installed = []
         for place, entry in enumerate(table.entries):
-            match = tuple(match_from_json(key, item) for key, item in zip(table.keys, entry["match_key"], strict=True))
-            action = next(a for a in table.actions.values() if a.id == entry["action_entry"]["action_id"])
-            params = tuple(int(value, 16) for value in entry["action_entry"]["action_data"])
+            match = tuple(match_from_json(key, item) for key, item in zip(table.keys, entry.match, strict=True))
             priority = priorities[place] if table.kind == "ternary" else 0
-            handle = self.table_add(table.name, match, action.name, params, priority)
-            installed.append(InitialEntry(handle, match, action.name, params, priority))
+            handle = self.table_add(table.name, match, entry.action.name, entry.params, priority)
+            installed.append(InitialEntry(handle, match, entry.action.name, entry.params, priority))
         return tuple(installed)

@@ -11,9 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from serene.switch.program import NotBmv2Json, UnsupportedProgram
+from serene.switch.errors import NotBmv2Json, UnsupportedProgram
+from serene.switch.limits import MAX_EXPRESSION_BITS
+from serene.switch.program import limbs_of
+
+if TYPE_CHECKING:
+    from serene.switch.codegen import Generator
 
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
@@ -25,6 +30,7 @@ class Place:
     code: str
     width: int  # bits
     signed: bool = False
+    writable: bool = False
 
     @property
     def limbs(self) -> int:
@@ -43,16 +49,16 @@ class Expr:
     place: Any = None  # the Place, where op is "place"
     ones: int = field(default=-1)  # bits that may be set; -1 when negative values are possible
 
+    def __post_init__(self) -> None:
+        if self.bits > MAX_EXPRESSION_BITS:
+            raise UnsupportedProgram(f"operator {self.op!r} on {self.bits} bits; {MAX_EXPRESSION_BITS} at most")
+
     @property
     def bits(self) -> int:
         """Bits that hold the exact value, a sign included where there may be one."""
         if self.low >= 0:
             return max(self.high.bit_length(), 1)
         return max(self.high.bit_length(), (-self.low - 1).bit_length()) + 1
-
-
-def limbs_of(bits: int) -> int:
-    return max((bits + 63) // 64, 1)
 
 
 def mask(bits: int) -> int:
@@ -82,6 +88,8 @@ def _with_ones(op: str, low: int, high: int, args: tuple[Any, ...]) -> Expr:
 
 def binary(op: str, a: Expr, b: Expr) -> Expr:
     """The node for a binary integer operation, with the range its operands allow."""
+    if op in ("<<", ">>") and b.op == "constant" and not 0 <= b.value <= MAX_EXPRESSION_BITS:
+        raise UnsupportedProgram(f"{op!r} by {b.value}")
     if op == "+":
         low, high = a.low + b.low, a.high + b.high
     elif op == "-":
@@ -90,7 +98,7 @@ def binary(op: str, a: Expr, b: Expr) -> Expr:
         products = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
         low, high = min(products), max(products)
     elif op == "<<":
-        by = min(b.high, 4096)
+        by = max(min(b.high, 4096), 0)
         low, high = min(a.low << by, a.low), max(a.high << by, a.high)
     elif op == ">>":
         low, high = (min(a.low, 0), a.high >> b.low) if b.low >= 0 else (a.low, a.high)
@@ -116,25 +124,40 @@ def binary(op: str, a: Expr, b: Expr) -> Expr:
 
 
 class Emitter:
-    """Writes expressions into one C function: statements in ``lines``, constants in ``constants``."""
+    """Writes expressions into one C function: statements in ``lines``, constants in the file's."""
 
-    def __init__(self, constants: dict[tuple[int, int], str]) -> None:
+    def __init__(self, generator: Generator) -> None:
         self.lines: list[str] = []
-        self._constants = constants
+        self._generator = generator
         self._temporaries = 0
 
     def line(self, text: str) -> None:
+        self._generator.wrote(len(text))
         self.lines.append(text)
+
+    def array(self, name: str, limbs: int) -> None:
+        self._generator.spend(limbs)
+        self.line(f"uint64_t {name}[{limbs}];")
 
     def temporary(self, limbs: int) -> str:
         self._temporaries += 1
         name = f"t{self._temporaries}"
-        self.line(f"uint64_t {name}[{limbs}];")
+        self.array(name, limbs)
+        return name
+
+    def scalar(self, code: str) -> str:
+        """Code that may stand in several places: computed once, or nested expressions would double at each level."""
+        if code.isalnum():
+            return code
+        self._temporaries += 1
+        name = f"t{self._temporaries}"
+        self.line(f"const uint64_t {name} = {code};")
         return name
 
     def constant_array(self, value: int, limbs: int) -> str:
         key = (value & mask(64 * limbs), limbs)
-        return self._constants.setdefault(key, f"constant_{len(self._constants)}")
+        constants = self._generator.constants
+        return constants.setdefault(key, f"constant_{len(constants)}")
 
     # -- up to 64 bits ---------------------------------------------------------------------------------------
 
@@ -180,7 +203,7 @@ class Emitter:
         if e.op in ("/", "%"):
             if a.bits > 64 or b.bits > 64 or a.low < 0 or b.low < 0:
                 raise UnsupportedProgram(f"{e.op!r} on more than 64 bits or on negative numbers is not supported")
-            x, y = self.exact(a), self.exact(b)
+            x, y = self.exact(a), self.scalar(self.exact(b))
             return f"({y} ? {x} {e.op} {y} : 0)", 64
         raise UnsupportedProgram(f"operator {e.op!r} is not supported")
 
@@ -224,7 +247,7 @@ class Emitter:
         if a.bits > 64:
             raise UnsupportedProgram("a saturating cast from more than 64 bits is not supported")
         low, high = (-(1 << (width - 1)), mask(width - 1)) if signed else (0, mask(width))
-        x = self.exact(a)
+        x = self.scalar(self.exact(a))
         if a.low < 0:
             floor = f"(int64_t){x} < {low}ll ? (uint64_t){low}ll : " if a.low < low else ""
             return f"({floor}(int64_t){x} > (int64_t){high:#x}ll ? {high:#x}ull : {x})"
@@ -274,7 +297,7 @@ class Emitter:
             extra = f", {place.width}" if place.signed else ""
             self.line(f"{copy}({name}, {limbs}, {place.code}, {place.limbs}{extra});")
         elif e.bits <= 64:
-            code = self.exact(e)
+            code = self.scalar(self.exact(e))
             self.line(f"wide_set({name}, {limbs}, {code}, {f'(int64_t){code} < 0' if e.low < 0 else '0'});")
         elif e.op in ("&", "|", "^", "~") or (e.op == "+" and not self._carries(e, limbs)):
             body = self.limb(e, limbs)
@@ -375,8 +398,8 @@ class Reader:
         self._local = local  # an action's parameter
         self._special = special  # what depends on where it stands: stacks, lookahead
 
-    def number(self, node: Mapping[str, Any]) -> Expr:
-        kind, value = node["type"], node["value"]
+    def number(self, node: Any) -> Expr:
+        kind, value = _operand(node)
         if kind == "expression":
             return self._operation(value) if "op" in value else self.number(value)
         if kind == "field":
@@ -400,17 +423,17 @@ class Reader:
             return Expr("bool", 0, 1, (self.truth(right),), ones=1)
         if op == "?":
             a, b = self.number(left), self.number(right)
-            condition = self.truth(node["cond"])
+            condition = self.truth(node.get("cond"))
             ones = a.ones | b.ones if a.ones >= 0 and b.ones >= 0 else -1
             return Expr("?", min(a.low, b.low), max(a.high, b.high), (condition, a, b), ones=ones)
         if op == "~":
             a = self.number(right)
             return Expr("~", ~a.high, ~a.low, (a,))
         if op == "two_comp_mod":
-            a, width = self.number(left), self.number(right).value
+            a, width = self.number(left), self._width(right)
             return Expr("signed", -(1 << (width - 1)), mask(width - 1), (a,), value=width)
         if op in ("usat_cast", "sat_cast"):
-            a, width = self.number(left), self.number(right).value
+            a, width = self.number(left), self._width(right)
             low, high = (0, mask(width)) if op == "usat_cast" else (-(1 << (width - 1)), mask(width - 1))
             return Expr("saturate", low, high, (a,), value=width, ones=mask(width) if low == 0 else -1)
         if op == "-" and left is None:
@@ -422,9 +445,16 @@ class Reader:
             return special
         return binary(op, self.number(left), self.number(right))
 
-    def truth(self, node: Mapping[str, Any]) -> str:
+    def _width(self, node: Any) -> int:
+        """Of a cast: a constant."""
+        width = self.number(node)
+        if width.op != "constant" or not 0 < width.value <= MAX_EXPRESSION_BITS // 2:
+            raise NotBmv2Json(f"a cast to {width.value if width.op == 'constant' else 'a width that varies'} bits")
+        return width.value
+
+    def truth(self, node: Any) -> str:
         """C for a truth value."""
-        kind, value = node["type"], node["value"]
+        kind, value = _operand(node)
         if kind == "bool":
             return "1" if value else "0"
         if kind != "expression":
@@ -447,11 +477,11 @@ class Reader:
         if op == "valid_union":
             return self._emitter.exact(self.number(node))
         if op == "?":
-            return f"({self.truth(value['cond'])} ? {self.truth(left)} : {self.truth(right)})"
+            return f"({self.truth(value.get('cond'))} ? {self.truth(left)} : {self.truth(right)})"
         raise NotBmv2Json(f"operator {op!r} does not give a truth value")
 
-    def _is_truth(self, node: Mapping[str, Any]) -> bool:
-        kind, value = node["type"], node["value"]
+    def _is_truth(self, node: Any) -> bool:
+        kind, value = _operand(node)
         if kind == "bool":
             return True
         if kind != "expression":
@@ -459,3 +489,10 @@ class Reader:
         if "op" not in value:
             return self._is_truth(value)
         return value["op"] in ("d2b", "not", "and", "or", "valid_union", *COMPARISONS)
+
+
+def _operand(node: Any) -> tuple[str, Any]:
+    """Type and value."""
+    if not isinstance(node, Mapping) or "value" not in node:
+        raise NotBmv2Json("an operator without the operands that it needs")
+    return node["type"], node["value"]

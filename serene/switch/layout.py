@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from serene.switch.expressions import limbs_of
-from serene.switch.program import Array, Field, Header, Table, UnsupportedProgram
+from serene.switch.errors import UnsupportedProgram
+from serene.switch.limits import MAX_PACKET_BYTES
+from serene.switch.program import Array, Field, Header, Table, limbs_of
 
 if TYPE_CHECKING:
     from serene.switch.codegen import Generator
@@ -87,20 +88,33 @@ class LayoutWriter:
         lines.append("    uint64_t cleared_end;    /* what lies below is cleared when it is made valid */")
         lines += [declare(h) for h in packet if is_large(h)]
         lines.append("};")
-        emitted = [h.type.most_bytes for h in program.headers.values() if not h.metadata]
-        lines.append(f"enum {{ MAX_HEADERS = {sum(emitted) + 8} }};")
+        order = program.json["deparsers"][0]["order"]  # a header may be in it more than once
+        emitted = sum(program.header(name).type.most_bytes for name in order)
+        if emitted > MAX_PACKET_BYTES:
+            raise UnsupportedProgram(f"the deparser emits up to {emitted} bytes; {MAX_PACKET_BYTES} at most")
+        lines.append(f"enum {{ MAX_HEADERS = {emitted + 8} }};")
         lines.append(
-            "static inline void metadata_clear(struct phv *h) { memset(h, 0, offsetof(struct phv, metadata_end)); }\n"
-            "static inline void phv_clear(struct phv *h) { memset(h, 0, offsetof(struct phv, cleared_end)); }"
+            "static inline void metadata_clear(struct phv *h) { memset(h, 0, offsetof(struct phv, metadata_end)); }"
         )
+        lines.append("static inline void phv_clear(struct phv *h) {")
+        lines.append("    memset(h, 0, offsetof(struct phv, cleared_end));")
+        lines += [f"    {self._empty('h', h)}" for h in packet if is_large(h) and h.type.variable]
+        lines.append("}")
         lines.append("static inline void phv_copy(struct phv *to, const struct phv *from) {")
         lines.append("    memcpy(to, from, offsetof(struct phv, cleared_end));")
         for h in packet:
             if is_large(h):
                 name = generator.own_name(h)
-                lines.append(f"    if (from->valid_{name}) to->{name} = from->{name};")
+                otherwise = f" else {self._empty('to', h)}" if h.type.variable else ""
+                lines.append(f"    if (from->valid_{name}) to->{name} = from->{name};{otherwise}")
         lines.append("}")
         return "\n".join(lines)
+
+    def _empty(self, of: str, header: Header) -> str:
+        """Gives the varbit field of a large header that was not cleared no bytes: invalid headers may be read."""
+        assert header.type.variable is not None
+        field = self._generator.field_name(header.name, header.type.variable.name)
+        return f"{of}->{self._generator.own_name(header)}.{field}_bytes = 0;"
 
     def state(self) -> str:
         program, tables = self._program, list(self._program.tables.values())
@@ -123,8 +137,8 @@ class LayoutWriter:
             f"    struct profile action_profiles[{max(len(program.action_profiles), 1)}];",
         ]
         lines += [f"    struct row_{size} *rows_{size};" for size in grouped]
-        for name, bits in program.value_sets.items():
-            lines.append(f"    struct table {self._generator.value_set(name)};    /* {bits} bits */")
+        for name in program.value_sets:
+            lines.append(f"    struct table {self._generator.value_set(name)};")
         lines += ["};", "", "static int state_init(struct state *state) {"]
         for table in tables:
             lines += self._table_init(table)
@@ -143,7 +157,7 @@ class LayoutWriter:
                     f"{{{size}, sizeof {member}, sizeof(struct row_{size}), &{member}}};"
                 )
         for profile in program.action_profiles.values():
-            most = max((self._generator.data_limbs(a.parameters) for a in profile.actions.values()), default=0)
+            most = max((action.limbs for action in profile.actions.values()), default=0)
             lines.append(
                 f"    if (!profile_init(&state->action_profiles[{profile.id}], {profile.size}, {most})) return 0;"
             )
@@ -170,19 +184,13 @@ class LayoutWriter:
         ]
 
     def _table_init(self, table: Table) -> list[str]:
-        limbs = sum(limbs_of(key.width) for key in table.keys)
-        data = self._generator.table_data_limbs(table)
-        if table.kind == "lpm" and limbs > 8:
-            raise UnsupportedProgram(f"table {table.name!r}: an lpm key of more than 512 bits is not supported")
         ranges = []
         for key in table.keys:
-            if key.match_type == "range" and key.width > 64:
-                raise UnsupportedProgram(f"table {table.name!r}: a range of more than 64 bits is not supported")
             ranges += [str(int(key.match_type == "range"))] * limbs_of(key.width)
         size = table.size if table.keys else 1
         return [
             f"    static const uint8_t ranges_{table.id}[] = {{{', '.join(ranges) or '0'}}};",
-            f"    if (!table_init(&state->tables[{table.id}], TABLE_{table.kind.upper()}, {size}, {limbs}, {data}, "
-            f"ranges_{table.id})) return 0;",
+            f"    if (!table_init(&state->tables[{table.id}], TABLE_{table.kind.upper()}, {size}, {table.key_limbs}, "
+            f"{table.data_limbs}, ranges_{table.id})) return 0;",
             f"    state->tables[{table.id}].standard.action = UINT32_MAX;",
         ]

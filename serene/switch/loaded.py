@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from serene.errors import choices
 from serene.switch.control import ControlError, NoSuchName
-from serene.switch.expressions import limbs_of, mask
-from serene.switch.program import Program
+from serene.switch.expressions import mask
+from serene.switch.program import Program, limbs_of
 
 T = TypeVar("T")
 

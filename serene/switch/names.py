@@ -1,37 +1,26 @@
-"""C names for what a program has, unique even where P4 names differ in punctuation only."""
+"""C names for what a program has: the only way by which text of a program gets into the generated C.
+
+A name is a letter for the kind of thing, a number, and as much of the P4 name as a reader needs to recognise it, in
+letters, digits and underscores: ``h3_ethernet``. The number alone makes it unique, and no such name is a keyword, a
+macro or one of the runtime's own.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable, Iterable
+from typing import TypeVar
 
-C_KEYWORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef typeof union unsigned void volatile while "
-    "asm".split()
-)
-# Lower-case macros of the C library and the compiler: fields with these names would not be what they seem.
-C_MACROS = frozenset(
-    "linux unix errno stdin stdout stderr s_addr s6_addr st_atime st_mtime st_ctime alloca offsetof major minor "
-    "sa_handler sa_sigaction h_addr h_errno".split()
-)
-OURS = frozenset("h d i at packet state valid standard_metadata data entry hit key action hash size".split())
+READABLE = 48  # characters of a P4 name that are kept
+NO_LETTER = re.compile(r"[^A-Za-z0-9_]")
+
+K = TypeVar("K", bound=Hashable)
 
 
-def identifier(name: str) -> str:
-    """A C identifier that a reader recognises the P4 name in."""
-    text = re.sub(r"\W", "_", name)
-    return text if text and not text[0].isdigit() else "_" + text
+def identifier(kind: str, number: int, name: str) -> str:
+    return f"{kind}{number}_{NO_LETTER.sub('_', name[:READABLE])}"
 
 
-class Names:
-    def __init__(self) -> None:
-        self._taken: set[str] = set(C_KEYWORDS | C_MACROS | OURS)
-
-    def unique(self, name: str) -> str:
-        base = text = identifier(name)
-        count = 1
-        while text in self._taken:
-            count += 1
-            text = f"{base}_{count}"
-        self._taken.add(text)
-        return text
+def identifiers(kind: str, names: Iterable[K]) -> dict[K, str]:
+    """One for each name, numbered in order."""
+    return {name: identifier(kind, number, str(name)) for number, name in enumerate(names)}

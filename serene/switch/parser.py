@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from serene.switch.actions import ActionWriter
-from serene.switch.expressions import Emitter, Expr, Place, Reader, limbs_of, mask, place_expr
-from serene.switch.program import Action, HeaderType, NotBmv2Json, UnsupportedProgram
+from serene.switch.actions import JUMPS, ActionWriter
+from serene.switch.calculations import MAX_FRAME
+from serene.switch.errors import NotBmv2Json, UnsupportedProgram, known, unique, where
+from serene.switch.expressions import Emitter, Expr, Place, Reader, mask, place_expr
+from serene.switch.names import identifiers
+from serene.switch.operands import Operands
+from serene.switch.program import Action, HeaderType, limbs_of
 
 if TYPE_CHECKING:
     from serene.switch.codegen import Generator
@@ -22,12 +26,15 @@ class ParserWriter:
     def __init__(self, generator: Generator) -> None:
         self._generator = generator
         self._parser = generator.program.json["parsers"][0]
-        self._labels = {state["name"]: f"state_{index}" for index, state in enumerate(self._parser["parse_states"])}
+        states = [state["name"] for state in self._parser["parse_states"]]
+        unique(states, "parser state")
+        self._labels = identifiers("state", states)
+        self._at = {name: at for at, name in enumerate(states)}
 
     def source(self) -> str:
         lines = [
             *self._extractors(),
-            "static void parse(struct packet *packet) {",
+            "STAGE_FUNCTION void parse(struct packet *packet) {",
             "    struct phv *const h = &packet->h;",
             "    struct state *const state = packet->state;",
             "    uint32_t error = 0;",
@@ -38,7 +45,7 @@ class ParserWriter:
         if init:
             lines.append(f"    goto {self._label(init)};")
         for state in self._parser["parse_states"]:
-            lines += [f"{self._label(state['name'])}: {{  /* {state['name']} */"]
+            lines += [f"{self._label(state['name'])}: {{"]
             lines += [f"    {line}" for line in self._state(state)]
             lines.append("}")
         lines += ["done:", "    (void)error;"]
@@ -46,10 +53,17 @@ class ParserWriter:
             lines.append("    h->standard_metadata.parser_error = error;")
         return "\n".join([*lines, "}"])
 
+    def _go(self, name: str, to: str | None) -> str:
+        """Back only as often as a packet may take steps: a state need not consume anything."""
+        if not to:
+            return "goto done;"
+        label = self._label(to)
+        if self._at[to] > self._at[name]:
+            return f"goto {label};"
+        return f"{{ if (!STEP(packet)) goto done; goto {label}; }}"
+
     def _label(self, state: str) -> str:
-        if state not in self._labels:
-            raise NotBmv2Json(f"there is no parser state {state!r}")
-        return self._labels[state]
+        return known(self._labels, state, "parser state")
 
     def _error(self, name: str) -> str:
         return f"{{ error = {self._generator.errors.get(name, 0)}; goto done; }}"
@@ -87,11 +101,12 @@ class ParserWriter:
     def _state(self, state: Mapping[str, Any]) -> list[str]:
         emitter = self._generator.emitter()
         reader = Reader(emitter, self._generator.field_expr, self._no_local, self._special)
-        for operation in state["parser_ops"]:
-            emitter.line("{")
-            self._operation(operation, emitter, reader)
-            emitter.line("}")
-        self._transitions(state, emitter, reader)
+        with where(f"parser state {state['name']!r}"):
+            for operation in state["parser_ops"]:
+                emitter.line("{")
+                self._operation(operation, emitter, reader)
+                emitter.line("}")
+            self._transitions(state, emitter, reader)
         return emitter.lines
 
     @staticmethod
@@ -115,27 +130,28 @@ class ParserWriter:
     # -- operations ------------------------------------------------------------------------------------------
 
     def _operation(self, operation: Mapping[str, Any], emitter: Emitter, reader: Reader) -> None:
-        op, operands = operation["op"], operation["parameters"]
+        op, operands = operation["op"], Operands(operation["parameters"])
         if op == "extract":
             self._extract(operands[0], emitter)
         elif op == "extract_VL":
             self._extract(operands[0], emitter, reader.number(operands[1]))
         elif op == "set":
-            target = operands[0]["value"]
-            emitter.store(self._generator.place(*target), reader.number(operands[1]))
+            emitter.store(self._generator.target(*operands.field(0)), reader.number(operands[1]))
         elif op == "verify":
             emitter.line(f"if (!{reader.truth(operands[0])}) {{ error = {emitter.exact(reader.number(operands[1]))};")
             emitter.line("goto done; }")
         elif op == "shift":
-            self._skip(str(int(operands[0]["value"])), emitter)
+            self._skip(str(min(_constant(operands[0].get("value"), 0), MAX_FRAME + 1)), emitter)
         elif op == "advance":
             bits = emitter.exact(reader.number(operands[0]))
             emitter.line(f"const uint64_t skipped = {bits};")
             emitter.line("if (skipped % 8) " + self._error("ParserInvalidArgument"))
             self._skip("skipped / 8", emitter)
         elif op == "primitive":
-            action = Action("parser", -1, (), ())
-            for line in ActionWriter(self._generator, action).primitive(operands[0]):
+            primitive = operands[0]
+            if primitive.get("op") in (None, *JUMPS):
+                raise NotBmv2Json(f"primitive {primitive.get('op')!r} in the parser")
+            for line in ActionWriter(self._generator, Action("parser", 0, (), ())).primitive(primitive):
                 emitter.line(line)
         else:
             raise UnsupportedProgram(f"parser operation {op!r} is not supported")
@@ -146,18 +162,18 @@ class ParserWriter:
 
     def _extract(self, operand: Mapping[str, Any], emitter: Emitter, bits: Expr | None = None) -> None:
         """``bits`` is how many bits the header's varbit field has."""
-        kind, name = operand["type"], operand["value"]
+        kind, name = operand.get("type"), operand.get("value")
         generator = self._generator
         if kind == "regular":
-            header_type, target = generator.known_header(name).type, generator.header(name)
-            valid, after = generator.set_valid(name), []
+            header_type, target = generator.packet_header(str(name)).type, generator.header(str(name))
+            valid, after = generator.set_valid(str(name)), []
         elif kind in ("stack", "union_stack"):
-            stack = name if kind == "stack" else ".".join(name)
+            stack = str(name) if kind == "stack" else ".".join(name or ())
             header_type, elements = generator.stack_type(stack), generator.program.stacks[stack]
             at = f"h->{generator.next_name(stack)}"
             emitter.line(f"if ({at} >= {len(elements)}) {self._error(STACK_OUT_OF_BOUNDS)}")
             target = f"h->{generator.stack(stack)}[{at}]"
-            others = [s for s in generator.stacks_of(name[0]) if s != stack] if kind == "union_stack" else []
+            others = [s for s in generator.stacks_of(name[0]) if s != stack] if isinstance(name, tuple) else []
             valid = [f"h->valid_{generator.stack(stack)}[{at}] = 1;"]
             valid += [f"h->valid_{generator.stack(other)}[{at}] = 0;" for other in others]
             after = [f"{at}++;"]
@@ -193,7 +209,7 @@ class ParserWriter:
             self._add_key(node, width, keys, emitter)
         for transition in state["transitions"]:
             kind, target = transition["type"], transition["next_state"]
-            go = f"goto {self._label(target)};" if target else "goto done;"
+            go = self._go(state["name"], target)
             if kind == "default":
                 emitter.line(go)
                 return
@@ -220,9 +236,9 @@ class ParserWriter:
             keys.append((f"{array}[{limb}]", min(64, width - 64 * limb)))
 
     @staticmethod
-    def _pieces(text: str, keys: Sequence[tuple[str, int]]) -> list[int]:
+    def _pieces(text: object, keys: Sequence[tuple[str, int]]) -> list[int]:
         """Each key takes whole bytes of the transition's value."""
-        value, pieces = int(text, 16), []
+        value, pieces = _constant(text), []
         for _, width in reversed(keys):
             size = 8 * ((width + 7) // 8)
             pieces.append(value & mask(size))
@@ -230,7 +246,7 @@ class ParserWriter:
         return pieces[::-1]
 
     def _matches(self, transition: Mapping[str, Any], keys: Sequence[tuple[str, int]]) -> str:
-        values = self._pieces(transition["value"], keys)
+        values = self._pieces(transition.get("value"), keys)
         masks = self._pieces(transition["mask"], keys) if transition.get("mask") else [mask(64)] * len(keys)
         tests = []
         for (name, width), value, keep in zip(keys, values, masks, strict=True):
@@ -242,8 +258,10 @@ class ParserWriter:
         return " && ".join(tests) or "1"
 
     def _in_value_set(self, transition: Mapping[str, Any], keys: Sequence[tuple[str, int]], emitter: Emitter) -> str:
-        name = transition["value"]
-        bits = self._generator.program.value_sets[name]
+        name = transition.get("value")
+        bits = known(self._generator.program.value_sets, name, "value set")
+        if bits != sum(width for _, width in keys):
+            raise NotBmv2Json(f"value set {name!r} has {bits} bits, the key {sum(width for _, width in keys)}")
         masks = self._pieces(transition["mask"], keys) if transition.get("mask") else [mask(64)] * len(keys)
         array = emitter.temporary(limbs_of(bits))
         emitter.line(f"memset({array}, 0, sizeof {array});")
@@ -254,5 +272,15 @@ class ParserWriter:
             if at % 64 + width > 64:
                 emitter.line(f"{array}[{at // 64 + 1}] |= {part} >> {64 - at % 64};")
             at += width
-        table = f"state->{self._generator.value_set(name)}"
+        table = f"state->{self._generator.value_set(str(name))}"
         return f"table_probe(&{table}, {array}, {limbs_of(bits)}, 0)"
+
+
+def _constant(value: object, base: int = 16) -> int:
+    try:
+        number = int(str(value), base)
+    except ValueError:
+        raise NotBmv2Json(f"{value!r} is no number") from None
+    if number < 0:
+        raise NotBmv2Json(f"{value!r} is negative")
+    return number

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from serene.switch.calculations import CalculationWriter
-from serene.switch.expressions import limbs_of
-from serene.switch.program import Pipeline, Table, UnsupportedProgram
+from serene.switch.errors import known, where
+from serene.switch.expressions import Expr
+from serene.switch.names import identifier, identifiers
+from serene.switch.program import Pipeline, Table, limbs_of
 
 if TYPE_CHECKING:
     from serene.switch.codegen import Generator
@@ -18,23 +20,25 @@ class PipelineWriter:
     def __init__(self, generator: Generator, pipeline: Pipeline) -> None:
         self._generator = generator
         self._pipeline = pipeline
-        self._labels = {table.name: f"table_{table.id}" for table in pipeline.tables}
-        self._labels |= {c.name: f"condition_{index}" for index, c in enumerate(pipeline.conditionals)}
+        self._labels = {table.name: identifier("table", table.id, table.name) for table in pipeline.tables}
+        self._labels |= identifiers("condition", (conditional.name for conditional in pipeline.conditionals))
 
     def source(self) -> str:
         generator, pipeline = self._generator, self._pipeline
         lines = [
-            f"static void {pipeline.name}(struct packet *packet) {{",
+            f"STAGE_FUNCTION void {pipeline.name}(struct packet *packet) {{",
             "    struct phv *const h = &packet->h;",
             "    struct state *const state = packet->state;",
             "    (void)h; (void)state;",
             f"    {self._go(pipeline.init)}",
         ]
         for table in pipeline.tables:
-            lines += [f"{self._labels[table.name]}: {{  /* {table.name} */", *self._apply(table), "}"]
+            with where(f"table {table.name!r}"):
+                lines += [f"{self._labels[table.name]}: {{", *self._apply(table), "}"]
         for conditional in pipeline.conditionals:
             emitter = generator.emitter()
-            test = generator.reader(emitter).truth(conditional.expression)
+            with where(f"condition {conditional.name!r}"):
+                test = generator.reader(emitter).truth(conditional.expression)
             lines += [f"{self._labels[conditional.name]}: {{", *(f"    {line}" for line in emitter.lines)]
             lines += [f"    if ({test}) {self._go(conditional.true_next)}", f"    {self._go(conditional.false_next)}"]
             lines += ["}"]
@@ -57,8 +61,8 @@ class PipelineWriter:
             return [*lines, f"    {self._go(self._next(table, fixed[0].name))}"]
         if table.keys:
             lines += self._key(table)
-            limbs = sum(limbs_of(key.width) for key in table.keys)
-            lines.append(f"    struct entry *entry = table_lookup(&{at}, TABLE_{table.kind.upper()}, key, {limbs});")
+            look_up = f"table_lookup(&{at}, TABLE_{table.kind.upper()}, key, {table.key_limbs})"
+            lines.append(f"    struct entry *entry = {look_up};")
         else:
             lines.append("    struct entry *entry = NULL;")
         lines += ["    const int hit = entry != NULL;", "    (void)hit;", f"    if (!hit) entry = &{at}.standard;"]
@@ -78,7 +82,8 @@ class PipelineWriter:
             lines.append(f"    case {action.id}: {self._call(action.id, 'data')} break;")
         lines += ["    default: break;", "    }", "    if (packet->requests.exit) return;"]
         if "__HIT__" in table.next_tables:
-            hit, miss = (self._go(table.next_tables[name]) for name in ("__HIT__", "__MISS__"))
+            steps = (table.next_tables.get(name, table.base_default_next) for name in ("__HIT__", "__MISS__"))
+            hit, miss = map(self._go, steps)
             return [*lines, f"    if (hit) {hit}", f"    {miss}"]
         if len({self._next(table, name) for name in table.actions} | {table.base_default_next}) == 1:
             return [*lines, f"    {self._go(table.base_default_next)}"]
@@ -95,8 +100,7 @@ class PipelineWriter:
 
     def _key(self, table: Table) -> list[str]:
         emitter = self._generator.emitter()
-        total = sum(limbs_of(key.width) for key in table.keys)
-        emitter.line(f"uint64_t key[{total}];")
+        emitter.array("key", table.key_limbs)
         at = 0
         for key in table.keys:
             place = self._generator.place(*key.target)
@@ -104,8 +108,6 @@ class PipelineWriter:
                 keep = f" & {key.mask:#x}ull" if key.mask is not None else ""
                 emitter.line(f"key[{at}] = {place.code}{keep};")
             else:
-                if key.mask is not None:
-                    raise UnsupportedProgram(f"table {table.name!r}: a masked key of {key.width} bits is not supported")
                 emitter.line(f"wide_copy(key + {at}, {place.limbs}, {place.code}, {place.limbs});")
             at += limbs_of(key.width)
         return [f"    {line}" for line in emitter.lines]
@@ -113,7 +115,7 @@ class PipelineWriter:
     def _choose(self, table: Table) -> list[str]:
         """An entry of a table with an action profile names a member, or a group from which the selector takes one."""
         generator = self._generator
-        profile = generator.program.action_profiles[table.profile or ""]
+        profile = known(generator.program.action_profiles, table.profile, "action profile")
         emitter = generator.emitter()
         call = "0"
         if profile.selector is not None:
@@ -134,13 +136,12 @@ class PipelineWriter:
         ]
 
     def _direct_meter(self, table: Table) -> list[str]:
-        program = self._generator.program
-        meter = program.meters[table.direct_meter or ""]
-        target = next(item["result_target"] for item in program.json["meter_arrays"] if item["name"] == meter.name)
-        place = self._generator.place(*target)
+        meter = self._generator.program.meters[table.direct_meter or ""]
         index = f"entry - state->tables[{table.id}].entries"
-        return [
-            f"    if (hit) {place.code} = meter_execute(&state->meters[{meter.id}].items[{index}], "
-            f"{int(meter.kind == 'bytes')}, packet->length, "
-            "(now_ns() - state->runtime.started_ns) / 1000);"
-        ]
+        call = (
+            f"meter_execute(&state->meters[{meter.id}].items[{index}], {int(meter.kind == 'bytes')}, packet->length, "
+            "(now_ns() - state->runtime.started_ns) / 1000)"
+        )
+        emitter = self._generator.emitter()
+        emitter.store(self._generator.target(*(meter.target or ())), Expr("c", 0, 2, (call,), ones=3))
+        return ["    if (hit) {", *(f"        {line}" for line in emitter.lines), "    }"]

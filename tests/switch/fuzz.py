@@ -1,83 +1,87 @@
-"""Feeds the embedded switch mutated packets; made for a library built with sanitizers, which end the process.
+"""Attacks the embedded switch from every side that somebody else can reach; a finding ends the run.
 
-    python -m tests.switch.fuzz --sanitize --packets 1000000        (make fuzz PACKETS=1000000)
+    python -m tests.switch.fuzz --sanitize --count 1000000        (make fuzz PACKETS=1000000)
 
-Every program gets the same treatment: a seed's packets as they are, mutated in structure, and noise.
+frames      mutated packets to four programs
+json        mutated programs, and packets to those that load
+p4runtime   mutated messages to a running server
+answers     what a hostile switch might answer a worker
+
+With sanitizers the C code is watched by the compiler's address and undefined-behaviour sanitizers. The same seed and
+count give the same packets, programs and messages.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
+import importlib
+import importlib.util
 import os
-import random
 import subprocess
 import sys
-from pathlib import Path
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
 
-from serene.switch.build import compiler
-from tests.switch.packets import shapes, trial
-from tests.switch.serene_job import seeds, start_job
-from tests.switch.stf_embedded import EmbeddedTarget
+from tests.switch import fuzz_frames, fuzz_json
+from tests.switch.sanitizers import PROGRAMS, environment, loaded, sanitizer_libraries
 
-ROOT = Path(__file__).resolve().parents[2]
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")
-PROGRAMS = {
-    "serene": (ROOT / "p4src" / "build" / "serene.json", 320),
-    "serene_jumbo": (ROOT / "p4src" / "build" / "serene_jumbo.json", 896),
-    "shapes": (ROOT / "tests" / "switch" / "programs" / "shapes.json", 0),
-    "probe": (ROOT / "tests" / "switch" / "programs" / "p4rt_probe.json", 0),
+PER_PROCESS = 2000  # mutated programs: their libraries stay loaded
+ANSWERS = "tests.client.fuzz_answers"  # fuzz(count, seed) -> Counter
+
+
+def frames(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
+    for program in options.program or PROGRAMS:
+        yield program, fuzz_frames.fuzz(options.count, options.seed, program, sanitize=options.sanitize)
+
+
+def programs(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
+    yield "programs", fuzz_json.fuzz(max(options.count // 50, 1), options.seed, sanitize=options.sanitize)
+
+
+def messages(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
+    from tests.switch import fuzz_p4runtime
+
+    yield "messages", fuzz_p4runtime.fuzz(max(options.count // 10, 1), options.seed)
+
+
+def answers(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
+    if importlib.util.find_spec(ANSWERS):
+        yield "answers", importlib.import_module(ANSWERS).fuzz(options.count, options.seed)
+
+
+KINDS: dict[str, Callable[[argparse.Namespace], Iterator[tuple[str, Counter[str]]]]] = {
+    "frames": frames,
+    "json": programs,
+    "p4runtime": messages,
+    "answers": answers,
 }
-BATCH = 500
-
-
-def sanitizer_libraries() -> str:
-    """What has to be loaded before Python so that a library built with sanitizers can be; empty if there is none."""
-    names = []
-    for name in ("libasan.so", "libubsan.so"):
-        run = subprocess.run([compiler(), f"-print-file-name={name}"], capture_output=True, text=True, check=False)
-        path = run.stdout.strip()
-        if "/" not in path or not Path(path).exists():
-            return ""
-        names.append(path)
-    return ":".join(names)
-
-
-def fuzz(program: str, packets: int, seed: int, flags: tuple[str, ...]) -> int:
-    """Sends that many packets; how many came out."""
-    json, lanes = PROGRAMS[program]
-    rng, came_out = random.Random(f"{program} {seed}"), 0
-    with contextlib.closing(EmbeddedTarget(json.read_bytes(), flags)) as target:
-        if lanes:
-            start_job(target)
-        given = seeds(lanes) if lanes else shapes()
-        for start in range(0, packets, BATCH):
-            for port, packet in trial(rng, given, min(BATCH, packets - start)):
-                target.send(port, packet)
-            came_out += sum(len(sent) for sent in target.outputs({}).values())
-            target.forget()
-    return came_out
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="fuzz", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--packets", type=int, default=10_000, help="for each program")
+    parser.add_argument("--count", type=int, default=10_000, help="packets for each program; others in proportion")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--program", choices=PROGRAMS, action="append", help="default: all")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="default: all")
+    parser.add_argument("--program", choices=PROGRAMS, action="append", help="of frames; default: all")
     parser.add_argument("--sanitize", action="store_true", help="with address and undefined-behaviour sanitizers")
     options = parser.parse_args()
-    if options.sanitize and "libasan" not in os.environ.get("LD_PRELOAD", ""):
-        libraries = sanitizer_libraries()
-        if not libraries:
+    if options.count < 1:
+        parser.error(f"--count {options.count}: at least 1")
+    if options.sanitize and not loaded():
+        if not sanitizer_libraries():
             print("error: the C compiler has no sanitizer libraries (apt install libgcc-12-dev)", file=sys.stderr)
             return 2
-        # Python itself leaks on exit, by its own lights.
-        environment = {**os.environ, "LD_PRELOAD": libraries, "ASAN_OPTIONS": "detect_leaks=0"}
         command = [sys.executable, "-m", "tests.switch.fuzz", *sys.argv[1:]]
-        return subprocess.run(command, env=environment, check=False).returncode
-    for program in options.program or PROGRAMS:
-        out = fuzz(program, options.packets, options.seed, SANITIZERS if options.sanitize else ())
-        print(f"{program}: {options.packets} packets in, {out} out", flush=True)
+        return subprocess.run(command, env=environment(), check=False).returncode
+    for kind in options.kind or KINDS:
+        with tempfile.TemporaryDirectory(prefix="serene-fuzz-") as cache:
+            if kind == "json":  # thousands of libraries that nobody needs again
+                os.environ["XDG_CACHE_HOME"] = cache
+            for what, counts in KINDS[kind](options):
+                print(f"{what}: {', '.join(f'{number} {name}' for name, number in counts.items())}", flush=True)
+            if kind == "json":
+                del os.environ["XDG_CACHE_HOME"]
     return 0
 
 

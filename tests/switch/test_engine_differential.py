@@ -18,8 +18,8 @@ import pytest
 
 from serene.program import Program
 from tests.switch import bmv2
-from tests.switch.fuzz import PROGRAMS
 from tests.switch.packets import shapes, trial
+from tests.switch.sanitizers import PROGRAMS
 from tests.switch.serene_job import seeds, start_job
 from tests.switch.stf import Add, Direct, Runner, Send, SetDefault, Target, parse
 from tests.switch.stf_embedded import EmbeddedTarget

@@ -6,13 +6,14 @@ random packets. BMv2 computes without bounds and cuts on assignment: so does the
 
 from __future__ import annotations
 
-import json
 import random
 from typing import Any
 
 import pytest
 
 from serene.switch import Switch
+from tests.switch import small
+from tests.switch.small import Node, constant, operation
 
 FIELDS = {  # name -> bits, signed
     "a": (1, False), "b": (7, False), "c": (8, True), "d": (32, False), "e": (32, True), "f": (64, False),
@@ -21,16 +22,6 @@ FIELDS = {  # name -> bits, signed
 RESULTS = (1, 8, 16, 31, 32, 48, 64, 65, 128, 200, 512, 2048)
 PER_PROGRAM = 200
 LARGEST = 2500  # bits of an intermediate value
-
-Node = dict[str, Any]
-
-
-def operation(op: str, left: Node | None, right: Node, **more: Node) -> Node:
-    return {"type": "expression", "value": {"op": op, "left": left, "right": right, **more}}
-
-
-def constant(value: int) -> Node:
-    return {"type": "hexstr", "value": hex(value)}
 
 
 class Maker:
@@ -144,58 +135,22 @@ def worth(node: Node, given: dict[str, int]) -> Any:
 def program(expressions: list[Node], widths: list[int]) -> bytes:
     """BMv2 JSON that parses ``given``, assigns every expression to a field of ``result``, and sends that."""
 
-    def header_type(name: str, id_: int, fields: list[list[Any]]) -> Node:
+    def padded(fields: list[list[Any]]) -> list[list[Any]]:
         padding = -sum(bits for _, bits, _ in fields) % 8
-        return {"name": name, "id": id_, "fields": fields + ([["padding", padding, False]] if padding else [])}
+        return fields + ([["padding", padding, False]] if padding else [])
 
-    standard = [[name, bits, False] for name, bits in (
-        ("ingress_port", 9), ("egress_spec", 9), ("egress_port", 9), ("instance_type", 32), ("packet_length", 32),
-        ("ingress_global_timestamp", 48), ("egress_global_timestamp", 48), ("mcast_grp", 16), ("egress_rid", 16),
-        ("checksum_error", 1), ("parser_error", 32),
-    )]  # fmt: skip
-    assigns = [
-        {"op": "assign", "parameters": [{"type": "field", "value": ["result", f"r{index}"]}, expression]}
-        for index, expression in enumerate(expressions)
-    ]
     steps = [
-        *assigns,
-        {"op": "add_header", "parameters": [{"type": "header", "value": "result"}]},
-        {"op": "remove_header", "parameters": [{"type": "header", "value": "given"}]},
-        {"op": "assign", "parameters": [{"type": "field", "value": ["standard_metadata", "egress_spec"]}, constant(1)]},
+        small.primitive("add_header", {"type": "header", "value": "result"}),  # clears it: first of all, then
+        *(small.primitive("assign", small.field("result", f"r{at}"), each) for at, each in enumerate(expressions)),
+        small.primitive("remove_header", {"type": "header", "value": "given"}),
+        small.send_to(1),
     ]
-    # add_header clears a header that was not valid: first of all, then.
-    steps = [steps[len(assigns)], *assigns, *steps[len(assigns) + 1 :]]
-    table = {
-        "name": "t", "id": 0, "key": [], "match_type": "exact", "type": "simple", "max_size": 1, "with_counters": False,
-        "direct_meters": None, "action_ids": [0], "actions": ["run"], "base_default_next": None,
-        "next_tables": {"run": None},
-        "default_entry": {"action_id": 0, "action_const": True, "action_data": [], "action_entry_const": True},
-    }  # fmt: skip
-    nothing: Node = {"tables": [], "conditionals": [], "action_profiles": []}
-    return json.dumps({
-        "header_types": [
-            header_type("standard_metadata", 0, standard),
-            header_type("given_t", 1, [[name, bits, signed] for name, (bits, signed) in FIELDS.items()]),
-            header_type("result_t", 2, [[f"r{index}", bits, False] for index, bits in enumerate(widths)]),
-        ],
-        "headers": [
-            {"name": "standard_metadata", "id": 0, "header_type": "standard_metadata", "metadata": True},
-            {"name": "given", "id": 1, "header_type": "given_t", "metadata": False},
-            {"name": "result", "id": 2, "header_type": "result_t", "metadata": False},
-        ],
-        "header_stacks": [], "errors": [["PacketTooShort", 1]],
-        "parsers": [{"name": "parser", "id": 0, "init_state": "start", "parse_states": [{
-            "name": "start", "id": 0, "transition_key": [],
-            "parser_ops": [{"op": "extract", "parameters": [{"type": "regular", "value": "given"}]}],
-            "transitions": [{"type": "default", "value": None, "mask": None, "next_state": None}],
-        }]}],
-        "deparsers": [{"name": "deparser", "id": 0, "order": ["given", "result"]}],
-        "actions": [{"name": "run", "id": 0, "runtime_data": [], "primitives": steps}],
-        "pipelines": [
-            {**nothing, "name": "ingress", "id": 0, "init_table": "t", "tables": [table]},
-            {**nothing, "name": "egress", "id": 1, "init_table": None},
-        ],
-    }).encode()  # fmt: skip
+    made = small.program(steps)
+    small.with_header(made, "given", padded([[name, bits, signed] for name, (bits, signed) in FIELDS.items()]))
+    small.with_header(made, "result", padded([[f"r{index}", bits, False] for index, bits in enumerate(widths)]))
+    made["parsers"][0]["parse_states"] = [small.state("start", small.extract("given"))]
+    made["deparsers"][0]["order"] = ["given", "result"]
+    return small.encoded(made)
 
 
 def pack(values: list[tuple[int, int]]) -> bytes:

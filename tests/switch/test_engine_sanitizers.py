@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.switch.fuzz import PROGRAMS, ROOT, sanitizer_libraries
+from tests.switch.sanitizers import PROGRAMS, ROOT, sanitizer_libraries
 
 PACKETS = 4000
 

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -271,19 +272,23 @@ def test_no_compiler(tmp_path: Path) -> None:
 def test_interrupted_while_it_compiles(tmp_path: Path) -> None:
     """Nothing half-made is left in the cache, and no traceback on the screen."""
     Switch.load(JSON).close()  # it compiles at all
-    process = subprocess.Popen(
-        [*COMMAND, str(JSON), *GRPC],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
-    )
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        scratch.chmod(0o755)  # the compiler runs as somebody else
+        process = subprocess.Popen(
+            [*COMMAND, str(JSON), *GRPC],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"XDG_CACHE_HOME": str(tmp_path), "TMPDIR": name},
+        )
+        until(lambda: any(scratch.glob("*/wide.h")), "it compiles", PATIENCE_S)
+        process.send_signal(signal.SIGINT)
+        _, message = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 130
+        assert message == ""
+        assert not any(scratch.iterdir())
     cache = tmp_path / "serene" / "switch"
-    until(lambda: cache.is_dir() and any(cache.iterdir()), "it compiles", PATIENCE_S)
-    process.send_signal(signal.SIGINT)
-    _, message = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 130
-    assert message == ""
-    assert not list(cache.glob("*.so")) and not [item for item in cache.iterdir() if item.is_dir()]
+    assert not any(cache.iterdir())
 
 
 def test_help_names_the_flags() -> None:

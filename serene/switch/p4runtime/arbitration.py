@@ -13,6 +13,8 @@ from serene.switch.p4runtime.status import Code, Failure, invalid, not_found, nu
 ElectionId = tuple[int, int]  # high, low 64 bits
 
 WAITING_MESSAGES = 4096  # for one controller; a slower one loses packet-ins and digests
+WAITING_BYTES = 16 << 20
+WAITING_NOTICES = 16  # of who is primary; of further ones the latest counts
 
 
 class Session:
@@ -23,22 +25,32 @@ class Session:
         self.election_id: ElectionId | None = None  # None: it never wants to be primary
         self.lost = 0  # messages that found too many others waiting
         self._waiting: deque[p4r.StreamMessageResponse] = deque()
+        self._waiting_bytes = 0
+        self._waiting_notices: deque[p4r.StreamMessageResponse] = deque()  # those among them
         self._changed = threading.Condition()
         self._closed = False
 
-    def send(self, message: p4r.StreamMessageResponse) -> None:
+    def notify(self, message: p4r.StreamMessageResponse) -> None:
+        """Says who is primary. It never gets lost, but one that was not read yet may give way to a later one."""
         with self._changed:
-            self._waiting.append(message)
-            self._changed.notify()
+            if len(self._waiting_notices) >= WAITING_NOTICES:
+                self._waiting_notices[-1].CopyFrom(message)
+                return
+            self._waiting_notices.append(message)
+            self._add(message)
+
+    def _add(self, message: p4r.StreamMessageResponse) -> None:
+        self._waiting.append(message)
+        self._waiting_bytes += message.ByteSize()
+        self._changed.notify()
 
     def offer(self, message: p4r.StreamMessageResponse) -> None:
         """Sends a message that may get lost: a packet-in, a digest list, an error."""
         with self._changed:
-            if len(self._waiting) >= WAITING_MESSAGES:
+            if len(self._waiting) >= WAITING_MESSAGES or self._waiting_bytes + message.ByteSize() > WAITING_BYTES:
                 self.lost += 1
                 return
-            self._waiting.append(message)
-            self._changed.notify()
+            self._add(message)
 
     def close(self) -> None:
         """Ends the stream when what waits has been sent. Never blocks: gRPC calls it from its own thread."""
@@ -53,6 +65,9 @@ class Session:
                 if not self._waiting:
                     return
                 message = self._waiting.popleft()
+                if self._waiting_notices and message is self._waiting_notices[0]:
+                    self._waiting_notices.popleft()
+                self._waiting_bytes = max(self._waiting_bytes - message.ByteSize(), 0) if self._waiting else 0
             yield message
 
 
@@ -138,7 +153,7 @@ class Arbitration:
         answer.arbitration.status.CopyFrom(status)
         if self._highest is not None:
             answer.arbitration.election_id.high, answer.arbitration.election_id.low = self._highest
-        session.send(answer)
+        session.notify(answer)
 
 
 def _election_id(

@@ -8,11 +8,16 @@ from finsy.proto import p4d, p4t
 
 from serene.switch.p4runtime.values import encode
 
+LEAVES = 4096  # in one type
+
 Structs = Mapping[str, p4t.P4StructTypeSpec]
 
 
-def leaf_widths(spec: p4t.P4DataTypeSpec, structs: Structs) -> list[int] | None:
-    """Bits of the numbers in a P4 type, in order; None where it holds something else than bits and bools."""
+def leaf_widths(spec: p4t.P4DataTypeSpec, structs: Structs, depth: int = 16) -> list[int] | None:
+    """Bits of the numbers in a P4 type, in order; None where it holds something else than bits and bools, or is
+    nested deeper than ``depth`` (a P4Info may well say that a type holds itself)."""
+    if not depth:
+        return None
     kind = spec.WhichOneof("type_spec")
     if kind == "bool":
         return [1]
@@ -21,8 +26,8 @@ def leaf_widths(spec: p4t.P4DataTypeSpec, structs: Structs) -> list[int] | None:
     if kind in ("struct", "tuple"):
         widths: list[int] = []
         for member in _members(spec, structs):
-            inner = leaf_widths(member, structs)
-            if inner is None:
+            inner = leaf_widths(member, structs, depth - 1)
+            if inner is None or len(widths) + len(inner) > LEAVES:
                 return None
             widths += inner
         return widths
@@ -43,4 +48,5 @@ def structured(spec: p4t.P4DataTypeSpec, structs: Structs, values: Iterator[int]
 def _members(spec: p4t.P4DataTypeSpec, structs: Structs) -> list[p4t.P4DataTypeSpec]:
     if spec.WhichOneof("type_spec") == "tuple":
         return list(spec.tuple.members)
-    return [member.type_spec for member in structs[spec.struct.name].members]
+    name = spec.struct.name
+    return [member.type_spec for member in structs[name].members] if name in structs else []

@@ -38,7 +38,7 @@ class Pipeline:
 
 
 class Device:
-    """Ports and programs. The service's lock guards every method; the pump has a thread of its own."""
+    """Ports and programs. The service's lock guards every method but ``load``; the pump has a thread of its own."""
 
     def __init__(
         self,
@@ -60,18 +60,13 @@ class Device:
 
     # -- programs --------------------------------------------------------------------------------------------
 
-    def verify(self, config: p4r.ForwardingPipelineConfig) -> None:
-        self._load(config).switch.close()
-
-    def save(self, config: p4r.ForwardingPipelineConfig) -> None:
-        """Compiles a configuration; from now on controllers read and write its state, while the old one runs on."""
-        pipeline = self._load(config)
+    def save(self, pipeline: Pipeline) -> None:
+        """From now on controllers read and write its state, while the old one runs on."""
         self._drop_saved()
         self._saved = pipeline
 
-    def commit(self, config: p4r.ForwardingPipelineConfig) -> None:
-        """Compiles and starts a configuration in place of the present one; all state begins anew."""
-        pipeline = self._load(config)
+    def commit(self, pipeline: Pipeline) -> None:
+        """Starts a program in place of the present one; all state begins anew."""
         self._drop_saved()
         self._start(pipeline.switch, pipeline)
 
@@ -89,7 +84,8 @@ class Device:
         self._drop_saved()
         self._stop_running()
 
-    def _load(self, config: p4r.ForwardingPipelineConfig) -> Pipeline:
+    def load(self, config: p4r.ForwardingPipelineConfig) -> Pipeline:
+        """Compiles a program, which takes seconds: to be called without the lock. INVALID_ARGUMENT if it cannot run."""
         if not config.p4_device_config:
             raise invalid("the configuration has no device config; expected BMv2's JSON")
         try:

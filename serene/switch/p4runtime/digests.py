@@ -12,6 +12,9 @@ from finsy.proto import p4d, p4i, p4r
 from serene.switch.p4runtime.datatypes import structured
 from serene.switch.p4runtime.status import Code, Failure, invalid, not_found
 
+LIST_VALUES = 1024  # a longer list is sent before its time, or before it has the size that was asked for
+UNACKNOWLEDGED_LISTS = 256  # of one digest; of older ones the values may come again
+
 Values = tuple[int, ...]
 Deliver = Callable[[p4r.StreamMessageResponse], bool]  # whether a controller was there to take it
 
@@ -91,7 +94,8 @@ class DigestLists:
                 stream.first_at = now
             stream.waiting[values] = None
             config = stream.entry.config
-            if not config.max_timeout_ns or 0 < config.max_list_size <= len(stream.waiting):
+            most = min(config.max_list_size or LIST_VALUES, LIST_VALUES)
+            if not config.max_timeout_ns or len(stream.waiting) >= most:
                 self._send(digest_id, stream)
 
     def send_due(self) -> float | None:
@@ -120,6 +124,8 @@ class DigestLists:
         if self._deliver(message) and timeout_s:
             known = (time.monotonic() + timeout_s, frozenset(stream.waiting))
             stream.unacknowledged[self._next_list_id] = known
+            if len(stream.unacknowledged) > UNACKNOWLEDGED_LISTS:
+                del stream.unacknowledged[next(iter(stream.unacknowledged))]
         self._next_list_id += 1
         stream.waiting.clear()
 

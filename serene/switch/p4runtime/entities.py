@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from finsy.proto import p4d, p4r
 
@@ -16,6 +17,10 @@ from serene.switch.p4runtime.replication import Replication
 from serene.switch.p4runtime.status import Code, Failure, invalid, unimplemented
 from serene.switch.p4runtime.tables import DELETE, INSERT, MODIFY, Tables
 from serene.switch.p4runtime.values import encode
+
+PART = 65536  # cells of an array that are read at once
+
+T = TypeVar("T")
 
 
 class Entities:
@@ -108,16 +113,14 @@ class Entities:
         _only_modify(kind, "a counter")
         counter = self._schema.counter(entry.counter_id)
         cells, value = indices(entry, counter), counter_value(entry.data)
-        if entry.HasField("data"):
-            for index in cells:
-                self._switch.counter_write(counter.preamble.name, index, value)
+        if entry.HasField("data") and cells:
+            self._switch.counter_write(counter.preamble.name, cells.start, value, len(cells))
 
     def _read_counter_entry(self, wanted: p4r.CounterEntry) -> Iterator[p4r.CounterEntry]:
         counters = [self._schema.counter(wanted.counter_id)] if wanted.counter_id else self._schema.counters.values()
         for counter in counters:
             cells = indices(wanted, counter) if wanted.counter_id else range(counter.size)
-            values = self._switch.counter_read_all(counter.preamble.name, cells.start, len(cells)) if cells else []
-            for index, value in zip(cells, values, strict=True):
+            for index, value in _in_parts(cells, counter.preamble.name, self._switch.counter_read_all):
                 data = p4r.CounterData(packet_count=value.packets, byte_count=value.bytes)
                 yield p4r.CounterEntry(counter_id=counter.preamble.id, index=p4r.Index(index=index), data=data)
 
@@ -135,8 +138,7 @@ class Entities:
             if not register.type_spec.bitstring.HasField("bit"):
                 raise unimplemented(f"register {name!r}: only registers of bit<W> can be read")
             cells = indices(wanted, register) if wanted.register_id else range(register.size)
-            values = self._switch.register_read_all(name, cells.start, len(cells)) if cells else []
-            for index, value in zip(cells, values, strict=True):
+            for index, value in _in_parts(cells, name, self._switch.register_read_all):
                 data = p4d.P4Data(bitstring=encode(value))
                 yield p4r.RegisterEntry(register_id=register.preamble.id, index=p4r.Index(index=index), data=data)
 
@@ -174,6 +176,13 @@ class Entities:
         if wanted.digest_id:
             self._schema.digest(wanted.digest_id)
         return (entry for entry in self.digests.entries() if wanted.digest_id in (0, entry.digest_id))
+
+
+def _in_parts(cells: range, name: str, read: Callable[[str, int, int], list[T]]) -> Iterator[tuple[int, T]]:
+    """Cells with their values; a reader that has had enough stops before all of a large array is there."""
+    for start in range(0, len(cells), PART):
+        part = cells[start : start + PART]
+        yield from zip(part, read(name, part.start, len(part)), strict=True)
 
 
 def _none_of(what: str, id_: int) -> Iterator:  # type: ignore[type-arg]

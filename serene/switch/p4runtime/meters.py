@@ -32,12 +32,15 @@ class Meters:
         meter = self._schema.meter(entry.meter_id)
         _check_counters(entry)
         config = rates(entry.config) if entry.HasField("config") else None
-        for index in indices(entry, meter):
-            self._switch.meter_set(meter.preamble.name, index, config)
+        kept = p4r.MeterConfig()
+        kept.CopyFrom(entry.config)
+        cells = indices(entry, meter)
+        if cells:
+            self._switch.meter_set(meter.preamble.name, cells.start, config, len(cells))
+        for index in cells:
             self._configs.pop((entry.meter_id, index), None)
             if config is not None:
-                self._configs[entry.meter_id, index] = p4r.MeterConfig()
-                self._configs[entry.meter_id, index].CopyFrom(entry.config)
+                self._configs[entry.meter_id, index] = kept
 
     def read(self, wanted: p4r.MeterEntry) -> Iterator[p4r.MeterEntry]:
         _check_counters(wanted)

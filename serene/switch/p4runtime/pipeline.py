@@ -14,6 +14,8 @@ from serene.switch.program import Array, Program, Table
 
 T = TypeVar("T")
 
+METADATA_BITS = 8192  # of a packet-in or packet-out header
+
 MATCH_KINDS: Mapping[int, str] = {
     p4i.MatchField.EXACT: "exact",
     p4i.MatchField.LPM: "lpm",
@@ -44,7 +46,12 @@ class Schema:
     def _controller_header(self, name: str) -> list[tuple[int, str, int]]:
         for item in self.p4info.controller_packet_metadata:
             if item.preamble.name == name:
-                return [(field.id, field.name, field.bitwidth) for field in item.metadata]
+                fields = [(field.id, field.name, field.bitwidth) for field in item.metadata]
+                if any(width < 1 for _, _, width in fields) or sum(width for _, _, width in fields) > METADATA_BITS:
+                    raise invalid(f"the P4Info's {name} has fields of less than 1 bit, or more than {METADATA_BITS}")
+                if len({id_ for id_, _, _ in fields}) < len(fields):
+                    raise invalid(f"the P4Info's {name} has two fields with one id")
+                return fields
         return []
 
     def program_table(self, table: p4i.Table) -> Table:

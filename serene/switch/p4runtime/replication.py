@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from finsy.proto import p4r
 
@@ -83,8 +83,10 @@ def _check_presence(kind: int, present: bool, what: str) -> None:
         raise not_found(f"{what} does not exist")
 
 
-def _replicas(replicas: Iterable[p4r.Replica]) -> list[tuple[int, int]]:
-    pairs = []
+def _replicas(replicas: Sequence[p4r.Replica]) -> list[tuple[int, int]]:
+    if len(replicas) > engine.MAX_REPLICAS:
+        raise invalid(f"{len(replicas)} replicas; at most {engine.MAX_REPLICAS}")
+    pairs: dict[tuple[int, int], None] = {}  # a set that keeps its order
     for replica in replicas:
         kind = replica.WhichOneof("port_kind")
         if kind is None:
@@ -98,5 +100,5 @@ def _replicas(replicas: Iterable[p4r.Replica]) -> list[tuple[int, int]]:
             raise invalid(f"a replica's instance of {replica.instance} does not fit 16 bits")
         if (port, replica.instance) in pairs:
             raise invalid(f"two replicas with port {port} and instance {replica.instance}")
-        pairs.append((port, replica.instance))
-    return pairs
+        pairs[port, replica.instance] = None
+    return list(pairs)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
+from itertools import islice
 from typing import TypeVar
 
 import grpc
@@ -24,6 +26,7 @@ from serene.switch.p4runtime.status import (
     invalid,
     not_found,
     number,
+    shortened,
     unimplemented,
 )
 
@@ -32,6 +35,10 @@ ENTITIES_PER_ANSWER = 1000
 MAX_MESSAGE_BYTES = 64 << 20  # a pipeline configuration is one message
 MAX_CALLS = 64  # at once; a stream takes one for its life
 MAX_STREAMS = 32
+MAX_COMPILING = 4  # configurations that wait for the compiler, or are with it
+MAX_UPDATES = 65536  # of one Write: the others wait for it
+MAX_ENTITIES = 1 << 18  # of one Read
+ECHO_BYTES = 4096  # of a packet-out in the error that it caused
 
 T = TypeVar("T")
 log = logging.getLogger("serene.switch")
@@ -48,6 +55,8 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         self._device = device
         self._lock = lock
         self._streams = threading.BoundedSemaphore(MAX_STREAMS)
+        self._compiling = threading.Lock()  # taken before the other one
+        self._waiting_to_compile = threading.BoundedSemaphore(MAX_COMPILING)
 
     # -- unary calls -----------------------------------------------------------------------------------------
 
@@ -69,6 +78,8 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         entities = self._device.entities
         if request.atomicity != p4r.WriteRequest.CONTINUE_ON_ERROR:
             raise unimplemented("only the atomicity CONTINUE_ON_ERROR is supported")
+        if len(request.updates) > MAX_UPDATES:
+            raise invalid(f"{len(request.updates)} updates; one Write takes {MAX_UPDATES} at most")
         results: list[Failure | None] = []
         for update in request.updates:
             try:
@@ -87,30 +98,55 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         self._check_device(request.device_id)
         _check_role(request.role)
         entities = self._device.entities
-        return [found for wanted in request.entities for found in entities.read(wanted)]
+        every = (found for wanted in request.entities for found in entities.read(wanted))
+        result = list(islice(every, MAX_ENTITIES + 1))
+        if len(result) > MAX_ENTITIES:
+            raise Failure(Code.RESOURCE_EXHAUSTED, f"more than {MAX_ENTITIES} entities: read them in parts")
+        return result
 
     def SetForwardingPipelineConfig(
         self, request: p4r.SetForwardingPipelineConfigRequest, context: grpc.ServicerContext
     ) -> p4r.SetForwardingPipelineConfigResponse:
-        self._guarded(context, lambda: self._set_pipeline(request))
+        self._guarded(context, lambda: self._set_pipeline(request), lock=False)
         return p4r.SetForwardingPipelineConfigResponse()
 
     def _set_pipeline(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
-        self._check_writer(request)
-        if request.action == Config.VERIFY:
-            self._device.verify(request.config)
-        elif request.action == Config.VERIFY_AND_SAVE:
-            self._device.save(request.config)
-        elif request.action == Config.VERIFY_AND_COMMIT:
-            self._device.commit(request.config)
+        with self._lock:
+            self._check_writer(request)
+        if request.action in (Config.VERIFY, Config.VERIFY_AND_SAVE, Config.VERIFY_AND_COMMIT):
+            self._load(request)
         elif request.action == Config.COMMIT:
             if request.HasField("config"):
                 raise invalid("COMMIT takes no configuration: it commits the saved one")
-            self._device.commit_saved()
+            with self._lock:
+                self._check_writer(request)
+                self._device.commit_saved()
         elif request.action == Config.RECONCILE_AND_COMMIT:
             raise unimplemented("RECONCILE_AND_COMMIT is not supported: use VERIFY_AND_COMMIT")
         else:
             raise invalid("an action is missing: VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT or COMMIT")
+
+    def _load(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
+        """Compiles without the lock: others are served meanwhile. What is set in the end is the last one compiled."""
+        if not self._waiting_to_compile.acquire(blocking=False):
+            raise Failure(Code.RESOURCE_EXHAUSTED, f"{MAX_COMPILING} configurations are being set: wait for them")
+        try:
+            with self._compiling:
+                pipeline = self._device.load(request.config)
+                with self._lock:
+                    try:
+                        self._check_writer(request)  # it may have lost that right
+                    except Failure:
+                        pipeline.switch.close()
+                        raise
+                    if request.action == Config.VERIFY:
+                        pipeline.switch.close()
+                    elif request.action == Config.VERIFY_AND_SAVE:
+                        self._device.save(pipeline)
+                    else:
+                        self._device.commit(pipeline)
+        finally:
+            self._waiting_to_compile.release()
 
     def GetForwardingPipelineConfig(
         self, request: p4r.GetForwardingPipelineConfigRequest, context: grpc.ServicerContext
@@ -132,13 +168,17 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             answer.config.p4_device_config = config.p4_device_config
         return answer
 
-    def _guarded(self, context: grpc.ServicerContext, call: Callable[[], T]) -> T:
+    def _guarded(self, context: grpc.ServicerContext, call: Callable[[], T], *, lock: bool = True) -> T:
         try:
-            with self._lock:
+            with self._lock if lock else contextlib.nullcontext():
                 return call()
         except Failure as failure:
             context.abort(failure.code, failure.message)
             raise AssertionError("abort raises") from failure
+        except Exception as error:
+            log.exception("a request failed")
+            context.abort(Code.INTERNAL, shortened(f"a defect of the switch: {type(error).__name__}: {error}"))
+            raise AssertionError("abort raises") from error
 
     def _check_device(self, device_id: int) -> None:
         held = self._arbitration.device_id
@@ -181,6 +221,9 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             failures.append(failure)
         except grpc.RpcError:
             log.debug("a controller's stream ended")
+        except Exception as error:
+            log.exception("a stream's message failed")
+            failures.append(Failure(Code.INTERNAL, f"a defect of the switch: {type(error).__name__}: {error}"))
         finally:
             session.close()
 
@@ -213,7 +256,10 @@ def _stream_error(request: p4r.StreamMessageRequest, kind: str | None, failure: 
     answer = p4r.StreamMessageResponse()
     answer.error.canonical_code, answer.error.message = number(failure.code), failure.message
     if kind == "packet":
-        answer.error.packet_out.packet_out.CopyFrom(request.packet)
+        if request.packet.ByteSize() <= ECHO_BYTES:
+            answer.error.packet_out.packet_out.CopyFrom(request.packet)
+        else:
+            answer.error.packet_out.packet_out.payload = request.packet.payload[:ECHO_BYTES]
     elif kind == "digest_ack":
         answer.error.digest_list_ack.digest_list_ack.CopyFrom(request.digest_ack)
     else:
@@ -249,6 +295,8 @@ class P4RuntimeServer:
                 ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.so_reuseport", 0),
+                ("grpc.keepalive_time_ms", 60_000),  # a controller that is gone without a word leaves its place
+                ("grpc.keepalive_timeout_ms", 20_000),
             ],
         )
         service = _Service(self._arbitration, self._device, self._lock)

@@ -12,16 +12,30 @@ from serene.errors import SereneError
 
 Code = grpc.StatusCode
 
-DETAILS_BYTES = 6000  # gRPC clients take 8 KiB of metadata unless told otherwise, and lose the whole status above it
+# gRPC clients take 8 KiB of metadata unless told otherwise, and lose the whole status above it. A message is in it
+# twice, percent-encoded once; details may be there in base 64.
+MESSAGE_CHARACTERS = 1000
+DETAILS_BYTES = 4500
 
 
 class Failure(SereneError):
     """What a P4Runtime call answers instead of success."""
 
     def __init__(self, code: grpc.StatusCode, message: str) -> None:
-        super().__init__(message)
         self.code = code
-        self.message = message
+        self.message = shortened(message)
+        super().__init__(self.message)
+
+
+def shortened(message: str) -> str:
+    """A message that fits a status, whatever of the input it repeats: printable ASCII, of bounded length."""
+    text = message[: 2 * MESSAGE_CHARACTERS].encode("ascii", "backslashreplace").decode()
+    text = "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
+    if len(text) <= MESSAGE_CHARACTERS and len(message) <= 2 * MESSAGE_CHARACTERS:
+        return text
+    half = MESSAGE_CHARACTERS // 2 - 10  # the end often says what is expected
+    end = message[-half:].encode("ascii", "backslashreplace").decode()[-half:]
+    return f"{text[:half]} [...] {''.join(c if c.isprintable() else '?' for c in end)}"
 
 
 def number(code: grpc.StatusCode) -> int:
@@ -46,15 +60,17 @@ def unimplemented(message: str) -> Failure:
 
 
 def batch_status(results: Sequence[Failure | None]) -> tuple[str, bytes]:
-    """Message and serialised google.rpc.Status of a Write in which updates failed: one Error for each, in order."""
+    """Message and serialised google.rpc.Status of a Write in which updates failed: one Error for each, in order.
+
+    Without the Errors where there are so many updates that not even their codes fit.
+    """
     failures = [failure for failure in results if failure]
     message = failures[0].message
     if len(failures) > 1:
-        message = f"{len(failures)} of {len(results)} updates failed; the first: {message}"
-    data = b""
+        message = shortened(f"{len(failures)} of {len(results)} updates failed; the first: {message}")
     for longest in (None, 120, 30, 0):  # the codes matter most
         status = rpc_status.Status(code=number(Code.UNKNOWN), message=message)
-        for result in results:
+        for result in results[: DETAILS_BYTES // 20]:  # no Error takes less
             error = p4r.Error(canonical_code=number(Code.OK))
             if result is not None:
                 error = p4r.Error(canonical_code=number(result.code), message=result.message[:longest])
@@ -62,6 +78,6 @@ def batch_status(results: Sequence[Failure | None]) -> tuple[str, bytes]:
             packed.Pack(error)
             status.details.append(packed)
         data = bytes(status.SerializeToString())
-        if len(data) <= DETAILS_BYTES:
-            break
-    return message, data
+        if len(data) <= DETAILS_BYTES and len(status.details) == len(results):
+            return message, data
+    return message, bytes(rpc_status.Status(code=number(Code.UNKNOWN), message=message).SerializeToString())

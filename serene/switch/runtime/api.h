@@ -30,7 +30,11 @@ EXPORT int switch_start(struct state *state) {
     struct ports *ports = ports_of(&state->runtime);
     if (ports->running) return 0;
     ports->running = 1;
-    int error = pthread_create(&ports->thread, NULL, ports_thread, state);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    int error = pthread_create(&ports->thread, &attributes, ports_thread, state);
+    pthread_attr_destroy(&attributes);
     if (error) ports->running = 0;
     return -error;
 }
@@ -79,6 +83,7 @@ EXPORT void switch_destroy(struct state *state) {
     for (int i = 0; i < MAX_GROUPS; i++) free(runtime->groups[i]);
     for (int i = 0; i < MAX_SESSIONS; i++) free(runtime->sessions[i]);
     free(runtime->loops);
+    for (int i = 0; i < MAX_COPIES; i++) free(runtime->copies[i]);
     free(runtime->outputs.bytes);
     free(runtime->outputs.items);
     free(runtime->cpu.bytes);
@@ -199,11 +204,15 @@ EXPORT int switch_direct_count(struct state *state, uint32_t table, int handle, 
     return 0;
 }
 
+/* Reads a counter's cells, or (set 1) gives all of them the same value. */
 EXPORT void switch_count(struct state *state, uint32_t counter, uint32_t index, uint32_t number, int set,
                          struct count *counts) {
     struct count *items = state->counters[counter].items + index;
     lock_for_control(&state->runtime);
-    memcpy(set ? items : counts, set ? counts : items, number * sizeof *items);
+    if (set)
+        for (uint32_t i = 0; i < number; i++) items[i] = *counts;
+    else
+        memcpy(counts, items, number * sizeof *items);
     pthread_mutex_unlock(&state->runtime.lock);
 }
 
@@ -220,15 +229,16 @@ EXPORT void switch_register(struct state *state, uint32_t which, uint32_t index,
     pthread_mutex_unlock(&state->runtime.lock);
 }
 
-EXPORT void switch_meter(struct state *state, uint32_t which, uint32_t index, const double *rates,
+/* Configures `number` cells of a meter alike. */
+EXPORT void switch_meter(struct state *state, uint32_t which, uint32_t index, uint32_t number, const double *rates,
                          const double *bursts) {
     lock_for_control(&state->runtime);
-    struct meter *meter = &state->meters[which].items[index];
-    *meter = (struct meter){.configured = rates != NULL, .last_us = (now_ns() - state->runtime.started_ns) / 1000};
+    struct meter meter = {.configured = rates != NULL, .last_us = (now_ns() - state->runtime.started_ns) / 1000};
     for (int i = 0; rates && i < 2; i++) {
-        meter->rate[i] = rates[i];
-        meter->burst[i] = meter->tokens[i] = bursts[i];
+        meter.rate[i] = rates[i];
+        meter.burst[i] = meter.tokens[i] = bursts[i];
     }
+    for (uint32_t i = 0; i < number; i++) state->meters[which].items[index + i] = meter;
     pthread_mutex_unlock(&state->runtime.lock);
 }
 

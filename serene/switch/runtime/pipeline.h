@@ -14,6 +14,30 @@ enum instance_type {
 
 static void run_ingress(struct packet *packet, int passes);
 
+/* A received packet that has caused too much, or too much at once, is cut off and counted where it came in. */
+static void cut_off(struct runtime *runtime, const struct packet *packet) {
+    uint32_t port = packet->h.standard_metadata.ingress_port;
+    if (port < MAX_PORTS) runtime->counts[port].dropped++;
+}
+
+/* Each pass of each copy takes steps, more of them for longer packets, whose copies take room. */
+static int may_run(const struct packet *packet) {
+    struct runtime *runtime = &packet->state->runtime;
+    runtime->steps_left -= 1 + packet->length / 256;
+    if (runtime->steps_left >= 0) return 1;
+    cut_off(runtime, packet);
+    return 0;
+}
+
+/* Room for a copy, until `copies_used` is put back; NULL: none is left. The stack would be too small for them. */
+static struct packet *copy_room(struct runtime *runtime) {
+    if (runtime->copies_used == MAX_COPIES) return NULL;
+    struct packet **room = &runtime->copies[runtime->copies_used];
+    if (!*room) *room = calloc(1, sizeof **room);
+    runtime->copies_used += *room != NULL;
+    return *room;
+}
+
 static void begin_packet(struct packet *packet, struct state *state, uint32_t port, const uint8_t *data,
                          uint32_t length) {
     phv_clear(&packet->h);
@@ -43,6 +67,7 @@ static void copy_packet(struct packet *to, const struct packet *from) {
 static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, int passes) {
     struct state *state = packet->state;
     struct runtime *runtime = &state->runtime;
+    if (!may_run(packet)) return;
     STAGE(runtime, STAGE_REPLICATE);
     packet->h.standard_metadata.egress_port = port;
     packet->h.standard_metadata.egress_rid = instance;
@@ -58,15 +83,16 @@ static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, 
 
     if (packet->requests.clone && passes < MAX_PASSES) {
         struct replicas *replicas = runtime->sessions[packet->requests.clone_session % MAX_SESSIONS];
-        for (uint32_t i = 0; replicas && i < replicas->count; i++) {
-            struct packet copy;
-            copy_packet(&copy, packet);
-            metadata_clear(&copy.h);
-            copy_fields(packet->requests.clone_fields, &copy.h, &packet->h);
-            copy.h.standard_metadata.instance_type = INSTANCE_EGRESS_CLONE;
-            copy.requests = (struct requests){.truncate = replicas->truncate};
-            run_egress(&copy, replicas->items[i].port, replicas->items[i].instance, passes + 1);
+        struct packet *copy = replicas ? copy_room(runtime) : NULL;
+        for (uint32_t i = 0; copy && i < replicas->count; i++) {
+            copy_packet(copy, packet);
+            metadata_clear(&copy->h);
+            copy_fields(packet->requests.clone_fields, &copy->h, &packet->h);
+            copy->h.standard_metadata.instance_type = INSTANCE_EGRESS_CLONE;
+            copy->requests = (struct requests){.truncate = replicas->truncate};
+            run_egress(copy, replicas->items[i].port, replicas->items[i].instance, passes + 1);
         }
+        runtime->copies_used -= copy != NULL;
     }
     if (packet->h.standard_metadata.egress_spec == runtime->drop_port) return;
 
@@ -75,7 +101,10 @@ static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, 
     STAGE(runtime, STAGE_DEPARSE);
     uint32_t payload = packet->length - packet->parsed;
     uint8_t *to = outputs_reserve(&runtime->outputs, MAX_HEADERS + payload);
-    if (!to) return;
+    if (!to) {
+        cut_off(runtime, packet);
+        return;
+    }
     uint32_t length = deparse(packet, to);
     memcpy(to + length, packet->data + packet->parsed, payload);
     length += payload;
@@ -88,31 +117,35 @@ static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, 
     }
     /* Bytes of its own: the outputs grow, and move, while it goes round. */
     if (!runtime->loops) runtime->loops = malloc((size_t)MAX_PASSES * MAX_FRAME);
-    if (passes >= MAX_PASSES || length > MAX_FRAME || !runtime->loops) {
-        runtime->loops_cut++;
+    struct packet *again = passes < MAX_PASSES && length <= MAX_FRAME && runtime->loops ? copy_room(runtime) : NULL;
+    if (!again) {
+        cut_off(runtime, packet);
         return;
     }
     uint8_t *bytes = runtime->loops + (size_t)passes * MAX_FRAME;
     memcpy(bytes, to, length);
-    struct packet again;
-    begin_again(&again, packet, bytes, length, packet->requests.recirculate_fields, INSTANCE_RECIRCULATED);
-    run_ingress(&again, passes + 1);
+    begin_again(again, packet, bytes, length, packet->requests.recirculate_fields, INSTANCE_RECIRCULATED);
+    run_ingress(again, passes + 1);
+    runtime->copies_used--;
 }
 
 /* A copy for each but the last, which gets the packet itself. */
 static void replicate(struct packet *packet, const struct replicas *replicas, int passes) {
     if (!replicas || !replicas->count) return;
-    for (uint32_t i = 0; i + 1 < replicas->count; i++) {
-        struct packet copy;
-        copy_packet(&copy, packet);
-        run_egress(&copy, replicas->items[i].port, replicas->items[i].instance, passes);
+    struct runtime *runtime = &packet->state->runtime;
+    struct packet *copy = replicas->count > 1 ? copy_room(runtime) : NULL;
+    for (uint32_t i = 0; copy && i + 1 < replicas->count; i++) {
+        copy_packet(copy, packet);
+        run_egress(copy, replicas->items[i].port, replicas->items[i].instance, passes);
     }
+    runtime->copies_used -= copy != NULL;
     const struct replica *last = &replicas->items[replicas->count - 1];
     run_egress(packet, last->port, last->instance, passes);
 }
 
 static void run_ingress(struct packet *packet, int passes) {
     struct runtime *runtime = &packet->state->runtime;
+    if (!may_run(packet)) return;
     if (USES_INGRESS_TIME)
         packet->h.standard_metadata.ingress_global_timestamp = (now_ns() - runtime->started_ns) / 1000;
     STAGE(runtime, STAGE_PARSE);
@@ -126,27 +159,27 @@ static void run_ingress(struct packet *packet, int passes) {
     struct requests requests = packet->requests;
     if (requests.clone && passes < MAX_PASSES) {
         struct replicas *replicas = runtime->sessions[requests.clone_session % MAX_SESSIONS];
-        for (uint32_t i = 0; replicas && i < replicas->count; i++) {
-            struct packet copy;
-            begin_packet(&copy, packet->state, packet->h.standard_metadata.ingress_port, packet->data,
-                         packet->length);
-            parse(&copy);
-            copy_fields(requests.clone_fields, &copy.h, &packet->h);
-            copy.h.standard_metadata.instance_type = INSTANCE_INGRESS_CLONE;
-            copy.requests.truncate = replicas->truncate;
-            run_egress(&copy, replicas->items[i].port, replicas->items[i].instance, passes + 1);
+        struct packet *copy = replicas ? copy_room(runtime) : NULL;
+        for (uint32_t i = 0; copy && i < replicas->count; i++) {
+            begin_packet(copy, packet->state, packet->h.standard_metadata.ingress_port, packet->data, packet->length);
+            parse(copy);
+            copy_fields(requests.clone_fields, &copy->h, &packet->h);
+            copy->h.standard_metadata.instance_type = INSTANCE_INGRESS_CLONE;
+            copy->requests.truncate = replicas->truncate;
+            run_egress(copy, replicas->items[i].port, replicas->items[i].instance, passes + 1);
         }
+        runtime->copies_used -= copy != NULL;
     }
     if (requests.digest) learn(packet, requests.digest_list);
     if (requests.resubmit) {
-        if (passes >= MAX_PASSES) {
-            runtime->loops_cut++;
+        struct packet *again = passes < MAX_PASSES ? copy_room(runtime) : NULL;
+        if (!again) {
+            cut_off(runtime, packet);
             return;
         }
-        struct packet again;
-        begin_again(&again, packet, packet->data, packet->length, requests.resubmit_fields,
-                    INSTANCE_RESUBMITTED);
-        run_ingress(&again, passes + 1);
+        begin_again(again, packet, packet->data, packet->length, requests.resubmit_fields, INSTANCE_RESUBMITTED);
+        run_ingress(again, passes + 1);
+        runtime->copies_used--;
         return;
     }
     packet->requests = (struct requests){.truncate = requests.truncate};
@@ -163,11 +196,18 @@ static void run_ingress(struct packet *packet, int passes) {
 
 /* Everything one packet causes is in the outputs afterwards. */
 static void process_packet(struct state *state, uint32_t port, const uint8_t *data, uint32_t length) {
-    struct packet packet;
-    if (port < MAX_PORTS) state->runtime.counts[port].received++;
+    struct runtime *runtime = &state->runtime;
+    if (port < MAX_PORTS) runtime->counts[port].received++;
+    runtime->steps_left = MAX_STEPS;
+    runtime->copies_used = 0;
+    struct packet *packet = length <= MAX_FRAME ? copy_room(runtime) : NULL;
+    if (!packet) {
+        if (port < MAX_PORTS) runtime->counts[port].dropped++;
+        return;
+    }
     STAGE(&state->runtime, STAGE_PARSE);
-    begin_packet(&packet, state, port, data, length);
-    run_ingress(&packet, 0);
+    begin_packet(packet, state, port, data, length);
+    run_ingress(packet, 0);
     STAGE(&state->runtime, STAGE_OUTSIDE);
 }
 

@@ -20,6 +20,7 @@
 enum { BATCH = 64, SOCKET_BUFFER = 8 << 20 };
 enum { FRAME_ROOM = 66560 };     /* of a received frame, or of a sender's buffer that is yet to be cut */
 enum { PARTS = 1024 };           /* pieces of memory in one call of sendmmsg */
+enum { STACK_BYTES = 8 << 20 };  /* of the thread; serene/switch/limits.py bounds what a program puts there */
 
 struct port {
     uint32_t number;
@@ -151,6 +152,8 @@ static int port_take(struct state *state, struct port *port, int i) {
     return 1;
 }
 
+static void flush_outputs(struct runtime *runtime);
+
 static int port_receive(struct state *state, struct port *port) {
     struct ports *ports = ports_of(&state->runtime);
     STAGE(&state->runtime, STAGE_RECEIVE);
@@ -162,8 +165,10 @@ static int port_receive(struct state *state, struct port *port) {
             .msg_namelen = port->is_packet ? 0 : sizeof ports->from[i]};
     }
     int count = recvmmsg(port->socket, ports->received, BATCH, MSG_DONTWAIT, NULL);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         if (!port_take(state, port, i)) state->runtime.counts[port->number].dropped++;
+        if (state->runtime.outputs.used > OUTPUT_BYTES) flush_outputs(&state->runtime);
+    }
     STAGE(&state->runtime, STAGE_OUTSIDE);
     return count;
 }
@@ -271,6 +276,7 @@ static void inject_waiting(struct state *state) {
         uint32_t length;
         memcpy(&length, injected->bytes + at, 4);
         process_packet(state, (uint32_t)state->runtime.cpu_port, injected->bytes + at + 4, length);
+        if (state->runtime.outputs.used > OUTPUT_BYTES) flush_outputs(&state->runtime);
         at += 4 + length;
     }
     injected->used = 0;

@@ -10,10 +10,19 @@
 #include <string.h>
 #include <time.h>
 
+/* The functions that the program is made of: not inlined, or their variables would be on the stack for each pass. */
+#define STAGE_FUNCTION static __attribute__((noinline))
+
+/* Whether a packet may step back in its program: one that steps back for ever would hold the switch up. */
+#define STEP(packet) ((packet)->state->runtime.steps_left-- > 0)
+
 #define EXPORT __attribute__((visibility("default"), unused))
 
 enum { MAX_PORTS = 512, MAX_GROUPS = 65536, MAX_SESSIONS = 32768, MAX_FRAME = 65536 };
 enum { MAX_PASSES = 64 };        /* of one packet through the pipeline */
+enum { MAX_STEPS = 1 << 18 };    /* that one received packet may take, with all its copies: see STEP and may_run */
+enum { MAX_COPIES = 5 * MAX_PASSES + 8 };     /* of one packet, at once */
+enum { OUTPUT_BYTES = 64 << 20, MOST_OUTPUT_BYTES = 1 << 30 };   /* when they are sent, and when no more are taken */
 enum { RING_BYTES = 4 << 20 };
 
 /* Where the cycles go, counted when compiled with -DPROFILE only. */
@@ -29,6 +38,8 @@ enum { MAX_STAGES = STAGE_ACTIONS + 1024 };
 #else
 #define STAGE(runtime, stage) ((void)0)
 #endif
+
+struct packet;
 
 struct replica {
     uint32_t port;
@@ -71,7 +82,9 @@ struct runtime {
     uint32_t drop_port;
     uint64_t random;
     uint64_t started_ns;
-    uint64_t loops_cut;          /* packets resubmitted or recirculated too often */
+    int64_t steps_left;          /* of MAX_STEPS, for the packet that is being processed */
+    struct packet *copies[MAX_COPIES];   /* made when they are first needed */
+    int copies_used;
     struct replicas *groups[MAX_GROUPS];
     struct replicas *sessions[MAX_SESSIONS];
     struct outputs outputs;
@@ -132,6 +145,7 @@ static inline uint64_t random_between(struct runtime *runtime, uint64_t low, uin
 
 /* Room for a packet of `length` bytes; NULL when memory has run out. */
 static uint8_t *outputs_reserve(struct outputs *outputs, size_t length) {
+    if (outputs->used + length > MOST_OUTPUT_BYTES) return NULL;
     if (outputs->used + length > outputs->capacity) {
         size_t capacity = outputs->capacity ? outputs->capacity : 1 << 20;
         while (capacity < outputs->used + length) capacity *= 2;

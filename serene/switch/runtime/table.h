@@ -37,6 +37,7 @@ struct table {
     uint32_t chain_mask;
     uint32_t *order;             /* ternary: by priority, then by age */
     uint32_t count;
+    uint32_t first_free;         /* no entry below it is free */
     uint32_t prefixes[MAX_PREFIX + 1];   /* LPM: entries per length */
     int lengths[MAX_PREFIX + 1], length_count;
     uint64_t (*length_masks)[8]; /* LPM: mask of the key per length in use */
@@ -161,8 +162,9 @@ static int table_insert(struct table *table, const uint64_t *key, const uint64_t
         return TABLE_DUPLICATE;
     }
     if (table->count == table->size) return TABLE_FULL;
-    uint32_t index = 0;
+    uint32_t index = table->first_free;
     while (table->entries[index].used) index++;
+    table->first_free = index + 1;
 
     struct entry *entry = &table->entries[index];
     memset(entry, 0, sizeof *entry);
@@ -211,6 +213,7 @@ static int table_remove(struct table *table, uint32_t index) {
         }
     }
     entry->used = 0;
+    if (index < table->first_free) table->first_free = index;
     table->count--;
     return 0;
 }

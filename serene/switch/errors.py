@@ -1,0 +1,56 @@
+"""Why a program does not run: what is refused, and where in it; what cannot be compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+
+from serene.errors import SereneError, choices
+
+T = TypeVar("T")
+
+
+class NotBmv2Json(SereneError):
+    """The file is not what p4c writes for BMv2."""
+
+
+class UnsupportedProgram(SereneError):
+    """A valid program that asks for what the embedded switch lacks; the message names it."""
+
+
+class CompilerMissing(SereneError):
+    """No C compiler on this machine."""
+
+
+class CompileFailed(SereneError):
+    """The program was not compiled: the compiler's refusal, a limit, or no place to keep the result."""
+
+
+class UnsafeCache(CompileFailed):
+    """The directory of compiled programs is another user's, or others may write to it."""
+
+
+@contextmanager
+def where(at: str) -> Iterator[None]:
+    """Puts a place in the program before what is wrong there."""
+    try:
+        yield
+    except (NotBmv2Json, UnsupportedProgram) as error:
+        raise type(error)(f"{at}: {error}") from error
+    except RecursionError as error:
+        raise UnsupportedProgram(f"{at}: nested too deeply") from error
+
+
+def known(objects: Mapping[str, T], name: object, what: str) -> T:
+    """The object that a program names."""
+    if not isinstance(name, str) or name not in objects:
+        some = choices(sorted(objects)[:20]) or "none"
+        raise NotBmv2Json(f"there is no {what} {name!r}; there is {some}" + (" ..." if len(objects) > 20 else ""))
+    return objects[name]
+
+
+def unique(names: list[str], what: str) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise NotBmv2Json(f"two {what}s are called {twice!r}")

@@ -1,0 +1,32 @@
+"""Mutated packets to the embedded switch: a seed's packets as they are, mutated in structure, and noise."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections import Counter
+
+from tests.switch.packets import shapes, trial
+from tests.switch.sanitizers import FLAGS, PROGRAMS
+from tests.switch.serene_job import seeds, start_job
+from tests.switch.stf_embedded import EmbeddedTarget
+
+BATCH = 500
+
+
+def fuzz(count: int, seed: int, program: str, *, sanitize: bool) -> Counter[str]:
+    """Sends ``count`` packets through one of PROGRAMS."""
+    json, lanes = PROGRAMS[program]
+    rng, counts = random.Random(f"{program} {seed}"), Counter[str]()
+    with contextlib.closing(EmbeddedTarget(json.read_bytes(), FLAGS if sanitize else ())) as target:
+        if lanes:
+            start_job(target)
+        given = seeds(lanes) if lanes else shapes()
+        for start in range(0, count, BATCH):
+            packets = trial(rng, given, min(BATCH, count - start))
+            for port, packet in packets:
+                target.send(port, packet)
+            counts["packets in"] += len(packets)
+            counts["out"] += sum(len(sent) for sent in target.outputs({}).values())
+            target.forget()
+    return counts

@@ -1,0 +1,39 @@
+"""The compiler's address and undefined-behaviour sanitizers: what they find ends the process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from serene.switch.build import compiler
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")
+PROGRAMS = {  # and the lanes of those that are Serene's
+    "serene": (ROOT / "p4src" / "build" / "serene.json", 320),
+    "serene_jumbo": (ROOT / "p4src" / "build" / "serene_jumbo.json", 896),
+    "shapes": (ROOT / "tests" / "switch" / "programs" / "shapes.json", 0),
+    "probe": (ROOT / "tests" / "switch" / "programs" / "p4rt_probe.json", 0),
+}
+
+
+def sanitizer_libraries() -> str:
+    """What has to be loaded before Python so that a library built with sanitizers can be; empty if there is none."""
+    names = []
+    for name in ("libasan.so", "libubsan.so"):
+        run = subprocess.run([compiler(), f"-print-file-name={name}"], capture_output=True, text=True, check=False)
+        path = run.stdout.strip()
+        if "/" not in path or not Path(path).exists():
+            return ""
+        names.append(path)
+    return ":".join(names)
+
+
+def loaded() -> bool:
+    return "libasan" in os.environ.get("LD_PRELOAD", "")
+
+
+def environment() -> dict[str, str]:
+    """For a process that loads such libraries. Python itself leaks on exit, by its own lights."""
+    return {**os.environ, "LD_PRELOAD": sanitizer_libraries(), "ASAN_OPTIONS": "detect_leaks=0"}
