@@ -28,6 +28,11 @@ RUN_MOST_BYTES = 65000
 BATCH = 128  # packets that one system call sends or receives, as in the C code
 
 
+# Numbers of serene.client.exchange.Exchange and serene.client.protocol.Counts that ``struct exchange`` has, too.
+SHARED = ("heard_at", "busy_at", "waited_s", "seen", "transmissions", "latest_answered", "stalled")
+COUNTS = ("sent", "received", "releases", "ignored")
+
+
 class Outcome(IntEnum):
     """Why ``run`` came back."""
 
@@ -130,11 +135,11 @@ class FastPath:
         self._rows = np.zeros((BATCH, row_bytes), np.uint8)
         self._odd_rows, self._odd_lengths = np.zeros((2, BATCH), np.uint32)
         self._policy = np.zeros(1, HEADER)
+        shared = protocol.exchange
         self._arrays = {  # kept here: C holds their addresses
-            "state": protocol._state, "in_network": protocol._in_network, "attempts": protocol._attempts,
-            "order": protocol._order,
-            "sent_at": protocol._sent_at, "awaited": protocol._awaited, "rounds": protocol._rounds,
-            "totals": protocol._new_totals, "values": protocol._new_values, "payloads": protocol.payloads,
+            "state": shared.state, "in_network": shared.in_network, "attempts": shared.attempts,
+            "order": shared.order, "sent_at": shared.sent_at, "awaited": shared.awaited, "rounds": shared.rounds,
+            "totals": shared.new_totals, "values": shared.new_values, "payloads": protocol.payloads,
             "policy": self._policy, "rows": self._rows, "odd_rows": self._odd_rows, "odd_lengths": self._odd_lengths,
             "head": link.head, "expected": link.expected,
         }  # fmt: skip
@@ -177,29 +182,25 @@ class FastPath:
 
     def _copy_in(self) -> None:
         protocol, exchange = self._protocol, self._exchange
-        exchange.epoch, exchange.newest_epoch = protocol.epoch, max(protocol.epoch, protocol._announced)
-        exchange.pulling, exchange.stalled = protocol._pulling, protocol._stalled
-        exchange.window = protocol.window.size
+        exchange.epoch, exchange.newest_epoch = protocol.epoch, max(protocol.epoch, protocol.exchange.announced)
+        exchange.pulling = protocol.exchange.pulling
+        exchange.window, exchange.backoff = protocol.window.size, protocol.round_trip.backoff
         exchange.measured = protocol.round_trip.smoothed is not None
         exchange.smoothed, exchange.variation = protocol.round_trip.smoothed or 0.0, protocol.round_trip.variation
-        exchange.backoff = protocol.round_trip.backoff
-        exchange.heard_at, exchange.busy_at = protocol._heard_at, protocol._busy_at
-        exchange.waited_s, exchange.seen = protocol._waited_s, protocol._seen
-        exchange.transmissions, exchange.latest_answered = protocol._transmissions, protocol._latest_answered
-        for name in ("sent", "received", "releases", "ignored"):
+        for name in SHARED:
+            setattr(exchange, name, getattr(protocol.exchange, name))
+        for name in COUNTS:
             setattr(exchange, name, getattr(protocol.counts, name))
         self._policy["version"] = 0
 
     def _copy_out(self) -> None:
         protocol, exchange = self._protocol, self._exchange
-        protocol.window.size = exchange.window
+        protocol.window.size, protocol.round_trip.backoff = exchange.window, exchange.backoff
         protocol.round_trip.smoothed = exchange.smoothed if exchange.measured else None
-        protocol.round_trip.variation, protocol.round_trip.backoff = exchange.variation, exchange.backoff
-        protocol._heard_at, protocol._busy_at = exchange.heard_at, exchange.busy_at
-        protocol._stalled = bool(exchange.stalled)
-        protocol._waited_s, protocol._seen = exchange.waited_s, exchange.seen
-        protocol._transmissions, protocol._latest_answered = exchange.transmissions, exchange.latest_answered
-        for name in ("sent", "received", "releases", "ignored"):
+        protocol.round_trip.variation = exchange.variation
+        for name in SHARED:
+            setattr(protocol.exchange, name, getattr(exchange, name))
+        for name in COUNTS:
             setattr(protocol.counts, name, getattr(exchange, name))
         if self._policy["version"][0]:
-            protocol._policy = self._policy[0].copy()
+            protocol.exchange.policy = self._policy[0].copy()

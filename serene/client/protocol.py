@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from serene.client.exchange import ANSWERED, IN_FLIGHT, UNSENT, Exchange
 from serene.client.window import RoundTrip, Window
 from serene.errors import SereneError
 from serene.fixedpoint import LARGEST
@@ -32,8 +33,6 @@ PULL_SEQ = 1 << 31  # reads have seqs of their own, above those of contributions
 READ_MODES = frozenset(mode.value for mode in ReadMode)
 REORDERING = 16  # answers to this many later slots mean that a packet is lost, not late
 PROBES = 4  # slots sent again when nothing is heard
-
-UNSENT, IN_FLIGHT, ANSWERED = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -113,47 +112,24 @@ class Protocol:
         self._headers["job"], self._headers["worker"] = self.job, self.worker
         self._headers["session"], self._headers["incarnation"] = self.membership.session, self.incarnation
         self.values = self.payloads[:, HEADER.itemsize :].view(">i4")  # contributions: write, then begin
-        self._new_values = self.held_values.copy()
-        self._new_totals = self.held_totals.copy()
-        self._rounds = np.zeros(slots, np.uint32)
-        self._state = np.full(slots, ANSWERED, np.uint8)
-        self._awaited = np.zeros(slots, np.uint32)  # seq
-        self._sent_at = np.zeros(slots)
-        self._order = np.zeros(slots, np.int64)  # of the last transmission, to notice gaps
-        self._attempts = np.zeros(slots, np.int32)
-        self._due = np.zeros(slots, bool)  # to be sent again at once
-        self._in_network = np.zeros(slots, bool)  # in flight, and neither lost nor waiting in the switch
+        self.exchange = Exchange(slots, lanes)
         self._pulls = 0
-        self._pulling = False
-        self._start(0.0)
-
-    def _start(self, now: float) -> None:
-        """Nothing is under way: what is noted of packets begins anew."""
-        self._transmissions = 0
-        self._latest_answered = 0
-        self._announced = 0  # newest epoch seen beyond our own
-        self._policy: np.void | None = None
-        self._seen = 0
-        self._heard_at = now
-        self._stalled = False  # nothing has been heard since the last timeout
-        self._busy_at = now  # when something last went out for the first time, or was answered
-        self._waited_s = 0.0
 
     def go_on_from(self, before: Protocol) -> None:
         """Takes over what an earlier incarnation of the same client had read and sent in this session."""
         self.seq, self.last = before.seq, before.last
         for ours, theirs in ((self.held_values, before.held_values), (self.held_totals, before.held_totals)):
             ours[:] = theirs
-        self._new_values[:], self._new_totals[:] = self.held_values, self.held_totals
+        self.exchange.new_values[:], self.exchange.new_totals[:] = self.held_values, self.held_totals
 
     @property
     def round(self) -> int:
         """Of the next push, or of the one under way."""
-        return int(self._rounds.max())
+        return int(self.exchange.rounds.max())
 
     @round.setter
     def round(self, number: int) -> None:
-        self._rounds[:] = number
+        self.exchange.rounds[:] = number
 
     # -- one iteration ---------------------------------------------------------------------------------------
 
@@ -170,7 +146,7 @@ class Protocol:
 
     def begin_part(self, slots: slice, now: float) -> None:
         """Begins a contribution of some slots, none of which is under way; their ``self.values`` are written."""
-        if (self._state[slots] != ANSWERED).any():
+        if (self.exchange.state[slots] != ANSWERED).any():
             raise RuntimeError("the last iteration of these slots is not finished")
         self.seq += 1
         self._begin(Op.PUSH, slots, self.seq, now)
@@ -188,27 +164,27 @@ class Protocol:
 
     def _begin(self, op: Op, slots: slice, seq: int, now: float) -> None:
         if self.done:
-            self._start(now)
-        self._pulling = op is Op.PULL
+            self.exchange.restart(now)
+        self.exchange.pulling = op is Op.PULL
         headers = self._headers[slots]
         headers["op"], headers["epoch"], headers["seq"] = op, self.epoch, seq
-        headers["round"], headers["total"] = self._rounds[slots], self.held_totals[slots]
-        self._awaited[slots] = seq
-        self._attempts[slots] = 0
-        self._due[slots] = False
-        self._state[slots] = UNSENT
+        headers["round"], headers["total"] = self.exchange.rounds[slots], self.held_totals[slots]
+        self.exchange.awaited[slots] = seq
+        self.exchange.attempts[slots] = 0
+        self.exchange.due[slots] = False
+        self.exchange.state[slots] = UNSENT
 
     @property
     def done(self) -> bool:
-        return bool((self._state == ANSWERED).all())
+        return bool((self.exchange.state == ANSWERED).all())
 
     def packets(self, now: float) -> np.ndarray:
         """What to send now: uint8[n, payload bytes]; n may be 0."""
         again = self._again(now)
         fresh = self._fresh()
-        self._in_network[fresh] = True
-        if fresh.size and not self._stalled:
-            self._busy_at = now
+        self.exchange.in_network[fresh] = True
+        if fresh.size and not self.exchange.stalled:
+            self.exchange.busy_at = now
         return self._send(np.concatenate([again, fresh]), now)
 
     def repeats(self, now: float) -> np.ndarray:
@@ -217,47 +193,49 @@ class Protocol:
 
     def _send(self, rows: np.ndarray, now: float) -> np.ndarray:
         if rows.size:
-            self._transmissions += rows.size
-            self._order[rows] = np.arange(self._transmissions - rows.size, self._transmissions)
-            self._attempts[rows] += 1
-            self._sent_at[rows] = now
-            self._state[rows] = IN_FLIGHT
-            self._due[rows] = False
+            self.exchange.transmissions += rows.size
+            self.exchange.order[rows] = np.arange(self.exchange.transmissions - rows.size, self.exchange.transmissions)
+            self.exchange.attempts[rows] += 1
+            self.exchange.sent_at[rows] = now
+            self.exchange.state[rows] = IN_FLIGHT
+            self.exchange.due[rows] = False
             self.counts.sent += rows.size
         return self.payloads[rows]
 
     def _again(self, now: float) -> np.ndarray:
         """In-flight slots to be sent again: asked for, overtaken, or the oldest when nothing is heard."""
-        flying = np.flatnonzero(self._state == IN_FLIGHT)
+        flying = np.flatnonzero(self.exchange.state == IN_FLIGHT)
         if not flying.size:
             return flying
-        rows = flying[self._due[flying]]
-        overtaken = flying[self._order[flying] + REORDERING < self._latest_answered]
+        rows = flying[self.exchange.due[flying]]
+        overtaken = flying[self.exchange.order[flying] + REORDERING < self.exchange.latest_answered]
         if overtaken.size:
             self.window.lost(now, self.round_trip.timeout)
             rows = np.union1d(rows, overtaken)
-        self._in_network[rows] = True
+        self.exchange.in_network[rows] = True
         if not rows.size and now >= self._deadline(flying):
-            rows = flying[np.argsort(self._order[flying])[:PROBES]]
+            rows = flying[np.argsort(self.exchange.order[flying])[:PROBES]]
             self.round_trip.timed_out()
-            self._in_network[flying] = False
-            self._stalled = True
+            self.exchange.in_network[flying] = False
+            self.exchange.stalled = True
         self.counts.retransmissions += rows.size
         return rows
 
     def _fresh(self) -> np.ndarray:
         """The window is for what is in the network. Contributions that wait in the switch for other workers' would
         fill it for good, if those workers' windows were full of contributions that wait for ours."""
-        room = int(self.window.size) - int(np.count_nonzero(self._in_network & (self._state == IN_FLIGHT)))
-        unsent = np.flatnonzero(self._state == UNSENT)
-        return unsent[np.argsort(self._awaited[unsent], kind="stable")][: max(room, 0)]
+        room = int(self.window.size) - int(
+            np.count_nonzero(self.exchange.in_network & (self.exchange.state == IN_FLIGHT))
+        )
+        unsent = np.flatnonzero(self.exchange.state == UNSENT)
+        return unsent[np.argsort(self.exchange.awaited[unsent], kind="stable")][: max(room, 0)]
 
     def _deadline(self, flying: np.ndarray) -> float:
-        return max(float(self._sent_at[flying].max()), self._heard_at) + self.round_trip.timeout
+        return max(float(self.exchange.sent_at[flying].max()), self.exchange.heard_at) + self.round_trip.timeout
 
     def deadline(self) -> float | None:
         """When to call ``packets`` again if nothing arrives; None when nothing is in flight."""
-        flying = np.flatnonzero(self._state == IN_FLIGHT)
+        flying = np.flatnonzero(self.exchange.state == IN_FLIGHT)
         return self._deadline(flying) if flying.size else None
 
     # -- what arrives ----------------------------------------------------------------------------------------
@@ -278,16 +256,18 @@ class Protocol:
         self._notice_epoch(headers[ours])
         if nudge.any():
             self.counts.nudges += int(np.count_nonzero(nudge))
-            self._due[headers["slot"][nudge]] = True
+            self.exchange.due[headers["slot"][nudge]] = True
         width = HEADER.itemsize + 4 * self.membership.lanes
         if payloads.shape[1] < width:
             return
         slots = np.where(ours, headers["slot"], 0)
-        echo = headers["seq"] == self._awaited[slots]
+        echo = headers["seq"] == self.exchange.awaited[slots]
         staleness = headers["staleness"].astype(np.int64)
-        allowed = (staleness == UNBOUNDED) | (self._rounds[slots] < headers["round"].astype(np.int64) + staleness)
-        release = (headers["seq"] == 0) & (headers["epoch"] == self.epoch) & allowed & (not self._pulling)
-        waited = (self._state[slots] == IN_FLIGHT) & np.isin(headers["read_mode"], list(READ_MODES))
+        allowed = (staleness == UNBOUNDED) | (
+            self.exchange.rounds[slots] < headers["round"].astype(np.int64) + staleness
+        )
+        release = (headers["seq"] == 0) & (headers["epoch"] == self.epoch) & allowed & (not self.exchange.pulling)
+        waited = (self.exchange.state[slots] == IN_FLIGHT) & np.isin(headers["read_mode"], list(READ_MODES))
         accepted = np.flatnonzero(ours & (headers["op"] == Op.ANSWER) & (echo | release) & waited)
         self.counts.ignored += len(headers) - accepted.size - int(np.count_nonzero(nudge))
         if accepted.size:
@@ -296,9 +276,9 @@ class Protocol:
     def _notice_epoch(self, headers: np.ndarray) -> None:
         """A newer epoch proves nothing about what is in flight, but it may not be waited for any longer."""
         newest = int(headers["epoch"].max(initial=0))
-        if newest > max(self.epoch, self._announced):
-            self._announced = newest
-            self._due[self._state == IN_FLIGHT] = True
+        if newest > max(self.epoch, self.exchange.announced):
+            self.exchange.announced = newest
+            self.exchange.due[self.exchange.state == IN_FLIGHT] = True
 
     def _accept(
         self, headers: np.ndarray, payloads: np.ndarray, accepted: np.ndarray, echo: np.ndarray, now: float
@@ -306,69 +286,72 @@ class Protocol:
         # The first acceptable answer of a slot ends it.
         slots, first = np.unique(headers["slot"][accepted].astype(np.int64), return_index=True)
         accepted = accepted[first]
-        once = echo[accepted] & (self._attempts[slots] == 1)
+        once = echo[accepted] & (self.exchange.attempts[slots] == 1)
         if once.any():
-            self.round_trip.measured(float(now - self._sent_at[slots[once]].max()))
+            self.round_trip.measured(float(now - self.exchange.sent_at[slots[once]].max()))
         self.counts.releases += int(np.count_nonzero(~echo[accepted]))
         if not once.any():
             # Nothing but releases, or answers to packets sent again: the barrier, not the network, took the time.
-            self._waited_s += max(now - self._busy_at - (self.round_trip.smoothed or 0.0), 0.0)
-        self._busy_at = now
+            self.exchange.waited_s += max(now - self.exchange.busy_at - (self.round_trip.smoothed or 0.0), 0.0)
+        self.exchange.busy_at = now
 
         # Reads go forward only: a permission may be older than a value read before.
         totals = headers["total"][accepted].astype(np.uint32)
-        forward = (totals - self._new_totals[slots]).astype(np.int32) > 0
+        forward = (totals - self.exchange.new_totals[slots]).astype(np.int32) > 0
         newer = accepted[forward]
-        self._new_totals[slots[forward]] = totals[forward]
-        self._new_values[slots[forward]] = values_of(payloads[newer], self.membership.lanes).astype(np.uint32)
+        self.exchange.new_totals[slots[forward]] = totals[forward]
+        self.exchange.new_values[slots[forward]] = values_of(payloads[newer], self.membership.lanes).astype(np.uint32)
 
-        self._state[slots] = ANSWERED
-        self._latest_answered = max(self._latest_answered, int(self._order[slots].max()))
-        self._policy = headers[accepted[-1]].copy()
-        self._seen = max(self._seen, int(headers["seen"][accepted].max()))
-        self._heard_at, self._stalled = now, False
+        self.exchange.state[slots] = ANSWERED
+        self.exchange.latest_answered = max(self.exchange.latest_answered, int(self.exchange.order[slots].max()))
+        self.exchange.policy = headers[accepted[-1]].copy()
+        self.exchange.seen = max(self.exchange.seen, int(headers["seen"][accepted].max()))
+        self.exchange.heard_at, self.exchange.stalled = now, False
         self.window.through(accepted.size)
         self.round_trip.progressed()
 
     def part_done(self, slots: slice) -> bool:
-        return bool((self._state[slots] == ANSWERED).all())
+        return bool((self.exchange.state[slots] == ANSWERED).all())
 
     def finish(self) -> Read:
         """The iteration's result, once ``done``; moves on to the next round, or into the epoch that was announced."""
-        return self._finish(slice(None), (self._new_values - self.held_values).view(np.int32))
+        return self._finish(slice(None), (self.exchange.new_values - self.held_values).view(np.int32))
 
     def finish_part(self, slots: slice) -> Read:
         """The same of some slots, once ``part_done``. Rounds go on, and an announced epoch begins when no other part
         is under way; ``waited_s`` is of all that was under way together."""
-        return self._finish(slots, (self._new_values[slots] - self.held_values[slots]).view(np.int32))
+        return self._finish(slots, (self.exchange.new_values[slots] - self.held_values[slots]).view(np.int32))
 
     def _finish(self, slots: slice, difference: np.ndarray) -> Read:
-        policy = self._policy
+        policy = self.exchange.policy
         if not self.part_done(slots) or policy is None:
             raise RuntimeError("the iteration is not finished")
         read = Read(
             difference=difference,
-            contributions=(self._new_totals[slots] - self.held_totals[slots]).astype(np.int64),
+            contributions=(self.exchange.new_totals[slots] - self.held_totals[slots]).astype(np.int64),
             epoch=self.epoch,
-            round=int(self._rounds[slots].max()),
-            seen=self._seen,
+            round=int(self.exchange.rounds[slots].max()),
+            seen=self.exchange.seen,
             sync_mask=int(policy["sync_mask"]),
             staleness=int(policy["staleness"]),
             quorum=int(policy["quorum"]),
             read_mode=ReadMode(int(policy["read_mode"])),
             members=int(policy["members"]),
-            waited_s=self._waited_s,
+            waited_s=self.exchange.waited_s,
         )
-        self.held_values[slots], self.held_totals[slots] = self._new_values[slots], self._new_totals[slots]
-        if self._pulling:
-            self.seq = max(self.seq, self._seen)
+        self.held_values[slots], self.held_totals[slots] = (
+            self.exchange.new_values[slots],
+            self.exchange.new_totals[slots],
+        )
+        if self.exchange.pulling:
+            self.seq = max(self.seq, self.exchange.seen)
         else:
             self.last = read
-            self._rounds[slots] += 1
+            self.exchange.rounds[slots] += 1
         # All slots of an iteration go out under one epoch: not between its parts.
-        if self._announced and self.done and (self._rounds == self._rounds[0]).all():
-            self.epoch = self._announced
-            self._rounds[:] = 0
+        if self.exchange.announced and self.done and (self.exchange.rounds == self.exchange.rounds[0]).all():
+            self.epoch = self.exchange.announced
+            self.exchange.rounds[:] = 0
         return read
 
 

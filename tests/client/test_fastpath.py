@@ -58,9 +58,12 @@ class Pair:
         return outcome
 
     def agree(self) -> None:
-        for name in ("_state", "_in_network", "_new_values", "_new_totals", "_awaited", "_rounds"):
-            assert np.array_equal(getattr(self.fast, name), getattr(self.slow, name)), name
-        assert (self.fast._announced, self.fast._seen) == (self.slow._announced, self.slow._seen)
+        for name in ("state", "in_network", "new_values", "new_totals", "awaited", "rounds"):
+            assert np.array_equal(getattr(self.fast.exchange, name), getattr(self.slow.exchange, name)), name
+        assert (self.fast.exchange.announced, self.fast.exchange.seen) == (
+            self.slow.exchange.announced,
+            self.slow.exchange.seen,
+        )
         assert self.fast.done == self.slow.done
 
 
@@ -142,7 +145,7 @@ def test_both_believe_the_same(pair: Pair, seed: int) -> None:
             if pair.fast.done:
                 break
         while not pair.fast.done:
-            waiting = np.flatnonzero(pair.fast._state != 2)
+            waiting = np.flatnonzero(pair.fast.exchange.state != 2)
             pair.step([answer(int(slot), 9, seq=iteration, round=iteration, total=3 * iteration) for slot in waiting])
             pair.agree()
         fast, slow = pair.fast.finish(), pair.slow.finish()
@@ -172,7 +175,7 @@ def test_a_nudge_and_a_newer_epoch_are_left_to_the_protocol(pair: Pair) -> None:
     pair.agree()
     assert pair.step([answer(4, 5, epoch=2)]) in (Outcome.ODD_PACKETS, Outcome.SILENCE)
     pair.agree()
-    assert pair.fast._announced == 2
+    assert pair.fast.exchange.announced == 2
 
 
 def test_silence_ends_the_call(pair: Pair) -> None:
