@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -202,7 +203,8 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
         outputs.check(settings.out, _room(settings))
         settings.out.parent.mkdir(parents=True, exist_ok=True)
         directory = Path(tempfile.mkdtemp(prefix=".run-", dir=settings.out.parent))
-        work = Work(directory, Path(tempfile.mkdtemp(prefix="serene-run-", dir=outputs.spare_places(directory)[0])))
+        # Made by whoever needs it first, if anybody does.
+        work = Work(directory, outputs.spare_places(directory)[0] / f"serene-run-{secrets.token_hex(8)}")
     except (SereneError, OSError) as error:
         print(f"error: OUT: {error}", file=sys.stderr)
         return 2

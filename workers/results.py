@@ -97,6 +97,7 @@ class WorkerFiles:
         except OSError as error:
             if self._instead is not None:
                 try:
+                    self._instead.mkdir(mode=0o700, exist_ok=True)
                     everything(self._instead)
                     return self._instead
                 except OSError:

@@ -224,6 +224,15 @@ def test_reports_of_members_go_to_the_controller(running: DataPlane) -> None:
     assert running.punted() is None
 
 
+def test_a_damaged_packet_goes_no_further(running: DataPlane) -> None:
+    """A contribution that nothing else is wrong with: no value, no worker and no other counter sees it."""
+    data = frame(push(seq=2), 0)
+    refused(running, 1, altered(data, 24, bytes([data[24] ^ 1])), "bad_checksum")
+    assert running.drops() == {"bad_checksum": 1}
+    assert running.counter("contributions", 0) == 1
+    assert [item.values[0] for item in running.ask(1, data)] == [2]
+
+
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 254, 255, 256, 1000])
 def test_a_report_may_be_of_any_length(running: DataPlane, length: int) -> None:
     data = frame(request(Op.REPORT, 2) + b"x" * length, 2)
