@@ -14,7 +14,7 @@ SETTINGS_OF_run-local := $(RUN_SETTINGS)
 SETTINGS_OF_reproduce := FULL OUT
 SETTINGS_OF_network-study := FULL OUT
 SETTINGS_OF_swaps := TARGET OUT
-SETTINGS_OF_fuzz := PACKETS
+SETTINGS_OF_fuzz := PACKETS SEED
 SETTINGS_OF_mutants := SEED
 SETTINGS_OF_p4-tofino := FRONTIER
 EVERYWHERE := PYTHON CC CFLAGS V SHELL MAKEFLAGS MFLAGS MAKE
@@ -69,7 +69,7 @@ help:
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (under a minute)"
 	@echo "make swaps         200 live swaps in one training run, and how long each took (needs root)"
 	@echo "make profile       where a packet's time goes, on both switches (needs root)"
-	@echo "make fuzz          mutated packets to the embedded switch under sanitizers (PACKETS=100000)"
+	@echo "make fuzz          mutated packets, programs and P4Runtime messages to the embedded switch (PACKETS=100000 SEED=1)"
 	@echo "make mutants       which test notices when the compiled program is wrong: broken in 100 ways (about 15 min)"
 	@echo "make setup         only the set-up: Debian packages, and .venv"
 	@echo "make p4            compile p4src with p4c-bm2-ss, where it is installed"
@@ -124,7 +124,7 @@ profile: setup
 	@$(PYTHON) -m experiments.profiling
 
 fuzz: setup
-	@$(PYTHON) -m tests.switch.fuzz --sanitize --packets '$(PACKETS)'
+	@$(PYTHON) -m tests.switch.fuzz --sanitize --count '$(PACKETS)' --seed '$(SEED)'
 
 mutants: setup
 	@$(PYTHON) -m tests.mutation --seed '$(SEED)'

@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterator
 from tests.switch import fuzz_frames, fuzz_json
 from tests.switch.sanitizers import PROGRAMS, environment, loaded, sanitizer_libraries
 
-PER_PROCESS = 2000  # mutated programs: their libraries stay loaded
 ANSWERS = "tests.client.fuzz_answers"  # fuzz(count, seed) -> Counter
 
 

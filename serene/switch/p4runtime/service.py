@@ -35,6 +35,7 @@ ENTITIES_PER_ANSWER = 1000
 MAX_MESSAGE_BYTES = 64 << 20  # a pipeline configuration is one message
 MAX_CALLS = 64  # at once; a stream takes one for its life
 MAX_STREAMS = 32
+STOP_S = 5.0  # the longest that stopping waits for calls to end
 MAX_COMPILING = 4  # configurations that wait for the compiler, or are with it
 MAX_UPDATES = 65536  # of one Write: the others wait for it
 MAX_ENTITIES = 1 << 18  # of one Read
@@ -322,7 +323,8 @@ class P4RuntimeServer:
 
     def stop(self) -> None:
         """Ends all streams, closes the ports."""
-        self._server.stop(grace=0.5).wait()
+        # gRPC waits for ever for some calls whose requests it could not read; all that is ours has ended by then.
+        self._server.stop(grace=0.5).wait(timeout=STOP_S)
         self._calls.shutdown(wait=False)
         with self._lock:
             self._device.stop()
