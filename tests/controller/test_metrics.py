@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -95,25 +94,6 @@ def test_metrics_go_on_while_the_switch_is_away(client: ControllerClient, switch
     finally:
         switch.start()
     until(lambda: client.status()["switch"]["connected"], "the switch is back")
-
-
-@pytest.mark.parametrize(
-    ("header", "value", "said"),
-    [
-        ("Origin", "http://example.org", "Origin: http://example.org: expected none, or a loopback address"),
-        ("Origin", "null", "Origin: null: expected none, or a loopback address"),
-        ("Host", "example.org:8559", "Host: example.org:8559: expected a loopback address"),
-    ],
-)
-def test_a_page_of_another_site_is_turned_away(client: ControllerClient, header: str, value: str, said: str) -> None:
-    answer = httpx.post(f"{client.url}/v1/jobs", json={"workers": 1}, headers={header: value}, trust_env=False)
-    assert (answer.status_code, json.loads(answer.text)) == (403, {"error": said})
-    assert client.jobs() == []
-
-
-def test_our_own_pages_are_not(client: ControllerClient) -> None:
-    for origin in (client.url, "http://localhost:3000"):
-        assert httpx.get(f"{client.url}/v1/status", headers={"Origin": origin}, trust_env=False).status_code == 200
 
 
 def test_the_last_answer_of_a_worker_is_heard(client: ControllerClient, hosts: list[Host]) -> None:
