@@ -153,7 +153,7 @@ struct metadata_t {
     bit<1> known_policy;
     bit<16> group;                // of the job's workers
     slot_t slot;                  // among all slots of the switch
-    slot_t room;                  // 1 to SLOTS, if the slot is one of the job's
+    slot_t room;                  // 1 to SLOTS, if the slot is one of the job's; 0, if there is no such job
     session_t session_gap;        // 0, if the packet is of the job's present session
     epoch_t epoch_gap;            // 0, if it is of the present epoch
     bit<16> other_bytes;          // of the IP packet, besides UDP's
