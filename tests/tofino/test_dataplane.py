@@ -39,17 +39,24 @@ def test_hello_is_answered_with_the_size_of_this_program(plane: WideTofinoDataPl
     assert len(reply) == ENCAPSULATION_BYTES + HEADER.itemsize + MEMBERSHIP.itemsize
 
 
-def test_a_slot_forgets_its_epoch_over_an_older_session(running: WideTofinoDataPlane) -> None:
-    """Its session and sums are as they were; the next packet of the newer session opens the epoch anew."""
-    values = np.ones(running.lanes, np.int32)
+def test_a_slot_forgets_its_epoch_over_an_older_session(plane: WideTofinoDataPlane) -> None:
+    """Its session, its sums and who waits are as they were; the next packet of the newer session opens the epoch anew."""
 
-    def push(**fields: int) -> list[Said]:
-        data = frame(request(Op.PUSH, 0, values=values, lanes=running.lanes, **fields), 0)  # noqa: F405
-        return [said(*item) for item in TofinoDataPlane.send(running, 1, data)]
+    def push(worker: int, **fields: int) -> list[Said]:
+        values = np.full(plane.lanes, worker + 1)
+        data = frame(request(Op.PUSH, worker, values=values, lanes=plane.lanes, **fields), worker)  # noqa: F405
+        return [said(*item) for item in TofinoDataPlane.send(plane, worker + 1, data)]
 
-    assert [item.op for item in push(seq=2, round=1)] == [Op.ANSWER]  # noqa: F405
-    running.swap(ASP(), 1, session=5)  # noqa: F405
-    assert push(session=5, seq=3, round=2) == []
-    running.swap(ASP(), 1)  # noqa: F405
-    assert [(item.op, item.worker) for item in push(seq=3, round=2)] == [(Op.NUDGE, 0)]  # noqa: F405
-    assert [(item.op, item.total, item.values[0]) for item in push(seq=3, round=2)] == [(Op.ANSWER, 3, 3)]  # noqa: F405
+    def heard(answers: list[Said]) -> list[tuple[Op, int]]:  # noqa: F405
+        return [(item.op, item.worker) for item in answers]
+
+    plane.start_job(BSP())  # noqa: F405
+    assert heard(push(0)) == [(Op.NUDGE, 0)]  # noqa: F405
+    assert push(0) == []
+    plane.swap(BSP(), 1, session=5)  # noqa: F405
+    assert push(1, session=5) == []
+    assert plane.drops() == {"old_session": 1}
+    plane.swap(BSP(), 1)  # noqa: F405
+    assert heard(push(1)) == [(Op.NUDGE, 0), (Op.NUDGE, 1)]  # noqa: F405
+    assert push(0) == push(1) == []
+    assert [(item.worker, item.total, item.values[0]) for item in push(2)] == [(n, 3, 1 + 2 + 3) for n in range(3)]
