@@ -40,7 +40,7 @@ def test_hello_is_answered_with_the_size_of_this_program(plane: WideTofinoDataPl
 
 
 def test_a_slot_forgets_its_epoch_over_an_older_session(plane: WideTofinoDataPlane) -> None:
-    """Its session, its sums and who waits are as they were; the next packet of the newer session opens the epoch anew."""
+    """Session, sums and who waits are as they were; the next packet of the newer session opens the epoch anew."""
 
     def push(worker: int, **fields: int) -> list[Said]:
         values = np.full(plane.lanes, worker + 1)
