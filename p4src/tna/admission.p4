@@ -1,5 +1,5 @@
-// Who may speak. A packet is aggregated only if its port, its addresses, its job and its worker id belong
-// together, it is whole, and it is of the job's present session; every other reason has a counter.
+// Who may speak. A packet is aggregated only if its port, its addresses, its job, its worker id and the worker's
+// incarnation belong together, it is whole, and it is of the job's present session; every other reason has a counter.
 //
 // All look-ups are in one stage, and what they find is put together afterwards: a gateway compares few bits, so
 // the tables' actions already subtract what is to be compared.
@@ -16,8 +16,6 @@ control Admission(inout headers_t hdr,
     // What a packet's headers claim it to be, and whether it is whole.
 #define UDP_LENGTH(bytes) (UDP_BYTES + SERENE_BYTES + (bytes))
 #define IP_LENGTH(bytes) (IPV4_BYTES + UDP_LENGTH(bytes))
-#define ANY_JOB 8w0 &&& ~(job_t)(MAX_JOBS - 1)
-#define ANY_WORKER 8w0 &&& ~(worker_t)(MAX_WORKERS - 1)
 #define ANY_SLOT 32w0 &&& ~(slot_t)((1 << SLOT_BITS) - 1)
 #define ANY_ROUND 32w0 &&& 0xff000000
     table verdict {
@@ -29,31 +27,29 @@ control Admission(inout headers_t hdr,
             hdr.serene.op: ternary;
             hdr.udp.length: ternary;
             hdr.ipv4.total_length: ternary;
-            hdr.serene.job: ternary;
-            hdr.serene.worker: ternary;
             hdr.serene.slot: ternary;
             hdr.serene.round: ternary;
         }
         actions = { classify; }
         const default_action = classify(request_t.MALFORMED);
         const entries = {
-            (true, _, _, _, _, _, _, _, _, _, _): classify(request_t.BAD_CHECKSUM);
+            (true, _, _, _, _, _, _, _, _): classify(request_t.BAD_CHECKSUM);
             (false, 0, LOOP_PORT, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
-             ANY_JOB, ANY_WORKER, ANY_SLOT, ANY_ROUND): classify(request_t.COMPLETION);
+             ANY_SLOT, ANY_ROUND): classify(request_t.COMPLETION);
             (false, 0, _, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
-             ANY_JOB, ANY_WORKER, ANY_SLOT, ANY_ROUND): classify(request_t.PUSH);
+             ANY_SLOT, ANY_ROUND): classify(request_t.PUSH);
             (false, 0, _, PROTOCOL_VERSION, op_t.PULL, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
-             ANY_JOB, ANY_WORKER, ANY_SLOT, _): classify(request_t.PULL);
+             ANY_SLOT, _): classify(request_t.PULL);
             (false, 0, _, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
-             ANY_JOB, ANY_WORKER, ANY_SLOT, _): classify(request_t.WRONG_ROUND);
+             ANY_SLOT, _): classify(request_t.WRONG_ROUND);
             (false, 0, _, PROTOCOL_VERSION, op_t.PUSH, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
-             ANY_JOB, ANY_WORKER, _, _): classify(request_t.WRONG_SLOT);
+             _, _): classify(request_t.WRONG_SLOT);
             (false, 0, _, PROTOCOL_VERSION, op_t.PULL, UDP_LENGTH(VALUES_BYTES), IP_LENGTH(VALUES_BYTES),
-             ANY_JOB, ANY_WORKER, _, _): classify(request_t.WRONG_SLOT);
+             _, _): classify(request_t.WRONG_SLOT);
             (false, 0, _, PROTOCOL_VERSION, op_t.HELLO, UDP_LENGTH(MEMBERSHIP_BYTES), IP_LENGTH(MEMBERSHIP_BYTES),
-             ANY_JOB, ANY_WORKER, _, _): classify(request_t.HELLO);
-            (false, 0, _, PROTOCOL_VERSION, op_t.REPORT, _, _, ANY_JOB, ANY_WORKER, _, _): classify(request_t.REPORT);
-            (false, 0, _, PROTOCOL_VERSION, op_t.LEAVE, _, _, ANY_JOB, ANY_WORKER, _, _): classify(request_t.REPORT);
+             _, _): classify(request_t.HELLO);
+            (false, 0, _, PROTOCOL_VERSION, op_t.REPORT, _, _, _, _): classify(request_t.REPORT);
+            (false, 0, _, PROTOCOL_VERSION, op_t.LEAVE, _, _, _, _): classify(request_t.REPORT);
         }
         size = 16;
     }
@@ -70,6 +66,7 @@ control Admission(inout headers_t hdr,
             hdr.udp.source_port: exact @name("udp_port");
             hdr.serene.job: exact @name("job");
             hdr.serene.worker: exact @name("worker");
+            hdr.serene.seen: exact @name("incarnation");
         }
         actions = { admit; NoAction; }
         const default_action = NoAction();
@@ -77,16 +74,17 @@ control Admission(inout headers_t hdr,
     }
 
     // Where a job lives. Constant while the job runs. share: v1model's, here a table divides by `workers`.
-    action set_job(slot_t first_slot, slot_t slots, bit<32> vector_length, bit<32> scale, bit<8> workers,
-                   bit<8> incarnation, bit<32> share) {
+    action set_job(slot_t first_slot, slot_t slots, bit<32> vector_length, bit<32> scale, bit<32> limit,
+                   bit<8> workers, bit<8> lost_sessions, bit<32> share) {
         meta.known_job = 1;
         meta.slot = hdr.serene.slot + first_slot;
         meta.room = slots - hdr.serene.slot;
         meta.job.vector_length = vector_length;
         meta.job.slots = slots;
         meta.job.scale = scale;
+        meta.job.limit = limit;
         meta.job.workers = workers;
-        meta.job.incarnation = incarnation;
+        meta.job.lost_sessions = lost_sessions;
     }
 
     table job {
@@ -96,10 +94,12 @@ control Admission(inout headers_t hdr,
         size = 8;                  // MAX_JOBS
     }
 
-    // The strategy in force: a live swap is one MODIFY of one entry. Two parameters are wider than v1model's, as a
-    // table's data cannot be widened where it is used.
-    action set_policy(session_t session, epoch_t epoch, worker_bitmap_t sync_mask, bit<32> staleness,
-                      bit<32> quorum, read_mode_t read_mode) {
+    // The strategy in force: a live swap is one MODIFY of one entry. member_mask, the workers that take part, is
+    // there for a controller that takes over and knows nothing else of them. Two parameters are wider than v1model's,
+    // as a table's data cannot be widened where it is used.
+    action set_policy(session_t session, epoch_t epoch, worker_bitmap_t member_mask,
+                      worker_bitmap_t sync_mask, bit<32> staleness, bit<32> quorum, read_mode_t read_mode,
+                      bit<8> members) {
         meta.known_policy = 1;
         meta.session_gap = session - hdr.serene.session;
         meta.epoch_gap = epoch - hdr.serene.epoch;
@@ -112,6 +112,7 @@ control Admission(inout headers_t hdr,
         meta.policy.staleness = staleness[7:0];
         meta.policy.quorum = quorum[7:0];
         meta.policy.read_mode = read_mode;
+        meta.policy.members = members;
     }
 
     table policy {
@@ -152,7 +153,8 @@ control Admission(inout headers_t hdr,
             (request_t.REPORT, 1, _, _, _, _, IPV4_BYTES): to_controller();
             (request_t.REPORT, 0, _, _, _, _, IPV4_BYTES): refuse(refusal_t.STRANGER);
             (request_t.REPORT, _, _, _, _, _, _): refuse(refusal_t.MALFORMED);
-            (request_t.HELLO, 0, _, _, _, _, _): to_controller();     // how a worker asks to join
+            // How a worker asks to join, and how one that was restarted says so.
+            (request_t.HELLO, 0, _, _, _, _, _): to_controller();
             (request_t.PULL, 0, _, _, _, _, _): refuse(refusal_t.STRANGER);
             (request_t.PUSH, 0, _, _, _, _, _): refuse(refusal_t.STRANGER);
             (request_t.WRONG_ROUND, 0, _, _, _, _, _): refuse(refusal_t.STRANGER);
@@ -186,7 +188,7 @@ control Refusal(in metadata_t meta) {
     action count_##reason() { dropped_##reason.count(0); }
     REASON(malformed)              // truncated, or no request we know
     REASON(bad_checksum)
-    REASON(stranger)               // port, addresses, job, worker do not match
+    REASON(stranger)               // the table `member` does not know it
     REASON(no_policy)              // the job has ended or never began
     REASON(wrong_session)
     REASON(wrong_slot)

@@ -6,12 +6,7 @@
 // that pass is when the round counts as complete: it moves every copy of `base` and takes the snapshot.
 //
 // State belongs to a session and an epoch. The first packet of either at a slot only opens it, and is to be sent
-// again.
-
-struct age_t {
-    session_t session;
-    epoch_t epoch;
-}
+// again. A session older than the slot has seen was given out by a controller that had forgotten those before it.
 
 struct base_t {
     int<32> era;                  // session and epoch in one word; signed because the other is
@@ -85,53 +80,39 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
 
     // -- where the slot stands -------------------------------------------------------------------------------
 
-    Register<age_t, bit<SLOT_BITS>>(SLOTS) era_of;           // session, epoch last seen (epoch 0: none yet)
-
-    // One bit of four: which of the two differ. 1: neither, 2: the session, 4: the epoch, 8: both.
-#define COMPARE_AGE this.predicate(value.session != hdr.serene.session, value.epoch != hdr.serene.epoch)
-    RegisterAction<age_t, bit<SLOT_BITS>, bit<8>>(era_of) enter_epoch = {
-        void apply(inout age_t value, out bit<8> age) {
-            age = COMPARE_AGE;
-            value.session = hdr.serene.session;
-            value.epoch = hdr.serene.epoch;
-        }
-    };
-    RegisterAction<age_t, bit<SLOT_BITS>, bit<8>>(era_of) enter_session = {
-        void apply(inout age_t value, out bit<8> age) {
-            age = COMPARE_AGE;
-            if (value.session != hdr.serene.session) {
-                value.session = hdr.serene.session;
-                value.epoch = 0;
+    Register<session_t, bit<SLOT_BITS>>(SLOTS) session_of;   // newest seen
+    RegisterAction<session_t, bit<SLOT_BITS>, bit<8>>(session_of) enter_session = {
+        void apply(inout session_t value, out bit<8> age) {
+            age = this.predicate(value < hdr.serene.session, value > hdr.serene.session);
+            if (value < hdr.serene.session) {
+                value = hdr.serene.session;
             }
         }
     };
 
     // Rounds of this epoch that are complete. Three copies, because a register gives one word to a packet: is the
-    // round beyond what the sender may be in, is it one that it may go on from, and base itself.
+    // round beyond what the sender may be in, is it one that it may go on from, and base itself. The first also says
+    // whether the epoch is another one.
 #define NEXT_EPOCH \
     if (value.era != (int<32>)meta.era) { \
         value.era = (int<32>)meta.era; \
         value.minus_base = 0; \
     }
-#define COMPLETE_ROUND(done) \
+#define COMPLETE_ROUND \
     if (value.era == (int<32>)meta.era && value.minus_base >= (int<32>)meta.allowance) { \
         value.minus_base = (int<32>)meta.allowance - 1; \
-        done; \
     }
     Register<base_t, bit<SLOT_BITS>>(SLOTS) base_below;
     RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_below) compare_ahead = {
         void apply(inout base_t value, out bit<8> ahead) {
-            ahead = 0;
-            if (value.era == (int<32>)meta.era && value.minus_base > (int<32>)meta.allowance) {
-                ahead = 1;
-            }
+            ahead = this.predicate(value.era != (int<32>)meta.era, value.minus_base > (int<32>)meta.allowance);
             NEXT_EPOCH
         }
     };
     RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_below) complete_below = {
         void apply(inout base_t value, out bit<8> moved) {
-            moved = 0;
-            COMPLETE_ROUND(moved = 1)
+            moved = this.predicate(value.era != (int<32>)meta.era, value.minus_base >= (int<32>)meta.allowance);
+            COMPLETE_ROUND
         }
     };
 
@@ -147,7 +128,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     };
     RegisterAction<base_t, bit<SLOT_BITS>, bit<8>>(base_beyond) complete_beyond = {
         void apply(inout base_t value) {
-            COMPLETE_ROUND()
+            COMPLETE_ROUND
         }
     };
 
@@ -165,16 +146,10 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     };
     RegisterAction<base_t, bit<SLOT_BITS>, bit<32>>(base_of) complete_base = {
         void apply(inout base_t value, out bit<32> minus_base) {
-            COMPLETE_ROUND()
+            COMPLETE_ROUND
             minus_base = (bit<32>)value.minus_base;
         }
     };
-
-    action look_at_epoch() {
-        meta.age_of_slot = enter_epoch.execute(PLACE);
-        meta.admitted = 1;
-        meta.current = 1;
-    }
 
     action look_at_session() {
         meta.age_of_slot = enter_session.execute(PLACE);
@@ -230,9 +205,12 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     }
 
 #define NOT_NEGATIVE 0 &&& 0x80000000
-    // Bits of age_of_slot.
-#define OTHER_SESSION 0 &&& 0b0101
-#define NEW_EPOCH 4
+    // One bit of four each: 1 if neither comparison holds, 2 or 4 if the first or the second does, 8 if both do.
+#define NEW_SESSION 2
+#define OLDER_THAN_SLOT 4
+#define NEW_EPOCH 0 &&& 0b0101
+#define AHEAD 4
+#define MOVED 4
     table decide {
         key = {
             meta.admitted: ternary;
@@ -249,15 +227,16 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         actions = { accept; look; settle; @defaultonly NoAction; }
         const default_action = NoAction;
         const entries = {
-            (1, request_t.COMPLETION, 1, _, _, 1, _, _, _, _): settle(course_t.COMPLETED, lanes_do_t.STORE);
+            (1, request_t.COMPLETION, 1, _, _, MOVED, _, _, _, _): settle(course_t.COMPLETED, lanes_do_t.STORE);
             (1, request_t.COMPLETION, _, _, _, _, _, _, _, _): settle(course_t.OVERTAKEN, lanes_do_t.NOTHING);
-            (1, request_t.PULL, _, _, OTHER_SESSION, _, _, _, _, _): look(course_t.READ, lanes_do_t.OPEN, 0);
+            (1, _, _, _, OLDER_THAN_SLOT, _, _, _, _, _): settle(course_t.OLD_SESSION, lanes_do_t.NOTHING);
+            (1, request_t.PULL, _, _, NEW_SESSION, _, _, _, _, _): look(course_t.READ, lanes_do_t.OPEN, 0);
             (1, request_t.PULL, _, _, _, _, _, _, _, _): look(course_t.READ, lanes_do_t.ADD, 1);
             (1, request_t.WRONG_ROUND, _, _, _, _, _, _, _, _): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
             (1, request_t.PUSH, _, _, _, _, _, _, _, 0): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
-            (1, request_t.PUSH, _, _, OTHER_SESSION, _, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 0);
-            (1, request_t.PUSH, 1, _, NEW_EPOCH, _, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 1);
-            (1, request_t.PUSH, 1, 1, _, 1, _, _, _, _): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
+            (1, request_t.PUSH, _, _, NEW_SESSION, _, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 0);
+            (1, request_t.PUSH, 1, _, _, NEW_EPOCH, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 1);
+            (1, request_t.PUSH, 1, 1, _, AHEAD, _, _, _, _): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
             // An old round of a policy without staleness: others may have read its snapshot.
             (1, request_t.PUSH, 1, 1, _, _, 1, 0, read_mode_t.SNAPSHOT, _):
                 accept(course_t.FREE, lanes_do_t.ADD_READ_SNAPSHOT);
@@ -318,11 +297,12 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         actions = { call; forget; join; leave; NoAction; }
         const default_action = NoAction;
         const entries = {
-            (1, request_t.COMPLETION, 1, _, _, 1, _): call();
-            (1, request_t.PULL, _, _, OTHER_SESSION, _, _): forget();
-            (1, request_t.PUSH, _, _, OTHER_SESSION, _, _): forget();
-            (1, request_t.PUSH, 1, _, NEW_EPOCH, _, _): call();
-            (1, request_t.PUSH, 1, 1, _, 1, _): NoAction();
+            (1, request_t.COMPLETION, 1, _, _, MOVED, _): call();
+            (1, _, _, _, OLDER_THAN_SLOT, _, _): NoAction();
+            (1, request_t.PULL, _, _, NEW_SESSION, _, _): forget();
+            (1, request_t.PUSH, _, _, NEW_SESSION, _, _): forget();
+            (1, request_t.PUSH, 1, _, _, NEW_EPOCH, _): call();
+            (1, request_t.PUSH, 1, 1, _, AHEAD, _): NoAction();
             (1, request_t.PUSH, 1, 1, _, _, 0): join();
             (1, request_t.PUSH, _, _, _, _, _): leave();
         }
@@ -410,6 +390,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     }
 
     action look_ahead() {
+        meta.current = 1;
         meta.ahead = compare_ahead.execute(PLACE);
     }
 
@@ -441,14 +422,15 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
                     complete_round_beyond();
                     complete_round();
                 }
-            } else if (meta.request == request_t.PUSH && meta.epoch_gap == 0) {
-                look_at_epoch();
-                look_ahead();
-                look_behind();
-                look_at_base();
             } else {
                 look_at_session();
-                look_at_any_base();
+                if (meta.request == request_t.PUSH && meta.epoch_gap == 0) {
+                    look_ahead();
+                    look_behind();
+                    look_at_base();
+                } else {
+                    look_at_any_base();
+                }
             }
         }
         decide.apply();

@@ -34,6 +34,7 @@ control Contributions(inout headers_t hdr, inout metadata_t meta) {
     Counter<bit<32>, bit<8>>(256, CounterType_t.PACKETS) blocked;                 // answered later, by a release
     Counter<bit<32>, bit<12>>(4096, CounterType_t.PACKETS) staleness;             // contributions, by worker
     Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_wrong_round;
+    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_old_session;
 
     // What was accepted since the sender read: a gradient is that stale, a round being one contribution of each
     // worker. No division here: a row for each number of workers and each class.
@@ -97,6 +98,10 @@ control Contributions(inout headers_t hdr, inout metadata_t meta) {
 
     action count_astray() {
         dropped_wrong_round.count(0);
+    }
+
+    action count_old_session() {
+        dropped_old_session.count(0);
     }
 
     action count_total() {
@@ -163,6 +168,9 @@ control Contributions(inout headers_t hdr, inout metadata_t meta) {
         }
         if (meta.course == course_t.ASTRAY) {
             count_astray();
+        }
+        if (meta.course == course_t.OLD_SESSION) {
+            count_old_session();
         }
     }
 }

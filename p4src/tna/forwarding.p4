@@ -1,5 +1,5 @@
 // Ordinary traffic: a learning switch, so that hosts see each other, and the switch's own address, so that a
-// worker's kernel finds it.
+// worker's kernel finds it. What claims to come from that address is dropped: workers believe what the switch says.
 
 const DigestType_t LEARN = 1;
 
@@ -8,6 +8,44 @@ control Forwarding(inout headers_t hdr,
                    in ingress_intrinsic_metadata_t ig_intr_md,
                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
                    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_impostor;     // says that it is the switch
+    Counter<bit<64>, bit<1>>(1, CounterType_t.PACKETS_AND_BYTES) dropped_tagged;       // a VLAN tag hides the rest
+
+    action claim_by_arp() {
+        meta.claimed_ip = hdr.arp.sender_ip;
+    }
+
+    action claim_by_ip() {
+        meta.claimed_ip = hdr.ipv4.source;
+    }
+
+    action impostor() {
+        meta.impostor = 1;
+    }
+
+    table switch_mac {
+        key = { hdr.ethernet.source: exact @name("mac"); }
+        actions = { impostor; NoAction; }
+        const default_action = NoAction();
+        size = 16;
+    }
+
+    table switch_ip {
+        key = { meta.claimed_ip: exact @name("ip"); }
+        actions = { impostor; NoAction; }
+        const default_action = NoAction();
+        size = 16;
+    }
+
+    // Two tables find impostors, and a counter belongs to one place.
+    action count_impostor() {
+        dropped_impostor.count(0);
+    }
+
+    action count_tagged() {
+        dropped_tagged.count(0);
+    }
+
     action learn() {
         ig_dprsr_md.digest_type = LEARN;
     }
@@ -58,13 +96,29 @@ control Forwarding(inout headers_t hdr,
         size = 16;
     }
 
+    // What gets no destination is dropped.
     apply {
-        known_source.apply();
-        if (hdr.arp.isValid() && hdr.arp.operation == 1) {
-            switch_address.apply();
-        }
-        if (meta.answered == 0) {
-            forward.apply();
+        if (hdr.ethernet.ether_type == ETHERTYPE_VLAN || hdr.ethernet.ether_type == ETHERTYPE_PROVIDER_VLAN) {
+            count_tagged();
+        } else {
+            if (hdr.arp.isValid()) {
+                claim_by_arp();
+            } else if (hdr.ipv4.isValid()) {
+                claim_by_ip();
+            }
+            switch_mac.apply();
+            switch_ip.apply();
+            if (meta.impostor == 1) {
+                count_impostor();
+            } else {
+                known_source.apply();
+                if (hdr.arp.isValid() && hdr.arp.operation == 1) {
+                    switch_address.apply();
+                }
+                if (meta.answered == 0) {
+                    forward.apply();
+                }
+            }
         }
     }
 }

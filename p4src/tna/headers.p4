@@ -101,7 +101,8 @@ enum bit<8> course_t {
     GO = 5,                       // answered now
     WAIT = 6,                     // answered when its round completes
     COMPLETED = 8,                // its round is complete: everybody who waits is answered
-    OVERTAKEN = 9                 // its round was completed before
+    OVERTAKEN = 9,                // its round was completed before
+    OLD_SESSION = 10              // the slot has seen a newer session
 }
 #define CONTRIBUTES(course) (((bit<8>)(course))[2:2] == 1)
 
@@ -122,14 +123,16 @@ struct policy_t {
     bit<8> staleness;
     bit<8> quorum;
     read_mode_t read_mode;
+    bit<8> members;               // workers that take part
 }
 
 struct job_parameters_t {
     bit<32> vector_length;
     bit<32> slots;
     bit<32> scale;
+    bit<32> limit;
     bit<8> workers;
-    bit<8> incarnation;
+    bit<8> lost_sessions;
 }
 
 // Flags are bytes or bits, as a table or a gateway wants them; 1 means yes.
@@ -139,14 +142,18 @@ struct metadata_t {
     policy_t policy;
     job_parameters_t job;
 
+    // Forwarding
+    ipv4_address_t claimed_ip;    // the sender's, in IPv4 or ARP
+    bit<1> impostor;              // it says that it is the switch
+    bit<1> answered;              // by the switch itself
+
     // Admission
     bit<1> member;
     bit<1> known_job;
     bit<1> known_policy;
-    bit<1> answered;              // as ordinary traffic, by the switch itself
     bit<16> group;                // of the job's workers
     slot_t slot;                  // among all slots of the switch
-    slot_t room;                  // 1 to SLOTS, if the slot is one of the job's
+    slot_t room;                  // 1 to SLOTS, if the slot is one of the job's; 0, if there is no such job
     session_t session_gap;        // 0, if the packet is of the job's present session
     epoch_t epoch_gap;            // 0, if it is of the present epoch
     bit<16> other_bytes;          // of the IP packet, besides UDP's
@@ -162,8 +169,8 @@ struct metadata_t {
     bit<1> admitted;
     bit<1> current;
     bit<1> counted;
-    bit<8> age_of_slot;           // how the slot's session and epoch compare, a bit each
-    bit<8> ahead;                 // base + allowance < 0; of a completion: base moved on
+    bit<8> age_of_slot;           // how the slot's session compares; one bit of four
+    bit<8> ahead;                 // is the slot of this epoch, and base + allowance < 0; one bit of four
     bit<8> behind;                // base + allowance > 0
     course_t course;
     lanes_do_t lanes_do;

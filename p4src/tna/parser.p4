@@ -14,6 +14,9 @@ parser SereneParser(packet_in packet,
         meta.member = 0;
         meta.known_job = 0;
         meta.known_policy = 0;
+        meta.room = 0;
+        meta.claimed_ip = 0;
+        meta.impostor = 0;
         meta.answered = 0;
         meta.refusal = refusal_t.NONE;
         meta.admitted = 0;

@@ -67,6 +67,7 @@ control SereneIngress(inout headers_t hdr,
         hdr.serene.staleness = meta.policy.staleness;
         hdr.serene.quorum = meta.policy.quorum;
         hdr.serene.read_mode = meta.policy.read_mode;
+        hdr.serene.members = meta.policy.members;
     }
 
     action welcome() {
@@ -74,9 +75,10 @@ control SereneIngress(inout headers_t hdr,
         hdr.membership.vector_length = meta.job.vector_length;
         hdr.membership.slots = meta.job.slots;
         hdr.membership.scale = meta.job.scale;
+        hdr.membership.limit = meta.job.limit;
         hdr.membership.lanes = FIELDS * FIELD_LANES;
         hdr.membership.workers = meta.job.workers;
-        hdr.membership.incarnation = meta.job.incarnation;
+        hdr.membership.lost_sessions = meta.job.lost_sessions;
         hdr.bridge.errand = errand_t.WELCOME;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }

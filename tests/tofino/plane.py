@@ -70,7 +70,9 @@ class WideTofinoDataPlane(TofinoDataPlane):
     def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
         narrow = self._resized(frame, self.WIDE, self.lanes)
         outputs = super().send(port, narrow)
-        again = [item for item in outputs if item[0] == port and self._op(item[1]) == Op.NUDGE]
+        again = [
+            (out, data) for out, data in outputs if self._op(data) == Op.NUDGE and self._who(data) == self._who(frame)
+        ]
         if again:
             outputs = sorted([item for item in outputs if item not in again] + super().send(port, narrow))
         return [(out, self._resized(data, self.lanes, self.WIDE)) for out, data in outputs]
@@ -78,6 +80,11 @@ class WideTofinoDataPlane(TofinoDataPlane):
     @staticmethod
     def _op(frame: bytes) -> int:
         return frame[ENCAPSULATION_BYTES + 1] if len(frame) > ENCAPSULATION_BYTES + 1 else 0
+
+    @staticmethod
+    def _who(frame: bytes) -> bytes:
+        """Job and worker."""
+        return frame[ENCAPSULATION_BYTES + 2 : ENCAPSULATION_BYTES + 4]
 
     def _resized(self, frame: bytes, lanes: int, wanted: int) -> bytes:
         """A frame of ``wanted`` lanes instead of ``lanes``; what is no such frame stays as it is."""

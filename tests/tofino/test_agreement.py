@@ -1,8 +1,9 @@
 """The v1model program and the Tofino program play the same packets: what workers hear is the same.
 
 Workers here follow the protocol over a network that loses, repeats and delays; the strategy is swapped, sessions
-begin anew. Every packet goes to the v1model program in the embedded switch and to the Tofino program as p4c prints
-it. Where docs/tofino.md names a difference, the test says which:
+begin anew, once in a while with one older than the slots have seen, and workers' processes are restarted. Every packet
+goes to the v1model program in the embedded switch and to the Tofino program as p4c prints it.
+Where docs/tofino.md names a difference, the test says which:
 
 - the first packet of an epoch or a session at a slot is answered by a NUDGE and sent again, at once here;
 - `base` is only compared where a worker relies on it, in answers to contributions of the slot's epoch;
@@ -13,11 +14,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
+from serene.sim.entries import Host
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
 from tests.dataplane.conftest import WORKERS, DataPlane, EmbeddedDataPlane
@@ -61,6 +63,10 @@ class Both:
         for plane in self.planes:
             plane.swap(strategy, epoch, job=job, session=session)
 
+    def restart(self, worker: int, job: int, incarnation: int) -> None:
+        for plane in self.planes:
+            plane.readmit(worker, replace(Host.of(worker), incarnation=incarnation), job)
+
     def say(self, op: Op, worker: int, values: np.ndarray, **fields: int) -> list[Said]:
         lanes = self.tofino.lanes
         wide = np.zeros(320, np.int64)
@@ -89,7 +95,7 @@ class Both:
         if numbers["op"] != Op.ANSWER or numbers["seq"]:
             numbers["round"] = 0
         if nudge:
-            numbers["seen"] = 0  # of the sender, who is not the receiver
+            numbers["seen"] = numbers["incarnation"] = 0  # of the sender, who is not the receiver
         lengths = [int.from_bytes(data[at : at + 2], "big") for at in (16, 38)]
         values = [] if nudge else np.frombuffer(payload[HEADER.itemsize :], ">i4").tolist()
         assert nudge or lengths == [len(data) - 14, len(data) - 34]
@@ -118,7 +124,8 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
     """Random traffic of workers that follow the protocol. Returns how often each thing happened."""
     rng = random.Random(seed)
     happened: Counter[str] = Counter()
-    sessions, epochs = [1] * JOBS, [1] * JOBS
+    sessions, newest, epochs = [1] * JOBS, [1] * JOBS, [1] * JOBS
+    incarnations = {(job, worker): 1 for job in range(JOBS) for worker in range(WORKERS)}
     for job in range(JOBS):
         both.start(rng.choice(STRATEGIES), job)
     places = {(j, w, s): Place(1, 1) for j in range(JOBS) for w in range(WORKERS) for s in range(SLOTS)}
@@ -145,17 +152,27 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
             happened["swap"] += 1
             both.swap(rng.choice(STRATEGIES), epochs[job], job, sessions[job])
             continue
-        if chance < 0.025:
-            sessions[job], epochs[job] = sessions[job] + rng.randint(1, 3), 1
-            happened["session"] += 1
+        if chance < 0.035:
+            old = newest[job] > 1 and rng.random() < 0.4
+            sessions[job] = rng.randrange(1, newest[job]) if old else newest[job] + rng.randint(1, 3)
+            newest[job], epochs[job] = max(newest[job], sessions[job]), 1
+            happened["old session" if old else "session"] += 1
             both.swap(rng.choice(STRATEGIES), 1, job, sessions[job])
             continue
-        if chance < 0.05:
+        if chance < 0.045:
+            both.restart(worker, job, incarnations[job, worker])
+            incarnations[job, worker] += 1
+            happened["restart"] += 1
+            continue
+        if chance < 0.07:
             happened["pull"] += 1
-            fields = dict(job=job, session=sessions[job], seq=rng.randint(1, 99), slot=slot)
+            incarnation = incarnations[job, worker] - (rng.random() < 0.1)
+            fields = dict(
+                job=job, session=sessions[job], seq=rng.randint(1, 99), slot=slot, incarnation=incarnation,
+            )  # fmt: skip
             both.say(Op.PULL, worker, np.ones(both.tofino.lanes), **fields)
             continue
-        if chance < 0.15 and late:
+        if chance < 0.17 and late:
             happened["late packet"] += 1
             number, op, sender, values, fields = late.pop(rng.randrange(len(late)))
             hear(both.say(op, sender, values, **fields), number)
@@ -179,7 +196,7 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
         )
         fields = dict(
             job=job, session=place.session, epoch=place.epoch, round=place.round, seq=place.seq, slot=slot,
-            total=place.total,
+            total=place.total, incarnation=incarnations[job, worker],
         )  # fmt: skip
         if rng.random() < 0.03:
             happened["round from nowhere"] += 1
@@ -196,15 +213,15 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
 @pytest.mark.parametrize("seed", range(8))
 def test_workers_hear_the_same(v1model: EmbeddedDataPlane, tofino: TofinoDataPlane, seed: int) -> None:
     both = Both(v1model, tofino)
-    happened = play(both, seed, 600)
-    assert (
-        min(
-            happened[what]
-            for what in ("swap", "pull", "late packet", "lost answer", "answer", "release", "round from nowhere")
-        )
-        > 0
-    )
-    assert both.v1model.drops() == both.tofino.drops()
+    happened = play(both, seed, 800)
+    for what in (
+        "swap", "session", "old session", "restart", "pull", "late packet", "lost answer", "answer", "release",
+        "round from nowhere",
+    ):  # fmt: skip
+        assert happened[what] > 0, what
+    drops = both.v1model.drops()
+    assert drops == both.tofino.drops()
+    assert {"stranger", "wrong_session", "wrong_round", "old_session"} <= drops.keys()
     ours, theirs = both.counters()
     for (name, number), count in ours.items():
         more = both.opened[divmod(number, 32)] if name == "nudges" else 0

@@ -84,12 +84,33 @@ def test_tables_of_both_architectures_take_the_same_entries() -> None:
     ours, theirs = (
         (ROOT / "p4src" / "build" / name).read_text() for name in ("serene.p4info.txtpb", "tofino/serene.p4info.txtpb")
     )
-    for table in ("member", "job", "policy", "address", "forward", "known_source", "switch_address"):
+    tables = (
+        "member",
+        "job",
+        "policy",
+        "address",
+        "forward",
+        "known_source",
+        "switch_address",
+        "switch_mac",
+        "switch_ip",
+    )
+    for table in tables:
         assert keys(ours, table) == keys(theirs, table), table
     for action in ("admit", "set_job", "set_policy", "to_member", "to_port", "answer_arp"):
         wider = ["staleness", "quorum"] if action == "set_policy" else []  # docs/tofino.md
         expected = [(name, "32" if name in wider else width) for name, width in parameters(ours, action)]
         assert parameters(theirs, action) == expected, action
+
+
+def test_both_architectures_drop_for_the_same_reasons() -> None:
+    """The controller finds these counters by their names."""
+    ours, theirs = (
+        (ROOT / "p4src" / "build" / name).read_text() for name in ("serene.p4info.txtpb", "tofino/serene.p4info.txtpb")
+    )
+    reasons = [sorted(re.findall(r'alias: "(?:\w+\.)*(dropped_\w+)"', text)) for text in (ours, theirs)]
+    assert reasons[0] == reasons[1]
+    assert {"dropped_impostor", "dropped_tagged", "dropped_old_session"} <= set(reasons[0])
 
 
 def part(p4info: str, kind: str, name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,17 @@ import numpy as np
 import pytest
 from finsy.p4entity import decode_entity, encode_entities, encode_updates
 from finsy.proto import p4r
+from scapy.layers.inet import IP
+from scapy.layers.l2 import Ether
 
 import controller.switch
 from controller.entries import SwitchAddress
-from controller.plans import Endpoint, Policy, Start, Swap
+from controller.plans import Endpoint, Policy, Readmission, Start, Swap
 from controller.slots import SlotRange
 from controller.switch import Switch, SwitchOptions
 from serene.program import Program
-from serene.strategy import BSP, SSP, Strategy
-from serene.wire import SWITCH_IP, SWITCH_MAC, Op
+from serene.strategy import ASP, BSP, SSP, Strategy
+from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, SWITCH_IP, SWITCH_MAC, Op
 from tests.frames import UDP_PORT, frame, ip, mac, request, said
 from tests.tofino.conftest import BUILD
 from tests.tofino.plane import TofinoDataPlane
@@ -40,6 +43,7 @@ class InProcess:
 
     def __init__(self, schema: fy.P4Schema, plane: TofinoDataPlane) -> None:
         self._schema, self._plane, self._machine = schema, plane, plane.machine
+        self._written: dict[tuple[str, tuple[int, ...]], p4r.Entity] = {}
 
     async def open(self) -> None: ...
 
@@ -56,7 +60,7 @@ class InProcess:
 
     async def put(self, entity: Any) -> None:
         for encoded in encode_entities([entity], self._schema):
-            self._apply(p4r.Update.INSERT, encoded)
+            self._apply(p4r.Update.UNSPECIFIED, encoded)
 
     def _apply(self, kind: int, entity: p4r.Entity) -> None:
         what = entity.WhichOneof("entity")
@@ -67,9 +71,13 @@ class InProcess:
             assert [field.field_id for field in entity.table_entry.match] == sorted(
                 field.id for field in table.match_fields
             )
+            place = table.alias, tuple(match)
             if kind == p4r.Update.DELETE:
                 self._plane.delete(table.alias, match)
+                del self._written[place]
                 return
+            assert kind == p4r.Update.UNSPECIFIED or (place in self._written) == (kind == p4r.Update.MODIFY)
+            self._written[place] = entity
             action = entity.table_entry.action.action
             params = [int.from_bytes(param.value, "big") for param in action.params]
             name = self._schema.actions[action.action_id].alias
@@ -95,6 +103,9 @@ class InProcess:
                 count = self._machine.counters[counter.alias, entity.counter_entry.index.index]
                 entity.counter_entry.data.packet_count = count
                 found.append(decode_entity(entity, self._schema))
+            elif entity.WhichOneof("entity") == "table_entry":
+                assert not entity.table_entry.table_id  # all tables
+                found += [decode_entity(written, self._schema) for written in self._written.values()]
         return found
 
 
@@ -137,6 +148,9 @@ def test_a_job_from_start_to_end(switch: Switch, tofino: TofinoDataPlane) -> Non
     async def play() -> None:
         await switch.bring_up(1)
         await switch.start(start(BSP()))
+        found = (await switch.read_entries()).jobs[JOB]
+        assert (found.slots, found.limit, found.members) == (SlotRange(FIRST_SLOT, 2), 2**23, start(BSP()).members)
+        assert found.fields == BSP().compile(range(WORKERS))
         first = push(0)
         assert [answer.op for answer in first] == [Op.NUDGE]  # it opened the slot
         assert push(0) == push(1) == []
@@ -157,6 +171,52 @@ def test_a_job_from_start_to_end(switch: Switch, tofino: TofinoDataPlane) -> Non
 
         await switch.remove(JOB, start(BSP()).members)
         assert push(1, epoch=2, seq=2) == []
-        assert sum((await switch.read_drops()).values()) > 0
+        assert await switch.read_drops() == {**dict.fromkeys(switch.drop_reasons, 0), "stranger": 1}
+        found = (await switch.read_entries()).jobs[JOB]
+        assert found.record and (found.session, found.epoch) == (SESSION, 2)
+
+    asyncio.run(play())
+
+
+def test_a_process_that_comes_back(switch: Switch, tofino: TofinoDataPlane) -> None:
+    """It is admitted in the place of the one before, whose packets are a stranger's from then on."""
+    plan = start(ASP())
+    old, new = plan.members[0], replace(plan.members[0], incarnation=2)
+
+    def send(op: Op, incarnation: int, epoch: int = 1) -> list[tuple[int, bytes]]:
+        fields = dict(lanes=tofino.lanes, job=JOB, session=SESSION, epoch=epoch, incarnation=incarnation)
+        return tofino.send(1, frame(request(op, 0, **fields), 0))
+
+    async def play() -> None:
+        await switch.bring_up(1)
+        await switch.start(plan)
+        assert len(send(Op.PUSH, 1)) == 1
+        assert send(Op.HELLO, 2) == [] and tofino.punted() is not None
+        swap = Swap(JOB, Policy(SESSION, 2, ASP(), ASP().compile(range(WORKERS))), "a test")
+        await switch.readmit(Readmission(JOB, 0, old, new, {**plan.members, 0: new}, swap))
+        assert send(Op.PUSH, 1, epoch=2) == []
+        assert (await switch.read_drops())["stranger"] == 1
+        ((_, welcome),) = send(Op.HELLO, 2)
+        header = np.frombuffer(welcome, HEADER, 1, ENCAPSULATION_BYTES)[0]
+        assert [int(header[name]) for name in ("op", "epoch", "members", "incarnation")] == [Op.WELCOME, 2, WORKERS, 2]
+        told = np.frombuffer(welcome, MEMBERSHIP, 1, ENCAPSULATION_BYTES + HEADER.itemsize)[0]
+        assert [int(told[name]) for name in ("scale", "limit", "workers", "lost_sessions")] == [
+            2**20,
+            2**23,
+            WORKERS,
+            0,
+        ]
+        assert len(send(Op.PUSH, 2, epoch=2)) == 1
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("claim", [(SWITCH_MAC, ip(0)), (mac(0), SWITCH_IP)])
+def test_nobody_speaks_for_the_switch(switch: Switch, tofino: TofinoDataPlane, claim: tuple[str, str]) -> None:
+    async def play() -> None:
+        await switch.bring_up(1)
+        forged = Ether(src=claim[0], dst=mac(1)) / IP(src=claim[1], dst=ip(1)) / b"believe me"
+        assert tofino.send(1, bytes(forged)) == []
+        assert (await switch.read_drops())["impostor"] == 1
 
     asyncio.run(play())

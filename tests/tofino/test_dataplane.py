@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from serene.wire import ENCAPSULATION_BYTES, HEADER
+from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
+from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP
 from tests.dataplane.test_admission import *  # noqa: F403
 from tests.dataplane.test_forwarding import *  # noqa: F403
 from tests.dataplane.test_protocol import *  # noqa: F403
+from tests.frames import Said, said
 from tests.tofino.p4text import Module
-from tests.tofino.plane import WideTofinoDataPlane
+from tests.tofino.plane import TofinoDataPlane, WideTofinoDataPlane
 
 # What differs, as docs/tofino.md has it: lanes beyond the 32 (test_agreement.py compares values), one more nudge for
 # the packet that opens an epoch at a slot, and the number of lanes in a WELCOME.
@@ -28,6 +30,33 @@ def test_hello_is_answered_with_the_size_of_this_program(plane: WideTofinoDataPl
     plane.start_job(BSP(), slots=4)  # noqa: F405
     ((port, reply),) = plane.send(2, frame(request(Op.HELLO, 1, session=0), 1))  # noqa: F405
     assert port == 2
-    header = np.frombuffer(reply[ENCAPSULATION_BYTES:], HEADER, 1)[0]
-    assert (header["op"], header["session"], header["epoch"], header["quorum"]) == (Op.WELCOME, 7, 1, 3)  # noqa: F405
-    assert struct.unpack("!IIIHBB", reply[-16:]) == (1280, 4, 2**20, plane.lanes, 3, 0)  # noqa: F405
+    header = np.frombuffer(reply, HEADER, 1, ENCAPSULATION_BYTES)[0]
+    told = ("op", "worker", "session", "epoch", "quorum", "members", "incarnation")
+    assert [int(header[name]) for name in told] == [Op.WELCOME, 1, 7, 1, 3, 3, 1]  # noqa: F405
+    (body,) = np.frombuffer(reply, MEMBERSHIP, 1, ENCAPSULATION_BYTES + HEADER.itemsize).tolist()
+    limit = round(DEFAULT_LIMIT * DEFAULT_SCALE)
+    assert body == (1280, 4, DEFAULT_SCALE, limit, plane.lanes, 3, 0)
+    assert len(reply) == ENCAPSULATION_BYTES + HEADER.itemsize + MEMBERSHIP.itemsize
+
+
+def test_a_slot_forgets_its_epoch_over_an_older_session(plane: WideTofinoDataPlane) -> None:
+    """Session, sums and who waits are as they were; the next packet of the newer session opens the epoch anew."""
+
+    def push(worker: int, **fields: int) -> list[Said]:
+        values = np.full(plane.lanes, worker + 1)
+        data = frame(request(Op.PUSH, worker, values=values, lanes=plane.lanes, **fields), worker)  # noqa: F405
+        return [said(*item) for item in TofinoDataPlane.send(plane, worker + 1, data)]
+
+    def heard(answers: list[Said]) -> list[tuple[Op, int]]:  # noqa: F405
+        return [(item.op, item.worker) for item in answers]
+
+    plane.start_job(BSP())  # noqa: F405
+    assert heard(push(0)) == [(Op.NUDGE, 0)]  # noqa: F405
+    assert push(0) == []
+    plane.swap(BSP(), 1, session=5)  # noqa: F405
+    assert push(1, session=5) == []
+    assert plane.drops() == {"old_session": 1}
+    plane.swap(BSP(), 1)  # noqa: F405
+    assert heard(push(1)) == [(Op.NUDGE, 0), (Op.NUDGE, 1)]  # noqa: F405
+    assert push(0) == push(1) == []
+    assert [(item.worker, item.total, item.values[0]) for item in push(2)] == [(n, 3, 1 + 2 + 3) for n in range(3)]

@@ -11,6 +11,8 @@ from collections import deque
 import numpy as np
 import pytest
 
+from serene.sim import entries
+from serene.sim.entries import Host
 from serene.strategy import BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import UNBOUNDED, Op, ReadMode
 from tests.dataplane.conftest import WORKERS
@@ -22,8 +24,8 @@ SESSION = 7
 
 
 class Looping:
-    def __init__(self, module: Module, strategy: Strategy) -> None:
-        self.plane = TofinoDataPlane(module)
+    def __init__(self, module: Module, strategy: Strategy, seed: int = 0) -> None:
+        self.plane = TofinoDataPlane(module, seed)
         self.plane.start_job(strategy, session=SESSION)
         self.loop: deque[bytes] = deque()
 
@@ -47,9 +49,9 @@ class Looping:
         return [said(to_port, packet) for to_port, packet in out if to_port != self.plane.machine.loop_port]
 
 
-def opened(module: Module, strategy: Strategy) -> Looping:
+def opened(module: Module, strategy: Strategy, seed: int = 0) -> Looping:
     """With the first packet behind us, which only opens the slot."""
-    network = Looping(module, strategy)
+    network = Looping(module, strategy, seed)
     assert [item.op for item in network.push(0, seq=1)] == [Op.NUDGE]
     return network
 
@@ -86,6 +88,22 @@ def test_a_swap_overtakes_a_completion(module: Module) -> None:
     assert network.deliver() == []
     assert [item.op for item in network.push(0, seq=1, epoch=2)] == [Op.NUDGE] * 3
     assert [item.values[0] for item in network.push(2, seq=1, epoch=1)] == [33]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_job_ends_under_a_completion(module: Module, seed: int) -> None:
+    """Its policy stays in the switch, as the record of its session; where its slots were, nothing knows any more."""
+    network = opened(module, BSP(), seed)
+    for worker in range(WORKERS):
+        network.push(worker, seq=1)
+    plane = network.plane
+    for worker in range(WORKERS):
+        plane.delete("member", entries.member(Host.of(worker), 0, worker).match)
+    plane.delete("job", [0])
+    before = {name: dict(register.cells) for name, register in plane.machine.registers.items()}
+    assert network.deliver() == []
+    assert {name: dict(register.cells) for name, register in plane.machine.registers.items()} == before
+    assert plane.drops() == {"no_policy": 1}
 
 
 def test_what_comes_between_is_in_the_sum_and_not_in_the_snapshot(module: Module) -> None:
