@@ -437,7 +437,8 @@ enum bit<8> op_t {
     ANSWER = 8w0x82,
     NUDGE = 8w0x83,
     REFUSED = 8w0x84,
-    BYE = 8w0x85
+    BYE = 8w0x85,
+    WAIT = 8w0x86
 }
 
 enum bit<8> read_mode_t {
@@ -496,21 +497,22 @@ header serene_t {
     seq_t           seq;
     slot_t          slot;
     total_t         total;
-    seq_t           seen;
+    bit<32>         seen;
     worker_bitmap_t sync_mask;
     bit<8>          staleness;
     bit<8>          quorum;
     read_mode_t     read_mode;
-    bit<8>          reserved;
+    bit<8>          members;
 }
 
 header membership_t {
     bit<32> vector_length;
     bit<32> slots;
     bit<32> scale;
+    bit<32> limit;
     bit<16> lanes;
     bit<8>  workers;
-    bit<8>  incarnation;
+    bit<8>  lost_sessions;
 }
 
 header values_t {
@@ -622,7 +624,8 @@ enum bit<8> course_t {
     GO = 8w5,
     WAIT = 8w6,
     COMPLETED = 8w8,
-    OVERTAKEN = 8w9
+    OVERTAKEN = 8w9,
+    OLD_SESSION = 8w10
 }
 
 enum bit<8> lanes_do_t {
@@ -640,14 +643,16 @@ struct policy_t {
     bit<8>          staleness;
     bit<8>          quorum;
     read_mode_t     read_mode;
+    bit<8>          members;
 }
 
 struct job_parameters_t {
     bit<32> vector_length;
     bit<32> slots;
     bit<32> scale;
+    bit<32> limit;
     bit<8>  workers;
-    bit<8>  incarnation;
+    bit<8>  lost_sessions;
 }
 
 struct metadata_t {
@@ -655,10 +660,12 @@ struct metadata_t {
     request_t        request;
     policy_t         policy;
     job_parameters_t job;
+    ipv4_address_t   claimed_ip;
+    bit<1>           impostor;
+    bit<1>           answered;
     bit<1>           member;
     bit<1>           known_job;
     bit<1>           known_policy;
-    bit<1>           answered;
     bit<16>          group;
     slot_t           slot;
     slot_t           room;
@@ -714,6 +721,9 @@ parser SereneParser(packet_in packet, out headers_t hdr, out metadata_t meta, ou
         meta.member = 1w0;
         meta.known_job = 1w0;
         meta.known_policy = 1w0;
+        meta.room = 32w0;
+        meta.claimed_ip = 32w0;
+        meta.impostor = 1w0;
         meta.answered = 1w0;
         meta.refusal = refusal_t.NONE;
         meta.admitted = 1w0;
@@ -845,11 +855,6 @@ struct lane_t {
     bit<32> snapshot;
 }
 
-struct age_t {
-    session_t session;
-    epoch_t   epoch;
-}
-
 struct base_t {
     int<32> era;
     int<32> minus_base;
@@ -974,6 +979,52 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     }
     @noWarn("unused") @name(".NoAction") action NoAction_47() {
     }
+    @noWarn("unused") @name(".NoAction") action NoAction_48() {
+    }
+    @noWarn("unused") @name(".NoAction") action NoAction_49() {
+    }
+    @name("SereneIngress.forwarding.dropped_impostor") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) forwarding_dropped_impostor;
+    @name("SereneIngress.forwarding.dropped_tagged") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) forwarding_dropped_tagged;
+    @name("SereneIngress.forwarding.claim_by_arp") action forwarding_claim_by_arp_0() {
+        meta.claimed_ip = hdr.arp.sender_ip;
+    }
+    @name("SereneIngress.forwarding.claim_by_ip") action forwarding_claim_by_ip_0() {
+        meta.claimed_ip = hdr.ipv4.source;
+    }
+    @name("SereneIngress.forwarding.impostor") action forwarding_impostor_0() {
+        meta.impostor = 1w1;
+    }
+    @name("SereneIngress.forwarding.impostor") action forwarding_impostor_1() {
+        meta.impostor = 1w1;
+    }
+    @name("SereneIngress.forwarding.switch_mac") table forwarding_switch_mac {
+        key = {
+            hdr.ethernet.source: exact @name("mac");
+        }
+        actions = {
+            forwarding_impostor_0();
+            NoAction_1();
+        }
+        const default_action = NoAction_1();
+        size = 16;
+    }
+    @name("SereneIngress.forwarding.switch_ip") table forwarding_switch_ip {
+        key = {
+            meta.claimed_ip: exact @name("ip");
+        }
+        actions = {
+            forwarding_impostor_1();
+            NoAction_2();
+        }
+        const default_action = NoAction_2();
+        size = 16;
+    }
+    @name("SereneIngress.forwarding.count_impostor") action forwarding_count_impostor_0() {
+        forwarding_dropped_impostor.count(1w0);
+    }
+    @name("SereneIngress.forwarding.count_tagged") action forwarding_count_tagged_0() {
+        forwarding_dropped_tagged.count(1w0);
+    }
     @name("SereneIngress.forwarding.learn") action forwarding_learn_0() {
         ig_dprsr_md.digest_type = 3w1;
     }
@@ -983,7 +1034,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             ig_intr_md.ingress_port: exact @name("port");
         }
         actions = {
-            NoAction_1();
+            NoAction_3();
             forwarding_learn_0();
         }
         const default_action = forwarding_learn_0();
@@ -1025,9 +1076,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         actions = {
             forwarding_answer_arp_0();
-            NoAction_2();
+            NoAction_4();
         }
-        const default_action = NoAction_2();
+        const default_action = NoAction_4();
         size = 16;
     }
     @name("SereneIngress.admission.classify") action admission_classify_0(@name("request") request_t request_1) {
@@ -1042,8 +1093,6 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             hdr.serene.op          : ternary @name("hdr.serene.op");
             hdr.udp.length         : ternary @name("hdr.udp.length");
             hdr.ipv4.total_length  : ternary @name("hdr.ipv4.total_length");
-            hdr.serene.job         : ternary @name("hdr.serene.job");
-            hdr.serene.worker      : ternary @name("hdr.serene.worker");
             hdr.serene.slot        : ternary @name("hdr.serene.slot");
             hdr.serene.round       : ternary @name("hdr.serene.round");
         }
@@ -1052,16 +1101,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         const default_action = admission_classify_0(request_t.MALFORMED);
         const entries = {
-                        (true, default, default, default, default, default, default, default, default, default, default) : admission_classify_0(request_t.BAD_CHECKSUM);
-                        (false, 16w0, 9w68, 8w1, op_t.PUSH, 16w176, 16w196, 8w0 &&& 8w248, 8w0 &&& 8w240, 32w0 &&& 32w4294963200, 32w0 &&& 32w0xff000000) : admission_classify_0(request_t.COMPLETION);
-                        (false, 16w0, default, 8w1, op_t.PUSH, 16w176, 16w196, 8w0 &&& 8w248, 8w0 &&& 8w240, 32w0 &&& 32w4294963200, 32w0 &&& 32w0xff000000) : admission_classify_0(request_t.PUSH);
-                        (false, 16w0, default, 8w1, op_t.PULL, 16w176, 16w196, 8w0 &&& 8w248, 8w0 &&& 8w240, 32w0 &&& 32w4294963200, default) : admission_classify_0(request_t.PULL);
-                        (false, 16w0, default, 8w1, op_t.PUSH, 16w176, 16w196, 8w0 &&& 8w248, 8w0 &&& 8w240, 32w0 &&& 32w4294963200, default) : admission_classify_0(request_t.WRONG_ROUND);
-                        (false, 16w0, default, 8w1, op_t.PUSH, 16w176, 16w196, 8w0 &&& 8w248, 8w0 &&& 8w240, default, default) : admission_classify_0(request_t.WRONG_SLOT);
-                        (false, 16w0, default, 8w1, op_t.PULL, 16w176, 16w196, 8w0 &&& 8w248, 8w0 &&& 8w240, default, default) : admission_classify_0(request_t.WRONG_SLOT);
-                        (false, 16w0, default, 8w1, op_t.HELLO, 16w64, 16w84, 8w0 &&& 8w248, 8w0 &&& 8w240, default, default) : admission_classify_0(request_t.HELLO);
-                        (false, 16w0, default, 8w1, op_t.REPORT, default, default, 8w0 &&& 8w248, 8w0 &&& 8w240, default, default) : admission_classify_0(request_t.REPORT);
-                        (false, 16w0, default, 8w1, op_t.LEAVE, default, default, 8w0 &&& 8w248, 8w0 &&& 8w240, default, default) : admission_classify_0(request_t.REPORT);
+                        (true, default, default, default, default, default, default, default, default) : admission_classify_0(request_t.BAD_CHECKSUM);
+                        (false, 16w0, 9w68, 8w2, op_t.PUSH, 16w176, 16w196, 32w0 &&& 32w4294963200, 32w0 &&& 32w0xff000000) : admission_classify_0(request_t.COMPLETION);
+                        (false, 16w0, default, 8w2, op_t.PUSH, 16w176, 16w196, 32w0 &&& 32w4294963200, 32w0 &&& 32w0xff000000) : admission_classify_0(request_t.PUSH);
+                        (false, 16w0, default, 8w2, op_t.PULL, 16w176, 16w196, 32w0 &&& 32w4294963200, default) : admission_classify_0(request_t.PULL);
+                        (false, 16w0, default, 8w2, op_t.PUSH, 16w176, 16w196, 32w0 &&& 32w4294963200, default) : admission_classify_0(request_t.WRONG_ROUND);
+                        (false, 16w0, default, 8w2, op_t.PUSH, 16w176, 16w196, default, default) : admission_classify_0(request_t.WRONG_SLOT);
+                        (false, 16w0, default, 8w2, op_t.PULL, 16w176, 16w196, default, default) : admission_classify_0(request_t.WRONG_SLOT);
+                        (false, 16w0, default, 8w2, op_t.HELLO, 16w68, 16w88, default, default) : admission_classify_0(request_t.HELLO);
+                        (false, 16w0, default, 8w2, op_t.REPORT, default, default, default, default) : admission_classify_0(request_t.REPORT);
+                        (false, 16w0, default, 8w2, op_t.LEAVE, default, default, default, default) : admission_classify_0(request_t.REPORT);
         }
         size = 16;
     }
@@ -1076,23 +1125,25 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             hdr.udp.source_port    : exact @name("udp_port");
             hdr.serene.job         : exact @name("job");
             hdr.serene.worker      : exact @name("worker");
+            hdr.serene.seen        : exact @name("incarnation");
         }
         actions = {
             admission_admit_0();
-            NoAction_3();
+            NoAction_5();
         }
-        const default_action = NoAction_3();
+        const default_action = NoAction_5();
         size = 256;
     }
-    @name("SereneIngress.admission.set_job") action admission_set_job_0(@name("first_slot") slot_t first_slot, @name("slots") slot_t slots_1, @name("vector_length") bit<32> vector_length_1, @name("scale") bit<32> scale_1, @name("workers") bit<8> workers_1, @name("incarnation") bit<8> incarnation_1, @name("share") bit<32> share) {
+    @name("SereneIngress.admission.set_job") action admission_set_job_0(@name("first_slot") slot_t first_slot, @name("slots") slot_t slots_1, @name("vector_length") bit<32> vector_length_1, @name("scale") bit<32> scale_1, @name("limit") bit<32> limit_1, @name("workers") bit<8> workers_1, @name("lost_sessions") bit<8> lost_sessions_1, @name("share") bit<32> share) {
         meta.known_job = 1w1;
         meta.slot = hdr.serene.slot + first_slot;
         meta.room = slots_1 - hdr.serene.slot;
         meta.job.vector_length = vector_length_1;
         meta.job.slots = slots_1;
         meta.job.scale = scale_1;
+        meta.job.limit = limit_1;
         meta.job.workers = workers_1;
-        meta.job.incarnation = incarnation_1;
+        meta.job.lost_sessions = lost_sessions_1;
     }
     @name("SereneIngress.admission.job") table admission_job {
         key = {
@@ -1100,12 +1151,12 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         actions = {
             admission_set_job_0();
-            NoAction_4();
+            NoAction_6();
         }
-        const default_action = NoAction_4();
+        const default_action = NoAction_6();
         size = 8;
     }
-    @name("SereneIngress.admission.set_policy") action admission_set_policy_0(@name("session") session_t session_1, @name("epoch") epoch_t epoch_1, @name("sync_mask") worker_bitmap_t sync_mask_1, @name("staleness") bit<32> staleness_0, @name("quorum") bit<32> quorum_1, @name("read_mode") read_mode_t read_mode_1) {
+    @name("SereneIngress.admission.set_policy") action admission_set_policy_0(@name("session") session_t session_1, @name("epoch") epoch_t epoch_1, @name("member_mask") worker_bitmap_t member_mask, @name("sync_mask") worker_bitmap_t sync_mask_1, @name("staleness") bit<32> staleness_0, @name("quorum") bit<32> quorum_1, @name("read_mode") read_mode_t read_mode_1, @name("members") bit<8> members_1) {
         meta.known_policy = 1w1;
         meta.session_gap = session_1 - hdr.serene.session;
         meta.epoch_gap = epoch_1 - hdr.serene.epoch;
@@ -1118,6 +1169,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         meta.policy.staleness = staleness_0[7:0];
         meta.policy.quorum = quorum_1[7:0];
         meta.policy.read_mode = read_mode_1;
+        meta.policy.members = members_1;
     }
     @name("SereneIngress.admission.policy") table admission_policy {
         key = {
@@ -1125,9 +1177,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         actions = {
             admission_set_policy_0();
-            NoAction_5();
+            NoAction_7();
         }
-        const default_action = NoAction_5();
+        const default_action = NoAction_7();
         size = 8;
     }
     @name("SereneIngress.admission.to_controller") action admission_to_controller_0() {
@@ -1152,9 +1204,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         actions = {
             admission_refuse_0();
             admission_to_controller_0();
-            NoAction_6();
+            NoAction_8();
         }
-        const default_action = NoAction_6();
+        const default_action = NoAction_8();
         const entries = {
                         (request_t.BAD_CHECKSUM, default, default, default, default, default, default) : admission_refuse_0(refusal_t.BAD_CHECKSUM);
                         (request_t.MALFORMED, default, default, default, default, default, default) : admission_refuse_0(refusal_t.MALFORMED);
@@ -1168,11 +1220,11 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
                         (request_t.WRONG_SLOT, 1w0, default, default, default, default, default) : admission_refuse_0(refusal_t.STRANGER);
                         (default, default, 1w0, default, default, default, default) : admission_refuse_0(refusal_t.NO_POLICY);
                         (default, default, default, 1w0, default, default, default) : admission_refuse_0(refusal_t.NO_POLICY);
-                        (request_t.HELLO, default, default, default, default, default, default) : NoAction_6();
+                        (request_t.HELLO, default, default, default, default, default, default) : NoAction_8();
                         (request_t.WRONG_SLOT, default, default, default, 32w0, default, default) : admission_refuse_0(refusal_t.WRONG_SLOT);
                         (default, default, default, default, 32w0, 32w0, default) : admission_refuse_0(refusal_t.WRONG_SLOT);
                         (default, default, default, default, 32w0, 32w0x80000000 &&& 32w0x80000000, default) : admission_refuse_0(refusal_t.WRONG_SLOT);
-                        (default, default, default, default, 32w0, default, default) : NoAction_6();
+                        (default, default, default, default, 32w0, default, default) : NoAction_8();
                         (default, default, default, default, default, default, default) : admission_refuse_0(refusal_t.WRONG_SESSION);
         }
         size = 32;
@@ -1220,12 +1272,12 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         actions = {
             barrier_count_sender_0();
-            NoAction_7();
+            NoAction_9();
         }
-        const default_action = NoAction_7();
+        const default_action = NoAction_9();
         const entries = {
-                        (default, default, 8w255, default) : NoAction_7();
-                        (default, default, default, 8w0) : NoAction_7();
+                        (default, default, 8w255, default) : NoAction_9();
+                        (default, default, default, 8w0) : NoAction_9();
                         (32w1 &&& 32w1, 8w0, default, default) : barrier_count_sender_0();
                         (32w2 &&& 32w2, 8w1, default, default) : barrier_count_sender_0();
                         (32w4 &&& 32w4, 8w2, default, default) : barrier_count_sender_0();
@@ -1255,30 +1307,19 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     @name("SereneIngress.barrier.set_target") action barrier_set_target_0() {
         meta.target = meta.target + meta.mark;
     }
-    @name("SereneIngress.barrier.era_of") Register<age_t, bit<12>>(32w3584) barrier_era_of;
-    @name("SereneIngress.barrier.enter_epoch") RegisterAction<age_t, bit<12>, bit<8>>(barrier_era_of) barrier_enter_epoch = {
-        void apply(inout age_t value, out bit<8> age) {
-            age = this.predicate(value.session != hdr.serene.session, value.epoch != hdr.serene.epoch);
-            value.session = hdr.serene.session;
-            value.epoch = hdr.serene.epoch;
-        }
-    };
-    @name("SereneIngress.barrier.enter_session") RegisterAction<age_t, bit<12>, bit<8>>(barrier_era_of) barrier_enter_session = {
-        void apply(inout age_t value, out bit<8> age) {
-            age = this.predicate(value.session != hdr.serene.session, value.epoch != hdr.serene.epoch);
-            if (value.session != hdr.serene.session) {
-                value.session = hdr.serene.session;
-                value.epoch = 32w0;
+    @name("SereneIngress.barrier.session_of") Register<session_t, bit<12>>(32w3584) barrier_session_of;
+    @name("SereneIngress.barrier.enter_session") RegisterAction<session_t, bit<12>, bit<8>>(barrier_session_of) barrier_enter_session = {
+        void apply(inout session_t value, out bit<8> age) {
+            age = this.predicate(value < hdr.serene.session, value > hdr.serene.session);
+            if (value < hdr.serene.session) {
+                value = hdr.serene.session;
             }
         }
     };
     @name("SereneIngress.barrier.base_below") Register<base_t, bit<12>>(32w3584) barrier_base_below;
     @name("SereneIngress.barrier.compare_ahead") RegisterAction<base_t, bit<12>, bit<8>>(barrier_base_below) barrier_compare_ahead = {
         void apply(inout base_t value, out bit<8> ahead) {
-            ahead = 8w0;
-            if (value.era == (int<32>)meta.era && value.minus_base > (int<32>)meta.allowance) {
-                ahead = 8w1;
-            }
+            ahead = this.predicate(value.era != (int<32>)meta.era, value.minus_base > (int<32>)meta.allowance);
             if (value.era != (int<32>)meta.era) {
                 value.era = (int<32>)meta.era;
                 value.minus_base = 32s0;
@@ -1287,10 +1328,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     };
     @name("SereneIngress.barrier.complete_below") RegisterAction<base_t, bit<12>, bit<8>>(barrier_base_below) barrier_complete_below = {
         void apply(inout base_t value, out bit<8> moved) {
-            moved = 8w0;
+            moved = this.predicate(value.era != (int<32>)meta.era, value.minus_base >= (int<32>)meta.allowance);
             if (value.era == (int<32>)meta.era && value.minus_base >= (int<32>)meta.allowance) {
                 value.minus_base = (int<32>)meta.allowance + -32s1;
-                moved = 8w1;
             }
         }
     };
@@ -1337,11 +1377,6 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             minus_base = (bit<32>)value.minus_base;
         }
     };
-    @name("SereneIngress.barrier.look_at_epoch") action barrier_look_at_epoch_0() {
-        meta.age_of_slot = barrier_enter_epoch.execute(meta.slot[11:0]);
-        meta.admitted = 1w1;
-        meta.current = 1w1;
-    }
     @name("SereneIngress.barrier.look_at_session") action barrier_look_at_session_0() {
         meta.age_of_slot = barrier_enter_session.execute(meta.slot[11:0]);
         meta.admitted = 1w1;
@@ -1402,19 +1437,20 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             barrier_accept_0();
             barrier_look_0();
             barrier_settle_0();
-            @defaultonly NoAction_8();
+            @defaultonly NoAction_10();
         }
-        const default_action = NoAction_8();
+        const default_action = NoAction_10();
         const entries = {
-                        (1w1, request_t.COMPLETION, 1w1, default, default, 8w1, default, default, default, default) : barrier_settle_0(course_t.COMPLETED, lanes_do_t.STORE);
+                        (1w1, request_t.COMPLETION, 1w1, default, default, 8w4, default, default, default, default) : barrier_settle_0(course_t.COMPLETED, lanes_do_t.STORE);
                         (1w1, request_t.COMPLETION, default, default, default, default, default, default, default, default) : barrier_settle_0(course_t.OVERTAKEN, lanes_do_t.NOTHING);
-                        (1w1, request_t.PULL, default, default, 8w0 &&& 8w0b101, default, default, default, default, default) : barrier_look_0(course_t.READ, lanes_do_t.OPEN, 32w0);
+                        (1w1, default, default, default, 8w4, default, default, default, default, default) : barrier_settle_0(course_t.OLD_SESSION, lanes_do_t.NOTHING);
+                        (1w1, request_t.PULL, default, default, 8w2, default, default, default, default, default) : barrier_look_0(course_t.READ, lanes_do_t.OPEN, 32w0);
                         (1w1, request_t.PULL, default, default, default, default, default, default, default, default) : barrier_look_0(course_t.READ, lanes_do_t.ADD, 32w1);
                         (1w1, request_t.WRONG_ROUND, default, default, default, default, default, default, default, default) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
                         (1w1, request_t.PUSH, default, default, default, default, default, default, default, 32w0) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
-                        (1w1, request_t.PUSH, default, default, 8w0 &&& 8w0b101, default, default, default, default, default) : barrier_look_0(course_t.OPENING, lanes_do_t.OPEN, 32w0);
-                        (1w1, request_t.PUSH, 1w1, default, 8w4, default, default, default, default, default) : barrier_look_0(course_t.OPENING, lanes_do_t.OPEN, 32w1);
-                        (1w1, request_t.PUSH, 1w1, 1w1, default, 8w1, default, default, default, default) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
+                        (1w1, request_t.PUSH, default, default, 8w2, default, default, default, default, default) : barrier_look_0(course_t.OPENING, lanes_do_t.OPEN, 32w0);
+                        (1w1, request_t.PUSH, 1w1, default, default, 8w0 &&& 8w0b101, default, default, default, default) : barrier_look_0(course_t.OPENING, lanes_do_t.OPEN, 32w1);
+                        (1w1, request_t.PUSH, 1w1, 1w1, default, 8w4, default, default, default, default) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
                         (1w1, request_t.PUSH, 1w1, 1w1, default, default, 8w1, 8w0, read_mode_t.SNAPSHOT, default) : barrier_accept_0(course_t.FREE, lanes_do_t.ADD_READ_SNAPSHOT);
                         (1w1, request_t.PUSH, 1w1, 1w1, default, default, 8w1, default, default, default) : barrier_accept_0(course_t.GO, lanes_do_t.ADD);
                         (1w1, request_t.PUSH, 1w1, 1w1, default, default, default, default, default, default) : barrier_accept_0(course_t.WAIT, lanes_do_t.ADD);
@@ -1466,15 +1502,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             barrier_forget_0();
             barrier_join_0();
             barrier_leave_0();
-            NoAction_9();
+            NoAction_11();
         }
-        const default_action = NoAction_9();
+        const default_action = NoAction_11();
         const entries = {
-                        (1w1, request_t.COMPLETION, 1w1, default, default, 8w1, default) : barrier_call_0();
-                        (1w1, request_t.PULL, default, default, 8w0 &&& 8w0b101, default, default) : barrier_forget_0();
-                        (1w1, request_t.PUSH, default, default, 8w0 &&& 8w0b101, default, default) : barrier_forget_0();
-                        (1w1, request_t.PUSH, 1w1, default, 8w4, default, default) : barrier_call_0();
-                        (1w1, request_t.PUSH, 1w1, 1w1, default, 8w1, default) : NoAction_9();
+                        (1w1, request_t.COMPLETION, 1w1, default, default, 8w4, default) : barrier_call_0();
+                        (1w1, default, default, default, 8w4, default, default) : NoAction_11();
+                        (1w1, request_t.PULL, default, default, 8w2, default, default) : barrier_forget_0();
+                        (1w1, request_t.PUSH, default, default, 8w2, default, default) : barrier_forget_0();
+                        (1w1, request_t.PUSH, 1w1, default, default, 8w0 &&& 8w0b101, default) : barrier_call_0();
+                        (1w1, request_t.PUSH, 1w1, 1w1, default, 8w4, default) : NoAction_11();
                         (1w1, request_t.PUSH, 1w1, 1w1, default, default, 8w0) : barrier_join_0();
                         (1w1, request_t.PUSH, default, default, default, default, default) : barrier_leave_0();
         }
@@ -1520,9 +1557,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         actions = {
             barrier_arrive_0();
             barrier_arrive_again_0();
-            @defaultonly NoAction_10();
+            @defaultonly NoAction_12();
         }
-        const default_action = NoAction_10();
+        const default_action = NoAction_12();
         const entries = {
                         (course_t.GO, 32w0 &&& 32w0x80000000, 32w0) : barrier_arrive_0();
                         (course_t.GO, 32w0 &&& 32w0x80000000, default) : barrier_arrive_again_0();
@@ -1549,6 +1586,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         meta.minus_base = barrier_complete_base.execute(meta.slot[11:0]);
     }
     @name("SereneIngress.barrier.look_ahead") action barrier_look_ahead_0() {
+        meta.current = 1w1;
         meta.ahead = barrier_compare_ahead.execute(meta.slot[11:0]);
     }
     @name("SereneIngress.barrier.look_behind") action barrier_look_behind_0() {
@@ -1631,9 +1669,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             contributed_do_add_and_read_snapshot_total_0();
             contributed_do_open_total_0();
             contributed_do_store_total_0();
-            @defaultonly NoAction_11();
+            @defaultonly NoAction_13();
         }
-        const default_action = NoAction_11();
+        const default_action = NoAction_13();
         const entries = {
                         lanes_do_t.ADD : contributed_do_add_total_0();
                         lanes_do_t.ADD_READ_SNAPSHOT : contributed_do_add_and_read_snapshot_total_0();
@@ -1647,6 +1685,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     @name("SereneIngress.contributed.blocked") Counter<bit<32>, bit<8>>(32w256, CounterType_t.PACKETS) contributed_blocked;
     @name("SereneIngress.contributed.staleness") Counter<bit<32>, bit<12>>(32w4096, CounterType_t.PACKETS) contributed_staleness;
     @name("SereneIngress.contributed.dropped_wrong_round") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) contributed_dropped_wrong_round;
+    @name("SereneIngress.contributed.dropped_old_session") Counter<bit<64>, bit<1>>(32w1, CounterType_t.PACKETS_AND_BYTES) contributed_dropped_old_session;
     @name("SereneIngress.contributed.set_rounds_old") action contributed_set_rounds_old_0(@name("rounds") bit<4> rounds) {
         meta.rounds_old = rounds;
     }
@@ -1934,6 +1973,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     @name("SereneIngress.contributed.count_astray") action contributed_count_astray_0() {
         contributed_dropped_wrong_round.count(1w0);
     }
+    @name("SereneIngress.contributed.count_old_session") action contributed_count_old_session_0() {
+        contributed_dropped_old_session.count(1w0);
+    }
     @name("SereneIngress.contributed.count_total") action contributed_count_total_0() {
         meta.unread = contributed_count_contribution.execute(meta.slot[11:0]);
     }
@@ -1948,9 +1990,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         actions = {
             contributed_count_total_0();
             contributed_keep_total_0();
-            @defaultonly NoAction_12();
+            @defaultonly NoAction_14();
         }
-        const default_action = NoAction_12();
+        const default_action = NoAction_14();
         const entries = {
                         (default, lanes_do_t.OPEN) : contributed_keep_total_0();
                         (course_t.FREE, default) : contributed_count_total_0();
@@ -1968,9 +2010,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             contributed_see_fresh_0();
             contributed_see_repeat_0();
             contributed_see_nothing_new_0();
-            @defaultonly NoAction_13();
+            @defaultonly NoAction_15();
         }
-        const default_action = NoAction_13();
+        const default_action = NoAction_15();
         const entries = {
                         (course_t.FREE, 32w0) : contributed_see_fresh_0();
                         (course_t.GO, 32w0) : contributed_see_fresh_0();
@@ -2037,9 +2079,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_31();
             aggregation_do_open_lane_31();
             aggregation_do_store_lane_31();
-            @defaultonly NoAction_14();
+            @defaultonly NoAction_16();
         }
-        const default_action = NoAction_14();
+        const default_action = NoAction_16();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_31();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_31();
@@ -2102,9 +2144,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_32();
             aggregation_do_open_lane_32();
             aggregation_do_store_lane_32();
-            @defaultonly NoAction_15();
+            @defaultonly NoAction_17();
         }
-        const default_action = NoAction_15();
+        const default_action = NoAction_17();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_32();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_32();
@@ -2167,9 +2209,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_33();
             aggregation_do_open_lane_33();
             aggregation_do_store_lane_33();
-            @defaultonly NoAction_16();
+            @defaultonly NoAction_18();
         }
-        const default_action = NoAction_16();
+        const default_action = NoAction_18();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_33();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_33();
@@ -2232,9 +2274,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_34();
             aggregation_do_open_lane_34();
             aggregation_do_store_lane_34();
-            @defaultonly NoAction_17();
+            @defaultonly NoAction_19();
         }
-        const default_action = NoAction_17();
+        const default_action = NoAction_19();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_34();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_34();
@@ -2297,9 +2339,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_35();
             aggregation_do_open_lane_35();
             aggregation_do_store_lane_35();
-            @defaultonly NoAction_18();
+            @defaultonly NoAction_20();
         }
-        const default_action = NoAction_18();
+        const default_action = NoAction_20();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_35();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_35();
@@ -2362,9 +2404,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_36();
             aggregation_do_open_lane_36();
             aggregation_do_store_lane_36();
-            @defaultonly NoAction_19();
+            @defaultonly NoAction_21();
         }
-        const default_action = NoAction_19();
+        const default_action = NoAction_21();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_36();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_36();
@@ -2427,9 +2469,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_37();
             aggregation_do_open_lane_37();
             aggregation_do_store_lane_37();
-            @defaultonly NoAction_20();
+            @defaultonly NoAction_22();
         }
-        const default_action = NoAction_20();
+        const default_action = NoAction_22();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_37();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_37();
@@ -2492,9 +2534,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_38();
             aggregation_do_open_lane_38();
             aggregation_do_store_lane_38();
-            @defaultonly NoAction_21();
+            @defaultonly NoAction_23();
         }
-        const default_action = NoAction_21();
+        const default_action = NoAction_23();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_38();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_38();
@@ -2557,9 +2599,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_39();
             aggregation_do_open_lane_39();
             aggregation_do_store_lane_39();
-            @defaultonly NoAction_22();
+            @defaultonly NoAction_24();
         }
-        const default_action = NoAction_22();
+        const default_action = NoAction_24();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_39();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_39();
@@ -2622,9 +2664,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_40();
             aggregation_do_open_lane_40();
             aggregation_do_store_lane_40();
-            @defaultonly NoAction_23();
+            @defaultonly NoAction_25();
         }
-        const default_action = NoAction_23();
+        const default_action = NoAction_25();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_40();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_40();
@@ -2687,9 +2729,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_41();
             aggregation_do_open_lane_41();
             aggregation_do_store_lane_41();
-            @defaultonly NoAction_24();
+            @defaultonly NoAction_26();
         }
-        const default_action = NoAction_24();
+        const default_action = NoAction_26();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_41();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_41();
@@ -2752,9 +2794,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_42();
             aggregation_do_open_lane_42();
             aggregation_do_store_lane_42();
-            @defaultonly NoAction_25();
+            @defaultonly NoAction_27();
         }
-        const default_action = NoAction_25();
+        const default_action = NoAction_27();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_42();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_42();
@@ -2817,9 +2859,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_43();
             aggregation_do_open_lane_43();
             aggregation_do_store_lane_43();
-            @defaultonly NoAction_26();
+            @defaultonly NoAction_28();
         }
-        const default_action = NoAction_26();
+        const default_action = NoAction_28();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_43();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_43();
@@ -2882,9 +2924,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_44();
             aggregation_do_open_lane_44();
             aggregation_do_store_lane_44();
-            @defaultonly NoAction_27();
+            @defaultonly NoAction_29();
         }
-        const default_action = NoAction_27();
+        const default_action = NoAction_29();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_44();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_44();
@@ -2947,9 +2989,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_45();
             aggregation_do_open_lane_45();
             aggregation_do_store_lane_45();
-            @defaultonly NoAction_28();
+            @defaultonly NoAction_30();
         }
-        const default_action = NoAction_28();
+        const default_action = NoAction_30();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_45();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_45();
@@ -3012,9 +3054,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_46();
             aggregation_do_open_lane_46();
             aggregation_do_store_lane_46();
-            @defaultonly NoAction_29();
+            @defaultonly NoAction_31();
         }
-        const default_action = NoAction_29();
+        const default_action = NoAction_31();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_46();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_46();
@@ -3077,9 +3119,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_47();
             aggregation_do_open_lane_47();
             aggregation_do_store_lane_47();
-            @defaultonly NoAction_30();
+            @defaultonly NoAction_32();
         }
-        const default_action = NoAction_30();
+        const default_action = NoAction_32();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_47();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_47();
@@ -3142,9 +3184,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_48();
             aggregation_do_open_lane_48();
             aggregation_do_store_lane_48();
-            @defaultonly NoAction_31();
+            @defaultonly NoAction_33();
         }
-        const default_action = NoAction_31();
+        const default_action = NoAction_33();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_48();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_48();
@@ -3207,9 +3249,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_49();
             aggregation_do_open_lane_49();
             aggregation_do_store_lane_49();
-            @defaultonly NoAction_32();
+            @defaultonly NoAction_34();
         }
-        const default_action = NoAction_32();
+        const default_action = NoAction_34();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_49();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_49();
@@ -3272,9 +3314,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_50();
             aggregation_do_open_lane_50();
             aggregation_do_store_lane_50();
-            @defaultonly NoAction_33();
+            @defaultonly NoAction_35();
         }
-        const default_action = NoAction_33();
+        const default_action = NoAction_35();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_50();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_50();
@@ -3337,9 +3379,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_51();
             aggregation_do_open_lane_51();
             aggregation_do_store_lane_51();
-            @defaultonly NoAction_34();
+            @defaultonly NoAction_36();
         }
-        const default_action = NoAction_34();
+        const default_action = NoAction_36();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_51();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_51();
@@ -3402,9 +3444,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_52();
             aggregation_do_open_lane_52();
             aggregation_do_store_lane_52();
-            @defaultonly NoAction_35();
+            @defaultonly NoAction_37();
         }
-        const default_action = NoAction_35();
+        const default_action = NoAction_37();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_52();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_52();
@@ -3467,9 +3509,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_53();
             aggregation_do_open_lane_53();
             aggregation_do_store_lane_53();
-            @defaultonly NoAction_36();
+            @defaultonly NoAction_38();
         }
-        const default_action = NoAction_36();
+        const default_action = NoAction_38();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_53();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_53();
@@ -3532,9 +3574,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_54();
             aggregation_do_open_lane_54();
             aggregation_do_store_lane_54();
-            @defaultonly NoAction_37();
+            @defaultonly NoAction_39();
         }
-        const default_action = NoAction_37();
+        const default_action = NoAction_39();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_54();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_54();
@@ -3597,9 +3639,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_55();
             aggregation_do_open_lane_55();
             aggregation_do_store_lane_55();
-            @defaultonly NoAction_38();
+            @defaultonly NoAction_40();
         }
-        const default_action = NoAction_38();
+        const default_action = NoAction_40();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_55();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_55();
@@ -3662,9 +3704,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_56();
             aggregation_do_open_lane_56();
             aggregation_do_store_lane_56();
-            @defaultonly NoAction_39();
+            @defaultonly NoAction_41();
         }
-        const default_action = NoAction_39();
+        const default_action = NoAction_41();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_56();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_56();
@@ -3727,9 +3769,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_57();
             aggregation_do_open_lane_57();
             aggregation_do_store_lane_57();
-            @defaultonly NoAction_40();
+            @defaultonly NoAction_42();
         }
-        const default_action = NoAction_40();
+        const default_action = NoAction_42();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_57();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_57();
@@ -3792,9 +3834,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_58();
             aggregation_do_open_lane_58();
             aggregation_do_store_lane_58();
-            @defaultonly NoAction_41();
+            @defaultonly NoAction_43();
         }
-        const default_action = NoAction_41();
+        const default_action = NoAction_43();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_58();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_58();
@@ -3857,9 +3899,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_59();
             aggregation_do_open_lane_59();
             aggregation_do_store_lane_59();
-            @defaultonly NoAction_42();
+            @defaultonly NoAction_44();
         }
-        const default_action = NoAction_42();
+        const default_action = NoAction_44();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_59();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_59();
@@ -3922,9 +3964,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_60();
             aggregation_do_open_lane_60();
             aggregation_do_store_lane_60();
-            @defaultonly NoAction_43();
+            @defaultonly NoAction_45();
         }
-        const default_action = NoAction_43();
+        const default_action = NoAction_45();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_60();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_60();
@@ -3987,9 +4029,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_61();
             aggregation_do_open_lane_61();
             aggregation_do_store_lane_61();
-            @defaultonly NoAction_44();
+            @defaultonly NoAction_46();
         }
-        const default_action = NoAction_44();
+        const default_action = NoAction_46();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_61();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_61();
@@ -4052,9 +4094,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             aggregation_do_add_and_read_snapshot_lane_62();
             aggregation_do_open_lane_62();
             aggregation_do_store_lane_62();
-            @defaultonly NoAction_45();
+            @defaultonly NoAction_47();
         }
-        const default_action = NoAction_45();
+        const default_action = NoAction_47();
         const entries = {
                         lanes_do_t.ADD : aggregation_do_add_lane_62();
                         lanes_do_t.ADD_READ_SNAPSHOT : aggregation_do_add_and_read_snapshot_lane_62();
@@ -4105,9 +4147,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         actions = {
             set_group();
-            @defaultonly NoAction_46();
+            @defaultonly NoAction_48();
         }
-        const default_action = NoAction_46();
+        const default_action = NoAction_48();
         const entries = {
                         8w0 : set_group(16w16);
                         8w1 : set_group(16w17);
@@ -4129,12 +4171,14 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.serene.staleness = meta.policy.staleness;
         hdr.serene.quorum = meta.policy.quorum;
         hdr.serene.read_mode = meta.policy.read_mode;
+        hdr.serene.members = meta.policy.members;
         hdr.membership.vector_length = meta.job.vector_length;
         hdr.membership.slots = meta.job.slots;
         hdr.membership.scale = meta.job.scale;
+        hdr.membership.limit = meta.job.limit;
         hdr.membership.lanes = 16w32;
         hdr.membership.workers = meta.job.workers;
-        hdr.membership.incarnation = meta.job.incarnation;
+        hdr.membership.lost_sessions = meta.job.lost_sessions;
         hdr.bridge.errand = errand_t.WELCOME;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
@@ -4147,6 +4191,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.serene.staleness = meta.policy.staleness;
         hdr.serene.quorum = meta.policy.quorum;
         hdr.serene.read_mode = meta.policy.read_mode;
+        hdr.serene.members = meta.policy.members;
         hdr.serene.round = -meta.minus_base;
         hdr.bridge.errand = errand_t.ANSWER;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
@@ -4160,6 +4205,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.serene.staleness = meta.policy.staleness;
         hdr.serene.quorum = meta.policy.quorum;
         hdr.serene.read_mode = meta.policy.read_mode;
+        hdr.serene.members = meta.policy.members;
         hdr.serene.round = 32w0;
         hdr.bridge.errand = errand_t.ANSWER;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
@@ -4172,6 +4218,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.serene.staleness = meta.policy.staleness;
         hdr.serene.quorum = meta.policy.quorum;
         hdr.serene.read_mode = meta.policy.read_mode;
+        hdr.serene.members = meta.policy.members;
         hdr.serene.round = -meta.minus_base;
         hdr.bridge.errand = errand_t.RELEASE;
         hdr.called.waiting = meta.waiting;
@@ -4185,6 +4232,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.serene.staleness = meta.policy.staleness;
         hdr.serene.quorum = meta.policy.quorum;
         hdr.serene.read_mode = meta.policy.read_mode;
+        hdr.serene.members = meta.policy.members;
         hdr.serene.round = 32w0;
         hdr.bridge.errand = errand_t.NUDGE;
         hdr.called.waiting = meta.waiting;
@@ -4214,9 +4262,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             reply_empty();
             pass_again();
             reply();
-            @defaultonly NoAction_47();
+            @defaultonly NoAction_49();
         }
-        const default_action = NoAction_47();
+        const default_action = NoAction_49();
         const entries = {
                         (request_t.HELLO, 1w1, 1w1, 1w1, default, default, default, default) : welcome();
                         (default, default, default, default, course_t.OPENING, default, default, default) : nudge();
@@ -4235,12 +4283,27 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         if (hdr.packet_out.isValid()) {
             send_as_told();
         } else if (!hdr.udp.isValid() || hdr.udp.destination_port != 16w24142) {
-            forwarding_known_source.apply();
-            if (hdr.arp.isValid() && hdr.arp.operation == 16w1) {
-                forwarding_switch_address.apply();
-            }
-            if (meta.answered == 1w0) {
-                forwarding_forward.apply();
+            if (hdr.ethernet.ether_type == 16w0x8100 || hdr.ethernet.ether_type == 16w0x88a8) {
+                forwarding_count_tagged_0();
+            } else {
+                if (hdr.arp.isValid()) {
+                    forwarding_claim_by_arp_0();
+                } else if (hdr.ipv4.isValid()) {
+                    forwarding_claim_by_ip_0();
+                }
+                forwarding_switch_mac.apply();
+                forwarding_switch_ip.apply();
+                if (meta.impostor == 1w1) {
+                    forwarding_count_impostor_0();
+                } else {
+                    forwarding_known_source.apply();
+                    if (hdr.arp.isValid() && hdr.arp.operation == 16w1) {
+                        forwarding_switch_address.apply();
+                    }
+                    if (meta.answered == 1w0) {
+                        forwarding_forward.apply();
+                    }
+                }
             }
         } else {
             group_0.apply();
@@ -4262,14 +4325,15 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
                         barrier_complete_round_beyond_0();
                         barrier_complete_round_0();
                     }
-                } else if (meta.request == request_t.PUSH && meta.epoch_gap == 32w0) {
-                    barrier_look_at_epoch_0();
-                    barrier_look_ahead_0();
-                    barrier_look_behind_0();
-                    barrier_look_at_base_0();
                 } else {
                     barrier_look_at_session_0();
-                    barrier_look_at_any_base_0();
+                    if (meta.request == request_t.PUSH && meta.epoch_gap == 32w0) {
+                        barrier_look_ahead_0();
+                        barrier_look_behind_0();
+                        barrier_look_at_base_0();
+                    } else {
+                        barrier_look_at_any_base_0();
+                    }
                 }
             }
             barrier_decide.apply();
@@ -4295,6 +4359,9 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             }
             if (meta.course == course_t.ASTRAY) {
                 contributed_count_astray_0();
+            }
+            if (meta.course == course_t.OLD_SESSION) {
+                contributed_count_old_session_0();
             }
             aggregation_update_lane.apply();
             aggregation_update_lane_0.apply();
