@@ -4,7 +4,8 @@ python scripts/p4_tofino.py             # needs p4c-barefoot and bfas on the PAT
 python scripts/p4_tofino.py --frontier  # also how the cost grows with lanes, workers and slots (many compilations)
 python scripts/p4_tofino.py --check     # needs nothing: is the output of the sources, and as it was written?
 
-A compiler that does not find core.p4 and tna.p4 by itself is told where they are: P4C_INCLUDE=DIRECTORY:DIRECTORY.
+core.p4 and tna.p4 are looked for where p4c-barefoot was installed with them; if they are elsewhere, say where:
+P4C_INCLUDE=DIRECTORY:DIRECTORY.
 """
 
 from __future__ import annotations
@@ -97,14 +98,25 @@ KINDS = {
 }
 
 
+def includes(out: Path) -> list[str]:
+    """Where the sources and the architecture's own are. p4c prints what it finds in its own folder as `#include`, which
+    tells a reader nothing: so the architecture's folders are given to it under other names."""
+    compiler = Path(shutil.which("p4c-barefoot") or "").resolve()
+    named = os.environ.get("P4C_INCLUDE", str(compiler.parents[1] / "share" / "p4c" / "p4include"))
+    folders = [Path(folder).resolve() for folder in filter(None, named.split(":"))]
+    links = [out / f"include_{number}" for number in range(len(folders))]
+    for link, folder in zip(links, folders, strict=True):
+        link.symlink_to(folder)
+    return ["include", "tna", *map(str, links)]
+
+
 def compile_variant(out: Path, sizes: dict[str, int]) -> str:
     """Compiles and assembles into ``out``; what went wrong, or nothing."""
-    includes = ["include", "tna", *filter(None, os.environ.get("P4C_INCLUDE", "").split(":"))]
     (out / "dump").mkdir(parents=True)
     compiler = [
         "p4c-barefoot", "--target", "tofino", "--arch", "tna", "-D__TARGET_TOFINO__=1", "-g",
         *(f"-D{name}={value}" for name, value in sizes.items()),
-        *(f"-I{directory}" for directory in includes),
+        *(f"-I{directory}" for directory in includes(out)),
         "--p4runtime-force-std-externs", "--p4runtime-files", str(out / "serene.p4info.txtpb"),
         "--top4", "FrontEndLast", "--dump", str(out / "dump"), "-o", str(out), MAIN,
     ]  # fmt: skip
@@ -168,6 +180,8 @@ def compile_default() -> Cost:
         if found.stages > STAGES:
             raise CannotCompile(f"{found.stages} stages, the chip has {STAGES}")
         (dumped,) = (out / "dump").glob("*FrontEndLast.p4")
+        if "#include" in dumped.read_text():
+            raise CannotCompile("core.p4 and tna.p4 were not found where they were looked for: set P4C_INCLUDE")
         assembly = (out / "pipe" / "serene.bfa").read_text()
         selects, matches = (
             dumped.read_text().count("transition select("),

@@ -1,9 +1,420 @@
-#include <core.p4>
+error {
+    NoError,
+    PacketTooShort,
+    NoMatch,
+    StackOutOfBounds,
+    HeaderTooShort,
+    ParserTimeout,
+    ParserInvalidArgument,
+    CounterRange,
+    Timeout,
+    PhvOwner,
+    MultiWrite,
+    IbufOverflow,
+    IbufUnderflow
+}
 
-#include <tofino1_specs.p4>
-#include <tofino1_base.p4>
-#include <tofino1_arch.p4>
+extern packet_in {
+    void extract<T>(out T hdr);
+    void extract<T>(out T variableSizeHeader, in bit<32> variableFieldSizeInBits);
+    T lookahead<T>();
+    void advance(in bit<32> sizeInBits);
+    bit<32> length();
+}
 
+extern packet_out {
+    void emit<T>(in T hdr);
+}
+
+extern void verify(in bool check, in error toSignal);
+match_kind {
+    exact,
+    ternary,
+    lpm,
+    range,
+    selector,
+    atcam_partition_index
+}
+
+extern bool static_assert(bool check, string message);
+extern bool static_assert(bool check);
+@noWarn("unused") typedef bit<9> PortId_t;
+@noWarn("unused") typedef bit<16> MulticastGroupId_t;
+@noWarn("unused") typedef bit<5> QueueId_t;
+@noWarn("unused") typedef bit<3> MirrorType_t;
+@noWarn("unused") typedef bit<10> MirrorId_t;
+@noWarn("unused") typedef bit<3> ResubmitType_t;
+@noWarn("unused") typedef bit<3> DigestType_t;
+@noWarn("unused") typedef bit<16> L1ExclusionId_t;
+@noWarn("unused") typedef bit<9> L2ExclusionId_t;
+enum MeterType_t {
+    PACKETS,
+    BYTES
+}
+
+enum bit<8> MeterColor_t {
+    GREEN = 8w0,
+    YELLOW = 8w1,
+    RED = 8w3
+}
+
+enum CounterType_t {
+    PACKETS,
+    BYTES,
+    PACKETS_AND_BYTES
+}
+
+enum SelectorMode_t {
+    FAIR,
+    RESILIENT
+}
+
+enum HashAlgorithm_t {
+    IDENTITY,
+    RANDOM,
+    XOR8,
+    XOR16,
+    XOR32,
+    CRC8,
+    CRC16,
+    CRC32,
+    CRC64,
+    CUSTOM
+}
+
+@__intrinsic_metadata header ingress_intrinsic_metadata_t {
+    bit<1>   resubmit_flag;
+    @padding
+    bit<1>   _pad1;
+    bit<2>   packet_version;
+    @padding
+    bit<3>   _pad2;
+    PortId_t ingress_port;
+    bit<48>  ingress_mac_tstamp;
+}
+
+@__intrinsic_metadata struct ingress_intrinsic_metadata_for_tm_t {
+    PortId_t           ucast_egress_port;
+    bit<1>             bypass_egress;
+    bit<1>             deflect_on_drop;
+    bit<3>             ingress_cos;
+    QueueId_t          qid;
+    bit<3>             icos_for_copy_to_cpu;
+    bit<1>             copy_to_cpu;
+    bit<2>             packet_color;
+    bit<1>             disable_ucast_cutthru;
+    bit<1>             enable_mcast_cutthru;
+    MulticastGroupId_t mcast_grp_a;
+    MulticastGroupId_t mcast_grp_b;
+    bit<13>            level1_mcast_hash;
+    bit<13>            level2_mcast_hash;
+    L1ExclusionId_t    level1_exclusion_id;
+    L2ExclusionId_t    level2_exclusion_id;
+    bit<16>            rid;
+}
+
+@__intrinsic_metadata struct ingress_intrinsic_metadata_from_parser_t {
+    bit<48> global_tstamp;
+    bit<32> global_ver;
+    bit<16> parser_err;
+}
+
+@__intrinsic_metadata struct ingress_intrinsic_metadata_for_deparser_t {
+    bit<3>         drop_ctl;
+    DigestType_t   digest_type;
+    ResubmitType_t resubmit_type;
+    MirrorType_t   mirror_type;
+}
+
+@__intrinsic_metadata header egress_intrinsic_metadata_t {
+    @padding
+    bit<7>    _pad0;
+    PortId_t  egress_port;
+    @padding
+    bit<5>    _pad1;
+    bit<19>   enq_qdepth;
+    @padding
+    bit<6>    _pad2;
+    bit<2>    enq_congest_stat;
+    @padding
+    bit<14>   _pad3;
+    bit<18>   enq_tstamp;
+    @padding
+    bit<5>    _pad4;
+    bit<19>   deq_qdepth;
+    @padding
+    bit<6>    _pad5;
+    bit<2>    deq_congest_stat;
+    bit<8>    app_pool_congest_stat;
+    @padding
+    bit<14>   _pad6;
+    bit<18>   deq_timedelta;
+    bit<16>   egress_rid;
+    @padding
+    bit<7>    _pad7;
+    bit<1>    egress_rid_first;
+    @padding
+    bit<3>    _pad8;
+    QueueId_t egress_qid;
+    @padding
+    bit<5>    _pad9;
+    bit<3>    egress_cos;
+    @padding
+    bit<7>    _pad10;
+    bit<1>    deflection_flag;
+    bit<16>   pkt_length;
+}
+
+@__intrinsic_metadata struct egress_intrinsic_metadata_from_parser_t {
+    bit<48> global_tstamp;
+    bit<32> global_ver;
+    bit<16> parser_err;
+}
+
+@__intrinsic_metadata struct egress_intrinsic_metadata_for_deparser_t {
+    bit<3>       drop_ctl;
+    MirrorType_t mirror_type;
+    bit<1>       coalesce_flush;
+    bit<7>       coalesce_length;
+}
+
+@__intrinsic_metadata struct egress_intrinsic_metadata_for_output_port_t {
+    bit<1> capture_tstamp_on_tx;
+    bit<1> update_delay_on_tx;
+}
+
+header pktgen_timer_header_t {
+    @padding
+    bit<3>  _pad1;
+    bit<2>  pipe_id;
+    bit<3>  app_id;
+    @padding
+    bit<8>  _pad2;
+    bit<16> batch_id;
+    bit<16> packet_id;
+}
+
+header pktgen_port_down_header_t {
+    @padding
+    bit<3>   _pad1;
+    bit<2>   pipe_id;
+    bit<3>   app_id;
+    @padding
+    bit<15>  _pad2;
+    PortId_t port_num;
+    bit<16>  packet_id;
+}
+
+header pktgen_recirc_header_t {
+    @padding
+    bit<3>  _pad1;
+    bit<2>  pipe_id;
+    bit<3>  app_id;
+    bit<24> key;
+    bit<16> packet_id;
+}
+
+header ptp_metadata_t {
+    bit<8>  udp_cksum_byte_offset;
+    bit<8>  cf_byte_offset;
+    bit<48> updated_cf;
+}
+
+extern Checksum {
+    Checksum();
+    void add<T>(in T data);
+    void subtract<T>(in T data);
+    bool verify();
+    void subtract_all_and_deposit<T>(out T residual);
+    bit<16> get();
+    bit<16> update<T>(in T data, @optional in bool zeros_as_ones);
+}
+
+extern ParserCounter {
+    ParserCounter();
+    void set<T>(in T value);
+    void set<T>(in T field, in bit<8> max, in bit<8> rotate, in bit<3> mask, in bit<8> add);
+    bool is_zero();
+    bool is_negative();
+    void increment(in bit<8> value);
+    void decrement(in bit<8> value);
+}
+
+extern ParserPriority {
+    ParserPriority();
+    void set(in bit<3> prio);
+}
+
+extern CRCPolynomial<T> {
+    CRCPolynomial(T coeff, bool reversed, bool msb, bool extended, T init, T xor);
+}
+
+extern Hash<W> {
+    Hash(HashAlgorithm_t algo);
+    Hash(HashAlgorithm_t algo, CRCPolynomial<_> poly);
+    W get<D>(in D data);
+}
+
+extern Random<W> {
+    Random();
+    W get();
+}
+
+extern T max<T>(in T t1, in T t2);
+extern T min<T>(in T t1, in T t2);
+extern void funnel_shift_right<T>(inout T dst, in T src1, in T src2, int shift_amount);
+extern void invalidate<T>(in T field);
+extern bool is_validated<T>(in T field);
+extern T port_metadata_unpack<T>(packet_in pkt);
+extern bit<32> sizeInBits<H>(in H h);
+extern bit<32> sizeInBytes<H>(in H h);
+@noWarn("unused") extern Counter<W, I> {
+    Counter(bit<32> size, CounterType_t type);
+    void count(in I index, @optional in bit<32> adjust_byte_count);
+}
+
+@noWarn("unused") extern DirectCounter<W> {
+    DirectCounter(CounterType_t type);
+    void count(@optional in bit<32> adjust_byte_count);
+}
+
+extern Meter<I> {
+    Meter(bit<32> size, MeterType_t type);
+    Meter(bit<32> size, MeterType_t type, bit<8> red, bit<8> yellow, bit<8> green);
+    bit<8> execute(in I index, in MeterColor_t color, @optional in bit<32> adjust_byte_count);
+    bit<8> execute(in I index, @optional in bit<32> adjust_byte_count);
+}
+
+extern DirectMeter {
+    DirectMeter(MeterType_t type);
+    DirectMeter(MeterType_t type, bit<8> red, bit<8> yellow, bit<8> green);
+    bit<8> execute(in MeterColor_t color, @optional in bit<32> adjust_byte_count);
+    bit<8> execute(@optional in bit<32> adjust_byte_count);
+}
+
+extern Lpf<T, I> {
+    Lpf(bit<32> size);
+    T execute(in T val, in I index);
+}
+
+extern DirectLpf<T> {
+    DirectLpf();
+    T execute(in T val);
+}
+
+extern Wred<T, I> {
+    Wred(bit<32> size, bit<8> drop_value, bit<8> no_drop_value);
+    bit<8> execute(in T val, in I index);
+}
+
+extern DirectWred<T> {
+    DirectWred(bit<8> drop_value, bit<8> no_drop_value);
+    bit<8> execute(in T val);
+}
+
+extern Register<T, I> {
+    Register(bit<32> size);
+    Register(bit<32> size, T initial_value);
+    T read(in I index);
+    T write(in I index, in T value);
+}
+
+extern DirectRegister<T> {
+    DirectRegister();
+    DirectRegister(T initial_value);
+    T read();
+    T write(in T value);
+}
+
+extern RegisterParam<T> {
+    RegisterParam(T initial_value);
+    T read();
+}
+
+enum MathOp_t {
+    MUL,
+    SQR,
+    SQRT,
+    DIV,
+    RSQR,
+    RSQRT
+}
+
+extern MathUnit<T> {
+    MathUnit(bool invert, int<2> shift, int<6> scale, tuple<bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>> data);
+    MathUnit(MathOp_t op, int factor);
+    MathUnit(MathOp_t op, int A, int B);
+    T execute(in T x);
+}
+
+@noWarn("unused") extern RegisterAction<T, I, U> {
+    RegisterAction(Register<_, _> reg);
+    U execute(in I index);
+    U execute_log();
+    @synchronous(execute, execute_log) abstract void apply(inout T value, @optional out U rv);
+    U predicate(@optional in bool cmplo, @optional in bool cmphi);
+}
+
+extern DirectRegisterAction<T, U> {
+    DirectRegisterAction(DirectRegister<T> reg);
+    U execute();
+    @synchronous(execute) abstract void apply(inout T value, @optional out U rv);
+    U predicate(@optional in bool cmplo, @optional in bool cmphi);
+}
+
+extern ActionProfile {
+    ActionProfile(bit<32> size);
+}
+
+extern ActionSelector {
+    ActionSelector(ActionProfile action_profile, Hash<_> hash, SelectorMode_t mode, bit<32> max_group_size, bit<32> num_groups);
+    ActionSelector(ActionProfile action_profile, Hash<_> hash, SelectorMode_t mode, Register<bit<1>, _> reg, bit<32> max_group_size, bit<32> num_groups);
+    @deprecated("ActionSelector must be specified with an associated ActionProfile") ActionSelector(bit<32> size, Hash<_> hash, SelectorMode_t mode);
+    @deprecated("ActionSelector must be specified with an associated ActionProfile") ActionSelector(bit<32> size, Hash<_> hash, SelectorMode_t mode, Register<bit<1>, _> reg);
+}
+
+extern SelectorAction {
+    SelectorAction(ActionSelector sel);
+    bit<1> execute(@optional in bit<32> index);
+    @synchronous(execute) abstract void apply(inout bit<1> value, @optional out bit<1> rv);
+}
+
+extern Mirror {
+    @deprecated("Mirror must be specified with the value of the mirror_type instrinsic metadata") Mirror();
+    Mirror(MirrorType_t mirror_type);
+    void emit(in MirrorId_t session_id);
+    void emit<T>(in MirrorId_t session_id, in T hdr);
+}
+
+extern Resubmit {
+    @deprecated("Resubmit must be specified with the value of the resubmit_type instrinsic metadata") Resubmit();
+    Resubmit(ResubmitType_t resubmit_type);
+    void emit();
+    void emit<T>(in T hdr);
+}
+
+extern Digest<T> {
+    @deprecated("Digest must be specified with the value of the digest_type instrinsic metadata") Digest();
+    Digest(DigestType_t digest_type);
+    void pack(in T data);
+}
+
+extern Atcam {
+    Atcam(@optional bit<32> number_partitions);
+}
+
+extern Alpm {
+    Alpm(@optional bit<32> number_partitions, @optional bit<32> subtrees_per_partition, @optional bit<32> atcam_subset_width, @optional bit<32> shift_granularity);
+}
+
+parser IngressParserT<H, M>(packet_in pkt, out H hdr, out M ig_md, @optional out ingress_intrinsic_metadata_t ig_intr_md, @optional out ingress_intrinsic_metadata_for_tm_t ig_intr_md_for_tm, @optional out ingress_intrinsic_metadata_from_parser_t ig_intr_md_from_prsr);
+parser EgressParserT<H, M>(packet_in pkt, out H hdr, out M eg_md, @optional out egress_intrinsic_metadata_t eg_intr_md, @optional out egress_intrinsic_metadata_from_parser_t eg_intr_md_from_prsr, @optional out egress_intrinsic_metadata_for_deparser_t eg_intr_md_for_dprsr);
+control IngressT<H, M>(inout H hdr, inout M ig_md, @optional in ingress_intrinsic_metadata_t ig_intr_md, @optional in ingress_intrinsic_metadata_from_parser_t ig_intr_md_from_prsr, @optional inout ingress_intrinsic_metadata_for_deparser_t ig_intr_md_for_dprsr, @optional inout ingress_intrinsic_metadata_for_tm_t ig_intr_md_for_tm);
+control EgressT<H, M>(inout H hdr, inout M eg_md, @optional in egress_intrinsic_metadata_t eg_intr_md, @optional in egress_intrinsic_metadata_from_parser_t eg_intr_md_from_prsr, @optional inout egress_intrinsic_metadata_for_deparser_t eg_intr_md_for_dprsr, @optional inout egress_intrinsic_metadata_for_output_port_t eg_intr_md_for_oport);
+control IngressDeparserT<H, M>(packet_out pkt, inout H hdr, in M metadata, @optional in ingress_intrinsic_metadata_for_deparser_t ig_intr_md_for_dprsr, @optional in ingress_intrinsic_metadata_t ig_intr_md);
+control EgressDeparserT<H, M>(packet_out pkt, inout H hdr, in M metadata, @optional in egress_intrinsic_metadata_for_deparser_t eg_intr_md_for_dprsr, @optional in egress_intrinsic_metadata_t eg_intr_md, @optional in egress_intrinsic_metadata_from_parser_t eg_intr_md_from_prsr);
+package Pipeline<IH, IM, EH, EM>(IngressParserT<IH, IM> ingress_parser, IngressT<IH, IM> ingress, IngressDeparserT<IH, IM> ingress_deparser, EgressParserT<EH, EM> egress_parser, EgressT<EH, EM> egress, EgressDeparserT<EH, EM> egress_deparser);
+@pkginfo(arch="TNA", version="2.0.1") @noWarn("unused") package Switch<IH0, IM0, EH0, EM0, IH1, IM1, EH1, EM1, IH2, IM2, EH2, EM2, IH3, IM3, EH3, EM3>(Pipeline<IH0, IM0, EH0, EM0> pipe0, @optional Pipeline<IH1, IM1, EH1, EM1> pipe1, @optional Pipeline<IH2, IM2, EH2, EM2> pipe2, @optional Pipeline<IH3, IM3, EH3, EM3> pipe3);
 typedef bit<48> mac_address_t;
 typedef bit<32> ipv4_address_t;
 typedef bit<8> job_t;
