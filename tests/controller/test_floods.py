@@ -37,12 +37,12 @@ def invented(number: int) -> str:
     return ":".join(f"{octet:02x}" for octet in (0x02EE << 32 | number).to_bytes(6, "big"))
 
 
-BURST = 50
+BURST = 20
 
 
 @contextmanager
 def meanwhile(frames: list[bytes], host: Host) -> Iterator[None]:
-    """These frames, some thousands a second, again and again from another thread."""
+    """These frames, up to two thousand a second, again and again from another thread."""
     stop = threading.Event()
 
     def flood() -> None:
