@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from experiments.straggler.cell import NOTHING, SOFTMAX, Cell, Network
 
-# What two cores get through where all workers, the switch and the controller share them (UDP on loopback): measured
-# with `python -m experiments.straggler calibrate`. The emulated engine pays it, the simulated one is told.
+# Packets a second that two cores manage when all workers, the switch and the controller share them (UDP on loopback).
+# They were measured once: the emulated engine has these limits, the simulated one is given them.
 LOOPBACK = Network(worker_pps=60_000, switch_pps=75_000, latency_us=50)
 
 NONE = "none"

@@ -1,5 +1,5 @@
 """Strategies by the names that a cell has: fixed ones as on every command line, automatic ones as ``auto:NAME`` or
-``auto:NAME:key=value,...``, the names being those of `serenectl auto`."""
+``auto:NAME:key=value,...``, the names being those of `serenectl sync auto`."""
 
 from __future__ import annotations
 

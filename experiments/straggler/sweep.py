@@ -25,7 +25,7 @@ class Failed(SereneError):
 @dataclass(frozen=True)
 class Parallel:
     """How many cells run side by side, by engine. The emulated ones sleep most of the time; that they do not distort
-    each other's times is measured (`python -m experiments.straggler distortion`)."""
+    each other's times is measured (`python -m experiments.straggler --distortion 1,2,4`)."""
 
     simulated: int = os.cpu_count() or 1
     emulated: int = 2

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,22 @@ def test_the_environment_is_not_asked_and_says_so() -> None:
     assert done.returncode == 0 and "--workers '4'" in done.stdout
     assert "WORKERS: in the environment, which is not asked" in done.stderr
     assert make("lint", WORKERS="8").stderr == "", "where it would mean nothing anyway"
+
+
+MODULES = re.findall(r"^\t@\$\(PYTHON\) -m ([a-z_.]+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_every_option_that_make_passes_on_exists() -> None:
+    """`make -n` for every target; each program's own help names the options it takes."""
+    targets = [target for target in TARGETS if target not in ("help", "clean", "shell")]
+    commands = make(*targets, "FULL=1", "OUT=here").stdout.replace("\\\n", " ").splitlines()
+    programs = [line.split(" -m ", 1)[1].split() for line in commands if " -m " in line]
+    assert {words[0] for words in programs} >= set(MODULES)
+    passed_on: dict[str, set[str]] = {}
+    for module, *words in programs:
+        passed_on.setdefault(module, set()).update(word for word in words if word.startswith("--"))
+    for module, options in passed_on.items():
+        if options:
+            done = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            assert options <= set(re.findall(r"--[a-z][\w-]*", done.stdout)), f"{module} has no such option"
