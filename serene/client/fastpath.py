@@ -18,7 +18,7 @@ import numpy as np
 from serene.client.protocol import REORDERING, Protocol
 from serene.client.window import FIRST_TIMEOUT_S, LARGEST_WINDOW, LONGEST_TIMEOUT_S, SHORTEST_TIMEOUT_S
 from serene.fixedpoint import FixedPoint
-from serene.switch.build import CompileFailed, CompilerMissing, compile_source
+from serene.native import CompileFailed, CompilerMissing, compile_source
 from serene.wire import HEADER
 
 SOURCE = Path(__file__).with_name("fastpath.c")

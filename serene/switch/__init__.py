@@ -1,5 +1,6 @@
 """The embedded switch: p4c's BMv2 JSON, compiled to native code and run in process, on UDP ports or on interfaces."""
 
+from serene.native import CompileFailed, CompilerMissing, UnsafeCache
 from serene.switch.control import (
     ControlError,
     CounterValue,
@@ -20,7 +21,7 @@ from serene.switch.control import (
     Ternary,
 )
 from serene.switch.engine import Switch
-from serene.switch.errors import CompileFailed, CompilerMissing, NotBmv2Json, UnsafeCache, UnsupportedProgram
+from serene.switch.errors import NotBmv2Json, UnsupportedProgram
 from serene.switch.loading import load_program
 from serene.switch.program import Program
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from serene.native import compile_source
 from serene.switch.arrays import ArrayControl
-from serene.switch.build import compile_source
 from serene.switch.codegen import generate
 from serene.switch.control import ControlError, Digest, Events, PortCounts, PortError
 from serene.switch.entries import TableControl
@@ -26,6 +26,7 @@ from serene.switch.loaded import integer
 from serene.switch.loading import load_program
 from serene.switch.program import Program, limbs_of
 
+RUNTIME = Path(__file__).with_name("runtime")
 RING_BYTES = 4 << 20  # as in runtime/switch.h
 MAX_PORTS = 512
 MAX_GROUPS = 65536
@@ -57,7 +58,7 @@ class Switch(TableControl, ArrayControl):
         Raises NotBmv2Json, UnsupportedProgram, CompilerMissing or CompileFailed, all SereneError.
         """
         program = load_program(json)
-        library = compile_source(generate(program), compiler_flags)
+        library = compile_source(generate(program), compiler_flags, RUNTIME)
         return cls(program, library, cpu_port=cpu_port, drop_port=drop_port, seed=seed)
 
     def __enter__(self) -> Switch:

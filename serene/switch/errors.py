@@ -1,4 +1,4 @@
-"""Why a program does not run: what is refused, and where in it; what cannot be compiled."""
+"""Why a program does not run: what is refused, and where in it."""
 
 from __future__ import annotations
 
@@ -17,18 +17,6 @@ class NotBmv2Json(SereneError):
 
 class UnsupportedProgram(SereneError):
     """A valid program that asks for what the embedded switch lacks; the message names it."""
-
-
-class CompilerMissing(SereneError):
-    """No C compiler on this machine."""
-
-
-class CompileFailed(SereneError):
-    """The program was not compiled: the compiler's refusal, a limit, or no place to keep the result."""
-
-
-class UnsafeCache(CompileFailed):
-    """The directory of compiled programs is another user's, or others may write to it."""
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""Compiles a generated program to a shared library, once per content.
+"""Compiles C code to a shared library, once per content.
 
-The library's name is a digest of everything that shapes it: the C source, the runtime it includes, the compiler and
+The library's name is a digest of everything that shapes it: the source, the headers it may include, the compiler and
 its flags, and the processor (the code is built for the machine it runs on). Builders that race produce the same file
 and rename it into place.
 
@@ -24,15 +24,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from serene.switch.cache import cache_directory, check, safe_cache
-from serene.switch.errors import CompileFailed, CompilerMissing
+from serene.native.cache import cache_directory, check, safe_cache
+from serene.native.errors import CompileFailed, CompilerMissing
 
-RUNTIME = Path(__file__).with_name("runtime")
 CONFINED = Path(__file__).with_name("confined.py")
 FREE_USERS = (61184, 65519)  # ids for users that exist while they are used, by systemd's convention
 OURSELVES = "-"  # as confined.py has it
 TIME_LIMIT_S = 300
-log = logging.getLogger("serene.switch")
+log = logging.getLogger("serene.native")
 FLAGS = (
     "-std=gnu11",
     "-D_GNU_SOURCE",
@@ -52,7 +51,7 @@ def compiler() -> str:
         path = shutil.which(name) if name else None
         if path:
             return path
-    raise CompilerMissing("the embedded switch needs a C compiler and found none (apt install gcc libc6-dev)")
+    raise CompilerMissing("no C compiler was found, and the embedded switch needs one (apt install gcc libc6-dev)")
 
 
 @cache
@@ -70,7 +69,7 @@ def compiler_user(path: str) -> str:
     user = str(random.SystemRandom().randint(*FREE_USERS))
     try:
         with tempfile.TemporaryDirectory(prefix="serene-") as scratch:
-            _compile(path, user, ("-shared", "-fPIC"), {"switch.c": b"int nothing;"}, Path(scratch))
+            _compile(path, user, ("-shared", "-fPIC"), {"source.c": b"int nothing;"}, Path(scratch))
     except (CompileFailed, OSError) as error:
         log.warning("the C compiler does not run as an ordinary user, so it runs as root: %s", error)
         return OURSELVES
@@ -97,21 +96,22 @@ def _run(user: str, command: Sequence[str], scratch: Path) -> subprocess.Complet
         except BaseException as ending:
             os.killpg(process.pid, signal.SIGKILL)  # the compiler's own children, too
             if isinstance(ending, subprocess.TimeoutExpired):
-                raise CompileFailed(f"{command[0]} took more than {TIME_LIMIT_S} s over the program") from None
+                raise CompileFailed(f"{command[0]} took more than {TIME_LIMIT_S} s") from None
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, error)
 
 
-def compile_source(source: str, extra_flags: tuple[str, ...] = ()) -> Path:
-    """The shared library for a generated source; compiles it when the cache has none (some seconds).
+def compile_source(source: str, extra_flags: tuple[str, ...] = (), headers: Path | None = None) -> Path:
+    """The shared library for a source, which may include what lies in the directory ``headers``; compiles it when the
+    cache has none (some seconds).
 
     Raises CompilerMissing, CompileFailed, or UnsafeCache where others could have put something into the cache.
     """
     path = compiler()
     flags = (*FLAGS, *extra_flags)
     digest = hashlib.sha256("\0".join([source, *flags, _identity(path)]).encode())
-    headers = {part.name: part.read_bytes() for part in sorted(RUNTIME.iterdir())}
-    for content in headers.values():
+    included = {part.name: part.read_bytes() for part in sorted(headers.iterdir())} if headers else {}
+    for content in included.values():
         digest.update(content)
     directory: Path | str = "the cache"
     try:
@@ -122,7 +122,7 @@ def compile_source(source: str, extra_flags: tuple[str, ...] = ()) -> Path:
             check(library, is_ours=True)
             return library
         with tempfile.TemporaryDirectory(prefix="serene-") as scratch:
-            sources = {"switch.c": source.encode(), **headers}
+            sources = {"source.c": source.encode(), **included}
             built = _compile(path, compiler_user(path), flags, sources, Path(scratch))
         with tempfile.TemporaryDirectory(dir=directory) as staging:
             for content, target in ((source.encode(), library.with_suffix(".c")), (built, library)):
@@ -141,12 +141,12 @@ def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, b
     if user != OURSELVES:
         for owned in (scratch, *scratch.iterdir()):
             os.chown(owned, int(user), int(user))
-    run = _run(user, [path, *flags, "-o", "switch.so", "switch.c"], scratch)
+    run = _run(user, [path, *flags, "-o", "library.so", "source.c"], scratch)
     if run.returncode < 0 or run.returncode > 128:
         raise CompileFailed(f"{path} was stopped (it took {TIME_LIMIT_S} s of processor time, or its memory)")
     if run.returncode:
         head = "\n".join(run.stderr.splitlines()[:20])[:2000]
-        raise CompileFailed(f"{path} refuses the generated program (a defect of the embedded switch):\n{head}")
-    descriptor = os.open(scratch / "switch.so", os.O_RDONLY | os.O_NOFOLLOW)
+        raise CompileFailed(f"{path} refuses the code (a defect of ours):\n{head}")
+    descriptor = os.open(scratch / "library.so", os.O_RDONLY | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "rb") as file:
         return file.read()

@@ -1,6 +1,7 @@
-"""Where compiled programs are kept: a directory that nobody but this user can put anything into.
+"""Where compiled libraries are kept: a directory that nobody but this user can put anything into.
 
-What lies there is loaded into the switch, which may well run as root: whoever could write there could run as root.
+What lies there is loaded into the switch or a worker, which may well run as root: whoever could write there could run
+as root.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ import os
 import stat
 from pathlib import Path
 
-from serene.switch.errors import UnsafeCache
+from serene.native.errors import UnsafeCache
 
 
 def cache_directory() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "serene" / "switch"
+    return Path(base) / "serene" / "native"
 
 
 def safe_cache() -> Path:
@@ -35,14 +36,14 @@ def check(path: Path, *, is_ours: bool) -> None:
     owners = {os.geteuid()} if is_ours else {os.geteuid(), *_root()}
     if status.st_uid not in owners:
         raise UnsafeCache(
-            f"compiled programs are kept in {cache_directory()}, but {path} belongs to user {status.st_uid}, not to "
+            f"compiled code is kept in {cache_directory()}, but {path} belongs to user {status.st_uid}, not to "
             f"user {os.geteuid()}: set XDG_CACHE_HOME to a directory of your own"
         )
     writable = stat.S_IWGRP | stat.S_IWOTH
     sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX and not is_ours
     if status.st_mode & writable and not sticky:
         raise UnsafeCache(
-            f"compiled programs are kept in {cache_directory()}, but others may write to {path}: "
+            f"compiled code is kept in {cache_directory()}, but others may write to {path}: "
             f"chmod go-w {path}, or set XDG_CACHE_HOME to a directory of your own"
         )
 
