@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from serene.errors import choices
 from serene.switch.calculations import CalculationWriter
@@ -12,20 +12,18 @@ from serene.switch.errors import NotBmv2Json, UnsupportedProgram, known, where
 from serene.switch.expressions import Expr, Place, constant, mask
 from serene.switch.operands import STACKS, Operand, Operands
 from serene.switch.program import Action, HeaderType, limbs_of
-
-if TYPE_CHECKING:
-    from serene.switch.codegen import Generator
+from serene.switch.scope import Scope
 
 
 class ActionWriter:
     """One action: ``void f(struct packet *packet, const uint64_t *d)``, d being the entry's action data."""
 
-    def __init__(self, generator: Generator, action: Action) -> None:
-        self._generator = generator
+    def __init__(self, scope: Scope, action: Action) -> None:
+        self._scope = scope
         self._action = action
-        self._emitter = generator.emitter()
+        self._emitter = scope.emitter()
         self._at = 0  # the primitive that is being written
-        self._reader = generator.reader(self._emitter, self._parameter)
+        self._reader = scope.reader(self._emitter, self._parameter)
 
     def _parameter(self, index: int) -> Place:
         parameters = self._action.parameters
@@ -42,7 +40,7 @@ class ActionWriter:
         if max(targets, default=0) > len(primitives):
             raise NotBmv2Json(f"a jump to primitive {max(targets)} of {len(primitives)}")
         lines = [
-            f"static void {self._generator.action(self._action.id)}(struct packet *packet, const uint64_t *d) {{",
+            f"static void {self._scope.action(self._action.id)}(struct packet *packet, const uint64_t *d) {{",
             "    struct phv *const h = &packet->h;",
             "    struct state *const state = packet->state;",
             "    (void)h; (void)state; (void)d;",
@@ -79,7 +77,7 @@ class ActionWriter:
     def _target(self, operand: Operand) -> Place:
         kind = operand["type"]
         if kind == "field":
-            return self._generator.target(*operand["value"])
+            return self._scope.target(*operand["value"])
         if kind in ("stack_field", "expression"):
             node = self._number(operand)
             if node.place is not None and node.place.writable:
@@ -96,31 +94,31 @@ class ActionWriter:
 
     def assign_varbit(self, operands: Operands) -> None:
         (to, to_field), (source, source_field) = operands.field(0), operands.field(1)
-        field = self._generator.program.field
+        field = self._scope.program.field
         size = min(field(to, to_field).most_bytes, field(source, source_field).most_bytes)
         if not size:
             raise NotBmv2Json("a field that is no varbit")
-        names = self._generator.field_name
-        left = f"{self._generator.header(to)}.{names(to, to_field)}"
-        right = f"{self._generator.header(source)}.{names(source, source_field)}"
+        names = self._scope.field_name
+        left = f"{self._scope.header(to)}.{names(to, to_field)}"
+        right = f"{self._scope.header(source)}.{names(source, source_field)}"
         self._line(f"{left}_bytes = {right}_bytes > {size} ? {size} : {right}_bytes;")
         self._line(f"memcpy({left}, {right}, {left}_bytes);")
 
     def add_header(self, operands: Operands) -> None:
         name = operands.name(0, "header")
-        valid, header = self._generator.valid(name), self._generator.header(name)
-        size = self._generator.known_header(name).type.bits // 8
+        valid, header = self._scope.valid(name), self._scope.header(name)
+        size = self._scope.known_header(name).type.bits // 8
         self._line(f"if (!{valid}) {{ memset(&{header}, 0, sizeof {header}); packet->grown += {size}; }}")
-        for line in self._generator.set_valid(name):
+        for line in self._scope.set_valid(name):
             self._line(line)
 
     def remove_header(self, operands: Operands) -> None:
         name = operands.name(0, "header")
-        valid, header_type = self._generator.valid(name), self._generator.packet_header(name).type
+        valid, header_type = self._scope.valid(name), self._scope.packet_header(name).type
         size = str(header_type.bits // 8)
         if header_type.variable is not None:
-            field = self._generator.field_name(name, header_type.variable.name)
-            size += f" + (int32_t){self._generator.header(name)}.{field}_bytes"
+            field = self._scope.field_name(name, header_type.variable.name)
+            size += f" + (int32_t){self._scope.header(name)}.{field}_bytes"
         self._line(f"if ({valid}) packet->grown -= {size};")
         self._line(f"{valid} = 0;")
 
@@ -128,16 +126,16 @@ class ActionWriter:
         self._assign_header(operands.name(0, "header"), operands.name(1, "header"))
 
     def _assign_header(self, to: str, source: str) -> None:
-        header, valid = self._generator.header, self._generator.valid
-        if self._generator.packet_header(to).type != self._generator.known_header(source).type:
+        header, valid = self._scope.header, self._scope.valid
+        if self._scope.packet_header(to).type != self._scope.known_header(source).type:
             raise NotBmv2Json(f"headers {to!r} and {source!r} are of different types")
         self._line(f"if ({valid(source)}) {{ {header(to)} = {header(source)};")
-        for line in self._generator.set_valid(to):
+        for line in self._scope.set_valid(to):
             self._line(line)
         self._line(f"}} else {{ {valid(to)} = 0; }}")
 
     def assign_union(self, operands: Operands) -> None:
-        unions = self._generator.program.unions
+        unions = self._scope.program.unions
         to, source = (known(unions, operands.name(at, "header_union"), "header union") for at in (0, 1))
         if len(to) != len(source):
             raise NotBmv2Json("the unions are of different types")
@@ -145,20 +143,20 @@ class ActionWriter:
             self._assign_header(left.name, right.name)
 
     def assign_header_stack(self, operands: Operands) -> None:
-        generator = self._generator
+        scope = self._scope
         to, source = operands.name(0, *STACKS), operands.name(1, *STACKS)
-        pairs = list(zip_longest(generator.stacks_of(to), generator.stacks_of(source)))
+        pairs = list(zip_longest(scope.stacks_of(to), scope.stacks_of(source)))
         shapes = [[self._shape(stack) for stack in pair] for pair in pairs]
         if any(left != right for left, right in shapes):
             raise NotBmv2Json(f"stacks {to!r} and {source!r} are of different types")
         for left, right in pairs:
             for part in ("", "valid_"):
-                at = f"h->{part}{generator.stack(left)}"
-                self._line(f"memcpy({at}, h->{part}{generator.stack(right)}, sizeof {at});")
-        self._line(f"h->{generator.next_name(to)} = h->{generator.next_name(source)};")
+                at = f"h->{part}{scope.stack(left)}"
+                self._line(f"memcpy({at}, h->{part}{scope.stack(right)}, sizeof {at});")
+        self._line(f"h->{scope.next_name(to)} = h->{scope.next_name(source)};")
 
     def _shape(self, stack: str | None) -> tuple[HeaderType, int]:
-        elements = known(self._generator.program.stacks, stack, "header stack")
+        elements = known(self._scope.program.stacks, stack, "header stack")
         return elements[0].type, len(elements)
 
     def push(self, operands: Operands) -> None:
@@ -171,22 +169,22 @@ class ActionWriter:
 
     def _move(self, operands: Operands, forward: bool) -> tuple[int, int, str]:
         """Moves a stack's elements; (by how many, the stack's size, C for what counts its elements)."""
-        generator, name = self._generator, operands.name(0, *STACKS)
-        stacks = generator.stacks_of(name)
+        scope, name = self._scope, operands.name(0, *STACKS)
+        stacks = scope.stacks_of(name)
         size = self._shape(stacks[0])[1]
         count = min(operands.integer(1), size)
         for stack in stacks:
             for part in ("", "valid_"):
-                at = f"h->{part}{generator.stack(stack)}"
+                at = f"h->{part}{scope.stack(stack)}"
                 to, source, gap = (f"{at} + {count}", at, at) if forward else (at, f"{at} + {count}", "")
                 self._line(f"memmove({to}, {source}, {size - count} * sizeof *{at});")
                 self._line(f"memset({gap or f'{at} + {size - count}'}, 0, {count} * sizeof *{at});")
-        return count, size, f"h->{generator.next_name(name)}"
+        return count, size, f"h->{scope.next_name(name)}"
 
     def mark_to_drop(self, operands: Operands) -> None:
         # p4c may hand it a copy of standard_metadata.
         name = operands.name(0, "header") if len(operands) else "standard_metadata"
-        spec, group = (self._generator.target(name, field) for field in ("egress_spec", "mcast_grp"))
+        spec, group = (self._scope.target(name, field) for field in ("egress_spec", "mcast_grp"))
         self._emitter.store(spec, Expr("c", 0, mask(32), ("(uint64_t)state->runtime.drop_port",)))
         self._emitter.store(group, constant(0))
 
@@ -211,31 +209,31 @@ class ActionWriter:
     def register_read(self, operands: Operands) -> None:
         target, name = self._target(operands[0]), operands.name(1, "register_array")
         self._line(f"const uint64_t at = {self._small(operands[2])};")
-        element = self._generator.register(name)
+        element = self._scope.register(name)
         source = Expr("place", 0, mask(element.width), place=element, ones=mask(element.width))
         outer, self._emitter.lines = self._emitter.lines, []
         self._emitter.store(target, source)
         inner, self._emitter.lines = self._emitter.lines, outer
-        size = self._generator.program.registers[name].size
+        size = self._scope.program.registers[name].size
         self._line(f"if (at < {size}) {{ {' '.join(inner)} }}")
 
     def register_write(self, operands: Operands) -> None:
         name, value = operands.name(0, "register_array"), self._number(operands[2])
         self._line(f"const uint64_t at = {self._small(operands[1])};")
         outer, self._emitter.lines = self._emitter.lines, []
-        self._emitter.store(self._generator.register(name), value)
+        self._emitter.store(self._scope.register(name), value)
         inner, self._emitter.lines = self._emitter.lines, outer
-        size = self._generator.program.registers[name].size
+        size = self._scope.program.registers[name].size
         self._line(f"if (at < {size}) {{ {' '.join(inner)} }}")
 
     def count(self, operands: Operands) -> None:
-        counter = known(self._generator.program.counters, operands.name(0, "counter_array"), "counter")
+        counter = known(self._scope.program.counters, operands.name(0, "counter_array"), "counter")
         self._line(f"const uint64_t at = {self._small(operands[1])};")
         items = f"state->counters[{counter.id}].items[at]"
         self._line(f"if (at < {counter.size}) {{ {items}.packets++; {items}.bytes += packet->length; }}")
 
     def execute_meter(self, operands: Operands) -> None:
-        meter = known(self._generator.program.meters, operands.name(0, "meter_array"), "meter")
+        meter = known(self._scope.program.meters, operands.name(0, "meter_array"), "meter")
         self._line(f"const uint64_t at = {self._small(operands[1])};")
         call = (
             f"meter_execute(&state->meters[{meter.id}].items[at], {int(meter.kind == 'bytes')}, packet->length, "
@@ -250,7 +248,7 @@ class ActionWriter:
         self._emitter.store(self._target(operands[0]), Expr("c", 0, mask(64), (call,)))
 
     def hash(self, operands: Operands) -> None:
-        call = CalculationWriter(self._generator).named(operands.name(2, "calculation"), self._reader, self._emitter)
+        call = CalculationWriter(self._scope).named(operands.name(2, "calculation"), self._reader, self._emitter)
         base, size = self._small(operands[1], 64), self._small(operands[3], 64)
         self._line(f"const uint64_t size = {size}, hash = {call};")
         value = Expr("c", 0, mask(64), (f"({base} + (size ? hash % size : hash))",))

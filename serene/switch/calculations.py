@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from serene.errors import choices
 from serene.switch.errors import UnsupportedProgram, known
 from serene.switch.expressions import Emitter, Expr, Reader, constant, mask
 from serene.switch.program import limbs_of
-
-if TYPE_CHECKING:
-    from serene.switch.codegen import Generator
+from serene.switch.scope import Scope
 
 MAX_FRAME = 65536  # as in runtime/switch.h
 ALGORITHMS = ("csum16", "xor16", "crc16", "crc32", "crcCCITT", "identity")
@@ -27,12 +25,12 @@ class Varying:
 
 
 class CalculationWriter:
-    def __init__(self, generator: Generator) -> None:
-        self._generator = generator
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
 
     def named(self, name: str, reader: Reader, emitter: Emitter) -> str:
         """C for the result of a calculation of the program; its input is laid out by ``emitter``."""
-        calculation = known(self._generator.calculations, name, "calculation")
+        calculation = known(self._scope.calculations, name, "calculation")
         return self.input(name, calculation["algo"], calculation["input"], reader, emitter)[0]
 
     def input(
@@ -48,7 +46,7 @@ class CalculationWriter:
         strings = [piece for piece in pieces if isinstance(piece, Varying)]
         bits = sum(width for piece in pieces if isinstance(piece, list) for _, width in piece)
         most, varies = (bits + 7) // 8 + sum(string.most_bytes for string in strings), bool(strings)
-        self._generator.spend(limbs_of(8 * (most + 8 + MAX_FRAME * payload)))
+        self._scope.budget.spend(limbs_of(8 * (most + 8 + MAX_FRAME * payload)))
         emitter.line(f"uint8_t bytes[{most + 8}{' + MAX_FRAME' if payload else ''}];")
         emitter.line(f"memset(bytes, 0, {most + 8});")
         if varies:
@@ -83,10 +81,10 @@ class CalculationWriter:
         if element["type"] != "field":
             return None
         header, field = element["value"]
-        declared = self._generator.program.field(header, field)
+        declared = self._scope.program.field(header, field)
         if not declared.most_bytes:
             return None
-        code = f"{self._generator.header(header)}.{self._generator.field_name(header, field)}"
+        code = f"{self._scope.header(header)}.{self._scope.field_name(header, field)}"
         return Varying(code, declared.most_bytes)
 
     @staticmethod
@@ -98,10 +96,10 @@ class CalculationWriter:
         if kind == "payload":
             return []
         if kind == "header":
-            header = self._generator.known_header(str(value))
+            header = self._scope.known_header(str(value))
             if header.type.variable is not None:
                 raise UnsupportedProgram(f"a calculation on header {header.name!r}, which has a varbit field")
-            fields = [(f, self._generator.field_expr(header.name, f.name, emitter)) for f in header.type.fields]
+            fields = [(f, self._scope.field_expr(header.name, f.name, emitter)) for f in header.type.fields]
             return [(expr, f.width) for f, expr in fields]
         if kind == "hexstr":
             width = self._constant_bits(element)

@@ -2,306 +2,26 @@
 
 The file is: a packet's headers and metadata as structs and the program's state (layout.py), one function per action
 (actions.py), the parser (parser.py), the two pipelines (pipelines.py), and what follows them: checksums, deparser,
-digests (deparser.py, calculations.py). Everything that is the same for all programs is in runtime/, included before
-and after.
+digests (deparser.py, calculations.py). They agree on names by a common scope (scope.py). Everything that is the same
+for all programs is in runtime/, included before and after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from serene.switch.actions import ActionWriter
 from serene.switch.deparser import DeparserWriter
-from serene.switch.errors import NotBmv2Json, UnsupportedProgram, known, where
-from serene.switch.expressions import Emitter, Expr, Place, Reader, constant, mask, place_expr
+from serene.switch.errors import where
+from serene.switch.expressions import mask
 from serene.switch.layout import LayoutWriter
-from serene.switch.limits import MAX_SOURCE_BYTES, MAX_STACK_LIMBS
-from serene.switch.names import identifier, identifiers
-from serene.switch.operands import STACKS, operand_value
 from serene.switch.parser import ParserWriter
 from serene.switch.pipelines import PipelineWriter
-from serene.switch.program import (
-    OTHER_STANDARD_METADATA,
-    STANDARD_METADATA,
-    Action,
-    Header,
-    HeaderType,
-    Program,
-    limbs_of,
-)
-
-T = TypeVar("T")
+from serene.switch.program import Action, Program
+from serene.switch.scope import Scope
 
 RUNTIME_BEFORE = ("wide.h", "switch.h", "table.h", "stateful.h", "checksum.h")
 RUNTIME_AFTER = ("pipeline.h", "offload.h", "ports.h", "api.h")
-
-
-class Generator:
-    """Writes one program. ``source()`` is the result; everything else serves the writers of its parts."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.constants: dict[tuple[int, int], str] = {}
-        self._header_names = identifiers("h", (name for name, h in program.headers.items() if h.stack is None))
-        self._header_names["standard_metadata"] = "standard_metadata"
-        self._stack_names = identifiers("s", program.stacks)
-        self._union_stack_names = identifiers("u", program.union_stacks)
-        self._type_names = identifiers("t", program.header_types)
-        self.field_names = {
-            header_type.name: identifiers("f", (field.name for field in header_type.fields))
-            for header_type in program.header_types.values()
-        }
-        # The runtime knows these by their P4 names.
-        standard = self.field_names[program.headers["standard_metadata"].type.name]
-        standard.update({name: name for name in (*STANDARD_METADATA, *OTHER_STANDARD_METADATA) if name in standard})
-        self._columns = identifiers("r", program.registers)
-        self._value_sets = identifiers("v", program.value_sets)
-        self._action_names = {action.id: identifier("a", action.id, action.name) for action in program.actions}
-        self._union_of = {member.name: name for name, members in program.unions.items() for member in members}
-        self._union_stack_of = {
-            f"{stack}.{member}": stack for stack, members in program.union_stacks.items() for member in members
-        }
-        calculations: Sequence[Mapping[str, Any]] = program.json.get("calculations") or ()
-        self.calculations = {item["name"]: item for item in calculations}
-        self.field_lists = {item["id"]: item for item in program.json.get("field_lists") or ()}
-        self.errors = dict(program.json.get("errors") or ())
-        self._stack_limbs = 0
-        self._written = 0
-
-    # -- names of things in C --------------------------------------------------------------------------------
-
-    def known_header(self, name: str) -> Header:
-        return self.program.header(name)
-
-    def packet_header(self, name: str) -> Header:
-        """One that may be valid or not: metadata always is."""
-        header = self.known_header(name)
-        if header.metadata:
-            raise NotBmv2Json(f"{name!r} is metadata, which is never added, removed, extracted or emitted")
-        return header
-
-    def own_name(self, header: Header) -> str:
-        """Of a header outside stacks."""
-        return self._header_names[header.name]
-
-    def header(self, name: str, of: str = "h") -> str:
-        header = self.known_header(name)
-        if header.stack is not None:
-            return f"{of}->{self._stack_names[header.stack]}[{header.index}]"
-        return f"{of}->{self._header_names[name]}"
-
-    def valid(self, name: str, of: str = "h") -> str:
-        header = self.known_header(name)
-        if header.metadata:
-            return "1"
-        if header.stack is not None:
-            return f"{of}->valid_{self._stack_names[header.stack]}[{header.index}]"
-        return f"{of}->valid_{self._header_names[name]}"
-
-    def set_valid(self, name: str) -> list[str]:
-        """Statements: a union has one valid member at most."""
-        self.packet_header(name)
-        members = self.program.unions.get(self._union_of.get(name, ""), ())
-        return [f"{self.valid(name)} = 1;", *(f"{self.valid(m.name)} = 0;" for m in members if m.name != name)]
-
-    def stack(self, name: str) -> str:
-        return known(self._stack_names, name, "header stack")
-
-    def stack_type(self, name: str) -> HeaderType:
-        return known(self.program.stacks, name, "header stack")[0].type
-
-    def in_union_stack(self, stack: str) -> bool:
-        return stack in self._union_stack_of
-
-    def next_name(self, stack: str) -> str:
-        """The field that counts a stack's extracted elements; one for all members of a stack of unions."""
-        stack = self._union_stack_of.get(stack, stack)
-        if stack in self._union_stack_names:
-            return f"next_{self._union_stack_names[stack]}"
-        return f"next_{self.stack(stack)}"
-
-    def stacks_of(self, name: str) -> list[str]:
-        """The stacks to move when a stack, or a stack of unions, is moved."""
-        return [f"{name}.{member}" for member in self.program.union_stacks.get(name, ())] or [name]
-
-    def type(self, name: str) -> str:
-        return self._type_names[name]
-
-    def place(self, header: str, field: str, of: str = "h") -> Place:
-        """Where a field lies. Raises UnsupportedProgram for a varbit field: those are no numbers."""
-        if field == "$valid$":
-            return Place(self.valid(header, of), 1)
-        declared = self.program.field(header, field)
-        if declared.most_bytes:
-            raise UnsupportedProgram(f"varbit field {header}.{field} is not supported here")
-        code = f"{self.header(header, of)}.{self.field_name(header, field)}"
-        return Place(code, declared.width, declared.signed, writable=True)
-
-    def target(self, header: str, field: str) -> Place:
-        """A field that may be written."""
-        if field != "$valid$":
-            return self.place(header, field)
-        self.packet_header(header)
-        return Place(self.valid(header), 1, writable=True)
-
-    def field_name(self, header: str, field: str) -> str:
-        return known(self.field_names[self.known_header(header).type.name], field, "field")
-
-    def column(self, register: str) -> str:
-        return self._columns[register]
-
-    def register(self, name: str) -> Place:
-        """The place of the element at C index ``at`` of a register array."""
-        array = known(self.program.registers, name, "register")
-        return Place(f"state->rows_{array.size}[at].{self._columns[name]}", array.width)
-
-    def action(self, id_: int) -> str:
-        return self._action_names[id_]
-
-    def value_set(self, name: str) -> str:
-        return self._value_sets[name]
-
-    # -- operands --------------------------------------------------------------------------------------------
-
-    def field_expr(self, header: str, field: str, emitter: Emitter) -> Expr:
-        """A field as a number; a varbit field's bytes as a big-endian one."""
-        if field != "$valid$" and (most := self.program.field(header, field).most_bytes):
-            code = f"{self.header(header)}.{self.field_name(header, field)}"
-            name = emitter.temporary(limbs_of(8 * most))
-            emitter.line(f"load_string({name}, {limbs_of(8 * most)}, {code}, {code}_bytes);")
-            return place_expr(Place(name if most > 8 else f"{name}[0]", 8 * most))
-        return place_expr(self.place(header, field))
-
-    def special(self, kind: str, value: Any, emitter: Emitter) -> Expr | None:
-        """Operands that only stacks and unions have."""
-        if kind in ("stack_field", "union_stack_field"):  # a field of the last extracted element
-            stack, name = ".".join(value[:-1]), value[-1]
-            last = f"h->{self.next_name(stack)}"
-            return self._element(stack, name, f"{last} ? {last} - 1 : 0")
-        if kind == "last_stack_index":
-            last = f"h->{self.next_name(operand_value(value.get('right'), *STACKS))}"
-            return Expr("c", 0, mask(32), (f"((uint64_t){last} - 1 & 0xffffffffull)",), ones=mask(32))
-        if kind == "size":
-            stack = self.stacks_of(operand_value(value.get("right"), *STACKS))[0]
-            return constant(len(known(self.program.stacks, stack, "header stack")))
-        if kind == "access_field":
-            return self._field_of(value, emitter)
-        if kind == "valid_union":
-            name = operand_value(value.get("right"), "header_union")
-            members = known(self.program.unions, name, "header union")
-            return Expr("bool", 0, 1, (f"({' || '.join(self.valid(m.name) for m in members) or '0'})",), ones=1)
-        return None
-
-    def _element(self, stack: str, field: str, index: str) -> Expr:
-        header_type = self.stack_type(stack)
-        declared = known({field.name: field for field in header_type.fields}, field, f"field of stack {stack!r}")
-        if declared.most_bytes:
-            raise UnsupportedProgram(f"varbit field {field!r} of stack {stack!r} is not supported here")
-        code = f"h->{self.stack(stack)}[{index}].{self.field_names[header_type.name][field]}"
-        return place_expr(Place(code, declared.width, declared.signed, writable=True))
-
-    def _field_of(self, value: Mapping[str, Any], emitter: Emitter) -> Expr:
-        """A field of a stack's element at an index known only at run time."""
-        node, member = operand_value(value.get("left"), "expression"), ""
-        if node.get("op") == "access_union_header":
-            union = operand_value(node.get("left"), "expression")
-            name = operand_value(union.get("left"), *STACKS)
-            members = known(self.program.union_stacks, name, "stack of header unions")
-            member, node = "." + _at(members, node.get("right"), "member"), union
-        if node.get("op") not in ("dereference_header_stack", "dereference_union_stack"):
-            raise UnsupportedProgram(f"field access to {node.get('op')!r} is not supported")
-        stack = operand_value(node.get("left"), *STACKS) + member
-        field = _at(self.stack_type(stack).fields, value.get("right"), "field").name
-        index = emitter.scalar(emitter.exact(self.reader(emitter).number(node.get("right"))))
-        return self._element(stack, field, f"{index} < {len(self.program.stacks[stack])} ? {index} : 0")
-
-    def reader(self, emitter: Emitter, local: Any = None) -> Reader:
-        def no_local(index: int) -> Place:
-            raise NotBmv2Json(f"action parameter {index} outside of an action")
-
-        return Reader(emitter, self.field_expr, local or no_local, self.special)
-
-    def emitter(self) -> Emitter:
-        return Emitter(self)
-
-    def spend(self, limbs: int) -> None:
-        """Counts what a function puts on the stack: those functions run in threads, whose stacks are small."""
-        self._stack_limbs += limbs
-        if self._stack_limbs > MAX_STACK_LIMBS:
-            raise UnsupportedProgram(f"intermediate values of more than {8 * MAX_STACK_LIMBS} bytes in all")
-
-    def wrote(self, size: int) -> None:
-        self._written += size
-        if self._written > MAX_SOURCE_BYTES:
-            raise UnsupportedProgram(f"it takes more than {MAX_SOURCE_BYTES} bytes of C")
-
-    # -- the file --------------------------------------------------------------------------------------------
-
-    def source(self) -> str:
-        layout, deparser = LayoutWriter(self), DeparserWriter(self)
-        uses = {
-            f"USES_{which.upper()}_TIME": f"{which}_global_timestamp" in self._mentioned()
-            for which in ("ingress", "egress")
-        }
-        body = [
-            "\n\n".join(self._action_source(action) for action in self.program.actions),
-            ParserWriter(self).source(),
-            *(PipelineWriter(self, pipeline).source() for pipeline in self.program.pipelines.values()),
-            deparser.checksums("verify_checksums", "verify"),
-            deparser.checksums("update_checksums", "update"),
-            deparser.deparser(),
-            deparser.copy_fields(),
-            deparser.learn(),
-        ]
-        constants = [
-            f"static const uint64_t {name}[{limbs}] = "
-            f"{{{', '.join(f'{(value >> (64 * i)) & mask(64):#x}ull' for i in range(limbs))}}};"
-            for (value, limbs), name in self.constants.items()
-        ]
-        parts = [
-            "/* Generated by serene/switch/codegen.py. */",
-            "\n".join(f'#include "{name}"' for name in RUNTIME_BEFORE),
-            f"enum {{ {', '.join(f'{name} = {int(used)}' for name, used in uses.items())} }};",
-            layout.headers(),
-            PACKET,
-            layout.state(),
-            "\n".join(constants),
-            *body,
-            "\n".join(f'#include "{name}"' for name in RUNTIME_AFTER),
-        ]
-        return "\n\n".join(part for part in parts if part) + "\n"
-
-    def _action_source(self, action: Action) -> str:
-        with where(f"action {action.name!r}"):
-            return ActionWriter(self, action).source()
-
-    def _mentioned(self) -> set[str]:
-        """Fields of standard_metadata that something outside its declaration names: those have to be right."""
-        found: set[str] = set()
-
-        def visit(node: Any) -> None:
-            if isinstance(node, list | tuple):
-                if len(node) == 2 and node[0] == "standard_metadata" and isinstance(node[1], str):
-                    found.add(node[1])
-                for item in node:
-                    visit(item)
-            elif isinstance(node, dict):
-                if node.get("type") == "header" and node.get("value") == "standard_metadata":
-                    found.update(f.name for f in self.program.headers["standard_metadata"].type.fields)
-                for item in node.values():
-                    visit(item)
-
-        visit({key: part for key, part in self.program.json.items() if key not in ("header_types", "field_aliases")})
-        return found
-
-
-def _at(items: Sequence[T], index: Any, what: str) -> T:
-    """What an operand names by its number."""
-    if not isinstance(index, int) or not 0 <= index < len(items):
-        raise NotBmv2Json(f"there is no {what} {index!r}: the numbers are 0 to {len(items) - 1}")
-    return items[index]
-
 
 PACKET = """\
 /* What a pass through the pipeline asks for beyond its headers. */
@@ -325,4 +45,62 @@ struct packet {
 def generate(program: Program) -> str:
     """The C source of a program; raises UnsupportedProgram, naming what the switch lacks."""
     with where("the program"):
-        return Generator(program).source()
+        return _source(Scope(program))
+
+
+def _source(scope: Scope) -> str:
+    layout, deparser = LayoutWriter(scope), DeparserWriter(scope)
+    mentioned = _mentioned(scope.program)
+    uses = {f"USES_{which.upper()}_TIME": f"{which}_global_timestamp" in mentioned for which in ("ingress", "egress")}
+    body = [
+        "\n\n".join(_action_source(scope, action) for action in scope.program.actions),
+        ParserWriter(scope).source(),
+        *(PipelineWriter(scope, pipeline).source() for pipeline in scope.program.pipelines.values()),
+        deparser.checksums("verify_checksums", "verify"),
+        deparser.checksums("update_checksums", "update"),
+        deparser.deparser(),
+        deparser.copy_fields(),
+        deparser.learn(),
+    ]
+    constants = [
+        f"static const uint64_t {name}[{limbs}] = "
+        f"{{{', '.join(f'{(value >> (64 * i)) & mask(64):#x}ull' for i in range(limbs))}}};"
+        for (value, limbs), name in scope.budget.constants.items()
+    ]
+    parts = [
+        "/* Generated by serene/switch/codegen.py. */",
+        "\n".join(f'#include "{name}"' for name in RUNTIME_BEFORE),
+        f"enum {{ {', '.join(f'{name} = {int(used)}' for name, used in uses.items())} }};",
+        layout.headers(),
+        PACKET,
+        layout.state(),
+        "\n".join(constants),
+        *body,
+        "\n".join(f'#include "{name}"' for name in RUNTIME_AFTER),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _action_source(scope: Scope, action: Action) -> str:
+    with where(f"action {action.name!r}"):
+        return ActionWriter(scope, action).source()
+
+
+def _mentioned(program: Program) -> set[str]:
+    """Fields of standard_metadata that something outside its declaration names: those have to be right."""
+    found: set[str] = set()
+
+    def visit(node: Any) -> None:
+        if isinstance(node, list | tuple):
+            if len(node) == 2 and node[0] == "standard_metadata" and isinstance(node[1], str):
+                found.add(node[1])
+            for item in node:
+                visit(item)
+        elif isinstance(node, dict):
+            if node.get("type") == "header" and node.get("value") == "standard_metadata":
+                found.update(f.name for f in program.headers["standard_metadata"].type.fields)
+            for item in node.values():
+                visit(item)
+
+    visit({key: part for key, part in program.json.items() if key not in ("header_types", "field_aliases")})
+    return found

@@ -3,47 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from serene.switch.calculations import CalculationWriter
 from serene.switch.errors import UnsupportedProgram, where
 from serene.switch.expressions import Expr, Place, mask
 from serene.switch.program import Field, Header
-
-if TYPE_CHECKING:
-    from serene.switch.codegen import Generator
+from serene.switch.scope import Scope
 
 
 class DeparserWriter:
-    def __init__(self, generator: Generator) -> None:
-        self._generator = generator
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
 
     def checksums(self, function: str, which: str) -> str:
         """``which`` is verify or update."""
-        generator = self._generator
+        scope = self._scope
         lines = [
             f"STAGE_FUNCTION void {function}(struct packet *packet) {{",
             "    struct phv *const h = &packet->h;",
             "    (void)h;",
         ]
-        for item in generator.program.json.get("checksums") or ():
+        for item in scope.program.json.get("checksums") or ():
             if item.get(which, which == "update"):
                 with where(f"checksum of {'.'.join(item['target'])!r}"):
                     lines += self._checksum(item, which)
         return "\n".join([*lines, "}"])
 
     def _checksum(self, item: Mapping[str, Any], which: str) -> list[str]:
-        generator = self._generator
-        emitter = generator.emitter()
-        reader = generator.reader(emitter)
+        scope = self._scope
+        emitter = scope.emitter()
+        reader = scope.reader(emitter)
         condition = reader.truth(item["if_cond"]) if item.get("if_cond") else "1"
         before, emitter.lines = emitter.lines, []
-        call = CalculationWriter(generator).named(item["calculation"], reader, emitter)
-        target = generator.target(*item["target"])
+        call = CalculationWriter(scope).named(item["calculation"], reader, emitter)
+        target = scope.target(*item["target"])
         if which == "verify":
             if target.width > 64:
                 raise UnsupportedProgram(f"a checksum of {target.width} bits")
-            failed = generator.target("standard_metadata", "checksum_error")
+            failed = scope.target("standard_metadata", "checksum_error")
             emitter.line(f"if (({call} & {mask(target.width):#x}ull) != {target.code}) {failed.code} = 1;")
         else:
             emitter.store(target, Expr("c", 0, mask(64), (call,)))
@@ -51,7 +49,7 @@ class DeparserWriter:
         return [*lines, *(f"            {line}" for line in emitter.lines), "        }", "    }"]
 
     def deparser(self) -> str:
-        generator = self._generator
+        scope = self._scope
         lines = [
             "/* Writes the valid headers in order; their length in bytes. */",
             "STAGE_FUNCTION uint32_t deparse(struct packet *packet, uint8_t *to) {",
@@ -59,11 +57,11 @@ class DeparserWriter:
             "    uint32_t at = 0;",
             "    (void)h;",
         ]
-        for name in generator.program.json["deparsers"][0]["order"]:
-            header = generator.packet_header(name)
+        for name in scope.program.json["deparsers"][0]["order"]:
+            header = scope.packet_header(name)
             if header.type.bits % 8:
                 raise UnsupportedProgram(f"header {name!r} is not a whole number of bytes")
-            lines += [f"    if ({generator.valid(name)}) {{", *self._emit(header), "    }"]
+            lines += [f"    if ({scope.valid(name)}) {{", *self._emit(header), "    }"]
         return "\n".join([*lines, "    return at;", "}"])
 
     def _emit(self, header: Header) -> list[str]:
@@ -74,7 +72,7 @@ class DeparserWriter:
         def flush() -> None:
             nonlocal at
             bits = sum(field.width for field in run)
-            places = [self._generator.place(header.name, field.name) for field in run]
+            places = [self._scope.place(header.name, field.name) for field in run]
             if 0 < bits <= 64 and bits % 8 == 0 and at % 8 == 0:
                 terms, left = [], bits
                 for place in places:
@@ -95,7 +93,7 @@ class DeparserWriter:
                 flush()
                 if at % 8:
                     raise UnsupportedProgram(f"header {header.name!r}: varbit field {field.name!r} within a byte")
-                code = f"{self._generator.header(header.name)}.{self._generator.field_name(header.name, field.name)}"
+                code = f"{self._scope.header(header.name)}.{self._scope.field_name(header.name, field.name)}"
                 lines.append(f"        memcpy(to + at + {at // 8}, {code}, {code}_bytes);")
                 lines.append(f"        at += {at // 8} + {code}_bytes;")
                 at = 0
@@ -107,24 +105,24 @@ class DeparserWriter:
         return [*lines, f"        at += {at // 8};"]
 
     def copy_fields(self) -> str:
-        generator = self._generator
+        scope = self._scope
         lines = [
             "STAGE_FUNCTION void copy_fields(uint32_t list, struct phv *to, const struct phv *from) {",
             "    (void)to; (void)from;",
             "    switch (list) {",
         ]
-        for id_, item in generator.field_lists.items():
+        for id_, item in scope.field_lists.items():
             lines.append(f"    case {id_}:")
             for element in item["elements"]:
                 if element["type"] == "field":
                     header, field = element["value"]
                     if field == "$valid$":
-                        generator.packet_header(header)
-                    to, source = (generator.place(header, field, of) for of in ("to", "from"))
+                        scope.packet_header(header)
+                    to, source = (scope.place(header, field, of) for of in ("to", "from"))
                     lines.append(f"        {_copy(to, source)}")
                 elif element["type"] == "header":
                     name = element["value"]
-                    lines.append(f"        {generator.header(name, 'to')} = {generator.header(name, 'from')};")
+                    lines.append(f"        {scope.header(name, 'to')} = {scope.header(name, 'from')};")
                 else:
                     raise UnsupportedProgram(f"field list {item['name']!r}: a {element['type']!r} is not supported")
             lines.append("        break;")
@@ -138,10 +136,10 @@ class DeparserWriter:
             "    (void)h;",
             "    switch (list) {",
         ]
-        for id_, (_, fields) in self._generator.program.digests.items():
-            places = [self._generator.place(*field) for field in fields]
+        for id_, (_, fields) in self._scope.program.digests.items():
+            places = [self._scope.place(*field) for field in fields]
             total = sum(place.limbs for place in places)
-            self._generator.spend(total)
+            self._scope.budget.spend(total)
             lines += [f"    case {id_}: {{", f"        uint64_t values[{max(total, 1)}];"]
             at = 0
             for place in places:

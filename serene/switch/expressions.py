@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from serene.switch.budget import Budget
 from serene.switch.errors import NotBmv2Json, UnsupportedProgram
 from serene.switch.limits import MAX_EXPRESSION_BITS
 from serene.switch.program import limbs_of
-
-if TYPE_CHECKING:
-    from serene.switch.codegen import Generator
 
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
@@ -126,17 +124,17 @@ def binary(op: str, a: Expr, b: Expr) -> Expr:
 class Emitter:
     """Writes expressions into one C function: statements in ``lines``, constants in the file's."""
 
-    def __init__(self, generator: Generator) -> None:
+    def __init__(self, budget: Budget) -> None:
         self.lines: list[str] = []
-        self._generator = generator
+        self._budget = budget
         self._temporaries = 0
 
     def line(self, text: str) -> None:
-        self._generator.wrote(len(text))
+        self._budget.wrote(len(text))
         self.lines.append(text)
 
     def array(self, name: str, limbs: int) -> None:
-        self._generator.spend(limbs)
+        self._budget.spend(limbs)
         self.line(f"uint64_t {name}[{limbs}];")
 
     def temporary(self, limbs: int) -> str:
@@ -156,7 +154,7 @@ class Emitter:
 
     def constant_array(self, value: int, limbs: int) -> str:
         key = (value & mask(64 * limbs), limbs)
-        constants = self._generator.constants
+        constants = self._budget.constants
         return constants.setdefault(key, f"constant_{len(constants)}")
 
     # -- up to 64 bits ---------------------------------------------------------------------------------------

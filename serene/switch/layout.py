@@ -9,14 +9,11 @@ touches a few neighbouring cache lines and one page, not one of each per registe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from serene.switch.errors import UnsupportedProgram
 from serene.switch.limits import MAX_PACKET_BYTES
 from serene.switch.program import Array, Field, Header, Table, limbs_of
-
-if TYPE_CHECKING:
-    from serene.switch.codegen import Generator
+from serene.switch.scope import Scope
 
 SMALL_HEADER_BYTES = 128
 CACHE_LINE = 64
@@ -55,35 +52,35 @@ def rows(registers: Sequence[Array]) -> dict[int, list[Array]]:
 class LayoutWriter:
     """The structs of a program, and what makes and frees its state."""
 
-    def __init__(self, generator: Generator) -> None:
-        self._generator = generator
-        self._program = generator.program
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._program = scope.program
 
     def headers(self) -> str:
-        generator, program = self._generator, self._program
+        scope, program = self._scope, self._program
         lines = []
         for name, header_type in program.header_types.items():
-            names = generator.field_names[name]
-            lines.append(f"struct {generator.type(name)} {{")
+            names = scope.field_names[name]
+            lines.append(f"struct {scope.type(name)} {{")
             lines += [f"    {c_field(names[f.name], f)}" for f in header_type.fields] or ["    uint8_t empty;"]
             lines += ["};", ""]
         singles = [h for h in program.headers.values() if h.stack is None]
         packet = [h for h in singles if not h.metadata]
 
         def declare(header: Header) -> str:
-            return f"    struct {generator.type(header.type.name)} {generator.own_name(header)};"
+            return f"    struct {scope.type(header.type.name)} {scope.own_name(header)};"
 
         lines.append("struct phv {")
         lines += [declare(h) for h in singles if h.metadata]
         lines.append("    uint8_t metadata_end;")
-        lines += [f"    uint8_t valid_{generator.own_name(h)};" for h in packet]
-        lines += [f"    uint8_t {generator.next_name(stack)};" for stack in program.union_stacks]
+        lines += [f"    uint8_t valid_{scope.own_name(h)};" for h in packet]
+        lines += [f"    uint8_t {scope.next_name(stack)};" for stack in program.union_stacks]
         for name, elements in program.stacks.items():
-            stack = generator.stack(name)
-            if not generator.in_union_stack(name):
-                lines.append(f"    uint8_t {generator.next_name(name)};")
+            stack = scope.stack(name)
+            if not scope.in_union_stack(name):
+                lines.append(f"    uint8_t {scope.next_name(name)};")
             lines.append(f"    uint8_t valid_{stack}[{len(elements)}];")
-            lines.append(f"    struct {generator.type(elements[0].type.name)} {stack}[{len(elements)}];")
+            lines.append(f"    struct {scope.type(elements[0].type.name)} {stack}[{len(elements)}];")
         lines += [declare(h) for h in packet if not is_large(h)]
         lines.append("    uint64_t cleared_end;    /* what lies below is cleared when it is made valid */")
         lines += [declare(h) for h in packet if is_large(h)]
@@ -104,7 +101,7 @@ class LayoutWriter:
         lines.append("    memcpy(to, from, offsetof(struct phv, cleared_end));")
         for h in packet:
             if is_large(h):
-                name = generator.own_name(h)
+                name = scope.own_name(h)
                 otherwise = f" else {self._empty('to', h)}" if h.type.variable else ""
                 lines.append(f"    if (from->valid_{name}) to->{name} = from->{name};{otherwise}")
         lines.append("}")
@@ -113,8 +110,8 @@ class LayoutWriter:
     def _empty(self, of: str, header: Header) -> str:
         """Gives the varbit field of a large header that was not cleared no bytes: invalid headers may be read."""
         assert header.type.variable is not None
-        field = self._generator.field_name(header.name, header.type.variable.name)
-        return f"{of}->{self._generator.own_name(header)}.{field}_bytes = 0;"
+        field = self._scope.field_name(header.name, header.type.variable.name)
+        return f"{of}->{self._scope.own_name(header)}.{field}_bytes = 0;"
 
     def state(self) -> str:
         program, tables = self._program, list(self._program.tables.values())
@@ -125,7 +122,7 @@ class LayoutWriter:
             aligned = f" __attribute__((aligned({CACHE_LINE})))" if row_bytes > CACHE_LINE else ""
             lines.append(f"struct row_{size} {{")
             for array in arrays:
-                lines.append(f"    {c_field(self._generator.column(array.name), Field(array.name, array.width))}")
+                lines.append(f"    {c_field(self._scope.column(array.name), Field(array.name, array.width))}")
             lines += [f"}}{aligned};", ""]
         lines += [
             "struct state {",
@@ -138,7 +135,7 @@ class LayoutWriter:
         ]
         lines += [f"    struct row_{size} *rows_{size};" for size in grouped]
         for name in program.value_sets:
-            lines.append(f"    struct table {self._generator.value_set(name)};")
+            lines.append(f"    struct table {self._scope.value_set(name)};")
         lines += ["};", "", "static int state_init(struct state *state) {"]
         for table in tables:
             lines += self._table_init(table)
@@ -151,7 +148,7 @@ class LayoutWriter:
         for size, arrays in grouped.items():
             lines.append(f"    if (!(state->rows_{size} = rows_make({size}, sizeof(struct row_{size})))) return 0;")
             for array in arrays:
-                member = f"state->rows_{size}->{self._generator.column(array.name)}"
+                member = f"state->rows_{size}->{self._scope.column(array.name)}"
                 lines.append(
                     f"    state->registers[{array.id}] = (struct register_array)"
                     f"{{{size}, sizeof {member}, sizeof(struct row_{size}), &{member}}};"
@@ -163,7 +160,7 @@ class LayoutWriter:
             )
         for name, bits in program.value_sets.items():
             lines.append(
-                f"    if (!table_init(&state->{self._generator.value_set(name)}, TABLE_EXACT, 1024, {limbs_of(bits)}, "
+                f"    if (!table_init(&state->{self._scope.value_set(name)}, TABLE_EXACT, 1024, {limbs_of(bits)}, "
                 "0, NULL)) return 0;"
             )
         lines += ["    return 1;", "}", "", "static void state_free(struct state *state) {"]
@@ -172,7 +169,7 @@ class LayoutWriter:
             lines.append(f"    for (int i = 0; i < {len(count)}; i++) free(state->{kind}[i].items);")
         lines += [f"    rows_free(state->rows_{size}, {size}, sizeof(struct row_{size}));" for size in grouped]
         lines += [f"    profile_free(&state->action_profiles[{p.id}]);" for p in program.action_profiles.values()]
-        lines += [f"    table_free(&state->{self._generator.value_set(name)});" for name in program.value_sets]
+        lines += [f"    table_free(&state->{self._scope.value_set(name)});" for name in program.value_sets]
         lines.append("}")
         return "\n".join(lines)
 

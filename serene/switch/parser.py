@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from serene.switch.actions import JUMPS, ActionWriter
 from serene.switch.calculations import MAX_FRAME
@@ -12,9 +12,7 @@ from serene.switch.expressions import Emitter, Expr, Place, Reader, mask, place_
 from serene.switch.names import identifiers
 from serene.switch.operands import Operands
 from serene.switch.program import Action, HeaderType, limbs_of
-
-if TYPE_CHECKING:
-    from serene.switch.codegen import Generator
+from serene.switch.scope import Scope
 
 TOO_SHORT, NO_MATCH, STACK_OUT_OF_BOUNDS = "PacketTooShort", "NoMatch", "StackOutOfBounds"
 HEADER_TOO_SHORT = "HeaderTooShort"  # what BMv2 says of a varbit field above its largest size
@@ -23,9 +21,9 @@ HEADER_TOO_SHORT = "HeaderTooShort"  # what BMv2 says of a varbit field above it
 class ParserWriter:
     """``void parse(struct packet *packet)``: fills the headers, or sets standard_metadata.parser_error."""
 
-    def __init__(self, generator: Generator) -> None:
-        self._generator = generator
-        self._parser = generator.program.json["parsers"][0]
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._parser = scope.program.json["parsers"][0]
         states = [state["name"] for state in self._parser["parse_states"]]
         unique(states, "parser state")
         self._labels = identifiers("state", states)
@@ -49,7 +47,7 @@ class ParserWriter:
             lines += [f"    {line}" for line in self._state(state)]
             lines.append("}")
         lines += ["done:", "    (void)error;"]
-        if any(f.name == "parser_error" for f in self._generator.program.headers["standard_metadata"].type.fields):
+        if any(f.name == "parser_error" for f in self._scope.program.headers["standard_metadata"].type.fields):
             lines.append("    h->standard_metadata.parser_error = error;")
         return "\n".join([*lines, "}"])
 
@@ -66,22 +64,22 @@ class ParserWriter:
         return known(self._labels, state, "parser state")
 
     def _error(self, name: str) -> str:
-        return f"{{ error = {self._generator.errors.get(name, 0)}; goto done; }}"
+        return f"{{ error = {self._scope.errors.get(name, 0)}; goto done; }}"
 
     def _need(self, size: str) -> str:
         return f"if (packet->length - packet->parsed < {size}) {self._error(TOO_SHORT)}"
 
     def _extractors(self) -> list[str]:
         lines = []
-        for name, header_type in self._generator.program.header_types.items():
-            if not any(h.type.name == name and not h.metadata for h in self._generator.program.headers.values()):
+        for name, header_type in self._scope.program.header_types.items():
+            if not any(h.type.name == name and not h.metadata for h in self._scope.program.headers.values()):
                 continue
             lines += [*self._extractor(header_type), ""]
         return lines
 
     def _extractor(self, header_type: HeaderType) -> list[str]:
         """``size`` is how many bytes the header's varbit field has."""
-        c_type, names = self._generator.type(header_type.name), self._generator.field_names[header_type.name]
+        c_type, names = self._scope.type(header_type.name), self._scope.field_names[header_type.name]
         lines = [f"INLINE void extract_{c_type}(struct {c_type} *to, const uint8_t *data, uint32_t size) {{"]
         at = 0
         for field in header_type.fields:
@@ -99,8 +97,8 @@ class ParserWriter:
         return [*lines, "    (void)to; (void)data; (void)size;", "}"]
 
     def _state(self, state: Mapping[str, Any]) -> list[str]:
-        emitter = self._generator.emitter()
-        reader = Reader(emitter, self._generator.field_expr, self._no_local, self._special)
+        emitter = self._scope.emitter()
+        reader = Reader(emitter, self._scope.field_expr, self._no_local, self._special)
         with where(f"parser state {state['name']!r}"):
             for operation in state["parser_ops"]:
                 emitter.line("{")
@@ -116,7 +114,7 @@ class ParserWriter:
     def _special(self, kind: str, value: Any, emitter: Emitter) -> Expr | None:
         if kind == "lookahead":
             return self._lookahead(value[0], value[1], emitter)
-        return self._generator.special(kind, value, emitter)
+        return self._scope.special(kind, value, emitter)
 
     def _lookahead(self, offset: int, width: int, emitter: Emitter) -> Expr:
         emitter.line(self._need(str((offset + width + 7) // 8)))
@@ -136,7 +134,7 @@ class ParserWriter:
         elif op == "extract_VL":
             self._extract(operands[0], emitter, reader.number(operands[1]))
         elif op == "set":
-            emitter.store(self._generator.target(*operands.field(0)), reader.number(operands[1]))
+            emitter.store(self._scope.target(*operands.field(0)), reader.number(operands[1]))
         elif op == "verify":
             emitter.line(f"if (!{reader.truth(operands[0])}) {{ error = {emitter.exact(reader.number(operands[1]))};")
             emitter.line("goto done; }")
@@ -151,7 +149,7 @@ class ParserWriter:
             primitive = operands[0]
             if primitive.get("op") in (None, *JUMPS):
                 raise NotBmv2Json(f"primitive {primitive.get('op')!r} in the parser")
-            for line in ActionWriter(self._generator, Action("parser", 0, (), ())).primitive(primitive):
+            for line in ActionWriter(self._scope, Action("parser", 0, (), ())).primitive(primitive):
                 emitter.line(line)
         else:
             raise UnsupportedProgram(f"parser operation {op!r} is not supported")
@@ -163,19 +161,19 @@ class ParserWriter:
     def _extract(self, operand: Mapping[str, Any], emitter: Emitter, bits: Expr | None = None) -> None:
         """``bits`` is how many bits the header's varbit field has."""
         kind, name = operand.get("type"), operand.get("value")
-        generator = self._generator
+        scope = self._scope
         if kind == "regular":
-            header_type, target = generator.packet_header(str(name)).type, generator.header(str(name))
-            valid, after = generator.set_valid(str(name)), []
+            header_type, target = scope.packet_header(str(name)).type, scope.header(str(name))
+            valid, after = scope.set_valid(str(name)), []
         elif kind in ("stack", "union_stack"):
             stack = str(name) if kind == "stack" else ".".join(name or ())
-            header_type, elements = generator.stack_type(stack), generator.program.stacks[stack]
-            at = f"h->{generator.next_name(stack)}"
+            header_type, elements = scope.stack_type(stack), scope.program.stacks[stack]
+            at = f"h->{scope.next_name(stack)}"
             emitter.line(f"if ({at} >= {len(elements)}) {self._error(STACK_OUT_OF_BOUNDS)}")
-            target = f"h->{generator.stack(stack)}[{at}]"
-            others = [s for s in generator.stacks_of(name[0]) if s != stack] if isinstance(name, tuple) else []
-            valid = [f"h->valid_{generator.stack(stack)}[{at}] = 1;"]
-            valid += [f"h->valid_{generator.stack(other)}[{at}] = 0;" for other in others]
+            target = f"h->{scope.stack(stack)}[{at}]"
+            others = [s for s in scope.stacks_of(name[0]) if s != stack] if isinstance(name, tuple) else []
+            valid = [f"h->valid_{scope.stack(stack)}[{at}] = 1;"]
+            valid += [f"h->valid_{scope.stack(other)}[{at}] = 0;" for other in others]
             after = [f"{at}++;"]
         else:
             raise UnsupportedProgram(f"extracting a {kind!r} is not supported")
@@ -194,7 +192,7 @@ class ParserWriter:
         if variable is not None:
             emitter.line(f"if (size > {variable.most_bytes}) {self._error(HEADER_TOO_SHORT)}")
         emitter.line(
-            f"extract_{generator.type(header_type.name)}(&{target}, packet->data + packet->parsed, (uint32_t){size});"
+            f"extract_{scope.type(header_type.name)}(&{target}, packet->data + packet->parsed, (uint32_t){size});"
         )
         for line in [*valid, f"packet->parsed += {fixed} + {size};", *after]:
             emitter.line(line)
@@ -259,7 +257,7 @@ class ParserWriter:
 
     def _in_value_set(self, transition: Mapping[str, Any], keys: Sequence[tuple[str, int]], emitter: Emitter) -> str:
         name = transition.get("value")
-        bits = known(self._generator.program.value_sets, name, "value set")
+        bits = known(self._scope.program.value_sets, name, "value set")
         if bits != sum(width for _, width in keys):
             raise NotBmv2Json(f"value set {name!r} has {bits} bits, the key {sum(width for _, width in keys)}")
         masks = self._pieces(transition["mask"], keys) if transition.get("mask") else [mask(64)] * len(keys)
@@ -272,7 +270,7 @@ class ParserWriter:
             if at % 64 + width > 64:
                 emitter.line(f"{array}[{at // 64 + 1}] |= {part} >> {64 - at % 64};")
             at += width
-        table = f"state->{self._generator.value_set(str(name))}"
+        table = f"state->{self._scope.value_set(str(name))}"
         return f"table_probe(&{table}, {array}, {limbs_of(bits)}, 0)"
 
 

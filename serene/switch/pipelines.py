@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from serene.switch.calculations import CalculationWriter
 from serene.switch.errors import known, where
 from serene.switch.expressions import Expr
 from serene.switch.names import identifier, identifiers
 from serene.switch.program import Pipeline, Table, limbs_of
-
-if TYPE_CHECKING:
-    from serene.switch.codegen import Generator
+from serene.switch.scope import Scope
 
 
 class PipelineWriter:
     """``void ingress(struct packet *packet)``, or egress."""
 
-    def __init__(self, generator: Generator, pipeline: Pipeline) -> None:
-        self._generator = generator
+    def __init__(self, scope: Scope, pipeline: Pipeline) -> None:
+        self._scope = scope
         self._pipeline = pipeline
         self._labels = {table.name: identifier("table", table.id, table.name) for table in pipeline.tables}
         self._labels |= identifiers("condition", (conditional.name for conditional in pipeline.conditionals))
 
     def source(self) -> str:
-        generator, pipeline = self._generator, self._pipeline
+        scope, pipeline = self._scope, self._pipeline
         lines = [
             f"STAGE_FUNCTION void {pipeline.name}(struct packet *packet) {{",
             "    struct phv *const h = &packet->h;",
@@ -36,9 +32,9 @@ class PipelineWriter:
             with where(f"table {table.name!r}"):
                 lines += [f"{self._labels[table.name]}: {{", *self._apply(table), "}"]
         for conditional in pipeline.conditionals:
-            emitter = generator.emitter()
+            emitter = scope.emitter()
             with where(f"condition {conditional.name!r}"):
-                test = generator.reader(emitter).truth(conditional.expression)
+                test = scope.reader(emitter).truth(conditional.expression)
             lines += [f"{self._labels[conditional.name]}: {{", *(f"    {line}" for line in emitter.lines)]
             lines += [f"    if ({test}) {self._go(conditional.true_next)}", f"    {self._go(conditional.false_next)}"]
             lines += ["}"]
@@ -49,7 +45,7 @@ class PipelineWriter:
 
     def _call(self, action: int, data: str) -> str:
         stage = f"STAGE(&state->runtime, STAGE_ACTIONS + {action}); "
-        return f"{stage}{self._generator.action(action)}(packet, {data}); STAGE(&state->runtime, STAGE_MATCH);"
+        return f"{stage}{self._scope.action(action)}(packet, {data}); STAGE(&state->runtime, STAGE_MATCH);"
 
     def _apply(self, table: Table) -> list[str]:
         fixed = table.default_action if not table.keys and table.const_default else None
@@ -99,11 +95,11 @@ class PipelineWriter:
         return table.next_tables.get(action, table.base_default_next)
 
     def _key(self, table: Table) -> list[str]:
-        emitter = self._generator.emitter()
+        emitter = self._scope.emitter()
         emitter.array("key", table.key_limbs)
         at = 0
         for key in table.keys:
-            place = self._generator.place(*key.target)
+            place = self._scope.place(*key.target)
             if key.width <= 64:
                 keep = f" & {key.mask:#x}ull" if key.mask is not None else ""
                 emitter.line(f"key[{at}] = {place.code}{keep};")
@@ -114,13 +110,13 @@ class PipelineWriter:
 
     def _choose(self, table: Table) -> list[str]:
         """An entry of a table with an action profile names a member, or a group from which the selector takes one."""
-        generator = self._generator
-        profile = known(generator.program.action_profiles, table.profile, "action profile")
-        emitter = generator.emitter()
+        scope = self._scope
+        profile = known(scope.program.action_profiles, table.profile, "action profile")
+        emitter = scope.emitter()
         call = "0"
         if profile.selector is not None:
-            call, _ = CalculationWriter(generator).input(
-                profile.name, profile.selector["algo"], profile.selector["input"], generator.reader(emitter), emitter
+            call, _ = CalculationWriter(scope).input(
+                profile.name, profile.selector["algo"], profile.selector["input"], scope.reader(emitter), emitter
             )
         return [
             "    if (action == PROFILE_ENTRY) {",
@@ -136,12 +132,12 @@ class PipelineWriter:
         ]
 
     def _direct_meter(self, table: Table) -> list[str]:
-        meter = self._generator.program.meters[table.direct_meter or ""]
+        meter = self._scope.program.meters[table.direct_meter or ""]
         index = f"entry - state->tables[{table.id}].entries"
         call = (
             f"meter_execute(&state->meters[{meter.id}].items[{index}], {int(meter.kind == 'bytes')}, packet->length, "
             "(now_ns() - state->runtime.started_ns) / 1000)"
         )
-        emitter = self._generator.emitter()
-        emitter.store(self._generator.target(*(meter.target or ())), Expr("c", 0, 2, (call,), ones=3))
+        emitter = self._scope.emitter()
+        emitter.store(self._scope.target(*(meter.target or ())), Expr("c", 0, 2, (call,), ones=3))
         return ["    if (hit) {", *(f"        {line}" for line in emitter.lines), "    }"]
