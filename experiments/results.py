@@ -108,12 +108,11 @@ def _rows(work: Work, workers: int, start: float) -> Iterable[Json]:
                         yield {"t": round(float(row["t_unix"]) - start, 6), **row}
 
 
-def write(results: Results, work: Work, out: Path, further: Callable[[Results, Path], None] | None = None) -> None:
-    """Puts everything into ``out`` in one step; ``further`` adds to it. Under sudo the files belong to who called.
+def write(results: Results, work: Work, out: Path, further: Iterable[Callable[[Results, Path], None]] = ()) -> None:
+    """Puts everything into ``out`` in one step; ``further`` add to it. Under sudo the files belong to who called.
 
     Raises CannotWrite; then it is somewhere else, and the message says where.
     """
-    from experiments.plot import draw
 
     def fill(part: Path) -> None:
         with (part / "metrics.csv").open("w", newline="") as file:
@@ -121,12 +120,11 @@ def write(results: Results, work: Work, out: Path, further: Callable[[Results, P
             writer.writeheader()
             writer.writerows(results.rows)
         (part / "summary.json").write_text(json.dumps(results.summary, indent=2) + "\n")
-        draw(results, part / "accuracy.png")
         for worker in range(results.summary["workers"]):
             for name in (f"worker-{worker}.json", f"parameters-{worker}.npy"):
                 shutil.copy(work.find(name), part / name)
-        if further is not None:
-            further(results, part)
+        for add in further:
+            add(results, part)
 
     outputs.keep(fill, work.directory, out)
 

@@ -26,6 +26,7 @@ from experiments import results
 from experiments.events import Events
 from experiments.live import View
 from experiments.network import LocalNetwork, MininetNetwork, Network, NetworkError, WorkerProcess
+from experiments.plot import draw
 from experiments.results import Work
 from experiments.settings import Settings, check
 from serene import outputs
@@ -212,7 +213,8 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
     try:
         found = train(settings, work, console, companion)
         try:
-            results.write(found, work, settings.out, companion.keep if companion else None)
+            further = [lambda results, part: draw(results, part / "accuracy.png")]
+            results.write(found, work, settings.out, further + ([companion.keep] if companion else []))
         except CannotWrite as error:
             lost = error
     except (SereneError, NetworkError, OSError) as error:

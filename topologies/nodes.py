@@ -12,7 +12,6 @@ from typing import Any
 
 from mininet.node import Controller, Node, Switch
 
-from serene.spawn import module
 from topologies.processes import Background, NotReady, free_ports, listens, program
 
 DEVICE_ID = 0
@@ -67,7 +66,7 @@ class P4Switch(Switch):  # type: ignore[misc]
         inner = {port: f"{self.name}-in{port}" for port in interfaces}
         links = [f"{port - 1}:{name}:{inner[port]}" for port, name in interfaces.items()]
         log = self._log.with_name("shim.log") if self._log is not None else None
-        command = module("serene.faults.shim", str(faults), *links)
+        command = [program("serene-shim"), str(faults), *links]
         self.shim = Background(f"shim-{self.name}", command, log)
         wanted = set(inner.values())
         self.shim.wait_until(lambda: wanted <= {name for _, name in socket.if_nameindex()}, START_TIMEOUT_S)

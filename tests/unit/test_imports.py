@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -43,3 +43,36 @@ def test_a_package_imports_only_what_lies_below_it(package: str) -> None:
 def test_topologies_run_under_mininets_own_python() -> None:
     known = {"topologies", "mininet", *sys.stdlib_module_names}
     assert {name for _, name in imported("topologies")} <= known
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for package in MAY_IMPORT:
+        for path in (ROOT / package).rglob("*.py"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def needed(path: Path, known: Mapping[str, Path]) -> set[str]:
+    """The modules of ours that a module imports, wherever in it and whatever for."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= names & known.keys() or {node.module}
+    return found & known.keys()
+
+
+def test_no_module_needs_itself() -> None:
+    """Not by way of others either, and not for the sake of a type: a circle has no first page to read."""
+    known = modules()
+    needs = {name: needed(path, known) - {name} for name, path in known.items()}
+    while leaves := [name for name, others in needs.items() if not others & needs.keys()]:
+        for name in leaves:
+            del needs[name]
+    # What is left is in a circle, or needs one.
+    users = set().union(*needs.values()) if needs else set()
+    assert sorted(needs.keys() & users) == []
