@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,3 +94,16 @@ def said(port: int, data: bytes) -> Said:
         port, op, number["worker"], number["session"], number["epoch"], number["round"], number["seq"], number["slot"],
         number["total"], tuple(int(value) for value in values),
     )  # fmt: skip
+
+
+def altered(data: bytes, at: int, value: bytes) -> bytes:
+    return data[:at] + value + data[at + len(value) :]
+
+
+def with_ip_checksum(data: bytes) -> bytes:
+    """The frame with its IPv4 checksum made right again."""
+    header = altered(data[14:34], 10, b"\0\0")
+    total = sum(struct.unpack("!10H", header))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return altered(data, 24, struct.pack("!H", ~total & 0xFFFF))

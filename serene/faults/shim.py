@@ -1,6 +1,6 @@
 """A process between the switch and its links that loses, repeats, holds back and delays packets as a fault file says.
 
-    python -m serene.faults.shim faults.toml 0:s1-eth1:s1-in1 1:s1-eth2:s1-in2
+    serene-shim faults.toml 0:s1-eth1:s1-in1 1:s1-eth2:s1-in2
 
 For each worker it takes the interface where the link arrives, makes the one that the switch is to open instead, and
 carries packets between them. (It does what netem does, without needing it in the kernel, and knows Serene's packets.)
@@ -178,7 +178,7 @@ def _link(text: str) -> Link:
 
 
 def main() -> int:
-    parser = Parser(prog="python -m serene.faults.shim", description="Carries packets, with faults.")
+    parser = Parser(prog="serene-shim", description="Carries packets, with faults.")
     parser.add_argument("faults", type=Path, help="a fault file, docs/faults.md")
     parser.add_argument("links", type=_link, nargs="+", metavar="WORKER:HOST_SIDE:SWITCH_SIDE")
     options = parser.parse_args()

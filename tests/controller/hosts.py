@@ -8,7 +8,7 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -164,3 +164,15 @@ class Host:
         """Throw away what has arrived."""
         while self.link.receive(0.01) is not None:
             pass
+
+
+def join(hosts: list[Host], job: int, vector_length: int = 5) -> list[Any]:
+    """All hosts join as workers 0, 1, ...; their WELCOMEs."""
+
+    def hello(worker: int) -> Any:
+        return lambda: hosts[worker].hello(job, worker, vector_length)
+
+    for worker in range(len(hosts) - 1):
+        hello(worker)()
+    welcomes = [hosts[-1].ask(hello(len(hosts) - 1), Op.WELCOME)]
+    return [hosts[worker].ask(hello(worker), Op.WELCOME) for worker in range(len(hosts) - 1)] + welcomes

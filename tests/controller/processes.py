@@ -201,3 +201,12 @@ def _listens(address: str) -> bool:
     host, port = address.split(":")
     with socket.socket() as probe:
         return probe.connect_ex((host, int(port))) == 0
+
+
+def states(client: ControllerClient, job: int = 0) -> list[str]:
+    return [worker["state"] for worker in client.job(job)["workers"]]
+
+
+def resident_mb(controller: ControllerProcess) -> float:
+    pages = Path(f"/proc/{controller.process.pid}/statm").read_text().split()[1]
+    return int(pages) * 4096 / 1e6

@@ -12,9 +12,8 @@ import pytest
 
 from controller.api import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, SSP, Strategy, to_dict
-from tests.controller.hosts import Host
+from tests.controller.hosts import Host, join
 from tests.controller.processes import ControllerProcess, until
-from tests.controller.test_controller_end_to_end import join
 
 ROUNDS = 12
 

@@ -14,9 +14,8 @@ import pytest
 
 from controller.cli import main
 from serene.strategy import BSP
-from tests.controller.hosts import Host
+from tests.controller.hosts import Host, join
 from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, until
-from tests.controller.test_controller_end_to_end import join
 from tests.ports import some_port
 
 

@@ -14,7 +14,7 @@ import pytest
 from controller.api import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import Op, ReadMode
-from tests.controller.hosts import Host
+from tests.controller.hosts import Host, join
 from tests.controller.processes import ControllerProcess, until
 
 
@@ -24,18 +24,6 @@ def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
     yield controller.client
     for job in controller.client.jobs():
         controller.client.delete_job(job["job"])
-
-
-def join(hosts: list[Host], job: int, vector_length: int = 5) -> list[Any]:
-    """All hosts join as workers 0, 1, ...; their WELCOMEs."""
-
-    def hello(worker: int) -> Any:
-        return lambda: hosts[worker].hello(job, worker, vector_length)
-
-    for worker in range(len(hosts) - 1):
-        hello(worker)()
-    welcomes = [hosts[-1].ask(hello(len(hosts) - 1), Op.WELCOME)]
-    return [hosts[worker].ask(hello(worker), Op.WELCOME) for worker in range(len(hosts) - 1)] + welcomes
 
 
 def test_brings_the_switch_up(client: ControllerClient) -> None:

@@ -8,7 +8,7 @@ from controller.job import JobState, WorkerState
 from controller.jobs import Conflict, Jobs
 from controller.plans import Noted, Readmission, Start
 from serene.strategy import ASP, BSP, Quorum
-from tests.controller.test_controller_jobs import NOW, at, left, new_jobs, reason, started
+from tests.controller.planning import NOW, at, left, new_jobs, reason, started
 
 
 class TestEvicted:

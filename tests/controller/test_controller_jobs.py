@@ -9,42 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.job import JobState, WorkerState
-from controller.jobs import BadRequest, Conflict, Jobs, NoSuchJob
-from controller.plans import Endpoint, Leave, Noted, Readmission, Refusal, Start, Swap
+from controller.jobs import BadRequest, Conflict, NoSuchJob
+from controller.plans import Endpoint, Noted, Readmission, Start, Swap
 from controller.slots import SlotRange, first_fit, free_ranges
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum
 from serene.wire import UNBOUNDED, ReadMode
-
-NOW = 1_800_000_000.5
-
-
-def new_jobs(slots: int = 100) -> Jobs:
-    return Jobs(slots=slots, lanes=320, max_jobs=8, max_workers=32)
-
-
-def at(port: int, udp_port: int = 4000, incarnation: int = 7) -> Endpoint:
-    return Endpoint(port, f"02:00:00:00:00:{port:02x}", f"10.0.0.{port}", udp_port, incarnation)
-
-
-def started(jobs: Jobs, job: int = 0, *, vector_length: int = 5) -> Start:
-    """Every worker joins; the committed start."""
-    for worker in jobs[job].workers:
-        plan = jobs.hello(job, worker.id, at(worker.id + 1), vector_length, NOW)
-    assert isinstance(plan, Start)
-    jobs.started(plan, NOW)
-    return plan
-
-
-def left(jobs: Jobs, worker: int, job: int = 0) -> Leave:
-    plan = jobs.plan_leave(job, worker, at(worker + 1), None)
-    jobs.left(plan, NOW)
-    return plan
-
-
-def reason(plan: object) -> str:
-    assert isinstance(plan, Refusal), plan
-    return plan.reason
+from tests.controller.planning import NOW, at, left, new_jobs, reason, started
 
 
 class TestStart:

@@ -13,9 +13,8 @@ from controller.api import Rejected
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed
 from serene.wire import Op
-from tests.controller.hosts import Host
+from tests.controller.hosts import Host, join
 from tests.controller.processes import ROOT, Start, SwitchProcess, serenectl, until
-from tests.controller.test_controller_end_to_end import join
 from tests.ports import some_port
 
 

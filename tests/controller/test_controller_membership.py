@@ -14,9 +14,8 @@ from controller.api import ControllerClient, Rejected
 from controller.autopilot import MOST_CALLS
 from serene.strategy import ASP, BSP, SSP, Quorum, to_dict
 from serene.wire import Op
-from tests.controller.hosts import Host
+from tests.controller.hosts import Host, join
 from tests.controller.processes import ControllerProcess, serenectl, until
-from tests.controller.test_controller_end_to_end import join
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ import pytest
 from controller.api import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, Quorum
 from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, Op, control_payload, encapsulation
-from tests.controller.hosts import Host
-from tests.controller.processes import ControllerProcess, until
-from tests.controller.test_controller_end_to_end import join
+from tests.controller.hosts import Host, join
+from tests.controller.processes import ControllerProcess, states, until
 
 
 @pytest.fixture
@@ -20,10 +19,6 @@ def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
     yield controller.client
     for job in controller.client.jobs():
         controller.client.delete_job(job["job"])
-
-
-def states(client: ControllerClient, job: int = 0) -> list[str]:
-    return [worker["state"] for worker in client.job(job)["workers"]]
 
 
 # -- the same place, another life ----------------------------------------------------------------------------

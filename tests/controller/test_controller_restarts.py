@@ -11,10 +11,8 @@ import pytest
 from controller.api import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
-from tests.controller.hosts import Host
-from tests.controller.processes import Start, SwitchProcess, until
-from tests.controller.test_controller_end_to_end import join
-from tests.controller.test_controller_rejoin import states
+from tests.controller.hosts import Host, join
+from tests.controller.processes import Start, SwitchProcess, states, until
 
 
 def test_a_lost_session_s_workers_come_back(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:

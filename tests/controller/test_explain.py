@@ -10,9 +10,8 @@ import pytest
 from controller.api import ControllerClient, Rejected
 from controller.explain import explain, headline
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy, to_dict
-from tests.controller.hosts import Host
+from tests.controller.hosts import Host, join
 from tests.controller.processes import ControllerProcess, serenectl, until
-from tests.controller.test_controller_end_to_end import join
 
 
 def worker(number: int, doing: str = "computing", at: tuple[int, int] | None = (1, 5), **fields: Any) -> dict[str, Any]:

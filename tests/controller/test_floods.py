@@ -18,8 +18,7 @@ from controller.plans import Endpoint
 from serene.strategy import ASP, BSP
 from serene.wire import Op
 from tests.controller.hosts import PATIENCE_S, Host
-from tests.controller.processes import ControllerProcess, until
-from tests.controller.test_http import resident_mb
+from tests.controller.processes import ControllerProcess, resident_mb, until
 
 
 @pytest.fixture

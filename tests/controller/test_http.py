@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -17,9 +16,8 @@ from hypothesis import strategies as st
 from controller.api import ControllerClient
 from serene.strategy import ASP, BSP, SSP, to_dict
 from serene.wire import Op
-from tests.controller.hosts import Host
-from tests.controller.processes import ControllerProcess, until
-from tests.controller.test_controller_end_to_end import join
+from tests.controller.hosts import Host, join
+from tests.controller.processes import ControllerProcess, resident_mb, until
 
 
 @pytest.fixture
@@ -38,11 +36,6 @@ def http(client: ControllerClient) -> Iterator[httpx.Client]:
 def connect(url: str) -> socket.socket:
     parts = urlsplit(url)
     return socket.create_connection((parts.hostname or "", parts.port or 0), 30)
-
-
-def resident_mb(controller: ControllerProcess) -> float:
-    pages = Path(f"/proc/{controller.process.pid}/statm").read_text().split()[1]
-    return int(pages) * 4096 / 1e6
 
 
 # -- who may ask ---------------------------------------------------------------------------------------------

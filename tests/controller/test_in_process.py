@@ -14,9 +14,8 @@ from controller.settings import settings
 from controller.switch import STALENESS_CLASSES, WORKER_COUNTERS
 from controller.telemetry import Telemetry
 from serene.strategy import ASP, BSP, SSP, Strategy
-from tests.controller.hosts import Host
+from tests.controller.hosts import Host, join
 from tests.controller.processes import PORTS, SwitchProcess
-from tests.controller.test_controller_end_to_end import join
 
 ROUNDS = 15
 

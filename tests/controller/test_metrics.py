@@ -13,9 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from controller.api import ControllerClient
 from serene.strategy import BSP, SSP
 from serene.wire import Op
-from tests.controller.hosts import Host
+from tests.controller.hosts import Host, join
 from tests.controller.processes import ROOT, ControllerProcess, until
-from tests.controller.test_controller_end_to_end import join
 
 PAGE = ROOT / "docs" / "telemetry.md"
 

@@ -13,7 +13,7 @@ from serene.sim.entries import Host
 from serene.strategy import ASP, BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER, SWITCH_IP, SWITCH_MAC, Op
 from tests.dataplane.conftest import WORKERS, DataPlane
-from tests.frames import UDP_PORT, frame, mac, request
+from tests.frames import UDP_PORT, altered, frame, mac, request, with_ip_checksum
 
 LANES = 320
 ONES = np.ones(LANES, np.int32)
@@ -43,19 +43,6 @@ def refused(plane: DataPlane, port: int, data: bytes, reason: str) -> None:
     assert plane.send(port, data) == []
     assert plane.drops().get(reason, 0) == before + 1
     assert sum_in_slot(plane) == 1
-
-
-def altered(data: bytes, at: int, value: bytes) -> bytes:
-    return data[:at] + value + data[at + len(value) :]
-
-
-def with_ip_checksum(data: bytes) -> bytes:
-    """The frame with its IPv4 checksum made right again."""
-    header = altered(data[14:34], 10, b"\0\0")
-    total = sum(struct.unpack("!10H", header))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return altered(data, 24, struct.pack("!H", ~total & 0xFFFF))
 
 
 HOSTILE = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
 from tests.dataplane.conftest import DataPlane
-from tests.dataplane.test_admission import with_ip_checksum
+from tests.frames import with_ip_checksum
 from tests.tofino.machine import Machine
 from tests.tofino.p4text import Module
 

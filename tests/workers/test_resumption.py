@@ -10,7 +10,7 @@ import pytest
 
 from serene.strategy import ASP, BSP, SSP, Mixed, Strategy, to_dict
 from tests.controller.processes import ControllerProcess, SwitchProcess, missing, until
-from tests.workers.test_whole_run import SLOTS, Workers, done
+from tests.workers.running import SLOTS, Workers, done
 from workers import reference
 from workers.training import Recipe
 

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import socket
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.ports import some_ports
-from workers import train
+from tests.workers.running import ended
 
 ALONE = ["--worker", "0", "--workers", "1"]
-
-
-def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    # The handlers would outlive the test in this process.
-    monkeypatch.setattr(train.signal, "signal", lambda number, handler: None)
-    monkeypatch.setattr(sys, "argv", ["train", *arguments])
-    with pytest.raises(SystemExit) as raised:
-        train.main()
-    return int(raised.value.code or 0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,36 @@
+"""Jobs without a switch: what tests of the controller's plans share."""
+
+from __future__ import annotations
+
+from controller.jobs import Jobs
+from controller.plans import Endpoint, Leave, Refusal, Start
+
+NOW = 1_800_000_000.5
+
+
+def new_jobs(slots: int = 100) -> Jobs:
+    return Jobs(slots=slots, lanes=320, max_jobs=8, max_workers=32)
+
+
+def at(port: int, udp_port: int = 4000, incarnation: int = 7) -> Endpoint:
+    return Endpoint(port, f"02:00:00:00:00:{port:02x}", f"10.0.0.{port}", udp_port, incarnation)
+
+
+def started(jobs: Jobs, job: int = 0, *, vector_length: int = 5) -> Start:
+    """Every worker joins; the committed start."""
+    for worker in jobs[job].workers:
+        plan = jobs.hello(job, worker.id, at(worker.id + 1), vector_length, NOW)
+    assert isinstance(plan, Start)
+    jobs.started(plan, NOW)
+    return plan
+
+
+def left(jobs: Jobs, worker: int, job: int = 0) -> Leave:
+    plan = jobs.plan_leave(job, worker, at(worker + 1), None)
+    jobs.left(plan, NOW)
+    return plan
+
+
+def reason(plan: object) -> str:
+    assert isinstance(plan, Refusal), plan
+    return plan.reason

@@ -1,0 +1,105 @@
+"""Training programs as processes, and what their command line says."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from controller.api import ControllerClient
+from serene.strategy import Strategy
+from tests.controller.processes import ROOT, SwitchProcess, until
+from workers import train
+
+SLOTS = 249  # 79,510 parameters in chunks of 320
+
+
+class Workers:
+    """Training programs of one job, started and watched."""
+
+    def __init__(self, switch: SwitchProcess, client: ControllerClient, out: Path) -> None:
+        self.client = client
+        self.out = out
+        self._switch = switch
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def create(self, workers: int, strategy: Strategy) -> None:
+        self.client.create_job(workers, strategy, job=0)
+
+    def arguments(self, worker: int, of: int, *options: object) -> list[str]:
+        port = worker + 1
+        pair = f"{self._switch.peer_udp_ports[port]}:{self._switch.udp_ports[port]}"
+        given = ["--worker", worker, "--workers", of, "--frame-udp", pair, "--compute-ms", 0, "--seed", 1]
+        return [str(part) for part in (*given, "--out", self.out, "--join-timeout", 60, *options)]
+
+    def start(self, worker: int, of: int, *options: object) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "workers.train", *self.arguments(worker, of, *options)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        self._processes.append(process)
+        return process
+
+    def forget(self, process: subprocess.Popen[str]) -> None:
+        """It was meant to end."""
+        self._processes.remove(process)
+
+    def reached(self, worker: int, step: int) -> None:
+        def enough() -> bool:
+            assert all(process.poll() is None for process in self._processes), self.ended()
+            return self.client.job(0)["workers"][worker]["iteration"] >= step
+
+        until(enough, f"worker {worker} does step {step}")
+
+    def ended(self) -> list[tuple[int, str]]:
+        """Exit status and output of those that have ended."""
+        return [
+            (process.returncode, process.stdout.read() if process.stdout else "")
+            for process in self._processes
+            if process.poll() is not None
+        ]
+
+    def results(self, worker: int) -> dict[str, Any]:
+        return json.loads((self.out / f"worker-{worker}.json").read_text())  # type: ignore[no-any-return]
+
+    def parameters(self, worker: int) -> np.ndarray:
+        return np.load(self.out / f"parameters-{worker}.npy")  # type: ignore[no-any-return]
+
+    def steps(self, worker: int) -> list[dict[str, str]]:
+        with (self.out / f"worker-{worker}.csv").open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    def stop(self) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        for job in self.client.jobs():
+            self.client.delete_job(job["job"])
+
+
+def done(process: subprocess.Popen[str], status: int = 0) -> str:
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == status, output
+    assert "Traceback" not in output
+    return output
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    # The handlers would outlive the test in this process.
+    monkeypatch.setattr(train.signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(sys, "argv", ["train", *arguments])
+    with pytest.raises(SystemExit) as raised:
+        train.main()
+    return int(raised.value.code or 0)
