@@ -144,7 +144,7 @@ class Admission:
             sender.port, (make.__name__, sender, request.job, request.worker), time.monotonic()
         ):
             return
-        LOG.info("told %s: %s", sender, text)
+        self._complain(sender.port, f"told {sender}: {text}")
         await self._switch.send(sender.port, make(sender, request.job, request.worker, text))
 
     async def send_away(self, job: Job, reason: str) -> None:
