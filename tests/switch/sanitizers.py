@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from serene.native import compiler
+from serene.switch.build import compiler
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")
