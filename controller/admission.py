@@ -14,6 +14,7 @@ from controller.inbox import Inbox, Pace
 from controller.job import Job, JobState, WorkerState
 from controller.jobs import Jobs
 from controller.plans import Noted, Readmission, Refusal, Start
+from controller.proof import Proof
 from controller.switch import Switch
 from serene.errors import SereneError
 from serene.wire import Op
@@ -53,6 +54,7 @@ class Admission:
         self._active = active
         self._on_job_over = on_job_over
         self._inbox = Inbox()
+        self._proof = Proof()
         self._answers = Pace(ANSWER_INTERVAL_S, ANSWERS_PER_PORT)
         self._complaints = Pace(COMPLAINT_INTERVAL_S, COMPLAINTS_PER_PORT)
 
@@ -93,6 +95,11 @@ class Admission:
 
     async def _hello(self, request: Request) -> None:
         if self._just_readmitted(request):
+            return
+        job = self._jobs.get(request.job)
+        if job is not None and self._proof.lacks(job, request.worker, request.sender, request.proof):
+            number = self._proof.number(job, request.worker, request.sender)
+            await self._switch.send(request.sender.port, self._answerer.prove(request, number))
             return
         plan = self._jobs.hello(
             request.job, request.worker, request.sender, request.vector_length, time.time(), request.session

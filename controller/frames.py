@@ -39,6 +39,7 @@ class Request:
     sender: Endpoint
     session: int  # that the worker is in, or was in last; 0: none yet
     payload: bytes  # after serene_t
+    proof: int = 0  # of a HELLO: the number that it was told last (controller/proof.py); 0: none yet
 
     @property
     def vector_length(self) -> int:
@@ -82,7 +83,8 @@ def parse(port: int, frame: bytes) -> Request:
         udp_port,
         int(header["incarnation"]),
     )
-    return Request(op, int(header["job"]), int(header["worker"]), sender, int(header["session"]), payload)
+    job, worker, session, proof = (int(header[name]) for name in ("job", "worker", "session", "seq"))
+    return Request(op, job, worker, sender, session, payload, proof)
 
 
 def _plain(value: object) -> object:
@@ -117,12 +119,16 @@ class Answerer:
         """A whole frame for a worker that has a seat in a job that has not begun."""
         return self._frame(to, job, worker, Op.WAIT, reason.encode())
 
+    def prove(self, request: Request, number: int) -> bytes:
+        """A whole frame for whoever asks for a seat: say that number with the next HELLO."""
+        return self._frame(request.sender, request.job, request.worker, Op.WAIT, b"", number)
+
     def bye(self, request: Request, *, job_over: bool) -> bytes:
         """A whole frame for the sender of ``request``."""
         body = json.dumps({"job_over": job_over}).encode()
         return self._frame(request.sender, request.job, request.worker, Op.BYE, body)
 
-    def _frame(self, to: Endpoint, job: int, worker: int, op: Op, text: bytes) -> bytes:
-        payload = control_payload(op, text, job=job, worker=worker, incarnation=to.incarnation)
+    def _frame(self, to: Endpoint, job: int, worker: int, op: Op, text: bytes, seq: int = 0) -> bytes:
+        payload = control_payload(op, text, job=job, worker=worker, incarnation=to.incarnation, seq=seq)
         source = (self.switch_mac, self.switch_ip, SERENE_UDP_PORT)
         return encapsulation(len(payload), source=source, destination=(to.mac, to.ip, to.udp_port)) + payload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
@@ -98,6 +99,7 @@ class Job:
     slots_needed: int = 0
     began_at: float = 0.0  # the session; in Unix seconds
     finished_at: float | None = None
+    tag: int = field(default_factory=lambda: secrets.randbits(64))  # tells jobs of the same id apart
     workers: list[Worker] = field(default_factory=list)
     epochs_begun: int = 0  # of all its sessions
     history: deque[Change] = field(default_factory=lambda: deque(maxlen=LONGEST_HISTORY))  # the latest of them

@@ -1,7 +1,9 @@
 """Random runs in process and in virtual time, with swaps between each pair of strategies: ``make schedules``.
 
 Every run has real workers' code on one side, the P4 program on the other, and between them a network that loses,
-repeats and reorders packets; workers stand still and die, the controller goes away and comes back. For every run:
+repeats and reorders packets, and delivers some of them long after; workers stand still, die, join twice and are
+evicted, the controller dies and comes back with another clock, jobs are deleted and their ids used again, and a host
+that is in no job says whatever it likes. For every run:
 is a contribution missing from the sums, or in them twice? Is a worker stuck? Did a worker get ahead of its bound, or
 read another BSP sum than the others? A run is told by its pair and its number, and can be played again alone.
 """
@@ -27,9 +29,9 @@ from rich.table import Table
 
 from experiments.virtual.checks import Violation
 from experiments.virtual.plan import Outcome
-from experiments.virtual.random_plans import FAMILIES, MAX_WORKERS, alternating, random_plan
+from experiments.virtual.random_plans import FAMILIES, alternating, random_plan
 from experiments.virtual.schedule import Schedule
-from experiments.virtual.switch import VirtualSwitch
+from experiments.virtual.switch import P4Switch
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
@@ -44,7 +46,8 @@ OUTPUT = Path("build/schedules.json")
 
 @dataclass
 class Tally:
-    """Sums over the runs of one pair. broken: violations by property. failed: numbers of the runs that had one."""
+    """Sums over the runs of one pair. broken: violations by property. failed: numbers of the runs that had one.
+    happened: what else there was in them, by name."""
 
     runs: int = 0
     swaps: int = 0
@@ -55,18 +58,20 @@ class Tally:
     cpu_s: float = 0.0
     broken: dict[str, int] = field(default_factory=dict)
     failed: list[int] = field(default_factory=list)
+    happened: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
         for name in ("runs", "swaps", "contributions", "packets", "lost", "repeated", "cpu_s"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.broken = dict(Counter(self.broken) + Counter(other.broken))
+        self.happened = dict(Counter(self.happened) + Counter(other.happened))
         self.failed = sorted(self.failed + other.failed)
 
 
 @cache
-def _switch(program: Program) -> VirtualSwitch:
+def _switch(program: Program) -> P4Switch:
     """One for each process and program: loading takes longer than a run."""
-    return VirtualSwitch(program, MAX_WORKERS)
+    return P4Switch(program)
 
 
 def play(pair: Pair, number: int, program: Program) -> Outcome:
@@ -89,6 +94,7 @@ def play_many(pair: Pair, numbers: Sequence[int], program: Program) -> Tally:
         tally.swaps += outcome.swaps
         tally.contributions += outcome.contributions
         tally.packets += outcome.packets
+        tally.happened = dict(Counter(tally.happened) + Counter(outcome.happened))
         tally.lost += outcome.balance.lost
         tally.repeated += outcome.balance.repeated
         if outcome.balance.lost or outcome.balance.repeated:
@@ -133,6 +139,16 @@ def _row(name: str, tally: Tally) -> list[str]:
         sum(tally.broken.values()) - stuck,
     )  # fmt: skip
     return [name, *(f"{number:,}" for number in numbers), f"{tally.cpu_s:.1f} s"]
+
+
+def happenings(total: Tally) -> Table:
+    """How many of each there were."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 2))
+    shown.add_column("in all runs")
+    shown.add_column("times", justify="right")
+    for name, times in sorted(total.happened.items(), key=lambda item: (item[0].startswith("hostile"), -item[1])):
+        shown.add_row(name, f"{times:,}")
+    return shown
 
 
 def _pair(text: str) -> Pair:
@@ -190,6 +206,7 @@ def main() -> int:
     total = Tally()
     for tally in tallies.values():
         total.add(tally)
+    console.print(happenings(total))
     console.print(
         f"{total.runs:,} runs with {total.swaps:,} swaps in {took:.0f} s on {options.processes} processes: "
         f"{total.lost} contributions lost, {total.repeated} repeated, "

@@ -16,7 +16,7 @@ from rich.console import Console
 from experiments.virtual.plan import Outcome, Plan
 from experiments.virtual.random_plans import FAMILIES, alternating
 from experiments.virtual.schedule import Schedule
-from experiments.virtual.switch import VirtualSwitch
+from experiments.virtual.switch import P4Switch
 from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.faults import Faults, PacketFaults, load
@@ -39,7 +39,7 @@ def soak(packets: int, faults: Faults, seed: int, program: Program) -> Outcome:
         swap_every_s=SWAP_EVERY_S,
         too_late_s=60.0 * iterations + 1000,
     )
-    switch = VirtualSwitch(program, WORKERS)
+    switch = P4Switch(program)
     return Schedule(switch, plan, alternating(FAMILIES, seed, WORKERS)).run()
 
 

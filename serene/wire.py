@@ -10,6 +10,7 @@ import ipaddress
 import struct
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 
@@ -154,10 +155,15 @@ def mac_bytes(mac: str) -> bytes:
     return bytes.fromhex(mac.replace(":", ""))
 
 
+@lru_cache(4096)
+def _ip_bytes(ip: str) -> bytes:
+    return ipaddress.IPv4Address(ip).packed
+
+
 def encapsulation(payload_bytes: int, *, source: tuple[str, str, int], destination: tuple[str, str, int]) -> bytes:
     """Ethernet, IPv4 and UDP headers for a payload of that size; an end is (mac, ip, UDP port)."""
     udp = struct.pack("!HHHH", source[2], destination[2], 8 + payload_bytes, 0)
-    addresses = ipaddress.IPv4Address(source[1]).packed + ipaddress.IPv4Address(destination[1]).packed
+    addresses = _ip_bytes(source[1]) + _ip_bytes(destination[1])
     ip = struct.pack("!BBHHHBBH", 0x45, 0, 28 + payload_bytes, 0, 0, 64, 17, 0) + addresses
     ip = ip[:10] + struct.pack("!H", ipv4_checksum(ip)) + ip[12:]
     return mac_bytes(destination[0]) + mac_bytes(source[0]) + b"\x08\x00" + ip + udp

@@ -73,6 +73,10 @@ class Model:
         """Whether the switch answers with a WELCOME; else the HELLO goes to the controller."""
         return self.policy is not None and self.admitted.get(worker) == incarnation
 
+    def leave(self, worker: int, incarnation: int) -> bool:
+        """Whether a LEAVE goes to the controller."""
+        return self.admitted.get(worker) == incarnation
+
     def pull(self, worker: int, slot: int, seq: int, session: int, incarnation: int = 1) -> list[Answer]:
         return self._request(worker, slot, seq, session, 0, 0, None, 0, incarnation)
 

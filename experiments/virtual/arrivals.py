@@ -13,7 +13,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from experiments.virtual.checks import Violation
-from serene.client.protocol import Read
 from serene.strategy import PolicyFields
 from serene.wire import ENCAPSULATION_BYTES, HEADER, UNBOUNDED, Op
 
@@ -54,14 +53,14 @@ class Arrivals:
                     done = f"may finish round {round_}, the bound is {staleness}"
                     self._check(worker, session, epoch, round_ - staleness, slot, mask, quorum, done)
 
-    def went_on(self, worker: int, session: int, read: Read, fields: PolicyFields, slots: int) -> None:
+    def went_on(self, worker: int, session: int, epoch: int, round_: int, fields: PolicyFields, slots: int) -> None:
         """A counted worker has read everything under the policy that it was in. Raises Violation."""
         if fields.staleness == UNBOUNDED:
             return
-        needed, done = read.round - fields.staleness, f"finished round {read.round}, the bound is {fields.staleness}"
+        needed, done = round_ - fields.staleness, f"finished round {round_}, the bound is {fields.staleness}"
         for slot in range(slots):
-            self._check(worker, session, read.epoch, needed, slot, fields.sync_mask, fields.quorum, done)
-        beyond = [self._came[session, read.epoch, needed + 1, slot] & fields.sync_mask for slot in range(slots)]
+            self._check(worker, session, epoch, needed, slot, fields.sync_mask, fields.quorum, done)
+        beyond = [self._came[session, epoch, needed + 1, slot] & fields.sync_mask for slot in range(slots)]
         self.at_bound += any(came.bit_count() < fields.quorum for came in beyond)
 
     def _check(

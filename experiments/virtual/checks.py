@@ -9,7 +9,15 @@ import numpy as np
 
 from serene.errors import SereneError
 
-PROPERTIES = ("exactly once", "bounded staleness", "isolated BSP", "no stuck worker")
+PROPERTIES = (
+    "exactly once",
+    "bounded staleness",
+    "isolated BSP",
+    "no stuck worker",
+    "one policy per decision",
+    "no wrong read",  # without an error
+    "nobody is stopped",  # by another one, or by what was said long ago
+)
 
 
 class Violation(SereneError):

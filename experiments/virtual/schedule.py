@@ -1,48 +1,40 @@
-"""One run in virtual time: workers, a bad network, live swaps, and the P4 program.
+"""One run in virtual time: workers, a bad network, live swaps, a controller and a switch.
 
-The workers run ``serene.client.Protocol``, the code that runs over sockets; the switch is p4c's output in the embedded
-switch; `serene.faults.Links` decides what becomes of every packet. Workers are slow at random, stand still, or die and
-start anew, and strategies are swapped while all this goes on. Everything follows from the seed.
+The workers run `serene.client.Client`, the controller decides with `controller.jobs`, the switch is p4c's output in the
+embedded switch (or, in tests, the protocol's rules in Python), and `serene.faults.Links` decides what becomes of every
+packet. Workers are slow at random, stand still, die and come back, join twice, are evicted; the controller dies; jobs
+are deleted and others begin; strategies are swapped while all this goes on. Everything follows from the seed.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 
-from controller.jobs import shrunk
-from experiments.virtual.arrivals import Arrivals
-from experiments.virtual.checks import Balance, Sent, Violation, balance
-from experiments.virtual.plan import Outcome, Plan
-from experiments.virtual.switch import SCALE, VirtualSwitch
+from experiments.virtual.checks import Violation
+from experiments.virtual.controller import VirtualController
+from experiments.virtual.hostile import PORT as HOSTILE_PORT
+from experiments.virtual.hostile import Hostile
+from experiments.virtual.ledger import Ledger
+from experiments.virtual.plan import Happening, Outcome, Plan, What
+from experiments.virtual.switch import CPU_PORT, VirtualSwitch
 from experiments.virtual.timeline import Due, Timeline
-from serene.client.protocol import Membership, Protocol, Read
+from experiments.virtual.watch import INCARNATION, OP, Watch
+from experiments.virtual.worker import Life, Seat
+from serene.client.protocol import Membership
 from serene.faults import Action, Direction, Event, Links
-from serene.fixedpoint import DEFAULT_LIMIT
-from serene.strategy import PolicyFields, Strategy
-from serene.wire import ENCAPSULATION_BYTES, ReadMode
+from serene.strategy import Strategy
+from serene.wire import Op
 
 WIRE_S = 0.001  # what a packet takes without any fault
-HELLO_S = 0.1  # until a worker that starts anew is let in again
-LARGEST_VALUE = 1000  # of a contribution
+PACKET_IN_LATE_S = 0.05  # what a request waits for the controller, now and then
+BACK_S = 0.3  # until a worker that was sent away is started anew
+JOBS = 2  # ids that jobs of a run have
 
-
-class Worker:
-    """A training worker without the training: random contributions, and a replica of the sum."""
-
-    def __init__(self, id_: int, protocol: Protocol) -> None:
-        self.id = id_
-        self.protocol = protocol
-        self.values = np.zeros(0, np.int32)  # contributed last
-        self.done = 0  # iterations
-        self.life = 0  # how often it has started anew
-        self.alive = True
-        self.still_until = 0.0  # stopped; what arrives waits for it
-        self.left = False
-        self.pulling = False
-        self.timer = 0  # number of the one that counts; older ones are void
+_TOLD = frozenset((Op.WELCOME, Op.REFUSED, Op.BYE, Op.WAIT))  # carry the incarnation that they are meant for
 
 
 class Schedule:
@@ -53,62 +45,92 @@ class Schedule:
         self.plan = plan
         self.switch = switch
         self.time = Timeline()
+        self.watch = Watch()
         self.links = Links(plan.faults)
+        self.happened: Counter[str] = Counter()
         self._rng = random.Random(plan.seed)
         self._strategies = strategies
         self.strategy = next(strategies)
-        self.epoch = 1
         self.swaps = self._switched = 0
-        self.fields: dict[int, PolicyFields] = {1: self.strategy.compile(range(plan.workers))}  # by epoch
-        self.session = switch.begin(plan.workers, plan.slots, self.fields[1])
-        self._applied_before = [switch.contributions(worker) for worker in range(plan.workers)]
-        self._reads: dict[tuple[int, int], bytes] = {}  # BSP reads by (epoch, round)
-        self.bsp_reads = 0
-        self.arrivals = Arrivals()
-        self._controller_back = 0.0
-        self._contributed: list[tuple[int, int, int]] = []  # (worker, life, seq)
-        self._interrupted: list[tuple[int, int, int]] = []
-        self._sum = np.zeros((plan.slots, switch.program.lanes), np.uint32)
-        self._events = list(plan.faults.events)
-        self.workers = [Worker(worker, self._protocol(worker)) for worker in range(plan.workers)]
+        self.job = 0
+        self._ledgers: dict[int, Ledger] = {}  # by session
+        self.ledger = self._new_ledger()
+        self._events: list[Event | Happening] = [*plan.faults.events, *plan.happenings]
+        self._clock_steps = list(plan.clock_steps_s)
+        switch.set_ports([*(worker + 1 for worker in range(plan.workers)), HOSTILE_PORT])
+        self.seats = [self.seat(worker) for worker in range(plan.workers)]
+        self._port_of = {worker + 1: worker for worker in range(plan.workers)}
+        self.controller = VirtualController(self)
+        self._hostile = Hostile(self, plan.hostile_every_s) if plan.hostile_every_s else None
+
+    def seat(self, worker: int) -> Seat:
+        return Seat(self, worker)
+
+    def _new_ledger(self) -> Ledger:
+        sums = np.zeros((self.plan.slots, self.switch.lanes), np.uint32)
+        return Ledger(self.job, self.time.now, sums, [0] * self.plan.workers)
+
+    def new_incarnation(self) -> int:
+        return self._rng.randrange(1, 2**32)
 
     # -- a run -----------------------------------------------------------------------------------------------
 
     def run(self) -> Outcome:
         """Until every worker has left and read once more. Raises Violation."""
-        for worker in self.workers:
-            self.begin(worker)
+        try:
+            self.start()
+            while len(self.ledger.finals) < self.plan.workers:
+                due = self.time.next()
+                if due is None or self.time.now > self.plan.too_late_s:
+                    raise self._stuck()
+                self._tick(due)
+            return self._outcome()
+        finally:
+            self.close()
+
+    def start(self) -> None:
+        self.controller.start()
+        for seat in self.seats:
+            self.time.at(self._rng.uniform(0.0, 0.01), seat.start)
         self.time.at(self._rng.expovariate(1 / self.plan.swap_every_s), self._swap)
-        self._play(lambda: not all(worker.left for worker in self.workers))
-        for worker in self.workers:
-            self._pull(worker)
-        self._play(lambda: any(worker.pulling for worker in self.workers))
+        if self._hostile is not None:
+            self._hostile.start()
+
+    def close(self) -> None:
+        """Ends all processes, and leaves nothing of the run's jobs in the switch but the record of their sessions."""
+        self.controller.close()
+        for seat in self.seats:
+            for life in seat.lives:
+                life.process.interrupt()
+        for (table, _), entry in list(self.switch.table.items()):
+            if table in ("member", "address", "job"):
+                self.switch.delete(entry)
+
+    def _outcome(self) -> Outcome:
+        lives = [life for seat in self.seats for life in seat.lives]
+        for life in lives:
+            life.interrupted()
         return Outcome(
-            contributions=len(self._contributed) * self.plan.slots,
+            contributions=sum(len(ledger.certain) for ledger in self._ledgers.values()) * self.plan.slots,
             packets=self._switched,
             lost=self.links.lost,
             duplicated=self.links.duplicated,
             reordered=self.links.reordered,
-            retransmissions=sum(worker.protocol.counts.retransmissions for worker in self.workers),
+            retransmissions=sum(life.client.counts.retransmissions for life in lives if life.ledger is not None),
             swaps=self.swaps,
-            epochs=self.epoch,
-            bsp_reads=self.bsp_reads,
-            balance=self.check_exactly_once(),
+            epochs=len(self.watch.fields),
+            bsp_reads=self.watch.bsp_reads,
+            balance=self.ledger.check(self.plan.seed),
             virtual_s=self.time.now,
+            happened=dict(self.happened),
         )
 
-    def begin(self, worker: Worker) -> None:
-        """Sets a worker going; it computes, pushes, and goes on until it has done its iterations."""
-        self._happen(worker)
-        self._compute(worker)
-
-    def _play(self, unfinished: Callable[[], bool]) -> None:
-        while unfinished():
-            due = self.time.next()
-            if due is None or self.time.now > self.plan.too_late_s:
-                where = [(worker.protocol.epoch, worker.protocol.round, worker.done) for worker in self.workers]
-                raise Violation("no stuck worker", f"under {self.strategy}, epoch {self.epoch}: workers at {where}")
-            self._tick(due)
+    def _stuck(self) -> Violation:
+        where = [
+            (life.client.epoch, life.client.round) if life.ledger is not None else "not joined"
+            for life in (seat.life for seat in self.seats)
+        ]
+        return Violation("no stuck worker", f"under {self.strategy}: workers at {where}, done {self.ledger.done}")
 
     def run_until(self, until_s: float) -> None:
         """Plays what has begun, up to a time."""
@@ -117,227 +139,212 @@ class Schedule:
 
     def _tick(self, due: Due) -> None:
         if due.to_switch:
-            self._switched += len(due.to_switch)
-            answers = self.switch.process(due.to_switch)
-            self.arrivals.come(frame for _, frame in due.to_switch)
-            self.arrivals.answered(frame for _, frame in answers)
-            for out, frame in answers:
-                self._carry(out - 1, Direction.TO_WORKER, frame)
-        for worker, frames in due.to_worker.items():
-            self._hear(self.workers[worker], frames)
+            self._through_the_switch(due.to_switch)
+        for port, frames in due.to_port.items():
+            self._told(port, frames)
+            self.seats[self._port_of[port]].hear(frames)
         for action in due.actions:
             action()
 
+    def _through_the_switch(self, packets: list[tuple[int, bytes]]) -> None:
+        self._switched += len(packets)
+        self.watch.arrivals.come(frame for port, frame in packets if port in self._port_of)
+        came_out = self.switch.process(packets)
+        self.watch.said([frame for port, frame in came_out if port != CPU_PORT])
+        for port, frame in came_out:
+            if port == CPU_PORT:
+                self._packet_in(frame)
+            else:
+                self.to_port(port, frame)
+
     # -- the network -----------------------------------------------------------------------------------------
 
-    def _carry(self, worker: int, direction: Direction, frame: bytes) -> None:
+    def carry(self, worker: int, direction: Direction, port: int, frame: bytes) -> None:
+        """Over a worker's link, on whose other end that port is."""
+        if direction is Direction.TO_SWITCH and self._hostile is not None:
+            self._hostile.overhears(frame)
         for delay, packet in self.links.fate(frame, worker, direction, self.time.now):
             due = self.time.after(WIRE_S + delay)
             if direction is Direction.TO_SWITCH:
-                due.to_switch.append((self.switch.hosts[worker].port, packet))
+                due.to_switch.append((port, packet))
             else:
-                due.to_worker.setdefault(worker, []).append(packet)
+                due.to_port.setdefault(port, []).append(packet)
 
-    def _send(self, worker: Worker) -> None:
-        """What the worker's protocol wants to send now, and its next timer."""
-        rows = worker.protocol.packets(self.time.now)
-        if len(rows):
-            head = self.switch.frame_head(worker.id, rows.shape[1])
-            for row in rows:
-                self._carry(worker.id, Direction.TO_SWITCH, head + row.tobytes())
-        worker.timer += 1
-        deadline = worker.protocol.deadline()
-        if deadline is not None:
-            self.time.at(deadline - self.time.now, lambda number=worker.timer: self._timer(worker, number))  # type: ignore[misc]
+    def to_port(self, port: int, frame: bytes) -> None:
+        """A frame that comes out of the switch."""
+        worker = self._port_of.get(port)
+        if worker is not None:
+            self.carry(worker, Direction.TO_WORKER, port, frame)
 
-    def _timer(self, worker: Worker, number: int) -> None:
-        if number != worker.timer or not worker.alive or worker.protocol.done:
-            return
-        if self.time.now < worker.still_until:
-            self.time.at(worker.still_until - self.time.now, lambda: self._timer(worker, number))
-        else:
-            self._send(worker)
+    def _packet_in(self, frame: bytes) -> None:
+        """A packet-in begins with its header: nine bits of port, seven of padding."""
+        port, data = int.from_bytes(frame[:2], "big") >> 7, frame[2:]
+        if port in self._port_of:
+            here = self.seats[self._port_of[port]].lives
+            if int.from_bytes(data[INCARNATION], "big") != here[-1].client._incarnation:
+                self.happened[f"{Op(data[OP]).name} of an older incarnation"] += 1
+        late = PACKET_IN_LATE_S if self._rng.random() < 0.1 else 0.0
+        self.time.at(late, lambda: self.controller.packet_in(port, data))
 
-    def _hear(self, worker: Worker, frames: list[bytes]) -> None:
-        if self.time.now < worker.still_until:
-            self.time.after(worker.still_until - self.time.now).to_worker.setdefault(worker.id, []).extend(frames)
-            return
-        if not worker.alive or worker.protocol.done:
-            return
-        answers: dict[int, list[bytes]] = {}  # by length, as the client sorts them
+    def _told(self, port: int, frames: list[bytes]) -> None:
         for frame in frames:
-            answers.setdefault(len(frame), []).append(frame)
-        for length in sorted(answers, reverse=True):
-            rows = np.frombuffer(b"".join(answers[length]), np.uint8).reshape(-1, length)
-            worker.protocol.receive(rows[:, ENCAPSULATION_BYTES:], self.time.now)
-        if not worker.protocol.done:
-            self._send(worker)
-        elif worker.pulling:
-            worker.protocol.finish()
-            worker.pulling = False
-            if not worker.left:
-                self._compute(worker)
-        else:
-            self._went_on(worker)
+            if len(frame) > OP and frame[OP] in _TOLD:
+                lives = self.seats[self._port_of[port]].lives
+                if int.from_bytes(frame[INCARNATION], "big") != lives[-1].client._incarnation:
+                    self.happened[f"{Op(frame[OP]).name} to an older incarnation"] += 1
 
-    # -- a worker's life -------------------------------------------------------------------------------------
+    # -- workers ---------------------------------------------------------------------------------------------
 
-    def _protocol(self, worker: int) -> Protocol:
-        lanes = self.switch.program.lanes
-        membership = Membership(
-            session=self.session,
-            epoch=self.epoch,
-            vector_length=self.plan.slots * lanes,
-            slots=self.plan.slots,
-            lanes=lanes,
-            scale=SCALE,
-            limit=int(DEFAULT_LIMIT * SCALE),
-            workers=self.plan.workers,
-        )
-        return Protocol(0, worker, membership, self.switch.hosts[worker].incarnation)
+    def compute_s(self, seat: Seat) -> float:
+        return self.plan.mean_s[seat.id] * self._rng.expovariate(1.0)
 
-    def contribution(self, worker: int, life: int, seq: int) -> np.ndarray:
-        """int32[slots, lanes]; each is made again when it is asked for."""
-        numbers = np.random.Generator(np.random.PCG64((self.plan.seed, worker, life, seq)))
-        return numbers.integers(-LARGEST_VALUE, LARGEST_VALUE, self._sum.shape, np.int32)
+    def joined(self, life: Life, membership: Membership) -> Ledger:
+        """The job whose session it has been welcomed to."""
+        ledger = self._ledgers[membership.session]
+        if life.ledger not in (None, ledger):
+            raise Violation("no wrong read", f"worker {life.seat.id} of a deleted job goes on in the next one")
+        return ledger
 
-    def _compute(self, worker: Worker) -> None:
-        life = worker.life
-        time = self.plan.mean_s[worker.id] * self._rng.expovariate(1.0)
-        self.time.at(time, lambda: self._computed(worker, life))
+    def refused(self, life: Life, reason: str) -> None:
+        """It ends. A worker of a job that was deleted is started anew, for the next one."""
+        if life.born_at < self.ledger.created_at:
+            self.happened["sent away"] += 1
+            if not any(other.process.alive for other in life.seat.lives if other is not life):
+                self.time.at(self._rng.expovariate(1 / BACK_S), life.seat.start)
+        elif not any(other.process.alive or other.finished for other in life.seat.lives if other is not life):
+            raise Violation("nobody is stopped", f"worker {life.seat.id} was refused: {reason}")
 
-    def _computed(self, worker: Worker, life: int) -> None:
-        if self.time.now < worker.still_until:
-            self.time.at(worker.still_until - self.time.now, lambda: self._computed(worker, life))
-        elif worker.life == life and worker.alive:
-            self.push(worker)
+    def active(self) -> set[int]:
+        """The workers that have been heard lately: nobody is away for long."""
+        return {seat.id for seat in self.seats}
 
-    def push(self, worker: Worker) -> None:
-        worker.values = self.contribution(worker.id, worker.life, worker.protocol.seq + 1)
-        worker.protocol.push(worker.values, self.time.now)
-        self._send(worker)
+    # -- users, and what they command ------------------------------------------------------------------------
 
-    def _pull(self, worker: Worker) -> None:
-        worker.protocol.pull(self.time.now)
-        worker.pulling = True
-        self._send(worker)
+    def taken_over(self) -> None:
+        """A controller is up; jobs that waited for workers are known to users only."""
+        if self.controller.jobs.get(self.job) is None:
+            self.controller.create(self.job, self.plan.workers, self.strategy)
 
-    def _went_on(self, worker: Worker) -> None:
-        self._contributed.append((worker.id, worker.life, worker.protocol.seq))
-        self._sum += worker.values.view(np.uint32)
-        worker.done += 1
-        read = worker.protocol.finish()
-        fields = self.fields[read.epoch]
-        told_of_another = worker.protocol.epoch != read.epoch
-        if fields.sync_mask >> worker.id & 1 and not told_of_another:
-            self.arrivals.went_on(worker.id, self.session, read, fields, self.plan.slots)
-            if fields.read_mode is ReadMode.SNAPSHOT and fields.quorum == fields.sync_mask.bit_count():
-                self._check_isolation(worker, read)
-        self._happen(worker)
-        if not worker.alive:
-            return
-        if worker.done >= self.plan.iterations[worker.id]:
-            life = worker.life
-            self._command(lambda: self._leave(worker, life))
-        else:
-            self._compute(worker)
-
-    def _leave(self, worker: Worker, life: int) -> None:
-        if worker.life != life:
-            return  # it died before the controller heard of it, and will come back
-        worker.left = True
-        if not all(other.left for other in self.workers):
-            self.install(self.strategy)
-
-    # -- the controller --------------------------------------------------------------------------------------
-
-    def _command(self, action: Callable[[], None]) -> None:
-        """Now, or when the controller is back."""
-        if self.time.now < self._controller_back:
-            self.time.at(self._controller_back - self.time.now, lambda: self._command(action))
-        else:
-            action()
+    def began(self, job: int, session: int) -> None:
+        """A job has a session."""
+        assert job == self.ledger.job
+        if session in self._ledgers or session <= max(self._ledgers, default=0):
+            raise Violation("no wrong read", f"session {session} after {sorted(self._ledgers)}")
+        self._ledgers[session] = self.ledger
+        self.ledger.sessions.add(session)
 
     def install(self, strategy: Strategy) -> None:
         """A live swap, among the workers that have not left."""
-        members = [worker.id for worker in self.workers if not worker.left]
-        self.epoch += 1
-        self.strategy = strategy
-        self.fields[self.epoch] = shrunk(strategy, members).compile(members)
-        self.switch.swap(self.epoch, self.fields[self.epoch])
+        self.controller.command(lambda controller: self._install(controller, strategy))
+
+    def _install(self, controller: VirtualController, strategy: Strategy) -> None:
+        if controller.swap(self.job, strategy):
+            self.strategy = strategy
 
     def _swap(self) -> None:
-        if self.swaps < self.plan.swaps and not all(worker.left for worker in self.workers):
-            self._command(self._swap_now)
+        if self.swaps < self.plan.swaps:
+            self.controller.command(self._swap_now)
 
-    def _swap_now(self) -> None:
-        if not all(worker.left for worker in self.workers):
+    def _swap_now(self, controller: VirtualController) -> None:
+        if controller.running(self.job) is not None:
             self.swaps += 1
-            self.install(next(self._strategies))
-            self.time.at(self._rng.expovariate(1 / self.plan.swap_every_s), self._swap)
+            self._install(controller, next(self._strategies))
+        self.time.at(self._rng.expovariate(1 / self.plan.swap_every_s), self._swap)
 
-    # -- faults of processes ---------------------------------------------------------------------------------
+    def _delete(self, controller: VirtualController) -> None:
+        if controller.running(self.job) is None:
+            return
+        self.happened["jobs deleted"] += 1
+        controller.delete(self.job)
+        self.job = self._rng.randrange(JOBS)
+        self.ledger = self._new_ledger()
+        controller.create(self.job, self.plan.workers, self.strategy)
 
-    def _happen(self, worker: Worker) -> None:
+    # -- what befalls them -----------------------------------------------------------------------------------
+
+    def happen(self, seat: Seat) -> None:
         """What the plan has for this moment of a worker."""
-        least = min((other.done for other in self.workers), default=0) if len(self._events) else 0
+        if not self._events:
+            return
+        least = min(self.ledger.done)
         for event in list(self._events):
-            if event.worker == worker.id and event.iteration <= worker.done:
+            if event.worker == seat.id and event.iteration <= self.ledger.done[seat.id]:
                 self._events.remove(event)
-                self._befall(worker, event)
+                self._befall(seat, event)
             elif event.worker is None and event.iteration <= least:
                 self._events.remove(event)
-                self._controller_back = self.time.now + event.seconds
+                self._befall_all(event)
 
-    def _befall(self, worker: Worker, event: Event) -> None:
-        if event.action is Action.PAUSE_WORKER:
-            worker.still_until = max(worker.still_until, self.time.now + event.seconds)
-        else:
-            # In the middle of what it does next: it has just gone on, and will compute, and push.
-            self.time.at(self.plan.mean_s[worker.id], lambda: self._kill(worker, event.seconds))
-
-    def _kill(self, worker: Worker, away_s: float) -> None:
-        if worker.left or not worker.alive:
+    def _befall_all(self, event: Event | Happening) -> None:
+        if isinstance(event, Happening):
+            self.controller.command(self._delete)
             return
-        if not worker.protocol.done and not worker.pulling:
-            self._interrupted.append((worker.id, worker.life, worker.protocol.seq))
-        worker.alive = worker.pulling = False
-        worker.life += 1
-        self.time.at(away_s + HELLO_S, lambda: self._command(lambda: self._come_back(worker)))
+        if self._clock_steps:
+            step = self._clock_steps.pop()
+            self.controller.clock_s += step
+            self.happened["clock set back" if step < 0 else "clock set ahead"] += 1
+        # In the middle of letting somebody in, if anybody comes. The next controller takes an evicted worker that was
+        # about to be let in for one that has left, so those plans are spared.
+        kinds = {happening.what for happening in self.plan.happenings}
+        if kinds and What.EVICTED not in kinds and self._rng.random() < 0.5:
+            self.controller.dies_for_s = event.seconds
+        else:
+            self.time.at(0.0, lambda: self.controller.die(event.seconds))
 
-    def _come_back(self, worker: Worker) -> None:
-        """As the controller does it: its entries move to the new process, and a new epoch begins."""
-        self.switch.readmit(worker.id)
-        self.install(self.strategy)
-        worker.protocol = self._protocol(worker.id)
-        worker.alive, worker.still_until = True, 0.0
-        self._pull(worker)
+    def _befall(self, seat: Seat, event: Event | Happening) -> None:
+        # Most of it in the middle of what the worker does next: it has just gone on, and will compute, and push.
+        soon = self.plan.mean_s[seat.id]
+        if isinstance(event, Event):
+            if event.action is Action.PAUSE_WORKER:
+                self.happened["stood still"] += 1
+                process = seat.life.process
+                process.still_until = max(process.still_until, self.time.now + event.seconds)
+            else:
+                self.time.at(soon, lambda: self._kill(seat, event.seconds))
+        elif event.what is What.JOINS_AGAIN:
+            self.happened["joined again"] += 1
+            seat.life.joins_again = True
+        elif event.what is What.GIVES_UP:
+            seat.life.gives_up = True
+        elif event.what is What.SECOND_PROCESS:
+            self.time.at(soon, lambda: self._second(seat, event.seconds))
+        else:
+            self._command_barrier(seat.id, True)
+            self.time.at(event.seconds, lambda: self._command_barrier(seat.id, False))
 
-    # -- what must hold --------------------------------------------------------------------------------------
+    def _command_barrier(self, worker: int, evicted: bool) -> None:
+        def command(controller: VirtualController) -> None:
+            if controller.evict(self.job, worker, evicted):
+                self.happened["evicted" if evicted else "let back in"] += 1
 
-    def _check_isolation(self, worker: Worker, read: Read) -> None:
-        held = worker.protocol.held_values.tobytes()
-        if self._reads.setdefault((read.epoch, read.round), held) != held:
-            raise Violation(
-                "isolated BSP", f"worker {worker.id} read another sum in round {read.round} of epoch {read.epoch}"
-            )
-        self.bsp_reads += 1
+        self.controller.command(command)
 
-    def check_exactly_once(self) -> Balance:
-        """At rest: every replica is the same, and what it lacks or holds twice. Raises Violation."""
-        held = self.workers[0].protocol.held_values
-        for worker in self.workers:
-            if not np.array_equal(worker.protocol.held_values, held):
-                raise Violation("exactly once", f"worker {worker.id} holds another sum than worker 0")
-        if not self._interrupted:
-            applied = sum(self.switch.contributions(w.id) - self._applied_before[w.id] for w in self.workers)
-            counted = applied - len(self._contributed) * self.plan.slots
-            if np.array_equal(held, self._sum) and counted:
-                raise Violation("exactly once", f"the switch counted {counted:+} contributions")
-        if np.array_equal(held, self._sum):
-            return Balance()
-        sent = Sent(
-            [self.contribution(*key) for key in self._contributed],
-            [self.contribution(*key) for key in self._interrupted],
-        )
-        return balance(sent, held)
+    def _at_work(self, seat: Seat) -> Life | None:
+        """A worker's process, if it takes part and will go on to do so."""
+        life = seat.life
+        takes_part = life.process.alive and life.ledger is self.ledger and not life.leaving
+        return life if takes_part else None
+
+    def _kill(self, seat: Seat, away_s: float) -> None:
+        life = self._at_work(seat)
+        if life is not None:
+            self.happened["restarted"] += 1
+            life.die()
+            self.time.at(away_s, seat.start)
+
+    def _second(self, seat: Seat, both_s: float) -> None:
+        life = self._at_work(seat)
+        if life is not None:
+            self.happened["second processes"] += 1
+            seat.start(udp_port=life.host.udp_port + 1)
+            self.time.at(both_s, lambda: self._end_first(life, both_s))
+
+    def _end_first(self, first: Life, again_s: float) -> None:
+        """Its user ends it, once another process has its place."""
+        if not first.process.alive or first.leaving:
+            return
+        others = [life for life in first.seat.lives if life is not first]
+        if any(life.process.alive and life.ledger is first.ledger for life in others):
+            first.die()
+        else:
+            self.time.at(again_s, lambda: self._end_first(first, again_s))

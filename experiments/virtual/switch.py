@@ -1,72 +1,84 @@
-"""The compiled P4 program in this process, with one job at a time.
+"""The switch of a run: the compiled P4 program in this process, and what else can take its place.
 
-A job that follows another gets a newer session, which is all it takes to begin from zero (docs/protocol.md): the
-program is loaded once.
+Runs follow one another on one switch, as jobs do: a newer session is all it takes to begin from zero
+(docs/protocol.md), so the program is loaded once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Protocol
 
-from serene.fixedpoint import DEFAULT_SCALE
 from serene.program import Program
 from serene.sim import entries
-from serene.sim.entries import Host
+from serene.sim.entries import Entry, Host
 from serene.sim.switch import ProgramSwitch
-from serene.strategy import PolicyFields
-from serene.wire import ReadMode
 
-JOB = 0
-SCALE = DEFAULT_SCALE
+CPU_PORT = entries.CPU_PORT
+
+Packets = list[tuple[int, bytes]]
+
+
+class VirtualSwitch(Protocol):
+    """What a run needs of a switch: frames in, frames out, and its table entries."""
+
+    lanes: int
+    slots: int
+    table: dict[tuple[str, tuple[int, ...]], Entry]  # what is in force, by table and match
+
+    def process(self, packets: Sequence[tuple[int, bytes]]) -> Packets:
+        """Frames by port, one after the other; every frame that they cause, by port."""
+
+    def put(self, entry: Entry) -> None:
+        """Inserts it, or replaces the entry that has the same match."""
+
+    def delete(self, entry: Entry) -> None:
+        """The entry with this table and match."""
+
+    def set_group(self, hosts: Mapping[int, Host], job: int = 0) -> None:
+        """Who gets the copies of a release, by worker."""
+
+    def set_ports(self, ports: Sequence[int]) -> None:
+        """Where ordinary traffic goes."""
+
+
+def has(switch: VirtualSwitch, entry: Entry) -> bool:
+    """Whether it has an entry with this table and match."""
+    return (entry.table, tuple(entry.match)) in switch.table
 
 
 @cache
-def _frame_head(host: Host, payload_bytes: int) -> bytes:
+def frame_head(host: Host, payload_bytes: int) -> bytes:
+    """Ethernet, IPv4 and UDP headers of what a host sends to the switch."""
     return host.frame_head(payload_bytes)
 
 
-class VirtualSwitch(ProgramSwitch):
-    """``max_workers`` workers may take part; each job says how many do."""
+class P4Switch(ProgramSwitch):
+    """The P4 program. It remembers its entries, as one reads them back from a switch."""
 
-    def __init__(self, program: Program, max_workers: int) -> None:
+    def __init__(self, program: Program) -> None:
+        self.table: dict[tuple[str, tuple[int, ...]], Entry] = {}
         super().__init__(program)
-        self.session = self.epoch = 0
-        self.fields = PolicyFields(0, 0, 0, 0, ReadMode.LATEST)
-        self.hosts = [Host.of(worker) for worker in range(max_workers)]
-        for worker, host in enumerate(self.hosts):
-            self.admit(worker, host)
+        self.lanes, self.slots = program.lanes, program.slots
 
-    def readmit(self, worker: int) -> None:
-        """A worker's process started anew, at the same addresses: what the old one sent is a stranger's."""
-        self.expel(worker, self.hosts[worker])
-        self.hosts[worker] = self.hosts[worker].restarted()
-        self.admit(worker, self.hosts[worker])
+    def insert(self, entry: Entry) -> None:
+        super().insert(entry)
+        self.table[entry.table, tuple(entry.match)] = entry
 
-    def frame_head(self, worker: int, payload_bytes: int) -> bytes:
-        """Ethernet, IPv4 and UDP headers of a worker's packets."""
-        return _frame_head(self.hosts[worker], payload_bytes)
+    def modify(self, entry: Entry) -> None:
+        super().modify(entry)
+        self.table[entry.table, tuple(entry.match)] = entry
 
-    def begin(self, workers: int, slots: int, fields: PolicyFields) -> int:
-        """A new session under its epoch 1; the session."""
-        self.session += 1
-        self.set_group(dict(enumerate(self.hosts[:workers])))
-        self.put(entries.job(JOB, slots=slots, vector_length=slots * self.program.lanes, workers=workers, scale=SCALE))
-        self.swap(1, fields)
-        return self.session
+    def delete(self, entry: Entry) -> None:
+        super().delete(entry)
+        del self.table[entry.table, tuple(entry.match)]
 
-    def swap(self, epoch: int, fields: PolicyFields) -> None:
-        """A live swap: one entry is replaced."""
-        self.epoch, self.fields = epoch, fields
-        self.set_policy(self.session, epoch, fields)
+    def set_ports(self, ports: Sequence[int]) -> None:
+        self.switch.multicast_set(entries.FLOOD_GROUP, [(port, 0) for port in ports])
 
-    def process(self, packets: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-        """Frames by port, one after the other; every frame that they cause, by port."""
+    def process(self, packets: Sequence[tuple[int, bytes]]) -> Packets:
         return [packet for caused in self.switch.process_many(packets) for packet in caused]
-
-    def contributions(self, worker: int) -> int:
-        """Packets of the worker that the switch has added up, in all sessions."""
-        return self.count("contributions", worker)
 
     def bases(self, slots: int) -> list[int]:
         """Rounds of the present epoch that are complete, per slot."""

@@ -1,7 +1,7 @@
 """Virtual time in ticks, and the packets that are under way.
 
 What happens within one tick happens together: packets that reach the switch in the same tick go through it in one
-call, in the order they were sent, and a worker is handed all of a tick's answers at once, as from a socket's queue.
+call, in the order they were sent, and a host is handed all of a tick's frames at once, as from a socket's queue.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Action = Callable[[], None]
 
 @dataclass
 class Due:
-    """What a tick brings. to_switch: (port, frame); to_worker: frames by worker."""
+    """What a tick brings. to_switch: (port, frame); to_port: frames by the port they come out of."""
 
     to_switch: list[tuple[int, bytes]] = field(default_factory=list)
-    to_worker: dict[int, list[bytes]] = field(default_factory=dict)
+    to_port: dict[int, list[bytes]] = field(default_factory=dict)
     actions: list[Action] = field(default_factory=list)
 
 

@@ -88,6 +88,8 @@ class Client:
         self._caught_up = False  # with the session that it has joined
         self._fixed = FixedPoint()  # the job's, once it is joined
         self._missing = ""  # what the controller said last of workers that are not there
+        self._joining = False
+        self._proof = 0  # the number that it wants to hear, to know that this HELLO is not an old one
         self.contributions_sent = 0  # packets in this session: slots times iterations
         self.saturated_values = 0
 
@@ -153,6 +155,7 @@ class Client:
         """
         if self._protocol is not None and not self._session_lost:
             self._incarnation = _new_incarnation()  # or what was under way could not be told from what comes
+        self._joining = True
         until = asked = self._clock()
         until += timeout_s
         while asked < until:
@@ -188,6 +191,7 @@ class Client:
             self.contributions_sent = 0
             self._caught_up = not welcome.lost_sessions and welcome.epoch == 1
         self._protocol, self._session_lost, self._missing = protocol, False, ""
+        self._joining = False
         self._fixed = FixedPoint(welcome.scale, welcome.limit / welcome.scale)
         self._fast = self._fast_path(protocol)
 
@@ -261,17 +265,20 @@ class Client:
         packet = self._control_packet(Op.LEAVE, body)
         until, job_over, heard = self._clock() + timeout_s, False, self._clock()
         while self._clock() < until:
+            asked = self._clock()
             self._send(packet)
-            if self._clock() - heard > self._silence_s:
+            if asked - heard > self._silence_s:
                 self._hello()  # a switch that has lost its state does not know this worker any more
-            for payload in self._control(LEAVE_EVERY_S):
-                self._check_session(payload)
-                if payload[1] == Op.BYE:
-                    heard = self._clock()
-                    facts = json.loads(payload[HEADER.itemsize :])
-                    job_over = bool(facts.get("job_over"))
-                    if enough(facts):
-                        return job_over
+            # One LEAVE each time, however many packets come: each of them is answered.
+            while self._clock() < asked + LEAVE_EVERY_S:
+                for payload in self._control(asked + LEAVE_EVERY_S - self._clock()):
+                    self._check_session(payload)
+                    if payload[1] == Op.BYE:
+                        heard = self._clock()
+                        facts = json.loads(payload[HEADER.itemsize :])
+                        job_over = bool(facts.get("job_over"))
+                        if enough(facts):
+                            return job_over
         return job_over
 
     def report(self, facts: Mapping[str, Any]) -> None:
@@ -434,14 +441,15 @@ class Client:
 
     # -- control packets -------------------------------------------------------------------------------------
 
-    def _control_packet(self, op: Op, body: bytes) -> bytes:
+    def _control_packet(self, op: Op, body: bytes, seq: int = 0) -> bytes:
         session = self._protocol.membership.session if self._protocol else 0
         return control_payload(
-            op, body, job=self._job, worker=self._worker, session=session, incarnation=self._incarnation
+            op, body, job=self._job, worker=self._worker, session=session, seq=seq, incarnation=self._incarnation
         )
 
     def _hello(self) -> None:
-        self._send(self._control_packet(Op.HELLO, membership(vector_length=self._vector_length)))
+        body = membership(vector_length=self._vector_length)
+        self._send(self._control_packet(Op.HELLO, body, seq=self._proof))
 
     def _send(self, payload: bytes) -> None:
         self._transport.send(np.frombuffer(payload, np.uint8)[None, :])
@@ -463,13 +471,22 @@ class Client:
         if payload[1] == Op.REFUSED:
             raise Refused(payload[HEADER.itemsize :].decode(errors="replace"))
         if payload[1] == Op.WAIT:
-            self._missing = payload[HEADER.itemsize :].decode(errors="replace")
+            self._wait(int(np.frombuffer(payload, HEADER, 1)[0]["seq"]), payload[HEADER.itemsize :])
         if payload[1] != Op.WELCOME or len(payload) < HEADER.itemsize + MEMBERSHIP.itemsize:
             return None
         welcome = parse_welcome(payload)
         if welcome.vector_length != self._vector_length:
             raise Refused(f"job {self._job} has vectors of {welcome.vector_length} values, not {self._vector_length}")
         return welcome
+
+    def _wait(self, proof: int, text: bytes) -> None:
+        """The controller's answer to a HELLO: say it again with this number, or others are missing."""
+        if not proof:
+            self._missing = text.decode(errors="replace")
+        elif proof != self._proof:
+            self._proof = proof
+            if self._joining:  # else it may answer a HELLO of long ago
+                self._hello()
 
 
 __all__ = ["BadWelcome", "CaughtUp", "Client", "NoAnswer", "Read", "Refused", "SessionLost", "Update"]

@@ -223,3 +223,65 @@ def test_a_sum_that_may_not_fit_says_so(plane: EmbeddedDataPlane) -> None:
     caught_up = worker.catch_up()
     assert caught_up is not None
     assert (caught_up.contributions, caught_up.overflow_possible) == (300, True)
+
+
+class Impatient(InProcess):
+    """Two BYEs answer each LEAVE, at once."""
+
+    def send(self, payloads: np.ndarray) -> None:
+        super().send(payloads)
+        if payloads[0, 1] == Op.LEAVE:
+            assert self.ops().count(Op.LEAVE) < 100, "LEAVE after LEAVE"
+            self.mail += 2 * [control_payload(Op.BYE, b'{"job_over": false}', incarnation=1)]
+
+
+def test_leave_is_said_now_and_then_however_often_it_is_answered(plane: EmbeddedDataPlane) -> None:
+    wire = Impatient(plane)
+    worker = client(wire)
+    worker.join()
+    assert worker.leave_and_wait(timeout_s=2.0) is False
+    assert wire.ops().count(Op.LEAVE) in (10, 11)
+
+
+def test_a_number_that_was_told_is_said_with_the_next_hello(switch: EmbeddedDataPlane) -> None:
+    """At once while it joins; later it may be the answer to a HELLO of long ago."""
+    switch.clear()
+    wire = InProcess(switch)
+    wire.mail = [control_payload(Op.WAIT, seq=77, incarnation=1), control_payload(Op.WAIT, seq=78, incarnation=2)]
+    with pytest.raises(NoAnswer):
+        client(wire).join(timeout_s=0.15)
+    said = [int(np.frombuffer(payload, HEADER, 1)[0]["seq"]) for payload in wire.sent]
+    assert said == [0, 77, 77]
+
+
+def test_a_worker_at_work_does_not_answer_for_an_old_hello(plane: EmbeddedDataPlane) -> None:
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    wire.mail = [control_payload(Op.WAIT, seq=77, incarnation=1)]
+    worker.exchange(ONES)
+    assert wire.ops().count(Op.HELLO) == 1
+
+
+@pytest.mark.xfail(strict=True, reason="a process that lost its place and gets it back contributes under used seqs")
+def test_a_process_that_gets_its_place_back_is_told(plane: EmbeddedDataPlane) -> None:
+    """A controller that was started anew does not know that another process had the place meanwhile."""
+    wire, other = InProcess(plane), InProcess(plane)
+    first = client(wire)
+    first.join()
+    first.exchange(ONES)
+    Controller(plane, other)
+    second = client(other, 99)
+    second.join()
+    second.catch_up()
+    for _ in range(2):
+        second.exchange(ONES)
+    plane.readmit(0, replace(Host.of(0), incarnation=99))
+    plane.delete("member", [1, *Controller._place(Host.of(0)), 0, 0, 100])
+    plane.insert("member", [1, *Controller._place(Host.of(0)), 0, 0, 1], "admit")
+    counted = plane.counter("contributions", 0)
+    try:
+        first.exchange(ONES)
+    except SereneError:
+        return
+    assert plane.counter("contributions", 0) == counted + SLOTS

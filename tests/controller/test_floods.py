@@ -127,7 +127,7 @@ def test_hellos_of_processes_that_are_none(
     hostile = hosts[2]
     frames: list[bytes] = []
     catch = hostile.link
-    hostile.link = type("Catch", (), {"send": staticmethod(frames.append)})()  # type: ignore[assignment]
+    hostile.link = type("Catch", (), {"send": staticmethod(frames.append), "receive": staticmethod(lambda _: None)})()  # type: ignore[assignment]
     for number in range(3000):
         hostile.incarnation, hostile.udp_port = 1 + number, 1024 + number
         hostile.hello(1 + number % 255, number % 256, 5)  # not job 0: a free seat is for whoever asks first
@@ -146,7 +146,7 @@ def test_reports_without_end(controller: ControllerProcess, client: ControllerCl
     hosts[2].ask(lambda: hosts[2].hello(1, 0, 5), Op.WELCOME)
     frames: list[bytes] = []
     catch = hosts[2].link
-    hosts[2].link = type("Catch", (), {"send": staticmethod(frames.append)})()  # type: ignore[assignment]
+    hosts[2].link = type("Catch", (), {"send": staticmethod(frames.append), "receive": staticmethod(lambda _: None)})()  # type: ignore[assignment]
     for number in range(1000):
         hosts[2].report(1, 0, iteration=number, state="x" * 90, loss=number * 0.5)
     hosts[2].link = catch

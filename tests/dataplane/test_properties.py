@@ -20,25 +20,25 @@ from experiments import schedules, soak
 from experiments.virtual.checks import Balance, Sent, Violation, balance
 from experiments.virtual.plan import Outcome, Plan
 from experiments.virtual.random_plans import FAMILIES, alternating, random_plan
-from experiments.virtual.schedule import Schedule, Worker
-from experiments.virtual.switch import VirtualSwitch
-from serene.client.protocol import Protocol
+from experiments.virtual.schedule import Schedule
+from experiments.virtual.switch import CPU_PORT, P4Switch
+from experiments.virtual.worker import Life, Seat
 from serene.client.window import SMALLEST_WINDOW
 from serene.faults import Action, BadFaults, Event, Faults, PacketFaults
 from serene.program import Program
+from serene.sim.entries import Entry
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
-from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
+from serene.wire import ENCAPSULATION_BYTES, HEADER, Op, ReadMode
 from tests.programs import V1MODEL
 
 FINE = PacketFaults()
 ROUGH = PacketFaults(loss=0.05, duplication=0.05, reordering=0.1, late_s=0.2, jitter_s=0.005)
 STORM = PacketFaults(loss=0.2, duplication=0.1, reordering=0.2, late_s=0.5, jitter_s=0.01)
-WORKERS = 4
 
 
 @pytest.fixture(scope="module")
-def switch() -> Iterator[VirtualSwitch]:
-    loaded = VirtualSwitch(V1MODEL, WORKERS)
+def switch() -> Iterator[P4Switch]:
+    loaded = P4Switch(V1MODEL)
     yield loaded
     loaded.close()
 
@@ -48,7 +48,7 @@ def plan(seed: int, weather: PacketFaults, *events: Event, workers: int = 3, swa
     return Plan(seed, 2, (12,) * workers, mean_s, Faults(seed, (weather,), events), swaps, 0.3)
 
 
-def play(switch: VirtualSwitch, chosen: Plan, strategies: Iterator[Strategy]) -> Outcome:
+def play(switch: P4Switch, chosen: Plan, strategies: Iterator[Strategy]) -> Outcome:
     """Raises Violation where a property of docs/protocol.md does not hold."""
     outcome = Schedule(switch, chosen, strategies).run()
     assert outcome.balance == Balance()
@@ -56,13 +56,13 @@ def play(switch: VirtualSwitch, chosen: Plan, strategies: Iterator[Strategy]) ->
 
 
 @pytest.mark.parametrize("weather", [FINE, ROUGH, STORM], ids=["fine", "rough", "storm"])
-def test_exactly_once(switch: VirtualSwitch, weather: PacketFaults) -> None:
+def test_exactly_once(switch: P4Switch, weather: PacketFaults) -> None:
     """At rest every replica equals the sum of every contribution, across random swaps, whatever the network does."""
     for seed in range(15):
         play(switch, plan(seed, weather), alternating(FAMILIES, seed, 3))
 
 
-def test_exactly_once_when_workers_die(switch: VirtualSwitch) -> None:
+def test_exactly_once_when_workers_die(switch: P4Switch) -> None:
     """What a worker had under way when it died is in each slot's sum once, or never."""
     for seed in range(15):
         deaths = [Event(at, Action.RESTART_WORKER, seed % 3, 0.5) for at in (2, 6)]
@@ -76,16 +76,16 @@ def one_is_slow(seed: int, swaps: int) -> Plan:
 
 
 @pytest.mark.parametrize("staleness", [0, 1, 3, 15])
-def test_bounded_staleness(switch: VirtualSwitch, staleness: int) -> None:
+def test_bounded_staleness(switch: P4Switch, staleness: int) -> None:
     """No counted worker gets further ahead than the bound, and it does get that far; checked whenever one goes on."""
     for seed in range(10):
         schedule = Schedule(switch, one_is_slow(seed, swaps=seed % 2), itertools.repeat(SSP(staleness)))
         assert schedule.run().balance == Balance()
-        assert schedule.arrivals.at_bound > 3
+        assert schedule.watch.arrivals.at_bound > 3
 
 
 @pytest.fixture(scope="module")
-def lenient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualSwitch]:
+def lenient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[P4Switch]:
     """A program that lets everybody get one round further: ``round <= base + staleness``."""
 
     def one_further(node: Any) -> Any:
@@ -99,20 +99,20 @@ def lenient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualSwitch]
     path.write_text(json.dumps(one_further(document)))
     assert json.loads(path.read_text()) != document
     path.with_suffix(".p4info.txtpb").write_text(V1MODEL.p4info_path.read_text())
-    loaded = VirtualSwitch(Program.load(path), WORKERS)
+    loaded = P4Switch(Program.load(path))
     yield loaded
     loaded.close()
 
 
 @pytest.mark.parametrize("strategy", [SSP(0), SSP(1), SSP(3), SSP(15), Quorum(2), Mixed((0,), 1)], ids=str)
-def test_one_round_too_far_is_found(lenient: VirtualSwitch, strategy: Strategy) -> None:
+def test_one_round_too_far_is_found(lenient: P4Switch, strategy: Strategy) -> None:
     """By the check itself: in every run in which somebody gets to the bound."""
     for seed in range(10):
         with pytest.raises(Violation, match="bounded staleness"):
             Schedule(lenient, one_is_slow(seed, swaps=0), itertools.repeat(strategy)).run()
 
 
-def test_isolated_bsp(switch: VirtualSwitch) -> None:
+def test_isolated_bsp(switch: P4Switch) -> None:
     """All workers read the same value for the same epoch and round, also under loss."""
     for seed in range(10):
         outcome = play(switch, plan(seed, STORM, swaps=3), itertools.repeat(BSP()))
@@ -120,7 +120,7 @@ def test_isolated_bsp(switch: VirtualSwitch) -> None:
 
 
 @pytest.mark.parametrize("first", [BSP(), SSP(10), Quorum(2), ASP(), Mixed((0,))], ids=str)
-def test_no_stuck_worker(switch: VirtualSwitch, first: Strategy) -> None:
+def test_no_stuck_worker(switch: P4Switch, first: Strategy) -> None:
     """Shrinking and growing the bound, there and back, and with workers that stop and die: everybody finishes."""
     for seed in range(5):
         events = Event(3, Action.PAUSE_WORKER, 0, 5.0), Event(5, Action.RESTART_WORKER, 1, 2.0)
@@ -128,40 +128,41 @@ def test_no_stuck_worker(switch: VirtualSwitch, first: Strategy) -> None:
         assert play(switch, plan(seed, ROUGH, *events, swaps=30), strategies).swaps > 5
 
 
+class LifeInParts(Life):
+    """Contributes part by part, in an order of its own, through a window that is smaller than a part."""
+
+    def exchange(self, gradient: np.ndarray) -> np.ndarray:
+        self.protocol.window.size = SMALLEST_WINDOW
+        slots, lanes = self.replica.shape
+        to_begin = [slice(first, first + 6) for first in range(0, slots, 6)]
+        np.random.default_rng(self.contributing.number).shuffle(to_begin)
+        delta, under_way = np.zeros_like(gradient), []
+        while to_begin or under_way:
+            if to_begin:
+                under_way.append(to_begin.pop())
+                self.client.begin_part(under_way[-1], gradient[self._values(under_way[-1], lanes)])
+            self.client.exchange_round()
+            for part in [part for part in under_way if self.client.part_done(part)]:
+                under_way.remove(part)
+                delta[self._values(part, lanes)] = self.client.finish_part(part).delta
+        return delta
+
+    @staticmethod
+    def _values(part: slice, lanes: int) -> slice:
+        return slice(part.start * lanes, part.stop * lanes)
+
+
+class SeatInParts(Seat):
+    life_type = LifeInParts
+
+
 class InParts(Schedule):
-    """Every worker contributes part by part, in an order of its own, through a window that is smaller than a part."""
-
-    def __init__(self, switch: VirtualSwitch, plan: Plan, strategies: Iterator[Strategy]) -> None:
-        self._to_begin: dict[int, list[slice]] = {}
-        super().__init__(switch, plan, strategies)
-
-    def _protocol(self, worker: int) -> Protocol:
-        protocol = super()._protocol(worker)
-        protocol.window.size = SMALLEST_WINDOW
-        return protocol
-
-    def push(self, worker: Worker) -> None:
-        parts = [slice(first, first + 6) for first in range(0, self.plan.slots, 6)]
-        self._rng.shuffle(parts)
-        worker.values = self.contribution(worker.id, worker.life, worker.protocol.seq + len(parts))
-        worker.protocol.values[:] = worker.values
-        self._to_begin[worker.id] = parts
-        self._begin_part(worker)
-
-    def _begin_part(self, worker: Worker) -> None:
-        left = self._to_begin[worker.id]
-        worker.protocol.begin_part(left.pop(), self.time.now)
-        self._send(worker)
-        if left:
-            self.time.at(self._rng.uniform(0.0, 0.02), lambda: self._begin_part(worker))
-
-    def _went_on(self, worker: Worker) -> None:
-        if not self._to_begin[worker.id]:
-            super()._went_on(worker)
+    def seat(self, worker: int) -> Seat:
+        return SeatInParts(self, worker)
 
 
 @pytest.mark.parametrize("weather", [FINE, ROUGH], ids=["fine", "rough"])
-def test_parts_in_any_order(switch: VirtualSwitch, weather: PacketFaults) -> None:
+def test_parts_in_any_order(switch: P4Switch, weather: PacketFaults) -> None:
     """Though each window may be full of parts that the others have not begun: exactly once, and nobody is stuck."""
     for seed in range(8):
         chosen = replace(plan(seed, weather), slots=24)
@@ -170,46 +171,53 @@ def test_parts_in_any_order(switch: VirtualSwitch, weather: PacketFaults) -> Non
         assert InParts(switch, fixed, itertools.repeat(BSP())).run().bsp_reads > 0
 
 
-def test_killing_the_controller_never_stops_training(switch: VirtualSwitch) -> None:
+def test_killing_the_controller_never_stops_training(switch: P4Switch) -> None:
     """While nobody commands the switch, everybody goes on until the end of the work."""
     chosen = plan(1, ROUGH, Event(1, Action.RESTART_CONTROLLER, None, 100.0), swaps=0)
     schedule = Schedule(switch, chosen, itertools.repeat(BSP()))
-    for worker in schedule.workers:
-        schedule.begin(worker)
+    schedule.start()
     schedule.run_until(90.0)
-    assert [worker.done for worker in schedule.workers] == [12, 12, 12]
+    assert schedule.happened["controller restarts"] == 1
+    assert schedule.ledger.done == [12, 12, 12]
+    schedule.close()
 
 
-class Watched(VirtualSwitch):
+class Watched(P4Switch):
     """Looks over the program's shoulder: is every decision that of one policy, and of that policy's own packets?"""
 
-    def __init__(self, program: Program, max_workers: int) -> None:
-        super().__init__(program, max_workers)
-        self.decisions = self.of_older_epochs = 0
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.decisions = self.of_older_epochs = self.session = 0
 
-    def begin(self, workers: int, slots: int, fields: PolicyFields) -> int:
-        self._came: dict[tuple[int, int, int], set[int]] = defaultdict(set)  # (slot, epoch, round) -> counted workers
-        self._slots = slots
-        return super().begin(workers, slots, fields)
+    def put(self, entry: Entry) -> None:
+        super().put(entry)
+        if entry.table == "policy":
+            session, self.epoch, *fields = entry.params
+            self.fields = PolicyFields(*fields[:4], ReadMode(fields[4]))
+            if session != self.session:
+                self.session = session
+                self._came: dict[tuple[int, int, int], set[int]] = defaultdict(set)  # (slot, epoch, round) -> counted
 
     def process(self, packets: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
         return [answer for packet in packets for answer in self._one(packet)]
 
     def _one(self, packet: tuple[int, bytes]) -> list[tuple[int, bytes]]:
         header = np.frombuffer(packet[1], HEADER, 1, ENCAPSULATION_BYTES)[0]
+        if header["op"] not in (Op.PUSH, Op.PULL):
+            return super().process([packet])
         worker, epoch, round_, slot = (int(header[name]) for name in ("worker", "epoch", "round", "slot"))
         push, current = header["op"] == Op.PUSH, epoch == self.epoch
         if push and current and self.fields.sync_mask >> worker & 1:
             self._came[slot, epoch, round_].add(worker)
-        before = self.bases(self._slots)[slot]
+        before = self.bases(2)[slot]
         answers = super().process([packet])
-        after = self.bases(self._slots)[slot]
+        after = self.bases(2)[slot]
         if after > before:
             self.decisions += 1
             assert current, f"a packet of epoch {epoch} completed a round of epoch {self.epoch}"
             assert after == round_ + 1
             assert len(self._came[slot, epoch, round_]) == self.fields.quorum
-        said = [np.frombuffer(data, HEADER, 1, ENCAPSULATION_BYTES)[0] for _, data in answers]
+        said = [np.frombuffer(data, HEADER, 1, ENCAPSULATION_BYTES)[0] for port, data in answers if port != CPU_PORT]
         if push and not current:
             self.of_older_epochs += 1
             # The older policy holds nobody up any more, and the newer one does not know the round.
@@ -223,25 +231,33 @@ class Watched(VirtualSwitch):
 
 def test_one_policy_per_decision() -> None:
     """A round is completed by exactly the quorum, in packets of the one epoch in force; every answer tells which."""
-    switch = Watched(V1MODEL, WORKERS)
+    switch = Watched(V1MODEL)
     for seed in range(15):
         play(switch, plan(seed, ROUGH), alternating(("bsp", "ssp", "quorum", "mixed"), seed, 3))
     assert switch.decisions > 150
     assert switch.of_older_epochs > 50
 
 
-def test_arrivals_of_two_epochs_complete_no_round(switch: VirtualSwitch) -> None:
+class OnceEach(Schedule):
+    """Workers 0 and 1 contribute at once, worker 2 half a second later, and nobody for a second time."""
+
+    def compute_s(self, seat: Seat) -> float:
+        return (0.5 if seat.id == 2 else 0.0) if not self.ledger.done[seat.id] else 100.0
+
+
+def test_arrivals_of_two_epochs_complete_no_round(switch: P4Switch) -> None:
     """Two of three workers are in the old epoch, the third has heard of the new one."""
-    schedule = Schedule(switch, plan(1, FINE, swaps=0), itertools.repeat(BSP()))
-    for worker in schedule.workers[:2]:
-        schedule.push(worker)
-    schedule.run_until(0.05)
+    schedule = OnceEach(switch, plan(1, FINE, swaps=0), itertools.repeat(BSP()))
+    schedule.start()
+    schedule.run_until(0.3)
+    assert [seat.life.protocol.done for seat in schedule.seats] == [False, False, True]
     schedule.install(BSP())
-    schedule.workers[2].protocol.epoch = 2
-    schedule.push(schedule.workers[2])
-    schedule.run_until(0.25)
+    schedule.seats[2].life.protocol.epoch = 2
+    schedule.run_until(1.5)
+    assert [seat.life.protocol.epoch for seat in schedule.seats] == [2, 2, 2]
     assert switch.bases(2) == [0, 0]
-    assert not schedule.workers[2].protocol.done
+    assert not schedule.seats[2].life.protocol.done
+    schedule.close()
 
 
 # -- the commands, small ---------------------------------------------------------------------------------------
@@ -253,6 +269,7 @@ def test_schedules_of_every_pair() -> None:
         tally = schedules.play_many(pair, range(4), V1MODEL)
         assert (tally.runs, tally.lost, tally.repeated, tally.broken, tally.failed) == (4, 0, 0, {}, [])
         assert tally.swaps > 4
+        assert tally.happened
 
 
 def test_soak() -> None:
@@ -267,7 +284,7 @@ def test_soak() -> None:
 # -- the checks themselves -------------------------------------------------------------------------------------
 
 
-def test_a_run_follows_from_its_seed(switch: VirtualSwitch) -> None:
+def test_a_run_follows_from_its_seed(switch: P4Switch) -> None:
     first, second, other = (
         Schedule(switch, random_plan(seed), alternating(FAMILIES, seed, random_plan(seed).workers)).run()
         for seed in (5, 5, 6)
@@ -292,7 +309,7 @@ def test_a_balance_tells_what_is_missing_and_what_is_there_twice() -> None:
         balance(sent, total(1, 1, 1, 1, 1, 1) + np.uint32(1))
 
 
-def test_events_that_mean_nothing_in_process(switch: VirtualSwitch) -> None:
+def test_events_that_mean_nothing_in_process(switch: P4Switch) -> None:
     chosen = plan(1, FINE, Event(1, Action.RESTART_SWITCH))
     with pytest.raises(BadFaults, match="restart switch: not in process"):
         Schedule(switch, chosen, itertools.repeat(BSP()))

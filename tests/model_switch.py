@@ -1,0 +1,167 @@
+"""The protocol's rules (tests/model.py) as a switch: frames in, frames out, and the same table entries."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from serene.sim.entries import CPU_PORT, Entry, Host, number
+from serene.strategy import PolicyFields
+from serene.wire import (
+    ENCAPSULATION_BYTES,
+    HEADER,
+    MEMBERSHIP,
+    PROTOCOL_VERSION,
+    SERENE_UDP_PORT,
+    SWITCH_IP,
+    SWITCH_MAC,
+    Op,
+    ReadMode,
+    encapsulation,
+    mac_bytes,
+    membership,
+)
+from tests.model import Answer, Model, Policy, Slot
+
+LANES, SLOTS = 16, 4  # few, so that runs are fast
+
+_HEADER = struct.Struct(">BBBBIIIIIIIIBBBB")
+_IP, _MAC = number(SWITCH_IP).to_bytes(4, "big"), mac_bytes(SWITCH_MAC)
+_VLAN, _ARP, _IPV4 = b"\x81\x00", b"\x08\x06", b"\x08\x00"
+
+
+class ModelSwitch:
+    """For jobs that begin at slot 0; those that follow one another share their slots."""
+
+    lanes, slots = LANES, SLOTS
+
+    def __init__(self) -> None:
+        self.table: dict[tuple[str, tuple[int, ...]], Entry] = {}
+        self._ports: Sequence[int] = ()
+        self._slots = [Slot(LANES) for _ in range(SLOTS)]
+        self._models: dict[int, Model] = {}
+
+    # -- entries ---------------------------------------------------------------------------------------------
+
+    def put(self, entry: Entry) -> None:
+        self.table[entry.table, tuple(entry.match)] = entry
+        if entry.table == "job":
+            self._model(entry.match[0]).workers = entry.params[5]
+        elif entry.table == "policy":
+            session, epoch, member_mask, sync_mask, staleness, quorum, read_mode, _ = entry.params
+            fields = PolicyFields(member_mask, sync_mask, staleness, quorum, ReadMode(read_mode))
+            self._model(entry.match[0]).policy = Policy(session, epoch, fields)
+
+    def delete(self, entry: Entry) -> None:
+        del self.table[entry.table, tuple(entry.match)]
+
+    def set_group(self, hosts: Mapping[int, Host], job: int = 0) -> None:
+        """Nothing to do: a copy goes to where its receiver's address is."""
+
+    def set_ports(self, ports: Sequence[int]) -> None:
+        self._ports = ports
+
+    def _model(self, job: int) -> Model:
+        if job not in self._models:
+            self._models[job] = Model(0, LANES, workers=1)
+            self._models[job].slots = self._slots
+        return self._models[job]
+
+    def _admitted(self, place: tuple[int, ...], incarnation: int) -> dict[int, int]:
+        """Who may speak from a place (port, mac, ip, udp_port, job, worker): {worker: incarnation}, or nobody."""
+        there = [match[6] for table, match in self.table if table == "member" and match[:6] == place]
+        return {place[5]: incarnation if incarnation in there else there[0]} if there else {}
+
+    # -- packets ---------------------------------------------------------------------------------------------
+
+    def process(self, packets: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+        return [caused for port, frame in packets for caused in self._one(port, frame)]
+
+    def _one(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        if frame[12:14] == _VLAN:
+            return []
+        if frame[12:14] != _IPV4 or int.from_bytes(frame[36:38], "big") != SERENE_UDP_PORT:
+            return self._ordinary(port, frame)
+        header = np.frombuffer(frame, HEADER, 1, ENCAPSULATION_BYTES)[0]
+        op, job, worker, incarnation = (int(header[name]) for name in ("op", "job", "worker", "incarnation"))
+        mac, ip, udp_port = (int.from_bytes(part, "big") for part in (frame[6:12], frame[26:30], frame[34:36]))
+        model = self._model(job)
+        model.admitted = self._admitted((port, mac, ip, udp_port, job, worker), incarnation)
+        if op in (Op.HELLO, Op.LEAVE):
+            return self._control(port, frame, op, job, worker, incarnation)
+        where = self.table.get(("job", (job,)))
+        if where is None or int(header["slot"]) >= where.params[1]:
+            return []
+        return self._exchange(port, frame, header, model)
+
+    def _ordinary(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        """Floods it, unless it claims to come from the switch."""
+        claimed = frame[28:32] if frame[12:14] == _ARP else frame[26:30]
+        if self._impostor(frame[6:12], claimed):
+            return []
+        return [(other, frame) for other in self._ports if other != port]
+
+    def _impostor(self, mac: bytes, ip: bytes) -> bool:
+        return mac == _MAC or ip == _IP
+
+    def _control(
+        self, port: int, frame: bytes, op: int, job: int, worker: int, incarnation: int
+    ) -> list[tuple[int, bytes]]:
+        model = self._model(job)
+        to_controller = [(CPU_PORT, (port << 7).to_bytes(2, "big") + frame)]
+        if op == Op.LEAVE:
+            return to_controller if model.leave(worker, incarnation) else []
+        if not model.hello(worker, incarnation):
+            return to_controller
+        place = self.table.get(("job", (job,)))
+        if place is None or model.policy is None:
+            return []
+        _, slots, vector_length, scale, limit, workers, lost_sessions, _ = place.params
+        body = membership(
+            vector_length=vector_length, slots=slots, scale=scale, limit=limit, lanes=LANES, workers=workers & 0xFF,
+            lost_sessions=lost_sessions,
+        )  # fmt: skip
+        assert len(body) == MEMBERSHIP.itemsize
+        said = Answer(worker, Op.WELCOME, model.policy.epoch, 0, 0, 0, ())
+        return self._frames(job, [said], 0, incarnation, body)
+
+    def _exchange(self, port: int, frame: bytes, header: np.void, model: Model) -> list[tuple[int, bytes]]:
+        names = ("job", "worker", "slot", "seq", "session", "epoch", "round", "total", "incarnation")
+        job, worker, slot, seq, session, epoch, round_, total, incarnation = (int(header[name]) for name in names)
+        if header["op"] == Op.PUSH:
+            values = np.frombuffer(frame, ">i4", LANES, ENCAPSULATION_BYTES + HEADER.itemsize).astype(np.int32)
+            answers = model.push(worker, slot, seq, session, epoch, round_, values, total, incarnation)
+        else:
+            answers = model.pull(worker, slot, seq, session, incarnation)
+        return self._frames(job, answers, slot, model.slots[slot].seen.get(worker, 0), b"")
+
+    def _frames(self, job: int, answers: list[Answer], slot: int, seen: int, body: bytes) -> list[tuple[int, bytes]]:
+        """seen: what that field says, in each of them."""
+        policy = self._model(job).policy
+        assert policy is not None
+        fields = policy.fields
+        frames = []
+        for answer in answers:
+            if ("address", (job, answer.worker)) not in self.table:
+                continue
+            mac, ip, udp_port, *_ = self.table["address", (job, answer.worker)].params
+            head = _HEADER.pack(
+                PROTOCOL_VERSION, answer.op, job, answer.worker, policy.session, answer.epoch, answer.base, answer.seq,
+                slot, answer.total, seen, fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode),
+                fields.members & 0xFF,
+            )  # fmt: skip
+            payload = head + (np.array(answer.values, ">i4").tobytes() if answer.op is Op.ANSWER else body)
+            to = (_text(mac, 6), ".".join(str(part) for part in ip.to_bytes(4, "big")), udp_port)
+            outer = encapsulation(len(payload), source=(SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT), destination=to)
+            frames.append((self._port_of(mac), outer + payload))
+        return frames
+
+    def _port_of(self, mac: int) -> int:
+        """A host's port by its address."""
+        return mac & 0xFF
+
+
+def _text(mac: int, count: int) -> str:
+    return ":".join(f"{octet:02x}" for octet in mac.to_bytes(count, "big"))

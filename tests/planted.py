@@ -1,0 +1,226 @@
+"""Rules of the protocol, each broken on purpose: does a random run notice?
+
+A planted fault is a line of the rules (tests/model.py), of the client or of the controller, written wrong. A hunt plays
+random runs until one of them violates what must always hold. `python -m tests.planted` hunts for all of them, and for
+faults that nobody has planted, as long as one likes.
+"""
+
+from __future__ import annotations
+import __future__
+
+import argparse
+import inspect
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from controller import takeover
+from controller.frames import Answerer
+from controller.job import Job
+from controller.jobs import Jobs
+from controller.proof import Proof
+from experiments.virtual.checks import Violation
+from experiments.virtual.controller import VirtualController
+from experiments.virtual.random_plans import FAMILIES, alternating, random_plan
+from experiments.virtual.schedule import Schedule
+from serene.client import Client
+from serene.client.protocol import Protocol
+from serene.errors import SereneError
+from tests.model import Model
+from tests.model_switch import ModelSwitch
+
+OFTEN = 0.4  # of the rarer things, in a hunt
+
+
+@dataclass(frozen=True)
+class Line:
+    """A piece of a function as it should be, and as it is in the fault. owner: a class or module."""
+
+    owner: object
+    function: str
+    right: str
+    wrong: str
+
+
+@dataclass(frozen=True)
+class Fault:
+    """``runs``: within so many it is found."""
+
+    rule: str
+    lines: tuple[Line, ...]
+    runs: int = 100
+
+
+def fault(rule: str, owner: object, function: str, right: str, wrong: str, runs: int = 100) -> Fault:
+    return Fault(rule, (Line(owner, function, right, wrong),), runs)
+
+
+FAULTS = (
+    # -- the switch's rules
+    fault("a member speaks in any incarnation", Model, "_request",
+          "self.admitted.get(worker) != incarnation", "worker not in self.admitted", 600),
+    fault("whoever is not admitted is welcome", Model, "hello",
+          "self.admitted.get(worker) == incarnation", "worker in self.admitted"),
+    fault("anybody speaks from anywhere", ModelSwitch, "_admitted", "match[:6] == place", "match[4:6] == place[4:]"),
+    fault("a worker's addresses do from any port", ModelSwitch, "_admitted",
+          "match[:6] == place", "match[1:6] == place[1:]"),
+    fault("anybody speaks for the switch", ModelSwitch, "_impostor", "mac == _MAC or ip == _IP", "False"),
+    fault("anybody has the switch's IP address", ModelSwitch, "_impostor", "mac == _MAC or ip == _IP", "mac == _MAC"),
+    fault("a newer session finds the older one's sums", Model, "_request",
+          "clear = self.slots[place].session != policy.session", "clear = not self.slots[place].session"),
+    fault("repeats count", Model, "_request", " and seq > slot.seen.get(worker, 0)", ""),
+    fault("what was overtaken counts again", Model, "_request",
+          "seq > slot.seen.get(worker, 0)", "seq != slot.seen.get(worker, 0)"),
+    fault("an epoch goes on with the rounds of the one before", Model, "_request",
+          "slot.epoch, slot.base = policy.epoch, 0", "slot.epoch = policy.epoch"),
+    fault("arrivals of an older epoch count", Model, "_request",
+          "if current and fresh and counted:", "if fresh and counted:"),
+    fault("a round is complete one worker early", Model, "_request",
+          "arrivals == fields.quorum", "arrivals == max(fields.quorum - 1, 1)"),
+    fault("workers that nobody waits for complete rounds", Model, "_request",
+          "counted = bool(fields.sync_mask >> worker & 1)", "counted = fields.sync_mask > 0", 400),
+    fault("a completed round lets everybody go two rounds further", Model, "_request",
+          "slot.base = round_ + 1", "slot.base = round_ + 2"),
+    fault("the bound is one too large", Model, "_request",
+          "round_ < slot.base + fields.staleness\n", "round_ <= slot.base + fields.staleness\n"),
+    fault("who is ahead is answered all the same", Model, "_request",
+          "not counted or fields.staleness", "not counted or seq % 3 == 0 or fields.staleness"),
+    fault("no snapshot when a round completes", Model, "_request",
+          "if clear or rebase or complete:", "if clear or rebase:"),
+    fault("snapshots are the latest sum", Model, "_request",
+          "current and counted and fields.read_mode is ReadMode.SNAPSHOT", "False"),
+    fault("a snapshot is said to hold what the sum holds", Model, "_request",
+          "slot.snapshot_total if from_snapshot else slot.total", "slot.total"),
+    # -- what a worker believes
+    fault("an answer to another incarnation is ours", Client, "_is_ours",
+          'int(header["incarnation"])', "self._incarnation"),
+    fault("a NUDGE is an answer", Protocol, "receive",
+          'self.exchange.due[headers["slot"][nudge]] = True', 'self.exchange.state[headers["slot"][nudge]] = ANSWERED'),
+    fault("a release of another epoch is believed", Protocol, "receive",
+          ' & (headers["epoch"] == self.epoch)', ""),
+    fault("a release is believed whatever the base", Protocol, "receive", " & allowed", ""),
+    fault("an answer that announces an epoch is believed without an echo", Protocol, "receive",
+          "(echo | release)", '(echo | release | (headers["epoch"] > self.epoch))'),
+    fault("a pull believes any answer", Protocol, "receive",
+          "echo = headers", "echo = (headers['seq'] > 0) & self._pulling | headers"),
+    fault("reads go back", Protocol, "_accept", ".astype(np.int32) > 0", ".astype(np.int32) != 0", 200),
+    fault("rounds go on in a new epoch", Protocol, "_finish", "self.exchange.rounds[:] = 0", "pass"),
+    fault("seqs restart", Protocol, "_finish", "self.seq = max(self.seq, self.exchange.seen)", "self.seq = 0"),
+    fault("who comes late has missed nothing", Client, "_begin_session",
+          "not welcome.lost_sessions and welcome.epoch == 1", "True"),
+    fault("who joins again forgets what it has read", Client, "_begin_session",
+          "protocol.go_on_from(before)", "protocol.seq = before.seq"),
+    fault("who joins again is the same as before", Client, "join",
+          "self._incarnation = _new_incarnation()", "pass"),
+    # -- the controller's rules
+    fault("a HELLO may be as old as it likes", Proof, "lacks", "said != self.number(job, worker, who)", "False"),
+    fault("a number is good for ever", Proof, "number",
+          "facts = (job.id, job.tag, job.session, job.lost_sessions, worker, seat.endpoint, who)",
+          "facts = (job.id, worker, who)", 200),
+    fault("a retired incarnation takes its place back", Jobs, "hello",
+          "endpoint.incarnation in worker.retired", "False"),
+    fault("a worker of a job that is over takes a seat in the next", Job, "has_had",
+          "session in self.lost or session in (0, self.session) or session < self.lost_before", "True", 400),
+    fault("a worker comes back without a new epoch", Jobs, "_next_epoch", "job.epochs_spent += 1", "pass"),
+    fault("sessions go back with the clock", Jobs, "_plan_start", "max(self._last_session + 1, ", "max(1, ", 200),
+    fault("a new controller does not ask which session was the last", Jobs, "note_session",
+          "max(self._last_session, session)", "self._last_session", 400),
+    fault("a new controller counts epochs from one", takeover, "job_from", "job.epochs_spent = found.epoch", "pass"),
+    fault("an evicted worker does not keep the job", Jobs, "plan_leave",
+          "not (remaining or free)", "not remaining", 400),
+    fault("who has left is waited for", Jobs, "plan_leave",
+          "if not over and (state is WorkerState.RUNNING or (state is WorkerState.EVICTED and not remaining)):",
+          "if False:"),
+    fault("the process before stays a member", VirtualController, "_readmit",
+          "self._delete(entries.member(_host(plan.old), plan.job, plan.worker))", "pass", 400),
+    fault("nobody knows whom the controller means", Answerer, "_frame", "incarnation=to.incarnation", "incarnation=0"),
+)  # fmt: skip
+
+
+@contextmanager
+def planted(line: Line) -> Iterator[None]:
+    """The function is wrong for a while."""
+    original = inspect.getattr_static(line.owner, line.function)
+    static = isinstance(original, staticmethod)
+    function = original.__func__ if static else original
+    source = textwrap.dedent(inspect.getsource(function))
+    if source.count(line.right) != 1:
+        raise SereneError(f"{line.function}: {line.right!r} is there {source.count(line.right)} times, expected once")
+    code = compile(
+        source.replace(line.right, line.wrong),
+        inspect.getfile(function),
+        "exec",
+        flags=__future__.annotations.compiler_flag,
+    )
+    module = sys.modules[function.__module__]
+    made: dict[str, object] = {}
+    exec(code, vars(module), made)
+    setattr(line.owner, line.function, made[line.function])
+    users = [user for user in (sys.modules["experiments.virtual.controller"],) if line.owner is takeover]
+    for user in users:
+        setattr(user, line.function, made[line.function])
+    try:
+        yield
+    finally:
+        setattr(line.owner, line.function, original)
+        for user in users:
+            setattr(user, line.function, original)
+
+
+@dataclass(frozen=True)
+class Found:
+    """By which run (from 1), and what it said."""
+
+    runs: int
+    broken: str
+    what: str
+
+
+def play(switch: ModelSwitch, seed: int, often: float = OFTEN) -> Violation | None:
+    plan = random_plan(seed, often)
+    try:
+        balance = Schedule(switch, plan, alternating(FAMILIES, seed, plan.workers)).run().balance
+    except Violation as violation:
+        return violation
+    if balance.lost or balance.repeated:
+        return Violation("exactly once", f"{balance.lost} contributions lost, {balance.repeated} repeated")
+    return None
+
+
+def hunt(first: int, runs: int, *faults: Line) -> Found | None:
+    """The first run that violates something, if one does."""
+    switch = ModelSwitch()
+    with ExitStack() as stack:
+        for line in faults:
+            stack.enter_context(planted(line))
+        for number in range(runs):
+            violation = play(switch, first + number)
+            if violation is not None:
+                return Found(number + 1, violation.broken, str(violation))
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.planted", description="Hunts for faults in the rules.")
+    parser.add_argument("--runs", type=int, default=2000, help="of the right rules (default 2000)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first run (default 0)")
+    parser.add_argument("--only", default="", help="only planted faults whose rule has this in it")
+    options = parser.parse_args()
+    missed = 0
+    for planned in FAULTS:
+        if options.only in planned.rule:
+            began = time.monotonic()
+            found = hunt(options.first, 10 * planned.runs, *planned.lines)
+            missed += found is None or found.runs > planned.runs
+            what = f"run {found.runs} of {planned.runs}: {found.what[:90]}" if found else "NOT FOUND"
+            print(f"{planned.rule}: {what} ({time.monotonic() - began:.1f} s)", flush=True)
+    found = hunt(options.first, options.runs)
+    print(f"the right rules, {options.runs} runs: {found.what if found else 'nothing'}")
+    return int(missed > 0 or found is not None)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
