@@ -6,7 +6,6 @@ import json
 import socket
 import struct
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -113,7 +112,7 @@ class Host:
         self.incarnation = 1000 + number
         self.link = link
         self._proof = 0  # the number that the controller wants to hear
-        self._heard: deque[Answer] = deque()
+        self._hello: Callable[[], None] = lambda: None  # the last one
 
     def send(self, op: Op, job: int, worker: int, body: bytes = b"", **fields: int) -> None:
         payload = control_payload(op, body, **{"job": job, "worker": worker, "incarnation": self.incarnation, **fields})
@@ -122,17 +121,11 @@ class Host:
         self.link.send(encapsulation(len(payload), source=source, destination=to) + payload)
 
     def hello(self, job: int, worker: int, vector_length: int, session: int = 0) -> None:
-        """Once more if the controller wants to hear a number with it."""
-        body = membership(vector_length=vector_length)
-        self.send(Op.HELLO, job, worker, body, session=session, seq=self._proof)
-        before, self._heard = self._heard, deque()
-        answer = self.hear(0.3)
-        if answer is not None and answer.op is Op.WAIT and answer["seq"]:
-            self._proof = answer["seq"]
-            self.send(Op.HELLO, job, worker, body, session=session, seq=self._proof)
-        elif answer is not None:
-            before.append(answer)
-        self._heard = before
+        """``hear`` says it once more if the controller wants to hear a number with it."""
+        self._hello = lambda: self.send(
+            Op.HELLO, job, worker, membership(vector_length=vector_length), session=session, seq=self._proof
+        )
+        self._hello()
 
     def push(self, job: int, worker: int, values: list[int], **fields: int) -> None:
         lanes = np.zeros(LANES, ">i4")
@@ -147,8 +140,6 @@ class Host:
 
     def hear(self, timeout_s: float) -> Answer | None:
         """The next Serene packet for this host's UDP port; others are passed over."""
-        if self._heard:
-            return self._heard.popleft()
         end = time.monotonic() + timeout_s
         while (left := end - time.monotonic()) > 0:
             got = self.link.receive(left)
@@ -160,8 +151,18 @@ class Host:
                 and struct.unpack_from("!HH", got, 34) == (SERENE_UDP_PORT, self.udp_port)
             ):
                 length = struct.unpack_from("!H", got, 38)[0]
-                return Answer(np.frombuffer(got, HEADER, 1, 42)[0], got[42 + HEADER.itemsize : 34 + length])
+                answer = Answer(np.frombuffer(got, HEADER, 1, 42)[0], got[42 + HEADER.itemsize : 34 + length])
+                if not self._must_prove(answer):
+                    return answer
         return None
+
+    def _must_prove(self, answer: Answer) -> bool:
+        """The controller wants to hear a number, and hears it."""
+        wanted = answer.op is Op.WAIT and answer["seq"]
+        if wanted and answer["incarnation"] == self.incarnation and answer["seq"] != self._proof:
+            self._proof = answer["seq"]
+            self._hello()
+        return bool(wanted)
 
     def ask(self, request: Callable[[], None], *expected: Op) -> Answer:
         """Repeat a request as a worker does until one of the expected answers comes."""
@@ -177,7 +178,6 @@ class Host:
 
     def forget(self) -> None:
         """Throw away what has arrived."""
-        self._heard.clear()
         while self.link.receive(0.01) is not None:
             pass
 
@@ -189,6 +189,6 @@ def join(hosts: list[Host], job: int, vector_length: int = 5) -> list[Any]:
         return lambda: hosts[worker].hello(job, worker, vector_length)
 
     for worker in range(len(hosts) - 1):
-        hello(worker)()
+        hosts[worker].ask(hello(worker), Op.WAIT)
     welcomes = [hosts[-1].ask(hello(len(hosts) - 1), Op.WELCOME)]
     return [hosts[worker].ask(hello(worker), Op.WELCOME) for worker in range(len(hosts) - 1)] + welcomes
