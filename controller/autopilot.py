@@ -41,7 +41,7 @@ MOST_CALLS = 16  # of users' code at once; one that never ends cannot be ended
 
 
 class Calls:
-    """Runs users' code in threads that nobody has to wait for, and not in more than a few at once."""
+    """Runs users' code in threads that nothing waits for, a few at once at most."""
 
     def __init__(self) -> None:
         self._running = 0
@@ -74,7 +74,7 @@ class Calls:
                 loop.call_soon_threadsafe(settle, *outcome)
 
         self._running += 1
-        # asyncio's own threads are waited for at the end; this one may be in a loop without end.
+        # asyncio waits for its own threads when it ends; this one may never end.
         threading.Thread(target=run, daemon=True).start()
         try:
             return await asyncio.wait_for(future, PATIENCE_S)
@@ -217,7 +217,7 @@ class Autopilot:
 
 
 def _in_words(error: Exception) -> str:
-    """A user's exception may fail even at telling what it is."""
+    """A user's exception may even fail in its own __str__."""
     if isinstance(error, SereneError):
         return str(error)
     try:

@@ -111,7 +111,7 @@ def up(
         gone_after=gone_after,
     )
     if foreground:
-        from controller import daemon  # here, because gRPC and FastAPI would double every command's start
+        from controller import daemon  # imported here: gRPC and FastAPI would double the start-up time of every command
 
         daemon.run(chosen)
         return

@@ -119,7 +119,7 @@ def waiting_share(report: Json) -> str:
 
 
 def shown(value: Any, form: str = "") -> str:
-    """What a worker said is shown whatever it is."""
+    """Text of a worker's report, made safe to show."""
     if value is None:
         return NOT_YET
     return format(value, form) if isinstance(value, int | float) else str(value)

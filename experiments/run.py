@@ -46,7 +46,7 @@ class Failed(SereneError):
 
 
 class Companion(Protocol):
-    """What goes along with a run: it may command the controller, and keeps files of its own beside the run's."""
+    """Something that accompanies a run: it may command the controller, and writes files of its own beside the run's."""
 
     def look(self, job: Json, controller: ControllerClient) -> None:
         """Called every POLL_S seconds or so with the job's status."""

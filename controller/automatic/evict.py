@@ -28,5 +28,5 @@ class Evict(Automatic):
     def decide(self, seen: Observation) -> Decision | None:
         silent = frozenset(worker.id for worker in seen.workers if worker.silent_s > self.silent)
         if len(silent) == len(seen.workers):
-            return None  # somebody must stay; perhaps it is the network
+            return None  # at least one must stay; perhaps the network is down
         return Decision(seen.strategy, silent)

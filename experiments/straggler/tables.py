@@ -1,4 +1,4 @@
-"""The report's tables, as lists of rows; the CSV files have the same numbers undressed."""
+"""The report's tables, as lists of rows; the CSV files have the same numbers unformatted."""
 
 from __future__ import annotations
 

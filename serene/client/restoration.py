@@ -1,4 +1,4 @@
-"""After a switch has lost its state, the workers put the sums back and go on.
+"""After a switch has lost its state, the workers restore the sums and go on.
 
 A switch that starts anew knows nothing; the job begins a new session, and everybody still holds the cumulative sum of
 the old one as it was read last. One worker, the donor, contributes the sum it held as if it were a gradient; after

@@ -1,4 +1,4 @@
-"""What a worker gets for what it sends."""
+"""What a worker gets back from an exchange."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many commands at once: none undoes another, and a program that was slow to decide undoes no command."""
+"""Many commands at once: none undoes another, and a late decision of an automatic strategy undoes no command."""
 
 from __future__ import annotations
 

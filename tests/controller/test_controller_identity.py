@@ -1,4 +1,4 @@
-"""Who is who, without a switch: lives of a worker's process, sessions of a job, and workers out of the barrier."""
+"""Identities, without a switch: incarnations of a worker, sessions of a job, and evicted workers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class TestEvicted:
 
 
 class TestIncarnations:
-    """Lives of a worker's process, at one place."""
+    """Several processes, one after the other, as one worker at the same addresses."""
 
     def test_a_later_one_is_admitted_and_the_earlier_one_refused(self) -> None:
         jobs = new_jobs()
@@ -139,7 +139,7 @@ class TestIncarnations:
 
 
 class TestSessions:
-    """Which job a worker that has been away means."""
+    """To which job a worker that was away belongs."""
 
     def test_a_deleted_job_s_worker_gets_no_seat_in_the_next(self) -> None:
         jobs = new_jobs()

@@ -1,4 +1,4 @@
-"""Workers that come back, stay away, or are somebody else: on a real switch, with hosts that speak in whole frames."""
+"""Workers that come back, stay away, or are another process: on a real switch, with hosts that send whole frames."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_late_hello_of_an_earlier_life_is_refused(client: ControllerClient, ho
 
 @pytest.mark.parametrize("running", [False, True])
 def test_two_live_processes_with_one_id(client: ControllerClient, hosts: list[Host], running: bool) -> None:
-    """The later one has the seat for good: they do not take it from each other for ever."""
+    """The later one keeps the place: they do not take it from each other in turns."""
     client.create_job(2, ASP())
     if running:
         join(hosts[:2], 0)

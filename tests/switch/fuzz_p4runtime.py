@@ -239,7 +239,7 @@ def send(channel: grpc.Channel, method: str, data: bytes) -> str:
 
 
 def check(controller: Controller) -> None:
-    """The switch still does what it is there for."""
+    """The switch still forwards packets."""
     controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
     entry = controller.entry("by_scoped", {"a": 200}, "found_scoped", 1)
     with contextlib.suppress(WriteFailed):

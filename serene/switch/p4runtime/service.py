@@ -296,7 +296,7 @@ class P4RuntimeServer:
                 ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.so_reuseport", 0),
-                ("grpc.keepalive_time_ms", 60_000),  # a controller that is gone without a word leaves its place
+                ("grpc.keepalive_time_ms", 60_000),  # a controller whose connection died silently gives up its place
                 ("grpc.keepalive_timeout_ms", 20_000),
             ],
         )

@@ -14,7 +14,7 @@ enum instance_type {
 
 static void run_ingress(struct packet *packet, int passes);
 
-/* A received packet that has caused too much, or too much at once, is cut off and counted where it came in. */
+/* A received packet that has caused too many copies or steps is dropped and counted at its ingress port. */
 static void cut_off(struct runtime *runtime, const struct packet *packet) {
     uint32_t port = packet->h.standard_metadata.ingress_port;
     if (port < MAX_PORTS) runtime->counts[port].dropped++;
