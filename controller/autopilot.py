@@ -92,7 +92,7 @@ class Pilot:
     terms: Terms
     decisions: int = 0
     changes: int = 0
-    trouble: str | None = None  # why it decides no more
+    trouble: str | None = None  # why it no longer decides
     blind_to: tuple[int, ...] = ()  # workers whose reports tell nothing that it could decide by
     task: asyncio.Task[None] | None = field(default=None, repr=False)
 
@@ -211,7 +211,7 @@ class Autopilot:
         pilot.trouble = trouble
         self._events.emit(
             "automatic_failed",
-            f"job {job}: {pilot.name} decides no more: {trouble}; the strategy stays as it is",
+            f"job {job}: {pilot.name} no longer decides: {trouble}; the strategy stays as it is",
             job=job,
         )
 

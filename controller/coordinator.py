@@ -125,7 +125,7 @@ class Coordinator:
                     self.jobs.restored(job.id, plan, time.time())
                     self.events.emit(
                         "job_restored",
-                        f"job {job.id}: the workers' sums are back in the switch, {job.strategy}",
+                        f"job {job.id}: the workers' sums are restored, {job.strategy}",
                         job=job.id,
                     )
 
@@ -262,7 +262,7 @@ class Coordinator:
         pilot = await self.autopilot.prepare(name, parameters)
         async with self._lock:
             if self.jobs[job_id] is not job:
-                raise Conflict(f"job {job_id} is another one now: nothing was changed")
+                raise Conflict(f"job {job_id}was replaced by another job meanwhile: nothing was changed")
             if job.state is JobState.FINISHED:
                 raise Conflict(f"job {job_id} has finished: its strategy cannot change")
             self.autopilot.start(job_id, pilot)
@@ -278,10 +278,10 @@ class Coordinator:
     def _end_autopilot(self, job_id: int) -> None:
         pilot = self.autopilot.stop(job_id)
         if pilot is not None:
-            self.events.emit("automatic_ended", f"job {job_id}: {pilot.name} decides no more", job=job_id)
+            self.events.emit("automatic_ended", f"job {job_id}: {pilot.name} no longer decides", job=job_id)
 
     async def set_evicted(self, job_id: int, worker: int, evicted: bool) -> dict[str, Any]:
-        """A worker leaves the barrier, or is let back in. Evicted or admitted already: nothing changes."""
+        """A worker is evicted, or readmitted. If it is so already, nothing changes."""
         async with self._lock:
             job = self.jobs[job_id]
             out = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
@@ -316,7 +316,7 @@ class Coordinator:
             what = "worker_evicted" if worker in evicted else "worker_readmitted"
             self.events.emit(
                 what,
-                f"job {job.id}: worker {worker} is {'out of' if worker in evicted else 'in'} the barrier "
+                f"job {job.id}: worker {worker} is {'evicted' if worker in evicted else 'readmitted'} "
                 f"({reason}), epoch {change.epoch}",
                 job=job.id,
                 worker=worker,

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from controller.frames import Request
 from serene.wire import Op
 
-WAITING_PER_PORT = 64  # HELLOs and LEAVEs; whoever is not heard asks again
+WAITING_PER_PORT = 64  # HELLOs and LEAVEs; a worker that gets no answer asks again
 REPORTS_PER_PORT = 256  # as many as there are members of jobs
 
 

@@ -27,7 +27,7 @@ class WorkerState(Enum):
     EXPECTED = "expected"
     JOINED = "joined"  # waits for the others
     RUNNING = "running"
-    EVICTED = "evicted"  # takes part, but the barrier does not wait for it
+    EVICTED = "evicted"  # admitted, but no member: nobody waits for it
     LEFT = "left"
 
 
@@ -125,7 +125,7 @@ class Job:
         return self.state is JobState.FINISHED and self.slots is None
 
     def members(self) -> list[int]:
-        """The workers that the barrier knows: those a strategy is compiled for."""
+        """The members: the workers that a strategy is compiled for."""
         return [worker.id for worker in self.workers if worker.state is WorkerState.RUNNING]
 
     @property

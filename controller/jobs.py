@@ -175,7 +175,7 @@ class Jobs:
             return Refusal("all session numbers of the switch are used up: restart it, and the controller")
         self._last_session = session
         members = job.places()
-        first = BSP() if job.lost_sessions else job.strategy  # the sums are put back first
+        first = BSP() if job.lost_sessions else job.strategy  # the sums are restored first
         policy = Policy(session, 1, first, shrunk(first, sorted(members)).compile(sorted(members)))
         return Start(
             job.id, job.slots, job.vector_length, job.scale, job.limit_units, members, job.lost_sessions, policy
@@ -246,14 +246,14 @@ class Jobs:
             return None
         if not job.members():
             back = f"'serenectl readmit --job {job_id} --worker N' lets one back in"
-            raise Conflict(f"job {job_id}: nobody is in the barrier; {back}")
+            raise Conflict(f"job {job_id}: all its workers are evicted; {back}")
         fields = strategy.compile(job.members())
         return Swap(job_id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
 
     def plan_barrier(self, job_id: int, strategy: Strategy, evicted: Iterable[int], reason: str) -> Swap | None:
-        """A strategy, and who is out of the barrier under it; None when both are so already.
+        """A strategy, and who is evicted under it; None when both are so already.
 
-        Raises NoSuchJob, or Conflict where the job does not run or nobody would be left in the barrier.
+        Raises NoSuchJob, or Conflict where the job does not run or no member would be left.
         """
         job = self[job_id]
         if job.state is not JobState.RUNNING:
@@ -265,7 +265,7 @@ class Jobs:
                            f"expected {choices(taking_part)}")  # fmt: skip
         members = [worker for worker in taking_part if worker not in out]
         if not members:
-            raise Conflict(f"job {job_id}: nobody would be left in the barrier")
+            raise Conflict(f"job {job_id}: no member would be left")
         if out == set(job.evicted()) and strategy == job.in_force:
             return None
         if strategy != job.in_force:
@@ -305,7 +305,7 @@ class Jobs:
     ) -> Leave:
         """A worker's LEAVE, for the first time or again; ``active``: the workers heard from recently.
 
-        The job is over when nobody is left in the barrier and none of the evicted is active; as long as one is, it
+        The job is over when no member is left and none of the evicted is active; as long as one is, it
         goes on freely. Raises NoSuchJob or Conflict.
         """
         job = self._begun(job_id, worker_id, at)

@@ -62,7 +62,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Swap:
-    """A new epoch: one entry is replaced. ``evicted``: who is out of the barrier from now on; None: as before."""
+    """A new epoch: one entry is replaced. ``evicted``: who is evicted from now on; None: as before."""
 
     job: int
     policy: Policy
@@ -105,7 +105,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Noted:
-    """A worker has a seat, and waits for these others."""
+    """A worker has joined, and waits for these others."""
 
     job: int
     missing: tuple[int, ...]

@@ -111,7 +111,7 @@ def strategy_text(strategy: Json) -> str:
 
 
 def waiting_share(report: Json) -> str:
-    """Of the time a worker has reported, the part in which the barrier held it."""
+    """Of the time a worker has reported, the share in which it waited at the barrier."""
     parts = [report.get(part) for part in ("waiting_s", "compute_s", "network_s")]
     seconds = [float(part) for part in parts if isinstance(part, int | float)]
     total = sum(seconds)

@@ -204,7 +204,7 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
         outputs.check(settings.out, _room(settings))
         settings.out.parent.mkdir(parents=True, exist_ok=True)
         directory = Path(tempfile.mkdtemp(prefix=".run-", dir=settings.out.parent))
-        # Made by whoever needs it first, if anybody does.
+        # Created when it is first needed.
         work = Work(directory, outputs.spare_places(directory)[0] / f"serene-run-{secrets.token_hex(8)}")
     except (SereneError, OSError) as error:
         print(f"error: OUT: {error}", file=sys.stderr)

@@ -20,7 +20,7 @@ class Sight:
         self._dark_since: dict[int, tuple[int, float, int]] = {}  # epoch, time, rounds
 
     def blind_to(self, seen: Observation, now: float) -> tuple[int, ...]:
-        """The workers of the barrier that have contributed for a while and reported nothing that could be used."""
+        """The members that have contributed for a while and reported nothing that could be used."""
         blind = []
         for worker in seen.barrier:
             since = self._dark_since.get(worker.id)

@@ -30,7 +30,7 @@ from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, membership
 
 HELLO_EVERY_S = 0.1
 LEAVE_EVERY_S = 0.2
-WAITING_S = 0.1  # without a packet: the barrier holds the worker, or the network is broken
+WAITING_S = 0.1  # without a packet: the worker waits at the barrier, or the network is broken
 
 
 class Refused(SereneError):

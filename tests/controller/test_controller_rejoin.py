@@ -39,7 +39,7 @@ def test_a_restarted_process_at_the_same_place_begins_anew(client: ControllerCli
 
     strangers = client.status()["switch"]["drops"]["stranger"]
     worker.push(0, 1, [3], session=session, epoch=2, seq=6, incarnation=before)
-    until(lambda: client.status()["switch"]["drops"]["stranger"] == strangers + 1, "the earlier life is a stranger")
+    until(lambda: client.status()["switch"]["drops"]["stranger"] == strangers + 1, "the earlier process is a stranger")
     worker.ask(lambda: worker.push(0, 1, [3], session=session, epoch=2, seq=6), Op.ANSWER)
 
 
@@ -76,7 +76,7 @@ def test_two_live_processes_with_one_id(client: ControllerClient, hosts: list[Ho
                 refused.add(answer["incarnation"])
             answer = worker.hear(0.02)
         if not running and incarnation == 501:
-            until(lambda: client.job(0)["workers"][1]["incarnation"] is not None, "it has a seat")
+            until(lambda: client.job(0)["workers"][1]["incarnation"] is not None, "it has joined")
     if not running:
         until(lambda: hosts[0].hello(0, 0, 5) or client.job(0)["state"] == "running", "the other one comes")
     worker.incarnation = 501

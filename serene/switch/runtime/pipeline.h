@@ -29,7 +29,7 @@ static int may_run(const struct packet *packet) {
     return 0;
 }
 
-/* Room for a copy, until `copies_used` is put back; NULL: none is left. The stack would be too small for them. */
+/* Room for a copy, until `copies_used` is reset; NULL: none is left. The stack would be too small for them. */
 static struct packet *copy_room(struct runtime *runtime) {
     if (runtime->copies_used == MAX_COPIES) return NULL;
     struct packet **room = &runtime->copies[runtime->copies_used];
