@@ -1,4 +1,4 @@
-"""Workers at the door: HELLO, REPORT and LEAVE, as the data plane hands them up."""
+"""Requests of workers that the data plane hands up: HELLO, REPORT and LEAVE."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from serene.wire import Op
 
 LOG = logging.getLogger("serene.controller")
 
-# Workers ask ten times a second; who is refused or has to wait need not hear so each time.
+# Workers ask ten times a second; a worker that is refused or has to wait need not be told so each time.
 ANSWER_INTERVAL_S = 0.5
 ANSWERS_PER_PORT = 64
 # Each re-admission begins a new epoch for everybody, and a process takes longer than this to start.
@@ -71,7 +71,7 @@ class Admission:
             self._complain(port, f"ignored from port {port}: {error}")
 
     async def run(self) -> None:
-        """Serve for ever. What goes wrong is logged, and the worker, who hears nothing, asks again."""
+        """Serve for ever. What goes wrong is logged, and the worker, which hears nothing, asks again."""
         while True:
             request = await self._inbox.get()
             who = f"{request.op.name} of worker {request.worker} of job {request.job}"
@@ -80,7 +80,7 @@ class Admission:
             except SereneError as error:
                 self._complain(request.sender.port, f"{who} from {request.sender}: {error}")
             except Exception:
-                LOG.exception("%s", who)  # one request is no reason to serve no others
+                LOG.exception("%s", who)  # a request that fails must not end the service of others
 
     async def _serve(self, request: Request) -> None:
         if request.op is Op.REPORT:
@@ -145,7 +145,7 @@ class Admission:
         )
 
     async def _answer(self, request: Request, make: Callable[..., bytes], text: str) -> None:
-        """Say it, unless it was said to the same worker just now, or too much to others behind its port."""
+        """Answer, unless the same worker was answered just now, or too many answers went out of its port."""
         sender = request.sender
         if not self._answers.allows(
             sender.port, (make.__name__, sender, request.job, request.worker), time.monotonic()
@@ -155,7 +155,7 @@ class Admission:
         await self._switch.send(sender.port, make(sender, request.job, request.worker, text))
 
     async def send_away(self, job: Job, reason: str) -> None:
-        """Tell a job's workers that it is no more. Who does not hear it asks by itself, and is refused then."""
+        """Tell a job's workers that it was deleted. A worker that misses this asks again and is refused then."""
         for worker in job.workers:
             if worker.endpoint is not None and worker.state is not WorkerState.LEFT:
                 refusal = self._answerer.refused(worker.endpoint, job.id, worker.id, reason)

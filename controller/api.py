@@ -21,11 +21,11 @@ Json = dict[str, Any]
 
 
 class NoController(SereneError):
-    """Nobody answers at the controller's address."""
+    """No controller answers at this address."""
 
 
 class Rejected(SereneError):
-    """The controller's own error; ``status`` is HTTP's."""
+    """An error that the controller answered with; ``status`` is HTTP's."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class ControllerClient:
 
     def __init__(self, url: str | None = None, *, timeout_s: float = 15.0) -> None:
         self.url = (url or os.environ.get(ENVIRONMENT) or DEFAULT_URL).rstrip("/")
-        # Loopback only: a proxy from the environment would be in the way.
+        # Loopback only: a proxy named in the environment must not be used.
         self._http = httpx.Client(base_url=self.url, timeout=timeout_s, trust_env=False)
 
     def __enter__(self) -> Self:

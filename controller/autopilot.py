@@ -41,7 +41,7 @@ MOST_CALLS = 16  # of users' code at once; one that never ends cannot be ended
 
 
 class Calls:
-    """Runs users' code in threads that nobody has to wait for, and not in more than a few at once."""
+    """Runs users' code in threads that nothing waits for, a few at once at most."""
 
     def __init__(self) -> None:
         self._running = 0
@@ -74,7 +74,7 @@ class Calls:
                 loop.call_soon_threadsafe(settle, *outcome)
 
         self._running += 1
-        # asyncio's own threads are waited for at the end; this one may be in a loop without end.
+        # asyncio waits for its own threads when it ends; this one may never end.
         threading.Thread(target=run, daemon=True).start()
         try:
             return await asyncio.wait_for(future, PATIENCE_S)
@@ -92,7 +92,7 @@ class Pilot:
     terms: Terms
     decisions: int = 0
     changes: int = 0
-    trouble: str | None = None  # why it decides no more
+    trouble: str | None = None  # why it no longer decides
     blind_to: tuple[int, ...] = ()  # workers whose reports tell nothing that it could decide by
     task: asyncio.Task[None] | None = field(default=None, repr=False)
 
@@ -211,13 +211,13 @@ class Autopilot:
         pilot.trouble = trouble
         self._events.emit(
             "automatic_failed",
-            f"job {job}: {pilot.name} decides no more: {trouble}; the strategy stays as it is",
+            f"job {job}: {pilot.name} no longer decides: {trouble}; the strategy stays as it is",
             job=job,
         )
 
 
 def _in_words(error: Exception) -> str:
-    """A user's exception may fail even at telling what it is."""
+    """A user's exception may even fail in its own __str__."""
     if isinstance(error, SereneError):
         return str(error)
     try:

@@ -22,7 +22,7 @@ class NotStarted(SereneError):
 
 @dataclass(frozen=True)
 class Files:
-    """Where a daemon leaves its traces, by the URL of its HTTP interface."""
+    """A daemon's files (log, pid), named after the URL of its HTTP interface."""
 
     log: Path
     pid: Path
@@ -52,7 +52,7 @@ def start(arguments: list[str], url: str, files: Files) -> int:
     try:
         _wait(process, url, files.log)
     except BaseException:
-        process.terminate()  # also when the user lost patience
+        process.terminate()  # also after Ctrl-C
         raise
     files.pid.write_text(f"{process.pid}\n")
     return process.pid

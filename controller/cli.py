@@ -111,7 +111,7 @@ def up(
         gone_after=gone_after,
     )
     if foreground:
-        from controller import daemon  # here, because gRPC and FastAPI would double every command's start
+        from controller import daemon  # imported here: gRPC and FastAPI would double the start-up time of every command
 
         daemon.run(chosen)
         return
@@ -288,7 +288,7 @@ def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -
     """The barrier waits for this worker no longer; what it sends still counts."""
     with ControllerClient(controller) as client:
         chosen = _only_job(client) if job is None else job
-        print(f"job {chosen}: worker {worker} is out of the barrier, epoch {client.evict(chosen, worker)['epoch']}")
+        print(f"job {chosen}: worker {worker} is evicted, epoch {client.evict(chosen, worker)['epoch']}")
 
 
 @app.command()
@@ -296,7 +296,7 @@ def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None)
     """The barrier waits for this worker again."""
     with ControllerClient(controller) as client:
         chosen = _only_job(client) if job is None else job
-        print(f"job {chosen}: worker {worker} is in the barrier, epoch {client.readmit(chosen, worker)['epoch']}")
+        print(f"job {chosen}: worker {worker} is readmitted, epoch {client.readmit(chosen, worker)['epoch']}")
 
 
 def _swap(job: int | None, controller: str | None, kind: Callable[..., Strategy], *parameters: Any) -> None:

@@ -185,7 +185,7 @@ class Connection:
         try:
             return await self._client.receive()
         except fy.P4ClientError as error:
-            if error.code == fy.GRPCStatusCode.INVALID_ARGUMENT:  # P4Runtime's answer to an id in use
+            if error.code == fy.GRPCStatusCode.INVALID_ARGUMENT:  # P4Runtime's answer to an election id in use
                 raise NotPrimary(self._held_by(self.election_id)) from None
             raise self._explained(error) from None
         except RuntimeError:  # how P4Client reports that the switch closed the stream
@@ -227,7 +227,7 @@ class Connection:
         highest = U128.decode(update.election_id)
         self.is_primary = update.status.code == fy.GRPCStatusCode.OK.value
         if update.status.code == fy.GRPCStatusCode.NOT_FOUND.value and highest > self.election_id:
-            # The primary has gone, and a switch by the book accepts no id below the highest it has seen.
+            # The primary has gone, and by the specification a switch accepts no id below the highest it has seen.
             self.election_id = highest
             await self._ask_to_be_primary()
         elif not self.is_primary:

@@ -77,14 +77,14 @@ class Coordinator:
             self._on_job_over,
         )
 
-    # Its life
+    # Start, run, stop
 
     async def bring_up(self) -> None:
-        """Get hold of the switch. Raises SwitchError when that fails."""
+        """Connect to the switch and set it up. Raises SwitchError when that fails."""
         await self.switch.bring_up(self._wait_s)
 
     async def run(self) -> None:
-        """Serve workers and look after jobs until cancelled; then let go of the switch, which goes on."""
+        """Serve workers and look after jobs until cancelled; then disconnect from the switch, which goes on."""
         try:
             await asyncio.gather(self.switch.run(), self._admission.run(), self._look_after())
         finally:
@@ -114,7 +114,7 @@ class Coordinator:
                 self.events.emit("job_cleared", f"job {job_id}: its slots are free", job=job_id)
 
     async def _end_restorations(self) -> None:
-        """When everybody has put back its part, the strategy that is wanted follows the BSP of the beginning."""
+        """When every worker has done its part of the restoration, the wanted strategy takes the place of BSP."""
         async with self._lock:
             for job in self.jobs:
                 least = min((self.telemetry.of(job.id, worker)["contributions"] for worker in job.members()), default=0)
@@ -125,7 +125,7 @@ class Coordinator:
                     self.jobs.restored(job.id, plan, time.time())
                     self.events.emit(
                         "job_restored",
-                        f"job {job.id}: the workers' sums are back in the switch, {job.strategy}",
+                        f"job {job.id}: the workers' sums are restored, {job.strategy}",
                         job=job.id,
                     )
 
@@ -133,7 +133,7 @@ class Coordinator:
         await self.switch.remove(job.id, job.places())
 
     async def _end_abandoned(self) -> None:
-        """An evicted worker does not hold a job that all others have left, once it is taken for gone."""
+        """A job that all others have left ends when its evicted workers have been silent for long enough."""
         async with self._lock:
             for job in self.jobs:
                 if job.state is JobState.RUNNING and not job.members() and not self._active(job):
@@ -142,7 +142,7 @@ class Coordinator:
                     self.events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
 
     def _active(self, job: Job) -> set[int]:
-        """The workers of a job that have been heard lately."""
+        """The workers of a job that have been heard from recently."""
         return {
             worker.id
             for worker in job.workers
@@ -172,7 +172,7 @@ class Coordinator:
                 await self._adopt(job_id, job)
 
     async def _adopt(self, job_id: int, found: InstalledJob) -> None:
-        """A job that the switch holds: known already, taken over, or a leftover."""
+        """A job that the switch holds: known already, to be taken over, or to be removed."""
         for worker, at in found.strays:
             await self.switch.shut_out(job_id, worker, at)
         known = self.jobs.get(job_id)
@@ -195,7 +195,7 @@ class Coordinator:
             LOG.warning("job %d, found in the switch, is removed: %s", job_id, error)
             await self.switch.remove(job_id, found.members)
 
-    # What may be asked
+    # Operations
 
     async def create_job(
         self,
@@ -262,7 +262,7 @@ class Coordinator:
         pilot = await self.autopilot.prepare(name, parameters)
         async with self._lock:
             if self.jobs[job_id] is not job:
-                raise Conflict(f"job {job_id} is another one now: nothing was changed")
+                raise Conflict(f"job {job_id}was replaced by another job meanwhile: nothing was changed")
             if job.state is JobState.FINISHED:
                 raise Conflict(f"job {job_id} has finished: its strategy cannot change")
             self.autopilot.start(job_id, pilot)
@@ -278,10 +278,10 @@ class Coordinator:
     def _end_autopilot(self, job_id: int) -> None:
         pilot = self.autopilot.stop(job_id)
         if pilot is not None:
-            self.events.emit("automatic_ended", f"job {job_id}: {pilot.name} decides no more", job=job_id)
+            self.events.emit("automatic_ended", f"job {job_id}: {pilot.name} no longer decides", job=job_id)
 
     async def set_evicted(self, job_id: int, worker: int, evicted: bool) -> dict[str, Any]:
-        """A worker leaves the barrier, or is let back in. Evicted or admitted already: nothing changes."""
+        """A worker is evicted, or readmitted. If it is so already, nothing changes."""
         async with self._lock:
             job = self.jobs[job_id]
             out = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
@@ -291,7 +291,7 @@ class Coordinator:
     async def _enact(self, seen: Place, decided: Strategy | Decision, name: str) -> bool:
         """An automatic strategy has decided. Whether there was anything to change.
 
-        A decision about an epoch that is no longer in force is dropped: whoever began the next one knew better, and
+        A decision about an epoch that is no longer in force is dropped: it was made before the present one began, and
         the program is soon asked again.
         """
         async with self._lock:
@@ -303,9 +303,9 @@ class Coordinator:
             return await self._change(job, decided.strategy, decided.evicted, name)
 
     async def _change(self, job: Job, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
-        """A strategy, and who is out of the barrier: at most one rule. Whether there was anything to change.
+        """A strategy, and who is evicted: at most one swap. Whether there was anything to change.
 
-        Whoever calls this holds the lock since it looked at the job.
+        The caller has held the lock since it looked at the job.
         """
         before, out = job.in_force, set(job.evicted())
         plan = self.jobs.plan_barrier(job.id, strategy, evicted, reason)
@@ -316,7 +316,7 @@ class Coordinator:
             what = "worker_evicted" if worker in evicted else "worker_readmitted"
             self.events.emit(
                 what,
-                f"job {job.id}: worker {worker} is {'out of' if worker in evicted else 'in'} the barrier "
+                f"job {job.id}: worker {worker} is {'evicted' if worker in evicted else 'readmitted'} "
                 f"({reason}), epoch {change.epoch}",
                 job=job.id,
                 worker=worker,
@@ -340,7 +340,7 @@ class Coordinator:
         return self.jobs.swapped(plan, time.time()), write_ms
 
     async def status(self, older_than_s: float = 0.0) -> dict[str, Any]:
-        """Everything; counters as they were last, when the switch cannot be asked."""
+        """Everything; where the switch cannot be asked, the counters that were read last."""
         if self.switch.connected:
             try:
                 await self.telemetry.refresh(older_than_s)

@@ -33,13 +33,13 @@ def run(settings: Settings) -> None:
         datefmt="%Y-%m-%d %H:%M:%S",
     )
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    stopped_early = suppress(asyncio.CancelledError, KeyboardInterrupt)  # while it looked for the switch
+    stopped_early = suppress(asyncio.CancelledError, KeyboardInterrupt)  # while it was connecting to the switch
     with _listen(settings.http) as listener, stopped_early:
         asyncio.run(_serve(settings, listener))
 
 
 def _listen(http: str) -> socket.socket:
-    """Bound before the switch is touched: a second controller must not disturb the first one's switch."""
+    """Bound before the switch is connected: a second controller must not disturb the first one's switch."""
     host, port = host_and_port(http)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol spelt out, asyncio turns Nagle's algorithm off, which costs 40 ms an answer otherwise.

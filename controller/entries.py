@@ -105,7 +105,7 @@ def job_group(job: int, members: Mapping[int, Endpoint]) -> fy.P4MulticastGroupE
 
 
 def share_of(workers: int) -> int:
-    """1 / workers as a fraction of 2**16, rounded up: the data plane divides by multiplying with it."""
+    """1 / workers as a fraction of 2**16, rounded up: the data plane multiplies by it instead of dividing."""
     return -(-65536 // workers)
 
 
@@ -146,7 +146,7 @@ def policy_entry(job: int, policy: Policy) -> fy.P4TableEntry:
     )
 
 
-# Plans. A packet gets in through `member`, so that table comes last when a job begins and first when it ends.
+# Plans. The table `member` admits packets, so it is written last when a job begins and first when it ends.
 
 
 def places(plan: Start, switch: SwitchAddress) -> Updates:
@@ -172,12 +172,12 @@ def no_member(job: int, worker: int, at: Endpoint) -> Updates:
 
 
 def readmission(plan: Readmission) -> Updates:
-    """The end of it: a new epoch, and the worker is a member."""
+    """The last step of a readmission: a new epoch, and the worker's entry in `member`."""
     return [*swap(plan.swap), +member(plan.job, plan.worker, plan.new)]
 
 
 def removal(job: int, members: Mapping[int, Endpoint]) -> Updates:
-    """Everything of a job but its policy, which tells a controller that knows nothing which session was the last."""
+    """Everything of a job but its policy, which tells a new controller which session was the last."""
     return [
         *(update for worker, at in members.items() for update in no_member(job, worker, at)),
         -fy.P4TableEntry("job", match=fy.Match(job=job)),
@@ -203,7 +203,7 @@ class InstalledJob:
     epoch: int = 0
     fields: PolicyFields | None = None
     members: dict[int, Endpoint] = field(default_factory=dict)
-    strays: list[tuple[int, Endpoint]] = field(default_factory=list)  # members beside those: a worker has one place
+    strays: list[tuple[int, Endpoint]] = field(default_factory=list)  # more entries in `member`: a worker has one
 
     @property
     def complete(self) -> bool:
@@ -212,7 +212,7 @@ class InstalledJob:
 
     @property
     def record(self) -> bool:
-        """Only the policy of a job that is over."""
+        """Whether only the policy of a finished job is left."""
         return self.slots is None and not self.members
 
 

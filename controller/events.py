@@ -1,4 +1,4 @@
-"""What happens, told to the log and to whoever listens on the live stream."""
+"""Events, for the log and for the listeners of the live stream."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Events:
         return len(self._listeners)
 
     def emit(self, event: str, text: str, **facts: Any) -> None:
-        """Tell what happened: ``event`` is a word for programs, ``text`` a line for people."""
+        """Publish an event: ``event`` is its name for programs, ``text`` a line for people."""
         LOG.info("%s", text)
         told = {"event": event, "t": time.time(), "text": text, **facts}
         for listener in self._listeners:

@@ -52,7 +52,7 @@ def headline(status: Json, job_id: int) -> str:
     job = next(job for job in status["jobs"] if job["job"] == job_id)
     strategy = strategy_from_dict(job["strategy"])
     if not status["switch"]["connected"]:
-        return f"job {job_id}: the switch is away ({status['switch']['trouble']}); what follows is from before"
+        return f"job {job_id}: the switch is unreachable ({status['switch']['trouble']}); what follows is older"
     if job["state"] == "waiting":
         missing = [worker["worker"] for worker in job["workers"] if worker["state"] == "expected"]
         again = "again " if job["lost_sessions"] else ""
@@ -61,7 +61,7 @@ def headline(status: Json, job_id: int) -> str:
         return f"job {job_id} has finished: every worker has left"
     if job["restoring"]:
         return (
-            f"job {job_id}: the switch lost its state; the workers are putting their sums back under BSP, "
+            f"job {job_id}: the switch lost its state; the workers are restoring their sums under BSP, "
             f"then {strategy} follows"
         )
     automatic = f", {automatic_in_words(job['automatic'])}" if job["automatic"] else ""
@@ -71,7 +71,7 @@ def headline(status: Json, job_id: int) -> str:
 def automatic_in_words(automatic: Json) -> str:
     """Whether an automatic strategy decides, and if not, why."""
     if automatic["trouble"]:
-        return f"{automatic['name']} decides no more ({automatic['trouble']})"
+        return f"{automatic['name']} no longer decides ({automatic['trouble']})"
     if automatic["blind_to"]:
         return (
             f"{automatic['name']} is blind to {workers(automatic['blind_to'])} "
@@ -116,7 +116,7 @@ class _Job:
         if state == "evicted":
             heard = f"not heard for {silent:.0f} s" if silent > SILENT_S else "it is heard"
             back = f"'serenectl readmit --job {self.id} --worker {number}' makes the barrier wait for it again"
-            return Explanation(number, state, f"{who} is out of the barrier: nobody waits for it ({heard})", back)
+            return Explanation(number, state, f"{who} is evicted: nobody waits for it ({heard})", back)
         doing, place = str((worker["report"] or {}).get("state") or "not reporting"), _place(worker)
         at = "" if place is None else f" in round {place.round} of epoch {place.epoch}"
         where = (None, None) if place is None else (place.round, place.epoch)

@@ -1,4 +1,4 @@
-"""Serene's frames as the controller meets them: requests that the switch hands up, answers it sends out."""
+"""Serene's frames at the controller: requests that the switch hands up, answers that the controller sends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LARGEST_NUMBER = 2**53  # what every reader of JSON takes exactly
 
 
 class NotARequest(SereneError):
-    """A frame that is none of ours; the data plane hands up only whole ones."""
+    """A frame that is not a request of a worker; the data plane hands up only whole ones."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _is_text(value: str) -> bool:
 
 @dataclass(frozen=True)
 class Answerer:
-    """Builds what the controller says in the switch's name.
+    """Builds the packets that the controller sends with the switch's addresses.
 
     All of it carries the incarnation that it is meant for: a later process at the same place is not concerned.
     """
@@ -112,11 +112,11 @@ class Answerer:
     switch_mac: str
 
     def refused(self, to: Endpoint, job: int, worker: int, reason: str) -> bytes:
-        """A whole frame for a worker, or for who would be one."""
+        """A whole frame for a worker, or for a process that asked to be one."""
         return self._frame(to, job, worker, Op.REFUSED, reason.encode())
 
     def wait(self, to: Endpoint, job: int, worker: int, reason: str) -> bytes:
-        """A whole frame for a worker that has a seat in a job that has not begun."""
+        """A whole frame for a worker that has joined a job that has not started."""
         return self._frame(to, job, worker, Op.WAIT, reason.encode())
 
     def prove(self, request: Request, number: int) -> bytes:

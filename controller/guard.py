@@ -1,4 +1,4 @@
-"""What stands before the HTTP interface: who may ask, and how much they may send.
+"""Checks in front of the HTTP interface: which requests are accepted, and how large they may be.
 
 A web page from anywhere can make its reader's browser ask a loopback address. Such a request names the page's site as
 its `Origin`, or, where the page's own name was made to lead to loopback, in `Host`; a page that another program serves

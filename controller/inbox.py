@@ -12,12 +12,12 @@ from collections.abc import Hashable
 from controller.frames import Request
 from serene.wire import Op
 
-WAITING_PER_PORT = 64  # HELLOs and LEAVEs; whoever is not heard asks again
+WAITING_PER_PORT = 64  # HELLOs and LEAVEs; a worker that gets no answer asks again
 REPORTS_PER_PORT = 256  # as many as there are members of jobs
 
 
 class Inbox:
-    """Bounded, whatever comes."""
+    """Requests that wait to be served; their number is bounded."""
 
     def __init__(self) -> None:
         self._requests: dict[int, dict[Hashable, Request]] = {}
@@ -46,14 +46,14 @@ class Inbox:
                     queue = queues.pop(port)
                     request = queue.pop(next(iter(queue)))
                     if queue:
-                        queues[port] = queue  # behind the others
+                        queues[port] = queue  # to the end of the queue
                     return request
             self._anything.clear()
             await self._anything.wait()
 
 
 class Pace:
-    """Who was told something lately. At most ``per_port`` are told anything behind one port in one interval."""
+    """Limits answers: one to a worker, and at most ``per_port`` out of one port, in each interval."""
 
     def __init__(self, interval_s: float, per_port: int) -> None:
         self._interval_s = interval_s

@@ -27,18 +27,18 @@ class WorkerState(Enum):
     EXPECTED = "expected"
     JOINED = "joined"  # waits for the others
     RUNNING = "running"
-    EVICTED = "evicted"  # takes part, but the barrier does not wait for it
+    EVICTED = "evicted"  # admitted, but no member: nobody waits for it
     LEFT = "left"
 
 
 @dataclass
 class Worker:
-    """One place in a job, and who holds it."""
+    """One worker of a job, and the process that holds its place."""
 
     id: int
     state: WorkerState = WorkerState.EXPECTED
     endpoint: Endpoint | None = None
-    uncertain: bool = False  # nobody knows whether the switch admits it: it is to be admitted anew
+    uncertain: bool = False  # it is unknown whether the switch admits it: it has to be readmitted
     retired: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_RETIRED))  # incarnations before this one
     contributions_sent: int | None = None  # packets, as the worker said when it left
     report: dict[str, object] | None = None  # its latest
@@ -46,7 +46,7 @@ class Worker:
     readmitted_at: float = -math.inf  # on the monotonic clock
 
     def move(self, to: Endpoint) -> None:
-        """The seat is another process's from now on, or the same one's at another place."""
+        """The place now belongs to another process, or to the same one at another address."""
         if self.endpoint is not None and self.endpoint.incarnation != to.incarnation:
             self.retired.append(self.endpoint.incarnation)
         self.endpoint = to
@@ -121,16 +121,16 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Finished, and no trace of it left in the switch."""
+        """Finished, and all its entries removed from the switch."""
         return self.state is JobState.FINISHED and self.slots is None
 
     def members(self) -> list[int]:
-        """The workers that the barrier knows: those a strategy is compiled for."""
+        """The members: the workers that a strategy is compiled for."""
         return [worker.id for worker in self.workers if worker.state is WorkerState.RUNNING]
 
     @property
     def in_force(self) -> Strategy:
-        """What the workers are under now."""
+        """The strategy that is in force now: BSP while the sums are being restored."""
         return BSP() if self.restoring else self.strategy
 
     def evicted(self) -> list[int]:
@@ -172,7 +172,7 @@ class Job:
         ]
 
     def remember(self, known: Job) -> None:
-        """What the switch could not tell of a session that was known already."""
+        """Keeps what the switch's entries do not say about a session that was known already."""
         self.history.extendleft(reversed(known.history))
         self.epochs_begun += known.epochs_begun
         self.epochs_spent = max(self.epochs_spent, known.epochs_spent)

@@ -23,7 +23,7 @@ LATEST_BY_CLOCK = 2**32 - 2**20  # in the year 2106
 
 
 class NoSuchJob(SereneError):
-    """A job id that nobody uses."""
+    """A job id that is not in use."""
 
 
 class Conflict(SereneError):
@@ -31,7 +31,7 @@ class Conflict(SereneError):
 
 
 class BadRequest(SereneError):
-    """A request that makes no sense whatever the state."""
+    """A request that is wrong whatever the state."""
 
 
 class Jobs:
@@ -168,14 +168,14 @@ class Jobs:
 
     def _plan_start(self, job: Job, now: float) -> Start | Refusal:
         assert job.slots is not None
-        # Sessions come from the clock so that they grow even where a switch has forgotten the last one. A clock that
-        # is ahead of its time must not use them up.
+        # Sessions come from the clock so that they grow even if the switch has lost the last one. A clock that runs
+        # far ahead must not use up the numbers.
         session = max(self._last_session + 1, min(int(now), LATEST_BY_CLOCK))
         if session > LARGEST_SESSION:
             return Refusal("all session numbers of the switch are used up: restart it, and the controller")
         self._last_session = session
         members = job.places()
-        first = BSP() if job.lost_sessions else job.strategy  # the sums are put back first
+        first = BSP() if job.lost_sessions else job.strategy  # the sums are restored first
         policy = Policy(session, 1, first, shrunk(first, sorted(members)).compile(sorted(members)))
         return Start(
             job.id, job.slots, job.vector_length, job.scale, job.limit_units, members, job.lost_sessions, policy
@@ -199,7 +199,7 @@ class Jobs:
     def plan_restored(self, job_id: int) -> Swap | None:
         """The workers have put the sums back: the job's own strategy takes over, unless it is BSP anyway.
 
-        An epoch that nobody needs would cost a BSP run its exactness: a round in which it begins is not isolated.
+        A needless epoch would cost a BSP run its exactness: the round in which an epoch begins is not isolated.
         """
         job = self[job_id]
         if job.strategy == BSP():
@@ -228,7 +228,7 @@ class Jobs:
         self.swapped(readmission.swap, now)
 
     def not_readmitted(self, readmission: Readmission) -> None:
-        """The switch did not take all of it: whichever process asks next is admitted anew."""
+        """The switch did not take all of the writes: the next process that asks is readmitted."""
         self._jobs[readmission.job].workers[readmission.worker].uncertain = True
 
     # Strategies
@@ -246,14 +246,14 @@ class Jobs:
             return None
         if not job.members():
             back = f"'serenectl readmit --job {job_id} --worker N' lets one back in"
-            raise Conflict(f"job {job_id}: nobody is in the barrier; {back}")
+            raise Conflict(f"job {job_id}: all its workers are evicted; {back}")
         fields = strategy.compile(job.members())
         return Swap(job_id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
 
     def plan_barrier(self, job_id: int, strategy: Strategy, evicted: Iterable[int], reason: str) -> Swap | None:
-        """A strategy, and who is out of the barrier under it; None when both are so already.
+        """A strategy, and who is evicted under it; None when both are so already.
 
-        Raises NoSuchJob, or Conflict where the job does not run or nobody would be left in the barrier.
+        Raises NoSuchJob, or Conflict where the job does not run or no member would be left.
         """
         job = self[job_id]
         if job.state is not JobState.RUNNING:
@@ -265,11 +265,11 @@ class Jobs:
                            f"expected {choices(taking_part)}")  # fmt: skip
         members = [worker for worker in taking_part if worker not in out]
         if not members:
-            raise Conflict(f"job {job_id}: nobody would be left in the barrier")
+            raise Conflict(f"job {job_id}: no member would be left")
         if out == set(job.evicted()) and strategy == job.in_force:
             return None
         if strategy != job.in_force:
-            strategy.compile(taking_part)  # among fewer it shrinks, but it has to fit the job
+            strategy.compile(taking_part)  # it shrinks to the members that are left, but it has to fit the whole job
         swap = self._plan_policy(job, strategy, members, reason)
         return replace(swap, evicted=frozenset(out))
 
@@ -289,7 +289,7 @@ class Jobs:
     def _plan_policy(
         self, job: Job, strategy: Strategy, members: list[int], reason: str, free: Sequence[int] = ()
     ) -> Swap:
-        """``free``: who goes on when nobody is left in the barrier."""
+        """``free``: the evicted workers that go on when no member is left."""
         fields = shrunk(strategy, members).compile(members) if members else ASP().compile(free)
         return Swap(job.id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
 
@@ -303,9 +303,9 @@ class Jobs:
     def plan_leave(
         self, job_id: int, worker_id: int, at: Endpoint, contributions_sent: int | None, active: Collection[int] = ()
     ) -> Leave:
-        """A member says goodbye, for the first time or again; ``active``: who is heard.
+        """A worker's LEAVE, for the first time or again; ``active``: the workers heard from recently.
 
-        The job is over when nobody is left in the barrier and none of the evicted is active; as long as one is, it
+        The job is over when no member is left and none of the evicted is active; as long as one is, it
         goes on freely. Raises NoSuchJob or Conflict.
         """
         job = self._begun(job_id, worker_id, at)
@@ -319,7 +319,7 @@ class Jobs:
         return Leave(job_id, worker_id, contributions_sent, swap, job_over=over)
 
     def left(self, leave: Leave, now: float) -> None:
-        """Commits a goodbye; the last one ends the job, whose entries stay until they are `due`."""
+        """Commits a LEAVE; the last one ends the job, whose entries stay until they are `due`."""
         job = self._jobs[leave.job]
         worker = job.workers[leave.worker]
         worker.state = WorkerState.LEFT
@@ -349,7 +349,7 @@ class Jobs:
         """Commits that the switch has no entries of the job any more; it stays listed."""
         self._jobs[job_id].slots = None
 
-    # Telemetry and trouble
+    # Telemetry, and jobs found or lost
 
     def adopt(self, job: Job) -> None:
         """A job that the switch runs already; what was known of the same session is kept."""
@@ -365,7 +365,7 @@ class Jobs:
         worker.report, worker.reported_at = report, now
 
     def _begun(self, job_id: int, worker_id: int, at: Endpoint) -> Job:
-        """The job, unless what a worker says must be meant for an earlier one, or is an earlier process's."""
+        """The job, unless the worker's packet belongs to an earlier job of this id, or to an earlier incarnation."""
         job = self[job_id]
         if job.state is JobState.WAITING or worker_id >= len(job.workers) or job.workers[worker_id].endpoint != at:
             raise Conflict(f"worker {worker_id} at {at} is no member of job {job_id}")
@@ -386,7 +386,7 @@ class Jobs:
 
 
 def shrunk(strategy: Strategy, members: Sequence[int]) -> Strategy:
-    """The same strategy among fewer workers: nobody may wait for one that has left."""
+    """The same strategy among fewer workers: the barrier must not wait for one that has left."""
     if isinstance(strategy, Quorum):
         return Quorum(min(strategy.k, len(members)))
     if isinstance(strategy, Mixed):
@@ -400,7 +400,7 @@ def shrunk(strategy: Strategy, members: Sequence[int]) -> Strategy:
 
 
 def _check_numbers(workers: int, scale: int, limit: float) -> None:
-    """One round of all workers has to fit a signed 32-bit number, and one unit has to be a contribution."""
+    """One round of all workers has to fit a signed 32-bit number, and the limit has to be at least one unit."""
     largest_scale = LARGEST // workers
     if not 1 <= scale <= largest_scale:
         raise BadRequest(f"scale {scale} for {workers} workers: expected 1 to {largest_scale}")

@@ -1,4 +1,4 @@
-"""Ordinary traffic: which host address is behind which port, as the data plane's digests tell.
+"""MAC learning for ordinary traffic: which address is behind which port, from the data plane's digests.
 
 The switch's tables have room for so many addresses. When they are full, the oldest address of the port that has the
 most makes room: a host that invents addresses pushes out its own, and not its neighbours'.
@@ -38,7 +38,7 @@ class Learning:
             waiting[mac] = None
 
     def to_acknowledge(self, ack: Any) -> None:
-        """A list of digests is through."""
+        """A list of digests has been read."""
         self._acks.append(ack)
 
     @property
@@ -95,7 +95,7 @@ class Learning:
         return [-_known_source(mac, port), -_forward(mac)]
 
     def adopt(self, found: entries.Installed) -> list[Any]:
-        """From now on what a switch holds is what was learned; the updates that take out its halves."""
+        """Takes what the switch holds as learned; the updates that remove incomplete pairs."""
         self.port_of.clear()
         self._behind.clear()
         whole = {mac: port for mac, port in found.forwarded.items() if (mac, port) in found.known}

@@ -1,4 +1,4 @@
-"""The controller's knowledge in Prometheus' words: ``GET /metrics``.
+"""The controller's status as Prometheus metrics: ``GET /metrics``.
 
 Every number comes out of the data plane: counters read by P4Runtime, and the workers' reports, which the switch hands
 up. docs/telemetry.md lists the metrics; a test holds the list and this module together.
@@ -45,7 +45,7 @@ SWAP_BUCKETS_MS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 
 class SwapTimes:
-    """How long the switch took for a new policy: a histogram in the making."""
+    """How long the switch took to write new policies, as a histogram."""
 
     def __init__(self) -> None:
         self._counts = [0] * (len(SWAP_BUCKETS_MS) + 1)
@@ -153,7 +153,7 @@ def _of_workers(workers: list[tuple[Json, Json]]) -> Iterator[Metric]:
 
 
 def _reported(family: Any, workers: list[tuple[Json, Json]], key: str) -> Iterator[Metric]:
-    """A worker may not have reported yet, or nonsense."""
+    """A worker may have reported nothing yet, or something unusable."""
     for job, worker in workers:
         value = number((worker["report"] or {}).get(key))
         if value is not None:

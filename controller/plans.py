@@ -1,4 +1,4 @@
-"""What the controller is about to tell the switch about a job.
+"""Changes of a job that the controller is about to write to the switch.
 
 Plans are values: `jobs` makes them, `entries` turns them into table entries, and only when the switch has
 taken them does `jobs` remember that they happened.
@@ -15,7 +15,7 @@ from serene.strategy import PolicyFields, Strategy
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a worker is, and which life of it: the switch's port it is behind, its addresses as text, and the number
+    """Where a worker is: the switch's port it is behind, its addresses as text, and its incarnation, the number
     that its process drew when it joined."""
 
     port: int
@@ -62,7 +62,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Swap:
-    """A new epoch: one entry is replaced. ``evicted``: who is out of the barrier from now on; None: as before."""
+    """A new epoch: one entry is replaced. ``evicted``: who is evicted from now on; None: as before."""
 
     job: int
     policy: Policy
@@ -72,7 +72,7 @@ class Swap:
 
 @dataclass(frozen=True)
 class Leave:
-    """A worker is going; whoever remains gets a policy without it. ``swap`` is None when nothing changes."""
+    """A worker leaves; the members that remain get a policy without it. ``swap`` is None when nothing changes."""
 
     job: int
     worker: int
@@ -105,7 +105,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Noted:
-    """A worker has a seat, and waits for these others."""
+    """A worker has joined, and waits for these others."""
 
     job: int
     missing: tuple[int, ...]

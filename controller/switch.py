@@ -79,7 +79,7 @@ class Switch:
     def connected(self) -> bool:
         return self.trouble is None
 
-    # The life of the connection
+    # The connection
 
     async def bring_up(self, deadline_s: float) -> None:
         """Connect and set the switch up, waiting ``deadline_s`` seconds for one that is starting."""

@@ -111,7 +111,7 @@ def strategy_text(strategy: Json) -> str:
 
 
 def waiting_share(report: Json) -> str:
-    """Of the time a worker has reported, the part in which the barrier held it."""
+    """Of the time a worker has reported, the share in which it waited at the barrier."""
     parts = [report.get(part) for part in ("waiting_s", "compute_s", "network_s")]
     seconds = [float(part) for part in parts if isinstance(part, int | float)]
     total = sum(seconds)
@@ -119,7 +119,7 @@ def waiting_share(report: Json) -> str:
 
 
 def shown(value: Any, form: str = "") -> str:
-    """What a worker said is shown whatever it is."""
+    """Text of a worker's report, made safe to show."""
     if value is None:
         return NOT_YET
     return format(value, form) if isinstance(value, int | float) else str(value)

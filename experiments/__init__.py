@@ -1,1 +1,1 @@
-"""Runs that end in numbers and pictures."""
+"""Commands that measure and draw: training runs, checks at length, benchmarks, studies."""

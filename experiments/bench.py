@@ -124,7 +124,7 @@ def pushes(target: str, program: Program) -> Samples:
 
 def in_process(program: Program) -> Samples:
     path = PushPath(program)
-    path.measure()  # the first one meets cold memory
+    path.measure()  # the first one runs with cold caches
     return tuple(path.measure() for _ in range(REPEATS))
 
 

@@ -5,11 +5,9 @@ python -m experiments.bench_hosts PART '{"...": ...}' RESULTS
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import resource
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -24,8 +22,6 @@ from serene.fixedpoint import DEFAULT_SCALE
 
 Json = dict[str, Any]
 WARM_UP = 5
-FRAME_BYTES = 1362  # with the Ethernet header, as a link's limit counts them
-SINK_PORT = 9999
 
 
 def gradient(worker: int, values: int) -> np.ndarray:
@@ -151,32 +147,7 @@ def pushes(options: Json) -> Json:
         return {"rates": rates, "retransmissions": client.counts.retransmissions, "window": client.window}
 
 
-def flood(options: Json) -> Json:
-    """Datagrams to another host as fast as the kernel takes them."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
-        sender.connect(("10.0.0.2", SINK_PORT))
-        payload, sent, until = bytes(FRAME_BYTES - 42), 0, time.perf_counter() + options["seconds"] + 1
-        while time.perf_counter() < until:
-            with contextlib.suppress(ConnectionRefusedError):  # nobody listens yet, or any more
-                sent += sender.send(payload)
-    return {"sent": sent}
-
-
-def sink(options: Json) -> Json:
-    """Mbit/s that arrive, frames with their headers, from the first datagram on."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
-        receiver.bind(("", SINK_PORT))
-        receiver.settimeout(30)
-        receiver.recv(9000)
-        began, frames = time.perf_counter(), 0
-        while (elapsed := time.perf_counter() - began) < options["seconds"]:
-            receiver.recv(9000)
-            frames += 1
-    return {"mbit_s": frames * FRAME_BYTES * 8 / elapsed / 1e6}
-
-
-PARTS = {"serene": serene, "overlap": overlap, "gloo": gloo, "pushes": pushes, "flood": flood, "sink": sink}
+PARTS = {"serene": serene, "overlap": overlap, "gloo": gloo, "pushes": pushes}
 
 
 if __name__ == "__main__":

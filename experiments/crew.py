@@ -1,4 +1,4 @@
-"""A few processes that do one thing after another, and of which any may die without harm to the rest.
+"""A pool of processes that work tasks off; one that dies costs its own task only.
 
 concurrent.futures gives all work up when one process is killed, and may wait for ever; a sweep of an hour must not.
 """
@@ -74,7 +74,7 @@ def _give(hand: _Hand[T], waiting: list[T]) -> None:
 
 
 def _serve(pipe: Connection, do: Callable[[T], None], parent: int) -> None:
-    """In a process of the crew: it dies with its employer, and leaves the terminal's signals to it."""
+    """In a process of the pool: it ends with its parent, which handles the terminal's signals."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return

@@ -1,4 +1,4 @@
-"""Plays the events of a fault file in a run: processes that stand still, or die and start anew."""
+"""Plays the events of a fault file in a run: processes that are paused, or killed and restarted."""
 
 from __future__ import annotations
 

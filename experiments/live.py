@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: a table that renews itself, or plain lines where nobody watches."""
+"""What a run shows while it goes on: a live table, or plain lines where the output is no terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 class View:
-    """Takes the controller's status, as often as it is had."""
+    """Shows the controller's status, whenever there is a new one."""
 
     def __init__(self, settings: Settings, console: Console, hint: str) -> None:
         self._settings = settings

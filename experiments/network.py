@@ -39,7 +39,7 @@ class WorkerProcess:
         return self._process.poll()
 
     def kill(self) -> None:
-        """It need not leave its job, for the whole network goes with it, or another process takes its place."""
+        """Without LEAVE: the whole network ends with it, or another process takes its place."""
         self._process.kill()
         self._process.wait()
 

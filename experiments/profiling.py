@@ -1,9 +1,9 @@
 """Where a packet's time goes, on each switch: ``make profile``.
 
 The embedded switch is compiled with a counter of cycles in each stage and each action, and runs in this process.
-Counting takes about 25 cycles a visit, so what is entered often looks dearer than it is. Then both switches run in
-Mininet, one worker pushing, and `perf` looks at where the processor is: in the program, in what is around it, or in the
-kernel. What is not installed is a line that says so.
+Counting takes about 25 cycles a visit, so what is entered often looks more expensive than it is. Then both switches
+run in Mininet, one worker pushing, and `perf` samples where the time goes: in the program, in the code around it, or in
+the kernel. What is not installed is a line that says so.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LEAST = 0.02  # of the time; what takes less is summed up
 
 
 def stages(program: Program) -> list[tuple[str, float, float]]:
-    """(stage or action, cycles a packet, visits a packet) of the embedded switch, the dearest first."""
+    """(stage or action, cycles a packet, visits a packet) of the embedded switch, the most expensive first."""
     path = PushPath(program, PROFILE)
     path.measure()
     cycles, entered = (ctypes.c_uint64 * MAX_STAGES)(), (ctypes.c_uint64 * MAX_STAGES)()

@@ -46,7 +46,7 @@ class Failed(SereneError):
 
 
 class Companion(Protocol):
-    """What goes along with a run: it may command the controller, and keeps files of its own beside the run's."""
+    """Something that accompanies a run: it may command the controller, and writes files of its own beside the run's."""
 
     def look(self, job: Json, controller: ControllerClient) -> None:
         """Called every POLL_S seconds or so with the job's status."""
@@ -204,7 +204,7 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
         outputs.check(settings.out, _room(settings))
         settings.out.parent.mkdir(parents=True, exist_ok=True)
         directory = Path(tempfile.mkdtemp(prefix=".run-", dir=settings.out.parent))
-        # Made by whoever needs it first, if anybody does.
+        # Created when it is first needed.
         work = Work(directory, outputs.spare_places(directory)[0] / f"serene-run-{secrets.token_hex(8)}")
     except (SereneError, OSError) as error:
         print(f"error: OUT: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What a run is asked for, checked before anything starts."""
+"""The settings of a run, checked before anything starts."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Swap:
 
 
 class Swapper:
-    """Goes along with a run and commands so many swaps, ``every_s`` apart, to ever another family of strategies."""
+    """Accompanies a run and commands so many swaps, ``every_s`` apart, each to another family of strategies."""
 
     def __init__(self, count: int, every_s: float, seed: int, workers: int) -> None:
         self._left = count
@@ -126,7 +126,7 @@ def walk(rng: random.Random) -> tuple[str, ...]:
     left = {family: [other for other in FAMILIES if other != family] for family in FAMILIES}
     for others in left.values():
         rng.shuffle(others)
-    # Hierholzer's: go on while there is a pair left, and put detours in where the walk was stuck.
+    # Hierholzer's algorithm: walk while a pair is left, then insert the detours where the walk ended early.
     way, found = [FIRST], []
     while way:
         if left[way[-1]]:
@@ -137,7 +137,7 @@ def walk(rng: random.Random) -> tuple[str, ...]:
 
 
 def latencies(commanded: Iterable[Commanded], rows: Sequence[Json]) -> Iterator[Swap]:
-    """rows: every worker's iterations, as in metrics.csv. Swaps that not all workers lived to see are left out."""
+    """rows: every worker's iterations, as in metrics.csv. Swaps that some worker did not live to adopt are left out."""
     steps: dict[str, list[tuple[float, int]]] = {}
     for row in rows:
         steps.setdefault(row["worker"], []).append((float(row["t_unix"]), int(row["epoch"])))

@@ -1,4 +1,4 @@
-"""Where a command leaves what it has found: tried before the work begins, and not lost when writing fails at the end.
+"""Output files of commands: checked before the work begins, and not lost when writing fails at the end.
 
 Work takes from seconds to an hour, and a directory may be read-only, or a disk full, before it begins or only when it
 is done. So everything that writes results asks ``check`` first and then ``write`` or ``keep``, which put them somewhere

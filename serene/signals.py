@@ -1,4 +1,4 @@
-"""The signals that end a program, as something to wait for."""
+"""SIGINT and SIGTERM as a file descriptor to wait for."""
 
 from __future__ import annotations
 

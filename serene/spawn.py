@@ -1,4 +1,4 @@
-"""Our own modules as programs of their own."""
+"""Command lines that run our own modules as separate processes."""
 
 from __future__ import annotations
 

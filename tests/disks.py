@@ -1,4 +1,4 @@
-"""Places that cannot be written: small disks that are full or read-only, and what else stands in the way."""
+"""Places that cannot be written: small disks that are full or read-only, and other obstacles."""
 
 from __future__ import annotations
 

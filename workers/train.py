@@ -82,7 +82,7 @@ class Worker:
                 if session.finish(self._options.finish_timeout):
                     self._facts["accuracy"] = self._trainer.accuracy()
             except NoAnswer:
-                raise  # there is nobody to say goodbye to
+                raise  # the switch does not answer: LEAVE would not arrive
             except (Stopped, SereneError, OSError):
                 session.abandon()
                 raise
@@ -182,7 +182,7 @@ def policy_text(update: Update) -> str:
 
 
 def say(line: str) -> None:
-    """To the log, which may be on a disk that is full: that is no reason to stop training."""
+    """Writes to the log; training goes on if the log's disk is full."""
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
 

@@ -64,7 +64,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Decision:
-    """A strategy, and the workers that are to be out of the barrier under it: they go on freely, nobody waits."""
+    """A strategy, and the workers that are to be evicted under it: they go on freely, nobody waits for them."""
 
     strategy: Strategy
     evicted: frozenset[int] = frozenset()

@@ -1,4 +1,4 @@
-"""A worker that is silent for a time leaves the barrier, and is let back in when it is heard again.
+"""A worker that is silent for a time is evicted, and readmitted when it is heard again.
 
 Silent means that it sends nothing at all, not even again what was not answered: a worker that waits for others is not
 silent. While it is out, the others train on without it; what it sends counts, and it waits for nobody.
@@ -28,5 +28,5 @@ class Evict(Automatic):
     def decide(self, seen: Observation) -> Decision | None:
         silent = frozenset(worker.id for worker in seen.workers if worker.silent_s > self.silent)
         if len(silent) == len(seen.workers):
-            return None  # somebody must stay; perhaps it is the network
+            return None  # at least one must stay; perhaps the network is down
         return Decision(seen.strategy, silent)

@@ -1,4 +1,4 @@
-"""Whether an automatic strategy can see: a program that waits for reports which nobody sends decides nothing."""
+"""Whether an automatic strategy has the reports that it decides by; without them it decides nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from controller.automatic.base import Observation
 
 # Workers report five times a second at most, and two reports make a measurement.
 BLIND_AFTER_S = 3.0
-BLIND_AFTER_ROUNDS = 4  # in which a worker had something to tell
+BLIND_AFTER_ROUNDS = 4  # in which a worker could have reported something
 BLIND_AT_LAST_S = 30.0  # however slow it is
 
 
@@ -20,7 +20,7 @@ class Sight:
         self._dark_since: dict[int, tuple[int, float, int]] = {}  # epoch, time, rounds
 
     def blind_to(self, seen: Observation, now: float) -> tuple[int, ...]:
-        """The workers of the barrier that have contributed for a while and reported nothing that could be used."""
+        """The members that have contributed for a while and reported nothing that could be used."""
         blind = []
         for worker in seen.barrier:
             since = self._dark_since.get(worker.id)

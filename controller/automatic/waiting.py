@@ -31,7 +31,7 @@ class Waiting(Automatic):
 
     def __post_init__(self) -> None:
         expect("waiting", "above", self.above, 0.01, 1)
-        expect("waiting", "below", self.below, 0, self.above - 0.01)  # equal bounds would make it swing
+        expect("waiting", "below", self.below, 0, self.above - 0.01)  # with equal bounds it would oscillate
         expect("waiting", "patience", self.patience, 1, LONGEST_PATIENCE)
         expect_period("waiting", self.period)
         self.period_s = self.period

@@ -142,7 +142,7 @@ class Findings:
         return head, rows
 
     def break_even(self) -> Table:
-        """How much dearer a switch that adds up may be, for the same product of exchange time and cost at r = 1/8."""
+        """How much more a switch that adds up may cost, for the same product of exchange time and cost at r = 1/8."""
         head = ["hosts", "against ring", "against hierarchical ring", "against layered butterfly"]
         rows = []
         for layers, hosts in SIZES:

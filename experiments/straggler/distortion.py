@@ -1,4 +1,4 @@
-"""Do emulated runs side by side distort each other's times? One cell, alone and with copies of itself."""
+"""Do emulated runs that run at the same time distort each other's times? One cell, alone and with copies of itself."""
 
 from __future__ import annotations
 

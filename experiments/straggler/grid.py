@@ -116,7 +116,7 @@ def _scale(workers: Iterable[int], steps: int) -> Iterable[Cell]:
 
 
 def emulated(cells: Iterable[Cell]) -> tuple[Cell, ...]:
-    """The same cells by the other engine. It has a network of its own, so the model of one does not matter."""
+    """The same cells by the emulated engine, which has a real network and ignores the cell's model of one."""
     return tuple(replace(item, engine="emulated", network=Network()) for item in cells)
 
 

@@ -1,4 +1,4 @@
-"""What delays a packet: places that serve one packet at a time, in the order of arrival."""
+"""Queues that delay packets: they serve one packet at a time, in the order of arrival."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Simulation:
         steps = steps[np.argsort(steps["ended"], kind="stable")]
         return Trace(self.cell, steps, staleness, tuple(self._swaps), initial, facts)
 
-    # -- a worker's life -------------------------------------------------------------------------------------
+    # -- a worker -----------------------------------------------------------------------------------------------
 
     def _life(self, worker: Worker) -> Life:
         for step in range(1, self.cell.steps + 1):

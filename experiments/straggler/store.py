@@ -37,7 +37,7 @@ class Store:
         except BadTrace:
             with contextlib.suppress(
                 OSError
-            ):  # what cannot be removed will be in the way of its successor, who says so
+            ):  # a file that cannot be removed makes writing its successor fail, with an error
                 path.unlink()
             return None
 

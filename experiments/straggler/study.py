@@ -32,7 +32,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Spread:
-        """A run that never reached its target counts as infinitely slow, so the median stays honest."""
+        """A run that never reached its target counts as infinitely slow, so that the median is not biased."""
         given = np.array([np.inf if np.isnan(value) else value for value in values])
         if not given.size:
             return cls(np.nan, np.nan, np.nan, 0)

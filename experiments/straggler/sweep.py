@@ -1,4 +1,4 @@
-"""Runs the cells that have no result yet, several at a time, with a progress bar. May be stopped and gone on with."""
+"""Runs the cells that have no result yet, several at a time, with a progress bar. Can be stopped and resumed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sweep(cells: Sequence[Cell], store: Store, console: Console, parallel: Paral
         for engine, count in (("simulated", parallel.simulated), ("emulated", parallel.emulated)):
             mine = [cell for cell in missing if cell.engine == engine]
             if mine:
-                mine.sort(key=lambda cell: cell.model == "cnn")  # the dearest last: a report may be had before
+                mine.sort(key=lambda cell: cell.model == "cnn")  # the most expensive last: a report may be had before
                 failures += studies.work(f"{engine} cells", mine, partial(run_cell, store), count, label, console)
     if failures:
         raise Failed(f"{len(failures)} of {len(missing)} cells failed:\n" + "\n".join(failures[:5]))

@@ -1,10 +1,10 @@
-"""The report's tables, as lists of rows; the CSV files have the same numbers undressed."""
+"""The report's tables, as lists of rows; the CSV files have the same numbers unformatted."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -218,8 +218,3 @@ def curves_csv(study: Study, path: Path) -> Path:
             )  # fmt: skip
     head = ["workers", "model", "straggler", "strategy", "seed", "t_s", "steps", "accuracy"]
     return write_csv(path, head, rows)
-
-
-def tuned_cell(study: Study, workers: int, straggler: str) -> Cell:
-    """BSP with the learning rate that suits it."""
-    return study.tuned(replace(grid.cell(workers, "mlp", straggler, "bsp", 1)))

@@ -1,4 +1,4 @@
-"""What always holds (docs/protocol.md), checked on what workers sent and read, not on what the switch counts."""
+"""The protocol's properties (docs/protocol.md, "What always holds"), checked on what workers sent and read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROPERTIES = (
 
 
 class Violation(SereneError):
-    """Something that must always hold did not."""
+    """A property of the protocol was violated."""
 
     def __init__(self, broken: str, message: str) -> None:
         super().__init__(f"{broken}: {message}")

@@ -1,4 +1,4 @@
-"""A run in virtual time, before it begins and after it has ended."""
+"""A run in virtual time: its plan and its outcome."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-// Who may speak. A packet is aggregated only if its port, its addresses, its job, its worker id and the worker's
-// incarnation belong together, it is whole, and it is of the job's present session; every other reason has a counter.
+// Which packets are accepted: those whose port, addresses, job, worker id and incarnation belong together, that are
+// whole, and that are of the job's present session. Each other reason to drop a packet has a counter.
 
 control Admission(inout headers_t hdr,
                   inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
-    counter(1, CounterType.packets_and_bytes) dropped_malformed;        // truncated, or no request we know
+    counter(1, CounterType.packets_and_bytes) dropped_malformed;        // truncated, or not a known request
     counter(1, CounterType.packets_and_bytes) dropped_bad_checksum;
     counter(1, CounterType.packets_and_bytes) dropped_stranger;         // the table `member` does not know it
     counter(1, CounterType.packets_and_bytes) dropped_no_policy;        // the job has ended or never began
@@ -32,7 +32,7 @@ control Admission(inout headers_t hdr,
         size = 256;                // MAX_JOBS * MAX_WORKERS
     }
 
-    // Where a job lives. Constant while the job runs. share: 65536 / workers, rounded up.
+    // A job's slots and sizes. Constant while the job runs. share: 65536 / workers, rounded up.
     action set_job(slot_t first_slot, slot_t slots, bit<32> vector_length, bit<32> scale, bit<32> limit,
                    bit<8> workers, bit<8> lost_sessions, bit<32> share) {
         meta.first_slot = first_slot;
@@ -78,7 +78,7 @@ control Admission(inout headers_t hdr,
 
     // Leaves meta.job and meta.worker set and returns with the op that is to be served, or drops.
     apply {
-        bit<16> expected = 0;      // no request we know
+        bit<16> expected = 0;      // not a known request
         if (hdr.values.isValid()) {
             expected = UDP_BYTES + SERENE_BYTES + VALUES_BYTES;
         } else if (hdr.membership.isValid()) {

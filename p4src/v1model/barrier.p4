@@ -7,7 +7,7 @@
 control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     register<bit<64>>(SLOTS) era_of;                  // session ++ epoch last seen (epoch 0: none yet)
     register<round_t>(SLOTS) base_of;                 // rounds of this epoch that are complete
-    register<worker_bitmap_t>(SLOTS) waiting_of;      // who asked and was not answered
+    register<worker_bitmap_t>(SLOTS) waiting_of;      // workers whose PUSH is blocked
     register<bit<64>>(SLOTS) totals_of;               // contributions in the sum ++ in its snapshot
     register<bit<64>>(SLOTS * MAX_WORKERS) seen_of;   // session ++ highest seq accepted
     register<bit<128>>(SLOTS * RING) arrivals_of;     // session ++ epoch ++ round ++ arrivals in it
@@ -48,7 +48,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             snapshot_total = 0;
         }
 
-        // The first packet of an epoch at this slot: its rounds begin at 0, whoever waited must ask again.
+        // The first packet of an epoch at this slot: its rounds begin at 0, blocked workers must retransmit.
         worker_bitmap_t nudge = 0;
         bool rebase = current && era != era_now;
         if (rebase) {
@@ -58,8 +58,8 @@ control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             waiting = 0;
         }
 
-        // Nobody who follows the protocol is further ahead than the staleness bound; a round from nowhere
-        // would take a counter of the ring away from the others.
+        // A wrong round: no worker that follows the protocol is further ahead than the staleness bound, and such
+        // a packet must not overwrite a counter of the ring that the others need.
         bool astray = current && counted && !unbounded
                       && hdr.serene.round > base + (round_t)meta.policy.staleness;
 
@@ -127,15 +127,15 @@ control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         meta.decision.release = release;
         meta.decision.nudge = nudge;
 
-        // What an answer will say; a request's own epoch and round have served their purpose.
+        // The answer's fields; the request's own epoch and round are not needed any more.
         hdr.serene.round = base;
         hdr.serene.total = meta.decision.read_snapshot ? snapshot_total : total;
-        hdr.serene.seen = seen;    // the incarnation has served its purpose, too
+        hdr.serene.seen = seen;    // replaces the incarnation
     }
 
     apply {
-        // Sessions only grow. One that does not was given out by a controller that had forgotten those before it: its
-        // rounds would be taken for old ones, and nobody would be let on.
+        // Sessions only grow. An older one was given out by a controller that did not know of the newer: its rounds
+        // would be taken for old ones, and its workers would wait for ever.
         bit<64> era;
         era_of.read(era, meta.first_slot + hdr.serene.slot);
         if (era[63:32] > meta.policy.session) {

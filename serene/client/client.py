@@ -30,7 +30,7 @@ from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, membership
 
 HELLO_EVERY_S = 0.1
 LEAVE_EVERY_S = 0.2
-WAITING_S = 0.1  # without a packet: the barrier holds the worker, or the network is broken
+WAITING_S = 0.1  # without a packet: the worker waits at the barrier, or the network is broken
 
 
 class Refused(SereneError):
@@ -38,7 +38,7 @@ class Refused(SereneError):
 
 
 class NoAnswer(SereneError):
-    """Nothing was heard from the switch for too long."""
+    """No answer from the switch for too long."""
 
 
 def _new_incarnation() -> int:
@@ -82,7 +82,7 @@ class Client:
         self._clock = clock
         self._protocol: Protocol | None = None
         self._fast: FastPath | None = None
-        self.while_waiting: Callable[[], None] = lambda: None  # called now and then while nothing is heard
+        self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no packet arrives
         self._heard_at = self._asked_at = 0.0
         self._remains: Remains | None = None  # of a session that was lost
         self._caught_up = False  # with the session that it has joined
@@ -174,7 +174,7 @@ class Client:
         )
 
     def _is_news(self, welcome: Membership) -> bool:
-        """Sessions only grow: one that is older than ours, or that is lost, was on its way for long."""
+        """Sessions only grow: a WELCOME of an older session, or of the one that is lost, was delayed in the network."""
         if self._protocol is None:
             return True
         ours = self._protocol.membership.session
@@ -206,7 +206,7 @@ class Client:
     def catch_up(self) -> CaughtUp | None:
         """To be called after ``join``: what the job did before, or None when it has just begun.
 
-        A worker that was restarted, evicted or left alone by a switch that lost its state is then where the others
+        A worker that was restarted or evicted, or whose switch lost its state, is then where the others
         are. Raises as ``exchange`` does; after another SessionLost, join and catch up again.
         """
         protocol = self._joined
@@ -349,7 +349,7 @@ class Client:
         elif now - self._heard_at > WAITING_S:
             self.while_waiting()
         if now - max(self._heard_at, self._asked_at) > self._silence_s:
-            # Blocked workers hear nothing either: a WELCOME of the same session says that all is well.
+            # A blocked worker hears nothing either: a WELCOME of the same session shows that the session goes on.
             self._asked_at = now
             self._hello()
         if now - self._heard_at > self._give_up_s:

@@ -29,7 +29,7 @@ class Exchange:
         self.restart(0.0)
 
     def restart(self, now: float) -> None:
-        """Nothing is under way: what is noted of packets begins anew."""
+        """Nothing is in flight: all per-packet state is reset."""
         self.transmissions = 0
         self.latest_answered = 0  # by ``order``
         self.announced = 0  # newest epoch seen beyond the worker's own

@@ -1,6 +1,6 @@
-/* A worker's packets without Python in between: numbers to packets and back, and an exchange in which all goes plainly.
+/* A worker's packets without Python in between: numbers to packets and back, and an exchange without anything unusual.
  *
- * What is plain: slots go out for the first time, answers and releases of the worker's own epoch come in. Everything
+ * The common case: slots are sent for the first time, answers and releases of the worker's own epoch come in. Everything
  * else (a nudge, another epoch, another session, a loss, silence) ends the call, and serene.client.protocol decides; its
  * arrays are the ones used here, so it takes over in the middle of an iteration. Where both have a rule, it is the same
  * rule, and tests/client/test_fastpath.py plays the same packets to both. */
@@ -163,7 +163,7 @@ static void prepare(const struct exchange *exchange, uint32_t slot, uint32_t run
     memcpy(CMSG_DATA(header), &size, sizeof size);
 }
 
-/* serene.client.transport.TRANSIENT: what a network that is being repaired answers with. */
+/* serene.client.transport.TRANSIENT: errors of a network that is down for a moment. */
 static int is_transient(int error) {
     for (uint32_t i = 0; i < sizeof TRANSIENT / sizeof *TRANSIENT; i++)
         if (TRANSIENT[i] == error) return 1;

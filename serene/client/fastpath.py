@@ -1,8 +1,8 @@
 """The worker's fast path: ``fastpath.c``, compiled on first use, over the arrays of ``Protocol``.
 
-An iteration of a hundred packets is a few calls from here instead of a hundred trips through Python. The C code does
-only what is plain; what it returns with tells what the protocol has to look at. Without a C compiler there is no fast
-path, and the client does everything in Python.
+An iteration of a hundred packets takes a few calls instead of a hundred passes through Python code. The C code
+handles the common case only; its return value says what the Python protocol has to handle. Without a C compiler
+there is no fast path, and the client does everything in Python.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from serene.wire import HEADER, MEMBERSHIP, PROTOCOL_VERSION, UNBOUNDED, Op, Rea
 
 PULL_SEQ = 1 << 31  # reads have seqs of their own, above those of contributions
 READ_MODES = frozenset(mode.value for mode in ReadMode)
-REORDERING = 16  # answers to this many later slots mean that a packet is lost, not late
+REORDERING = 16  # answers to this many later slots mean that a packet was lost, not delayed
 PROBES = 4  # slots sent again when nothing is heard
 
 
@@ -274,7 +274,7 @@ class Protocol:
             self._accept(headers, payloads, accepted, echo, now)
 
     def _notice_epoch(self, headers: np.ndarray) -> None:
-        """A newer epoch proves nothing about what is in flight, but it may not be waited for any longer."""
+        """A newer epoch says nothing about the slots in flight, but they have to be retransmitted at once."""
         newest = int(headers["epoch"].max(initial=0))
         if newest > max(self.epoch, self.exchange.announced):
             self.exchange.announced = newest
@@ -295,7 +295,7 @@ class Protocol:
             self.exchange.waited_s += max(now - self.exchange.busy_at - (self.round_trip.smoothed or 0.0), 0.0)
         self.exchange.busy_at = now
 
-        # Reads go forward only: a permission may be older than a value read before.
+        # Reads go forward only: a release may be older than a value that was read before.
         totals = headers["total"][accepted].astype(np.uint32)
         forward = (totals - self.exchange.new_totals[slots]).astype(np.int32) > 0
         newer = accepted[forward]

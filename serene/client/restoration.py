@@ -1,4 +1,4 @@
-"""After a switch has lost its state, the workers put the sums back and go on.
+"""After a switch has lost its state, the workers restore the sums and go on.
 
 A switch that starts anew knows nothing; the job begins a new session, and everybody still holds the cumulative sum of
 the old one as it was read last. One worker, the donor, contributes the sum it held as if it were a gradient; after
@@ -69,7 +69,7 @@ def ballot(vote: Vote, worker: int, workers: int, slots: int, lanes: int) -> np.
     needed, there = LANES_PER_WORKER * workers, slots * lanes
     if needed > there:
         raise NoRoomToVote(
-            f"the switch has lost the job's sums, and they cannot be put back: {workers} workers vote in {needed} "
+            f"the switch has lost the job's sums, and they cannot be restored: {workers} workers vote in {needed} "
             f"lanes, the job has {there} ({slots} x {lanes}); start the job anew, with {there // LANES_PER_WORKER} "
             "workers or fewer, or a longer vector"
         )
@@ -86,7 +86,7 @@ def count(sums: np.ndarray, workers: int) -> list[Vote]:
 
 
 def donor_of(votes: list[Vote]) -> int:
-    """The worker whose sum is put back: the one that holds most; of equals, the first."""
+    """The worker whose sum is restored: the one that holds most; of equals, the first."""
     return max(range(len(votes)), key=lambda worker: (votes[worker].held, votes[worker].finished, -worker))
 
 

@@ -57,7 +57,7 @@ class Session:
         self.reads_at_risk = 0  # that may have held more than 32 bits
         self.sessions_lost = 0  # by the switch, and followed by another
         self.contributions_lost = 0  # a slot, of all workers together, with those sessions
-        self.iterations_repeated = 0  # that the sums that were put back may hold already
+        self.iterations_repeated = 0  # that the restored sums may hold already
         self._reported_at = -REPORT_EVERY_S
         self._reported = ""
 
@@ -78,7 +78,7 @@ class Session:
     def exchange(self, gradient: np.ndarray) -> Update | None:
         """Contributes a gradient, float32[vector_length], and applies what was read.
 
-        None: the switch lost its state meanwhile, and the contribution is in the sum that was put back and applied.
+        None: the switch lost its state meanwhile, and the contribution is in the sum that was restored and applied.
         Raises as `Client.exchange`, but SessionLost.
         """
         self.report("exchanging")
@@ -127,7 +127,7 @@ class Session:
         return self._catch_up()
 
     def _catch_up(self) -> bool:
-        """Whether the iteration under way is in the sums that were put back."""
+        """Whether the iteration under way is in the restored sums."""
         while True:
             try:
                 missed = self.client.catch_up()
@@ -150,7 +150,7 @@ class Session:
         """Tells the controller what the worker does: computing, exchanging, waiting, paused, finished or stopped."""
         now = time.monotonic()
         # The end of what was reported is reported too, or a worker would seem to exchange all the time; and a wait is
-        # reported when it begins, because nobody is to wonder why a worker that waits is said to compute.
+        # reported when it begins, or a worker that waits would be shown as computing.
         ended = self._reported in ("exchanging", "waiting") and state == "computing"
         begun = state == "waiting" != self._reported
         if force or ended or begun or now - self._reported_at >= REPORT_EVERY_S:

@@ -22,7 +22,7 @@ SOCKET_BUFFER = 8 << 20
 _IP_MTU_DISCOVER, _IP_PMTUDISC_DO = 10, 2  # <linux/in.h>; the socket module has no names for them
 
 
-# What a network that is being repaired answers with: to the protocol, losses. Anything else is our own fault.
+# Errors of a network that is down for a moment: to the protocol, lost packets. Any other is an error of ours.
 TRANSIENT = frozenset(
     getattr(errno, name)
     for name in (
@@ -72,10 +72,10 @@ class Transport(Protocol):
         """The socket itself, for the fast path; None where there is none."""
 
     def trouble(self) -> Trouble | None:
-        """What keeps packets from leaving, while it does."""
+        """Why packets cannot be sent at present; None where they can."""
 
     def note(self, refused: int, payload_bytes: int) -> None:
-        """What became of packets of this size on the fast path: an errno, or 0 when they left."""
+        """The outcome of sending packets of this size on the fast path: an errno, or 0 when they were sent."""
 
     def close(self) -> None: ...
 
@@ -140,7 +140,7 @@ class _Socket:
                     lengths.append(self._socket.recv_into(view))
                 except BlockingIOError:
                     break
-                except OSError as error:  # of what was sent before
+                except OSError as error:  # an error of an earlier send
                     if error.errno not in TRANSIENT:
                         raise TransportError(f"cannot receive from the switch: {error.strerror}") from error
         return self._rows[: len(lengths)], np.array(lengths, np.int64)

@@ -1,4 +1,4 @@
-"""What a worker gets for what it sends."""
+"""What a worker gets back from an exchange."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CaughtUp:
     """What a worker that joined late, or again, has to add to its replica: delta, contributions and overflow_possible
     as in `Update`.
 
-    restored: how the sums of a lost session were put back, if this worker took part in that.
+    restored: how the sums of a lost session were restored, if this worker took part in that.
     """
 
     delta: np.ndarray

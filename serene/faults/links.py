@@ -1,4 +1,4 @@
-"""What becomes of a packet on a worker's link: the one place that decides, without sockets and without a clock.
+"""What happens to a packet on a worker's link, decided here for all ways of running, without sockets and clock.
 
 The same class decides in the shim between two interfaces and in the network of virtual time. Each link draws from a
 random sequence of its own in each direction, the same number of draws for every packet: what happens to a link's

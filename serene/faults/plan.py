@@ -30,7 +30,7 @@ class Direction(str, Enum):
     TO_WORKER = "to_worker"
 
 
-RELEASE = "RELEASE"  # an ANSWER to nobody's request: the barrier let the worker go
+RELEASE = "RELEASE"  # an ANSWER that echoes no request
 OTHER = "OTHER"  # whatever is not Serene's: ARP, ping
 SERENE_KINDS = (*(op.name for op in Op), RELEASE)
 KINDS = (*SERENE_KINDS, OTHER)
@@ -39,7 +39,7 @@ KINDS = (*SERENE_KINDS, OTHER)
 class Action(str, Enum):
     """What an event does."""
 
-    PAUSE_WORKER = "pause worker"  # it stands still, and goes on as if nothing had been
+    PAUSE_WORKER = "pause worker"  # it stands still for a time, then goes on
     RESTART_WORKER = "restart worker"  # killed; a new process takes its place
     RESTART_CONTROLLER = "restart controller"
     RESTART_SWITCH = "restart switch"

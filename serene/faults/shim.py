@@ -1,4 +1,4 @@
-"""A process between the switch and its links that loses, repeats, holds back and delays packets as a fault file says.
+"""A process between the switch and its links that drops, duplicates, reorders and delays packets as a fault file says.
 
     serene-shim faults.toml 0:s1-eth1:s1-in1 1:s1-eth2:s1-in2
 

@@ -63,7 +63,7 @@ def _identity(path: str) -> str:
 
 @cache
 def compiler_user(path: str) -> str:
-    """Under which user id the compiler runs, as found by trying: started by root, one that nobody has; - is our own."""
+    """The user id under which the compiler runs: for root an unused one, found by trying; "-" is our own."""
     if os.geteuid() != 0:
         return OURSELVES
     user = str(random.SystemRandom().randint(*FREE_USERS))

@@ -1,1 +1,1 @@
-"""One job in one process: the compiled P4 program, its entries, and hosts that are not there."""
+"""One job in one process: the compiled P4 program, its entries, and the addresses of simulated hosts."""

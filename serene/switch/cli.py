@@ -104,7 +104,7 @@ def run(arguments: Sequence[str]) -> None:
             replace(port, join_udp=True) if isinstance(port, InterfacePort) else port for port in options.interface
         ]
     for port in options.interface:
-        port.check()  # what is missing shows now, not when a program comes
+        port.check()  # a missing interface is reported now, not when a program is pushed
     program = None
     if options.json:
         program = Switch.load(options.json, cpu_port=target.cpu_port, drop_port=target.drop_port)

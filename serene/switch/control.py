@@ -1,4 +1,4 @@
-"""What the control plane says to the switch, and what it may be told: matches, values, errors."""
+"""Values and errors of the control plane: matches, counters, meters, digests."""
 
 from __future__ import annotations
 

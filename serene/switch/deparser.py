@@ -1,4 +1,4 @@
-"""What happens to a packet around its pipelines: checksums, its headers as bytes again, and what it leaves behind."""
+"""What happens to a packet around its pipelines: checksums, deparsing, copied metadata and digests."""
 
 from __future__ import annotations
 

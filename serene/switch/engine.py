@@ -1,4 +1,4 @@
-"""The embedded switch in Python's hands: a compiled program, its tables and its ports.
+"""The embedded switch as a Python object: a compiled program, its tables and its ports.
 
     switch = Switch.load("p4src/build/serene.json")
     switch.process(1, frame)            # -> [(port, frame), ...]

@@ -1,4 +1,4 @@
-"""What every part of the switch's control plane stands on: the loaded library, its state, and numbers as limbs."""
+"""The base of the switch's control plane: the loaded library, its state, and numbers as limbs."""
 
 from __future__ import annotations
 

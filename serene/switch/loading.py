@@ -1,4 +1,4 @@
-"""From BMv2's JSON to a ``Program``: who is called what, which name leads where, and whether it all fits together.
+"""From BMv2's JSON to a ``Program``: names are resolved, and checked to fit together.
 
 What the embedded switch cannot run is refused here or while code is generated, by name, before a packet is seen.
 """

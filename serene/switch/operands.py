@@ -1,4 +1,4 @@
-"""The operands of a primitive, asked for by what they have to be."""
+"""The operands of a primitive, checked for the type that each has to have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network that is away for a moment (a link, a route, the MTU) costs packets, not the worker."""
+"""A network that is down for a moment (a link, a route, the MTU) loses packets; the worker survives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker that comes back: from the same addresses, in the same session or another, late answers on the way."""
+"""A worker that comes back: from the same addresses, in the same session or another, answers arriving late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vote after a lost session: who gives the sum back, and what that means for everybody else."""
+"""The vote after a lost session: which worker is the donor, and what that means for the others."""
 
 from __future__ import annotations
 

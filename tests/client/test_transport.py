@@ -1,4 +1,4 @@
-"""The two ways to a switch: the same payloads, by the kernel or in whole frames."""
+"""The two transports: the same payloads, by the kernel or in whole frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real switch and controller processes for tests, and their end."""
+"""Real switch and controller processes for tests; they are stopped at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many commands at once: none undoes another, and a program that was slow to decide undoes no command."""
+"""Many commands at once: none undoes another, and a late decision of an automatic strategy undoes no command."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_last_two_in_the_barrier_are_not_both_evicted(client: ControllerClie
 
     for _ in range(ROUNDS):
         said = at_once(client.url, try_evict(0), try_evict(2))
-        assert sorted(said) == ["done", "job 0: nobody would be left in the barrier"]
+        assert sorted(said) == ["done", "job 0: no member would be left"]
         assert states(client).count("running") == 1
         client.readmit(0, 0)
         client.readmit(0, 2)
@@ -152,5 +152,5 @@ def test_an_automatic_strategy_is_for_the_job_it_was_asked_for(client: Controlle
         client.delete_job(0)
         client.create_job(3, BSP(), job=0)
         go.touch()
-        assert chosen.result(30) == "job 0 is another one now: nothing was changed"
+        assert chosen.result(30) == "job 0was replaced by another job meanwhile: nothing was changed"
     assert client.job(0)["automatic"] is None

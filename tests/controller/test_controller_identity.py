@@ -1,4 +1,4 @@
-"""Who is who, without a switch: lives of a worker's process, sessions of a job, and workers out of the barrier."""
+"""Identities, without a switch: incarnations of a worker, sessions of a job, and evicted workers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TestEvicted:
         assert last.swap.policy.fields == ASP().compile([1, 2]), "they wait for nobody, as before"
         jobs.left(last, NOW)
         assert jobs[0].state is JobState.RUNNING
-        with pytest.raises(Conflict, match="nobody is in the barrier; 'serenectl readmit --job 0 --worker N'"):
+        with pytest.raises(Conflict, match="all its workers are evicted; 'serenectl readmit --job 0 --worker N'"):
             jobs.plan_swap(0, BSP())
         back = jobs.plan_barrier(0, BSP(), [2], "readmitted")
         assert back is not None
@@ -63,7 +63,7 @@ class TestEvicted:
 
 
 class TestIncarnations:
-    """Lives of a worker's process, at one place."""
+    """Several processes, one after the other, as one worker at the same addresses."""
 
     def test_a_later_one_is_admitted_and_the_earlier_one_refused(self) -> None:
         jobs = new_jobs()
@@ -139,7 +139,7 @@ class TestIncarnations:
 
 
 class TestSessions:
-    """Which job a worker that has been away means."""
+    """To which job a worker that was away belongs."""
 
     def test_a_deleted_job_s_worker_gets_no_seat_in_the_next(self) -> None:
         jobs = new_jobs()
@@ -186,7 +186,7 @@ class TestSessions:
         started(jobs)
         left(jobs, 0)
         jobs.switch_has_only([])
-        jobs[0].lost_sessions = 0  # no sums to put back: the quorum is in force at once
+        jobs[0].lost_sessions = 0  # no sums to restore: the quorum is in force at once
         jobs.hello(0, 1, at(2), 5, NOW)
         plan = jobs.hello(0, 2, at(3), 5, NOW)
         assert isinstance(plan, Start)

@@ -1,4 +1,4 @@
-"""Controllers that start, meet each other, die and come back; switches that go away. All real."""
+"""Controllers that start, compete, die and come back; switches that go away. All processes are real."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_background_shows_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_silent_server(tmp_path: Path) -> None:
-    """Something accepts the connection and never says a word."""
+    """Something accepts the connection and never answers."""
     listener = subprocess.Popen(
         [
             sys.executable,

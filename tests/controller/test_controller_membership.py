@@ -85,7 +85,7 @@ def test_what_cannot_be_evicted(trio: Trio, client: ControllerClient) -> None:
     client.evict(0, 2)
     assert client.evict(0, 2)["epoch"] == 2, "once is enough"
     client.evict(0, 1)
-    with pytest.raises(Rejected, match="job 0: nobody would be left in the barrier"):
+    with pytest.raises(Rejected, match="job 0: no member would be left"):
         client.evict(0, 0)
     with pytest.raises(Rejected, match="worker 7 does not take part in job 0: expected 0, 1 or 2"):
         client.evict(0, 7)
@@ -158,7 +158,7 @@ def test_a_user_s_own_file_decides_until_the_user_does(trio: Trio, client: Contr
         ("return 'ssp'", "decide() returned 'ssp': expected a Strategy, a Decision or None"),
         ("raise SystemExit(1)", "RuntimeError('SystemExit(1)')"),
         ("return Decision(BSP(), {7})", "worker 7 does not take part in job 0: expected 0, 1 or 2"),
-        ("return Decision(BSP(), {0, 1, 2})", "job 0: nobody would be left in the barrier"),
+        ("return Decision(BSP(), {0, 1, 2})", "job 0: no member would be left"),
         ("return Quorum(9)", "a quorum of 9 of 3 workers: expected 1 to 3"),
     ],
 )
@@ -171,7 +171,7 @@ def test_a_program_that_fails_is_asked_no_more(
     client.set_automatic(0, f"{file}:bad")
     until(lambda: client.job(0)["automatic"]["trouble"], "it fails")
     assert client.job(0)["automatic"]["trouble"] == trouble
-    assert f"bad decides no more ({trouble})" in client.explain(0)["headline"]
+    assert f"bad no longer decides ({trouble})" in client.explain(0)["headline"]
     assert (trio.epoch, client.job(0)["strategy"]) == (1, to_dict(BSP()))
     client.unset_automatic(0)
     assert client.job(0)["automatic"] is None

@@ -1,4 +1,4 @@
-"""Workers that come back, stay away, or are somebody else: on a real switch, with hosts that speak in whole frames."""
+"""Workers that come back, stay away, or are another process: on a real switch, with hosts that send whole frames."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_restarted_process_at_the_same_place_begins_anew(client: ControllerCli
 
     strangers = client.status()["switch"]["drops"]["stranger"]
     worker.push(0, 1, [3], session=session, epoch=2, seq=6, incarnation=before)
-    until(lambda: client.status()["switch"]["drops"]["stranger"] == strangers + 1, "the earlier life is a stranger")
+    until(lambda: client.status()["switch"]["drops"]["stranger"] == strangers + 1, "the earlier process is a stranger")
     worker.ask(lambda: worker.push(0, 1, [3], session=session, epoch=2, seq=6), Op.ANSWER)
 
 
@@ -61,7 +61,7 @@ def test_a_late_hello_of_an_earlier_life_is_refused(client: ControllerClient, ho
 
 @pytest.mark.parametrize("running", [False, True])
 def test_two_live_processes_with_one_id(client: ControllerClient, hosts: list[Host], running: bool) -> None:
-    """The later one has the seat for good: they do not take it from each other for ever."""
+    """The later one keeps the place: they do not take it from each other in turns."""
     client.create_job(2, ASP())
     if running:
         join(hosts[:2], 0)
@@ -76,7 +76,7 @@ def test_two_live_processes_with_one_id(client: ControllerClient, hosts: list[Ho
                 refused.add(answer["incarnation"])
             answer = worker.hear(0.02)
         if not running and incarnation == 501:
-            until(lambda: client.job(0)["workers"][1]["incarnation"] is not None, "it has a seat")
+            until(lambda: client.job(0)["workers"][1]["incarnation"] is not None, "it has joined")
     if not running:
         until(lambda: hosts[0].hello(0, 0, 5) or client.job(0)["state"] == "running", "the other one comes")
     worker.incarnation = 501

@@ -1,4 +1,4 @@
-"""Controllers and switches that restart under workers: sessions, seats, and commands that go on meanwhile. All real."""
+"""Controllers and switches that restart under workers: sessions, places, and commands meanwhile. All are real."""
 
 from __future__ import annotations
 

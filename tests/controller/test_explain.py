@@ -85,7 +85,7 @@ def test_who_is_free_waits_for_nobody(strategy: Strategy, waits: bool) -> None:
         (worker(0, state="expected"), "worker 0 has not joined yet"),
         (worker(0, state="joined"), "worker 0 has joined and waits for the job to start"),
         (worker(0, state="left"), "worker 0 has left"),
-        (worker(0, state="evicted"), "worker 0 is out of the barrier: nobody waits for it (it is heard)"),
+        (worker(0, state="evicted"), "worker 0 is evicted: nobody waits for it (it is heard)"),
         (worker(0, "waiting"), "worker 0 waits in round 5 of epoch 1 for an answer that is on its way"),
     ],
 )
@@ -102,13 +102,13 @@ def test_headlines() -> None:
     assert headline(waiting, 0) == "job 0 waits for worker 1 to join before it starts under BSP"
     again = status(worker(1, state="expected"), state="waiting", lost_sessions=1)
     assert headline(again, 0) == "job 0 waits for worker 1 to join again before it starts under BSP"
-    assert "putting their sums back under BSP, then SSP(3) follows" in headline(
+    assert "restoring their sums under BSP, then SSP(3) follows" in headline(
         status(worker(0), restoring=True, strategy=SSP(3)), 0
     )
     assert headline(status(worker(0), state="finished"), 0) == "job 0 has finished: every worker has left"
     away = status(worker(0))
     away["switch"] = {"connected": False, "trouble": "closed"}
-    assert headline(away, 0) == "job 0: the switch is away (closed); what follows is from before"
+    assert headline(away, 0) == "job 0: the switch is unreachable (closed); what follows is older"
 
 
 # -- a real one ----------------------------------------------------------------------------------------------

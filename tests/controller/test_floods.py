@@ -1,4 +1,4 @@
-"""One host that sends without end holds up nobody else, and nothing grows with it."""
+"""A host that floods delays no other, and no memory grows with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Prometheus is told: read by its own parser, compared with the status, and held together with the page."""
+"""The metrics: read by Prometheus' own parser, compared with the status and with the list in docs/telemetry.md."""
 
 from __future__ import annotations
 

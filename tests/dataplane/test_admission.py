@@ -183,7 +183,7 @@ def test_a_round_from_nowhere(plane: DataPlane) -> None:
     assert plane.send(1, frame(push(), 0)) == []
     for round_ in (1, 16, 2**32 - 1):
         refused(plane, 2, frame(push(worker=1, round=round_), 1), "wrong_round")
-    # The honest go on as if nothing had been.
+    # Well-behaved workers go on undisturbed.
     assert plane.send(2, frame(push(worker=1), 1)) == []
     assert [item.values[0] for item in plane.ask(3, frame(push(worker=2), 2))] == [3, 3, 3]
 

@@ -58,7 +58,7 @@ def vector(seed: int) -> np.ndarray:
 
 
 class Conformance(RuleBasedStateMachine):
-    """Packets are drawn near what honest workers send, so that rules meet each other: rounds around the base,
+    """Packets are drawn near what well-behaved workers send, so that rules meet each other: rounds around the base,
     repeated and outdated seqs, the present and the last epochs and sessions."""
 
     def __init__(self, plane: DataPlane) -> None:
@@ -108,7 +108,7 @@ class Conformance(RuleBasedStateMachine):
 
     @rule(job=jobs, worker=workers, slot=slots, values=vectors)
     def push(self, job: int, worker: int, slot: int, values: int) -> None:
-        """What an honest worker sends next, if it is in the present epoch."""
+        """What a well-behaved worker sends next, if it is in the present epoch."""
         seen, base = self._place(job, worker, slot)
         self._send(job, worker=worker, slot=slot, seq=seen + 1, round_=base, values=values)
 
@@ -160,7 +160,7 @@ class Conformance(RuleBasedStateMachine):
 
     @rule(job=jobs, worker=workers, slot=slots, cut=st.integers(0, 1319))
     def truncate(self, job: int, worker: int, slot: int, cut: int) -> None:
-        """The next packet of an honest worker, cut off after the first 42 bytes: less than the headers promise."""
+        """The next packet of a well-behaved worker, cut off after the first 42 bytes: less than its headers say."""
         self._nothing_happens(worker + 1, self._next_packet(job, worker, slot)[: 42 + cut], job, slot)
 
     @rule(job=jobs, worker=workers, slot=slots, liar=workers, how=st.sampled_from(["port", "mac", "worker", "job"]))

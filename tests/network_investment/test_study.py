@@ -1,4 +1,4 @@
-"""The study as a user meets it: one question, a small grid with its page, being stopped, wrong keys."""
+"""The study from the command line: one question, a small grid with its page, being stopped, wrong options."""
 
 import csv
 import json

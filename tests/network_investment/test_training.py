@@ -1,4 +1,4 @@
-"""Training on big networks: the barrier against the P4 program's, the bundles against single flows, sums in time."""
+"""Training on large networks: the barrier against the P4 program's, bundles against single flows, sums in time."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Mutated P4Runtime messages to a switch in a process of its own: it answers each with a status and lives on.
+"""Mutated P4Runtime messages to a switch in a process of its own: it answers each with a status and keeps running.
 
 Valid messages are changed in their fields, or in their bytes, and sent by every call and on the stream. A finding is a
 call without an answer in time, a defect that the switch reports of itself, or a switch that is gone.
@@ -239,7 +239,7 @@ def send(channel: grpc.Channel, method: str, data: bytes) -> str:
 
 
 def check(controller: Controller) -> None:
-    """The switch still does what it is there for."""
+    """The switch still forwards packets."""
     controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
     entry = controller.entry("by_scoped", {"a": 200}, "found_scoped", 1)
     with contextlib.suppress(WriteFailed):

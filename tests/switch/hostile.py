@@ -1,4 +1,4 @@
-"""Programs with hostile names: every name that a program gives its parts, replaced by text that C would take amiss."""
+"""Programs with hostile names: every name in a program replaced by text that would break C code."""
 
 from __future__ import annotations
 

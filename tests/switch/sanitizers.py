@@ -35,5 +35,5 @@ def loaded() -> bool:
 
 
 def environment() -> dict[str, str]:
-    """For a process that loads such libraries. Python itself leaks on exit, by its own lights."""
+    """For a process that loads such libraries. Python itself leaks on exit."""
     return {**os.environ, "LD_PRELOAD": sanitizer_libraries(), "ASAN_OPTIONS": "detect_leaks=0"}

@@ -42,7 +42,6 @@ SUITES = {"p4_16_samples": "p4_16_samples", "p4_14_samples": "p4_14_samples_outp
 ATTEMPTS = 3  # of a switch that could not be reached, which says nothing of the sample
 QUICK = ("-O1",)  # these programs see a dozen packets each
 UNREACHED = "not reached:"
-OTHER_ARCHITECTURES = re.compile(r"ebpf|ubpf|psa-|pna-")
 
 
 @dataclass(frozen=True)

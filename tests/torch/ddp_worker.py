@@ -3,7 +3,7 @@
     python -m tests.torch.ddp_worker RANK WORKERS RENDEZVOUS_PORT LOCAL_UDP SWITCH_UDP OUT [die_after=N] [loss_scale=S]
 
 RANK counts from 0. With LOCAL_UDP 0, gloo reduces as in plain DDP. Small buckets: several are under way at once.
-die_after: steps after which the process ends with the status 17, without a word to anybody.
+die_after: steps after which the process ends with the status 17, without leaving the job.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def main(
         dist.barrier()
     np.save(out, torch.cat([p.detach().reshape(-1) for p in module.parameters()]).numpy())
     dist.destroy_process_group()
-    # DDP keeps gloo's threads for longer than its process group, and once in a while the interpreter's end meets them
-    # and aborts, with gloo alone as well (PyTorch's pull request 179291). Everything has been written: leave at once.
+    # DDP keeps gloo's threads for longer than its process group; now and then the interpreter's shutdown collides with
+    # them and aborts, with gloo alone as well (PyTorch's pull request 179291). All is written: exit at once.
     os._exit(0)
 
 

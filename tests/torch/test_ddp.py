@@ -87,7 +87,7 @@ def test_ddp_ends_where_gloo_ends(switch: SwitchProcess, client: ControllerClien
 def test_ranks_that_were_restarted_train_as_if_they_were_the_first(
     switch: SwitchProcess, client: ControllerClient, tmp_path: Path, died_after: int
 ) -> None:
-    """As torchrun does it: all die without a word, and come back at the same addresses, to the same job."""
+    """As torchrun does it: all die without LEAVE, and come back at the same addresses, to the same job."""
     client.create_job(WORKERS, BSP())
     run(switch, tmp_path, expect=17, die_after=died_after)
     assert client.job(0)["state"] == "running"

@@ -108,7 +108,7 @@ def test_stopped_while_it_waits_for_the_others_it_still_writes(workers: Workers)
 
 
 def test_a_killed_worker_that_is_started_again_loses_nothing(workers: Workers) -> None:
-    """Its replica comes from a read, and its pushes are above those of its former life."""
+    """Its replica comes from a read, and its seqs are above those of its former incarnation."""
     workers.create(2, BSP())
     killed = workers.start(0, 2, "--steps", ENDLESS)
     other = workers.start(1, 2, "--steps", 2 * ENDLESS)

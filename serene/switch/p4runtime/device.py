@@ -1,4 +1,4 @@
-"""The switch that the server controls: its ports, and the program they run through at the moment.
+"""The switch that the server controls: its ports, and the program that runs at present.
 
 A new program is compiled before the old one stops, so a program that cannot run leaves the old one running. A saved
 one exists beside it: controllers fill its tables before it takes the ports over.
@@ -22,7 +22,7 @@ from serene.switch.p4runtime.ports import Port
 from serene.switch.p4runtime.status import Code, Failure, invalid
 from serene.switch.p4runtime.values import pack_metadata, unpack_metadata
 
-POLL_S = 0.2  # how long a stopping pump may take
+POLL_S = 0.2  # how long stopping the event thread may take
 
 log = logging.getLogger("serene.switch")
 
@@ -38,7 +38,7 @@ class Pipeline:
 
 
 class Device:
-    """Ports and programs. The service's lock guards every method but ``load``; the pump has a thread of its own."""
+    """Ports and programs. The service's lock guards every method but ``load``; events have a thread of their own."""
 
     def __init__(
         self,

@@ -179,7 +179,7 @@ class Entities:
 
 
 def _in_parts(cells: range, name: str, read: Callable[[str, int, int], list[T]]) -> Iterator[tuple[int, T]]:
-    """Cells with their values; a reader that has had enough stops before all of a large array is there."""
+    """Cells with their values, read in parts, so that a reader can stop before the end of a large array."""
     for start in range(0, len(cells), PART):
         part = cells[start : start + PART]
         yield from zip(part, read(name, part.start, len(part)), strict=True)

@@ -33,7 +33,7 @@ from serene.switch.p4runtime.status import (
 API_VERSION = "1.4.1"
 ENTITIES_PER_ANSWER = 1000
 MAX_MESSAGE_BYTES = 64 << 20  # a pipeline configuration is one message
-MAX_CALLS = 64  # at once; a stream takes one for its life
+MAX_CALLS = 64  # at once; a stream takes one as long as it is open
 MAX_STREAMS = 32
 STOP_S = 5.0  # the longest that stopping waits for calls to end
 MAX_COMPILING = 4  # configurations that wait for the compiler, or are with it
@@ -296,7 +296,7 @@ class P4RuntimeServer:
                 ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.so_reuseport", 0),
-                ("grpc.keepalive_time_ms", 60_000),  # a controller that is gone without a word leaves its place
+                ("grpc.keepalive_time_ms", 60_000),  # a controller whose connection died silently gives up its place
                 ("grpc.keepalive_timeout_ms", 20_000),
             ],
         )

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include "wide.h"
 
-/* The internet checksum does not care for the order of bytes until its end: words are added as they lie, which the
+/* The internet checksum does not depend on byte order until its end: words are added as they lie in memory, which the
  * compiler vectorises. */
 INLINE uint64_t checksum_csum16(const uint8_t *data, size_t size) {
     uint64_t sum = 0;

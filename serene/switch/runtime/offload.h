@@ -1,4 +1,4 @@
-/* What a network card would do: cut the large buffers that a sender's kernel hands over, finish checksums, and (where
+/* The work of a network card: cut the large buffers that a sender's kernel hands over, finish checksums, and (where
  * it is asked for) hand runs of equal UDP packets to the kernel as one buffer.
  *
  * A program sees packets of the size that would be on the wire, whatever the sender's offloads. */

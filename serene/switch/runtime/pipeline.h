@@ -14,7 +14,7 @@ enum instance_type {
 
 static void run_ingress(struct packet *packet, int passes);
 
-/* A received packet that has caused too much, or too much at once, is cut off and counted where it came in. */
+/* A received packet that has caused too many copies or steps is dropped and counted at its ingress port. */
 static void cut_off(struct runtime *runtime, const struct packet *packet) {
     uint32_t port = packet->h.standard_metadata.ingress_port;
     if (port < MAX_PORTS) runtime->counts[port].dropped++;
@@ -29,7 +29,7 @@ static int may_run(const struct packet *packet) {
     return 0;
 }
 
-/* Room for a copy, until `copies_used` is put back; NULL: none is left. The stack would be too small for them. */
+/* Room for a copy, until `copies_used` is reset; NULL: none is left. The stack would be too small for them. */
 static struct packet *copy_room(struct runtime *runtime) {
     if (runtime->copies_used == MAX_COPIES) return NULL;
     struct packet **room = &runtime->copies[runtime->copies_used];

@@ -227,7 +227,7 @@ static void port_send(struct runtime *runtime, struct port *port, uint32_t at) {
         while (reachable && sent < count) {
             int done = sendmmsg(port->socket, ports->sending + sent, (unsigned)(count - sent), 0);
             if (done <= 0 && (errno == EAGAIN || errno == ENOBUFS)) break;     /* the queue is full: a switch drops */
-            if (done <= 0) counts->dropped += ports->packets[sent++];          /* step over what cannot go */
+            if (done <= 0) counts->dropped += ports->packets[sent++];          /* skip what cannot be sent */
             for (; done > 0; done--) counts->sent += ports->packets[sent++];
         }
         while (sent < count) counts->dropped += ports->packets[sent++];

@@ -1,4 +1,4 @@
-/* What every switch has, whatever its program: ports, replication, outputs, and what it hands to the
+/* The state of every switch, whatever its program: ports, replication, outputs, and queues to the
  * control plane. */
 #ifndef SERENE_SWITCH_H
 #define SERENE_SWITCH_H
