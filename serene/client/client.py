@@ -236,7 +236,7 @@ class Client:
         vote = remains.vote if remains else Vote()
         mine = ballot(vote, self._worker, protocol.membership.workers, slots, lanes)
         self._contribute(protocol, mine)
-        votes = count(protocol.held_values, protocol.membership.workers)
+        votes = count(protocol.held_values)
         back = -mine.view(np.uint32)
         if remains and donor_of(votes) == self._worker:
             back = back + remains.held
