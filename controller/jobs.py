@@ -406,7 +406,7 @@ def _check_numbers(workers: int, scale: int, limit: float) -> None:
         raise BadRequest(f"scale {scale} for {workers} workers: expected 1 to {largest_scale}")
     least, most = 1 / scale, LARGEST / (scale * workers)
     if not least <= limit <= most:
-        largest_scale = int(LARGEST / (limit * workers)) if 0 < limit < LARGEST else 0
+        largest_scale = int(LARGEST / (limit * workers)) if most < limit < LARGEST else 0
         rather = f", or a scale of 1 to {largest_scale}" if largest_scale else ""
         raise BadRequest(
             f"limit {limit:g} with scale {scale} cannot hold one round of {workers} workers: expected a limit of "
