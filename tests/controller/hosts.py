@@ -121,15 +121,16 @@ class Host:
         to = (SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT)
         self.link.send(encapsulation(len(payload), source=source, destination=to) + payload)
 
-    def hello(self, job: int, worker: int, vector_length: int, session: int = 0) -> None:
-        """Once more if the controller wants to hear a number with it."""
+    def hello(self, job: int, worker: int, vector_length: int, session: int = 0, epoch: int = 0) -> None:
+        """Once more if the controller wants to hear a number with it. ``epoch``: of one that does not join, but asks
+        whether its session goes on."""
         body = membership(vector_length=vector_length)
-        self.send(Op.HELLO, job, worker, body, session=session, seq=self._proof)
+        self.send(Op.HELLO, job, worker, body, session=session, epoch=epoch, seq=self._proof)
         before, self._heard = self._heard, deque()
         answer = self.hear(0.3)
         if answer is not None and answer.op is Op.WAIT and answer["seq"]:
             self._proof = answer["seq"]
-            self.send(Op.HELLO, job, worker, body, session=session, seq=self._proof)
+            self.send(Op.HELLO, job, worker, body, session=session, epoch=epoch, seq=self._proof)
         elif answer is not None:
             before.append(answer)
         self._heard = before
