@@ -27,7 +27,7 @@ ifneq ($(ODD),)
 $(error $(shell python3 scripts/no_such_setting.py '$(GOALS)' '$(subst ','\'',$(ODD))' '$(TAKEN)' '$(RUN_SETTINGS)'))
 endif
 
-UNREAD := $(foreach name,$(TAKEN),$(if $(filter environment,$(firstword $(origin $(name)))),$(name)))
+UNREAD := $(strip $(foreach name,$(TAKEN),$(if $(filter environment,$(firstword $(origin $(name)))),$(name))))
 ifneq ($(UNREAD),)
 $(warning $(UNREAD): in the environment, which is not asked; settings are given after make, as make $(GOALS) $(firstword $(UNREAD))=...)
 endif
@@ -52,10 +52,15 @@ OUT :=
 FRONTIER :=
 COMMA := ,
 
-RUN = $(PYTHON) -m experiments.run --workers '$(WORKERS)' --strategy '$(STRATEGY)' --straggler '$(STRAGGLER)' \
-	--steps '$(STEPS)' --target '$(TARGET)' --model '$(MODEL)' --dataset '$(DATASET)' --link-mbit '$(LINK_MBIT)' \
-	--seed '$(SEED)' --compute-ms '$(COMPUTE_MS)' --program '$(PROGRAM)' --out '$(OUT)' \
-	$(if $(DATA_DIR),--data-dir '$(DATA_DIR)') $(if $(FAULTS),--faults '$(FAULTS)')
+# A setting as one word for the shell, as it was given: neither make nor the shell reads anything into it.
+quoted = '$(subst ','\'',$(value $(1)))'
+
+RUN = $(PYTHON) -m experiments.run --workers $(call quoted,WORKERS) --strategy $(call quoted,STRATEGY) \
+	--straggler $(call quoted,STRAGGLER) --steps $(call quoted,STEPS) --target $(call quoted,TARGET) \
+	--model $(call quoted,MODEL) --dataset $(call quoted,DATASET) --link-mbit $(call quoted,LINK_MBIT) \
+	--seed $(call quoted,SEED) --compute-ms $(call quoted,COMPUTE_MS) --program $(call quoted,PROGRAM) \
+	--out $(call quoted,OUT) $(if $(value DATA_DIR),--data-dir $(call quoted,DATA_DIR)) \
+	$(if $(value FAULTS),--faults $(call quoted,FAULTS))
 
 help:
 	@echo "make run-mininet   train through an emulated switch, live view, results in runs/ (sets up what it needs)"
@@ -101,11 +106,11 @@ bench: setup
 	@$(PYTHON) -m experiments.bench
 
 reproduce: setup
-	@$(PYTHON) -m experiments.straggler --grid $(if $(FULL),full,quick) --out '$(or $(OUT),runs/straggler)' \
+	@$(PYTHON) -m experiments.straggler --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) \
 		$(if $(FULL),--distortion 1$(COMMA)2$(COMMA)4)
 
 network-study: setup
-	@$(PYTHON) -m experiments.network_investment --grid $(if $(FULL),full,quick) --out '$(or $(OUT),runs/network)'
+	@$(PYTHON) -m experiments.network_investment --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/network)
 
 simgrid: setup
 	@scripts/simgrid
@@ -118,16 +123,16 @@ soak: setup
 	@$(PYTHON) -m experiments.soak
 
 swaps: setup
-	@$(PYTHON) -m experiments.swaps --target '$(TARGET)' $(if $(OUT),--out '$(OUT)')
+	@$(PYTHON) -m experiments.swaps --target $(call quoted,TARGET) $(if $(value OUT),--out $(call quoted,OUT))
 
 profile: setup
 	@$(PYTHON) -m experiments.profiling
 
 fuzz: setup
-	@$(PYTHON) -m tests.switch.fuzz --sanitize --count '$(PACKETS)' --seed '$(SEED)'
+	@$(PYTHON) -m tests.switch.fuzz --sanitize --count $(call quoted,PACKETS) --seed $(call quoted,SEED)
 
 mutants: setup
-	@$(PYTHON) -m tests.mutation --seed '$(SEED)'
+	@$(PYTHON) -m tests.mutation --seed $(call quoted,SEED)
 
 p4:
 	@python3 scripts/compile_p4.py

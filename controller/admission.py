@@ -102,7 +102,13 @@ class Admission:
             await self._switch.send(request.sender.port, self._answerer.prove(request, number))
             return
         plan = self._jobs.hello(
-            request.job, request.worker, request.sender, request.vector_length, time.time(), request.session
+            request.job,
+            request.worker,
+            request.sender,
+            request.vector_length,
+            time.time(),
+            request.session,
+            goes_on=request.epoch > 0,
         )
         if isinstance(plan, Refusal):
             await self._answer(request, self._answerer.refused, plan.reason)

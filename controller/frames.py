@@ -38,6 +38,7 @@ class Request:
     worker: int
     sender: Endpoint
     session: int  # that the worker is in, or was in last; 0: none yet
+    epoch: int  # of a HELLO: that the worker is in; 0: it wants to join
     payload: bytes  # after serene_t
     proof: int = 0  # of a HELLO: the number that it was told last (controller/proof.py); 0: none yet
 
@@ -83,8 +84,8 @@ def parse(port: int, frame: bytes) -> Request:
         udp_port,
         int(header["incarnation"]),
     )
-    job, worker, session, proof = (int(header[name]) for name in ("job", "worker", "session", "seq"))
-    return Request(op, job, worker, sender, session, payload, proof)
+    job, worker, session, epoch, proof = (int(header[name]) for name in ("job", "worker", "session", "epoch", "seq"))
+    return Request(op, job, worker, sender, session, epoch, payload, proof)
 
 
 def _plain(value: object) -> object:

@@ -104,9 +104,17 @@ class Jobs:
     # Joining
 
     def hello(
-        self, job_id: int, worker_id: int, endpoint: Endpoint, vector_length: int, now: float, session: int = 0
+        self,
+        job_id: int,
+        worker_id: int,
+        endpoint: Endpoint,
+        vector_length: int,
+        now: float,
+        session: int = 0,
+        goes_on: bool = False,
     ) -> Refusal | Start | Readmission | Noted | None:
-        """A worker that is no member asks to join; ``now`` is in Unix seconds, ``session`` the one that it was in.
+        """A worker that is no member asks to join; ``now`` is in Unix seconds, ``session`` the one that it was in;
+        ``goes_on``: it thinks that it still is, and would contribute under seqs that another process has used.
 
         None: it has joined already, and said so before it knew.
         """
@@ -124,7 +132,8 @@ class Jobs:
         worker = job.workers[worker_id]
         if worker.endpoint is not None and worker.endpoint.host != endpoint.host:
             return Refusal(f"worker {worker_id} of job {job_id} is at {worker.endpoint}, not at {endpoint}")
-        if endpoint.incarnation in worker.retired:
+        displaced = worker.endpoint is not None and worker.endpoint.incarnation != endpoint.incarnation
+        if endpoint.incarnation in worker.retired or (goes_on and displaced and session == job.session):
             return Refusal(f"another process has taken the place of worker {worker_id} of job {job_id}")
         others = [w for w in job.workers if w is not worker and w.endpoint is not None]
         if (job.state is JobState.RUNNING or others) and vector_length != job.vector_length:
@@ -406,7 +415,7 @@ def _check_numbers(workers: int, scale: int, limit: float) -> None:
         raise BadRequest(f"scale {scale} for {workers} workers: expected 1 to {largest_scale}")
     least, most = 1 / scale, LARGEST / (scale * workers)
     if not least <= limit <= most:
-        largest_scale = int(LARGEST / (limit * workers)) if 0 < limit < LARGEST else 0
+        largest_scale = int(LARGEST / (limit * workers)) if most < limit < LARGEST else 0
         rather = f", or a scale of 1 to {largest_scale}" if largest_scale else ""
         raise BadRequest(
             f"limit {limit:g} with scale {scale} cannot hold one round of {workers} workers: expected a limit of "

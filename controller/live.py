@@ -120,7 +120,7 @@ def _doing(told: Explanation) -> Text:
 def _time_bar(report: Json) -> Text:
     """How the worker's time divides, as it has reported it."""
     seconds = [report.get(key) for key, _, _ in PARTS]
-    if not all(isinstance(part, int | float) for part in seconds) or not sum(seconds):  # type: ignore[arg-type]
+    if not all(isinstance(part, int | float) and part >= 0 for part in seconds) or not sum(seconds):  # type: ignore[arg-type]
         return Text("-")
     total = float(sum(seconds))  # type: ignore[arg-type]
     bar, ends = Text(), 0

@@ -68,7 +68,7 @@ def workers_table(job: Json) -> Table:
         report = worker["report"] or {}
         table.add_row(
             str(worker["worker"]),
-            report.get("state") if worker["state"] == "running" and report else worker["state"],
+            shown(report.get("state") if worker["state"] == "running" and report else worker["state"]),
             str(worker["iteration"]),
             shown(report.get("round")),
             shown(report.get("loss"), ".4f"),
@@ -113,16 +113,16 @@ def strategy_text(strategy: Json) -> str:
 def waiting_share(report: Json) -> str:
     """Of the time a worker has reported, the share in which it waited at the barrier."""
     parts = [report.get(part) for part in ("waiting_s", "compute_s", "network_s")]
-    seconds = [float(part) for part in parts if isinstance(part, int | float)]
+    seconds = [float(part) for part in parts if isinstance(part, int | float) and part >= 0]
     total = sum(seconds)
     return f"{seconds[0] / total:.0%}" if len(seconds) == len(parts) and total else NOT_YET
 
 
-def shown(value: Any, form: str = "") -> str:
-    """Text of a worker's report, made safe to show."""
+def shown(value: Any, form: str = "") -> Text:
+    """What a worker said is shown whatever it is, and is no markup."""
     if value is None:
-        return NOT_YET
-    return format(value, form) if isinstance(value, int | float) else str(value)
+        return Text(NOT_YET)
+    return Text(format(value, form) if isinstance(value, int | float) else str(value))
 
 
 def explanation(told: Json) -> RenderableType:

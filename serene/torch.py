@@ -65,6 +65,8 @@ class SwitchReducer:
             raise
         self._parts = Parts(self.client)
         self._clipped_warned = 0
+        self.reads_at_risk = 0  # parts whose sum may have exceeded 32 bits
+        self._risk_warned = 0
 
     def _begin_together(self) -> None:
         """Every rank reads the sum as it is before any of them contributes to it: what processes before these have
@@ -109,6 +111,7 @@ class SwitchReducer:
             try:
                 updates = [part.result() for part in parts]
                 self._warn_of_clipping()
+                self._warn_of_overflow(sum(update.overflow_possible for update in updates))
                 mean = torch.cat([torch.from_numpy(update.delta) / update.members for update in updates])
             except Exception as error:
                 result.set_exception(error)  # type: ignore[arg-type]
@@ -128,6 +131,20 @@ class SwitchReducer:
             warnings.warn(
                 f"{clipped} gradient values so far were beyond the job's limit of {fixed.limit:g} and were clipped: do "
                 "not scale the loss, or make the job with a larger --limit",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def _warn_of_overflow(self, at_risk: int) -> None:
+        """As often as of clipping."""
+        self.reads_at_risk += at_risk
+        if self.reads_at_risk >= max(10 * self._risk_warned, 1):
+            self._risk_warned = self.reads_at_risk
+            fixed = self.client.fixed_point
+            warnings.warn(
+                f"{self.reads_at_risk} reads so far held more than {fixed.capacity} contributions of up to "
+                f"{fixed.limit:g}, which 32 bits may not hold: this worker's gradients may be wrong; make the job with "
+                "a smaller --limit or --scale, or let the workers go less far apart",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -159,7 +159,7 @@ class Client:
         until = asked = self._clock()
         until += timeout_s
         while asked < until:
-            self._hello()
+            self._hello(joining=True)
             while self._clock() < asked + HELLO_EVERY_S:
                 for payload in self._control(asked + HELLO_EVERY_S - self._clock()):
                     welcome = self._welcome(payload)
@@ -236,7 +236,7 @@ class Client:
         vote = remains.vote if remains else Vote()
         mine = ballot(vote, self._worker, protocol.membership.workers, slots, lanes)
         self._contribute(protocol, mine)
-        votes = count(protocol.held_values, protocol.membership.workers)
+        votes = count(protocol.held_values)
         back = -mine.view(np.uint32)
         if remains and donor_of(votes) == self._worker:
             back = back + remains.held
@@ -441,15 +441,16 @@ class Client:
 
     # -- control packets -------------------------------------------------------------------------------------
 
-    def _control_packet(self, op: Op, body: bytes, seq: int = 0) -> bytes:
+    def _control_packet(self, op: Op, body: bytes, *, epoch: int = 0, seq: int = 0) -> bytes:
+        fields = {"job": self._job, "worker": self._worker, "incarnation": self._incarnation}
         session = self._protocol.membership.session if self._protocol else 0
-        return control_payload(
-            op, body, job=self._job, worker=self._worker, session=session, seq=seq, incarnation=self._incarnation
-        )
+        return control_payload(op, body, **fields, session=session, epoch=epoch, seq=seq)
 
-    def _hello(self) -> None:
+    def _hello(self, *, joining: bool = False) -> None:
+        """Asks for a place, or, where it has one, whether that still holds: then it says in which epoch it is."""
+        epoch = 0 if joining or self._protocol is None or self._session_lost else self._protocol.epoch
         body = membership(vector_length=self._vector_length)
-        self._send(self._control_packet(Op.HELLO, body, seq=self._proof))
+        self._send(self._control_packet(Op.HELLO, body, epoch=epoch, seq=self._proof))
 
     def _send(self, payload: bytes) -> None:
         self._transport.send(np.frombuffer(payload, np.uint8)[None, :])

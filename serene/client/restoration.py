@@ -6,7 +6,8 @@ that the switch is where the donor was, differences of two reads mean what they 
 behind (or ahead) is corrected by its first difference. It takes two rounds under BSP, whose snapshots show everybody
 the same:
 
-1. the vote: each worker writes what it has into lanes of its own, from slot 0 on, and reads everybody's;
+1. the vote: each worker writes what it has into lanes of its own, from slot 0 on, and reads everybody's. Which lanes
+   these are depends on its id alone: the workers of before may have left, and ids do not move up;
 2. the return: each takes its vote back, and the donor adds the sum it holds.
 
 The donor is the worker whose sum holds most contributions. What the others had read beyond it is lost and counted;
@@ -25,6 +26,7 @@ from serene.wire import ReadMode
 
 ROUNDS = 2  # that a session begins with when it follows a lost one
 LANES_PER_WORKER = 4
+MAX_WORKERS = 32  # a policy's masks have a bit for each
 
 
 class NoRoomToVote(SereneError):
@@ -66,10 +68,11 @@ class Restored:
 
 def ballot(vote: Vote, worker: int, workers: int, slots: int, lanes: int) -> np.ndarray:
     """The first round's contribution of one of so many workers. int32[slots, lanes]. Raises NoRoomToVote."""
-    needed, there = LANES_PER_WORKER * workers, slots * lanes
+    seats = max(workers, worker + 1)
+    needed, there = LANES_PER_WORKER * seats, slots * lanes
     if needed > there:
         raise NoRoomToVote(
-            f"the switch has lost the job's sums, and they cannot be restored: {workers} workers vote in {needed} "
+            f"the switch has lost the job's sums, and they cannot be restored: {seats} workers vote in {needed} "
             f"lanes, the job has {there} ({slots} x {lanes}); start the job anew, with {there // LANES_PER_WORKER} "
             "workers or fewer, or a longer vector"
         )
@@ -79,9 +82,11 @@ def ballot(vote: Vote, worker: int, workers: int, slots: int, lanes: int) -> np.
     return values
 
 
-def count(sums: np.ndarray, workers: int) -> list[Vote]:
-    """Everybody's votes, from the first round's sum. sums: uint32[slots, lanes]."""
-    lanes = sums.reshape(-1)[: LANES_PER_WORKER * workers].reshape(workers, LANES_PER_WORKER)
+def count(sums: np.ndarray) -> list[Vote]:
+    """The votes by worker id, from the first round's sum; who is not there any more has an empty one.
+    sums: uint32[slots, lanes]."""
+    seats = min(MAX_WORKERS, sums.size // LANES_PER_WORKER)
+    lanes = sums.reshape(-1)[: LANES_PER_WORKER * seats].reshape(seats, LANES_PER_WORKER)
     return [Vote(int(row[0]), int(row[1]), int(row[2]), int(row[3]) - 1) for row in lanes]
 
 

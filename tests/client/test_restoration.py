@@ -44,7 +44,8 @@ def test_the_sum_of_all_ballots_holds_every_vote(shape: tuple[int, int], votes: 
     ballots = [ballot(vote, worker, len(votes), *shape).view(np.uint32) for worker, vote in enumerate(votes)]
     total = np.sum(ballots, axis=0, dtype=np.uint32)
     assert total.shape == shape
-    assert count(total, len(votes)) == votes
+    counted = count(total)
+    assert counted[: len(votes)] == votes and set(counted[len(votes) :]) <= {Vote()}
     back = np.sum([-one for one in ballots], axis=0, dtype=np.uint32)
     assert not (total + back).any(), "the second round leaves nothing of the first"
 
@@ -58,7 +59,7 @@ def test_a_job_too_small_for_its_workers_votes_is_told_so(workers: int, slots: i
             ballot(Vote(), worker, workers, slots, lanes)
     votes = [Vote(finished=worker) for worker in range(most)]
     total = np.sum([ballot(vote, *place, slots, lanes) for place, vote in _places(votes)], axis=0, dtype=np.int32)
-    assert count(total.view(np.uint32), most) == votes, "the most that the message names is possible"
+    assert count(total.view(np.uint32))[:most] == votes, "the most that the message names is possible"
 
 
 def _places(votes: list[Vote]) -> list[tuple[tuple[int, int], Vote]]:
@@ -100,3 +101,18 @@ def test_an_unfinished_iteration(
 def test_what_was_read_and_is_not_restored_is_counted() -> None:
     votes = [Vote(finished=10, held=19, epoch=1, round=9), Vote(finished=12, held=18, epoch=1, round=11)]
     assert outcome(votes, 0, None, SNAPSHOT).lost == 10 + 12 - 19
+
+
+def test_who_is_left_of_more_workers_is_heard() -> None:
+    """Workers 0 and 1 have left; the session after the lost one has two workers, whose ids are 2 and 3."""
+    votes = {2: Vote(10, 30, 1, 9), 3: Vote(12, 32, 1, 11)}
+    total = sum(ballot(vote, worker, len(votes), 2, 320).view(np.uint32) for worker, vote in votes.items())
+    counted = count(np.asarray(total))
+    assert {worker: counted[worker] for worker in votes} == votes
+    assert donor_of(counted) == 3
+    assert outcome(counted, 2, None, SNAPSHOT).held == 32
+
+
+def test_an_id_beyond_the_lanes_is_told_so() -> None:
+    with pytest.raises(NoRoomToVote, match="9 workers vote in 36 lanes"):
+        ballot(Vote(), 8, 2, 1, 32)

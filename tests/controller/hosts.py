@@ -120,11 +120,11 @@ class Host:
         to = (SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT)
         self.link.send(encapsulation(len(payload), source=source, destination=to) + payload)
 
-    def hello(self, job: int, worker: int, vector_length: int, session: int = 0) -> None:
-        """``hear`` says it once more if the controller wants to hear a number with it."""
-        self._hello = lambda: self.send(
-            Op.HELLO, job, worker, membership(vector_length=vector_length), session=session, seq=self._proof
-        )
+    def hello(self, job: int, worker: int, vector_length: int, session: int = 0, epoch: int = 0) -> None:
+        """``hear`` says it once more if the controller wants to hear a number with it. ``epoch``: of one that does not
+        join, but asks whether its session goes on."""
+        body = membership(vector_length=vector_length)
+        self._hello = lambda: self.send(Op.HELLO, job, worker, body, session=session, epoch=epoch, seq=self._proof)
         self._hello()
 
     def push(self, job: int, worker: int, values: list[int], **fields: int) -> None:

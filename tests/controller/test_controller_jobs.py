@@ -313,6 +313,7 @@ class TestCreate:
                 "cannot hold one round of 4 workers: expected a limit of 0.000976562 to",
             ),
             (4, 1024, -1.0, "limit -1 with"),
+            (1, 2**20, 1e-320, "expected a limit of 9.53674e-07 to 2048"),
             (4, 1024, float("nan"), "limit nan with"),
             (4, 2**20, 513.0, "expected a limit of 9.53674e-07 to 512, or a scale of 1 to 1046531"),
             (32, 2**27, 1.0, "scale 134217728 for 32 workers: expected 1 to 67108863"),

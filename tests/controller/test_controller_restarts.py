@@ -135,3 +135,22 @@ def test_what_is_planned_holds_for_the_switch_that_is_there(
     welcome = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)
     assert (welcome["session"], welcome["epoch"]) == (job["session"], job["epoch"])
     assert welcome["members"] == states(client).count("running")
+
+
+def test_a_process_whose_place_was_taken_does_not_go_on_in_it(start: Start, hosts: list[Host]) -> None:
+    """It was paused meanwhile, and the controller that knew of it is gone. What it sends would pass for repeats of what
+    the other has sent: nothing of it would count, and nobody would say so."""
+    first = start()
+    first.client.create_job(1, ASP())
+    worker = hosts[0]
+    session = worker.ask(lambda: worker.hello(0, 0, 5), Op.WELCOME)["session"]
+    paused, worker.incarnation = worker.incarnation, 77
+    worker.ask(lambda: worker.hello(0, 0, 5), Op.WELCOME)
+    worker.ask(lambda: worker.push(0, 0, [1], session=session, epoch=2, seq=1), Op.ANSWER)
+    first.kill()
+
+    second = start()
+    worker.incarnation = paused
+    refused = worker.ask(lambda: worker.hello(0, 0, 5, session, epoch=1), Op.REFUSED, Op.WELCOME)
+    assert refused.text == "another process has taken the place of worker 0 of job 0"
+    assert second.client.job(0)["workers"][0]["incarnation"] == 77

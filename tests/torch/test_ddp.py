@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 from controller.api import ControllerClient
@@ -117,6 +118,37 @@ def test_clipping_is_said(switch: SwitchProcess, client: ControllerClient, tmp_p
     client.create_job(WORKERS, BSP())
     said = run(switch, tmp_path, loss_scale=65536)
     assert "were beyond the job's limit of 8 and were clipped" in said
+
+
+class Bucket:
+    """One of DDP's, of a whole module whose gradients are all the same."""
+
+    def __init__(self, module: nn.Module, gradient: float) -> None:
+        self._module, self._gradient = module, gradient
+
+    def parameters(self) -> list[torch.Tensor]:
+        return list(self._module.parameters())
+
+    def gradients(self) -> list[torch.Tensor]:
+        return [torch.full_like(parameter, self._gradient) for parameter in self.parameters()]
+
+
+def test_a_read_that_32_bits_may_not_hold_is_said(switch: SwitchProcess, client: ControllerClient) -> None:
+    """One worker is away while the other contributes more than what a difference of two reads can hold."""
+    client.create_job(2, ASP(), limit=500.0)
+    networks = [nn.Linear(10, 10, bias=False) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        made = [
+            pool.submit(SwitchReducer, network, worker=worker, transport=transport(switch, worker))
+            for worker, network in enumerate(networks)
+        ]
+    with made[0].result() as busy, made[1].result() as away:
+        for _ in range(busy.client.fixed_point.capacity):
+            busy.reduce(Bucket(networks[0], 400.0)).wait()  # type: ignore[arg-type]
+        assert not busy.reads_at_risk
+        with pytest.warns(RuntimeWarning, match="held more than 4 contributions of up to 500"):
+            away.reduce(Bucket(networks[1], 400.0)).wait()  # type: ignore[arg-type]
+        assert away.reads_at_risk == 1
 
 
 @pytest.mark.parametrize("strategy", [BSP(), SSP(2), ASP()])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -93,3 +94,16 @@ def test_every_option_that_make_passes_on_exists() -> None:
             done = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
             assert options <= set(re.findall(r"--[a-z][\w-]*", done.stdout)), f"{module} has no such option"
+
+
+@pytest.mark.parametrize(
+    "given", ["a b", "it's", "$(touch here)", "`touch here`", "$$HOME", "a; touch here", "'; touch here; '"]
+)
+@pytest.mark.parametrize("target", ["run-local", "run-mininet", "reproduce", "network-study", "swaps"])
+def test_a_setting_reaches_the_program_as_it_was_given(target: str, given: str) -> None:
+    done = make(target, f"OUT={given}")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "", "nothing is in the environment, and nothing is to be warned of"
+    commands = [line for line in done.stdout.replace("\\\n", " ").splitlines() if "--out" in line]
+    words = shlex.split(commands[0])
+    assert words[words.index("--out") + 1] == given
