@@ -1,7 +1,7 @@
 """A worker's side of Serene: ``Client`` over a ``Transport``, and the protocol itself without either."""
 
 from serene.client.client import BadWelcome, CaughtUp, Client, NoAnswer, Refused, SessionLost, Update
-from serene.client.protocol import Counts, Membership, Protocol, Read
+from serene.client.protocol import Counts, Membership, PlaceTaken, Protocol, Read
 from serene.client.session import Session
 from serene.client.transport import FrameTransport, Transport, TransportError, UdpTransport
 
@@ -13,6 +13,7 @@ __all__ = [
     "FrameTransport",
     "Membership",
     "NoAnswer",
+    "PlaceTaken",
     "Protocol",
     "Read",
     "Refused",

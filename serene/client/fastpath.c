@@ -231,7 +231,8 @@ static int is_plain(const struct exchange *exchange, const uint8_t *packet, uint
     return length == exchange->payload_bytes && packet[AT_OP] == OP_ANSWER && packet[AT_JOB] == exchange->job
            && packet[AT_WORKER] == exchange->worker && read32(packet + AT_SESSION) == exchange->session
            && read32(packet + AT_EPOCH) <= exchange->newest_epoch && read32(packet + AT_SLOT) < exchange->slots
-           && packet[AT_READ_MODE] <= LARGEST_READ_MODE;
+           && packet[AT_READ_MODE] <= LARGEST_READ_MODE
+           && (!read32(packet + AT_SEQ) || read32(packet + AT_SEEN) <= read32(packet + AT_SEQ));
 }
 
 /* A switch's port also carries ordinary frames: ours are IPv4, UDP, from the switch, and from and to the right ports. */

@@ -268,7 +268,13 @@ class Protocol:
         )
         release = (headers["seq"] == 0) & (headers["epoch"] == self.epoch) & allowed & (not self.exchange.pulling)
         waited = (self.exchange.state[slots] == IN_FLIGHT) & np.isin(headers["read_mode"], list(READ_MODES))
-        accepted = np.flatnonzero(ours & (headers["op"] == Op.ANSWER) & (echo | release) & waited)
+        answers = ours & (headers["op"] == Op.ANSWER) & waited
+        if (answers & echo & (headers["seen"] > headers["seq"])).any():
+            raise PlaceTaken(
+                f"worker {self.worker} of job {self.job}: another process has contributed in this one's place, and "
+                "what this one contributes now is taken for repeats; start it anew"
+            )
+        accepted = np.flatnonzero(answers & (echo | release))
         self.counts.ignored += len(headers) - accepted.size - int(np.count_nonzero(nudge))
         if accepted.size:
             self._accept(headers, payloads, accepted, echo, now)
@@ -353,6 +359,10 @@ class Protocol:
             self.epoch = self.exchange.announced
             self.exchange.rounds[:] = 0
         return read
+
+
+class PlaceTaken(SereneError):
+    """Another process has been this worker meanwhile, and has used the seqs that this one goes on with."""
 
 
 class BadWelcome(SereneError):

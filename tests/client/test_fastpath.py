@@ -178,6 +178,12 @@ def test_a_nudge_and_a_newer_epoch_are_left_to_the_protocol(pair: Pair) -> None:
     assert pair.fast.exchange.announced == 2
 
 
+def test_seqs_that_another_process_has_used_are_left_to_the_protocol(pair: Pair) -> None:
+    pair.begin(contributions(5))
+    with pytest.raises(PlaceTaken):
+        pair.step([answer(2, 5, seen=9)])
+
+
 def test_silence_ends_the_call(pair: Pair) -> None:
     pair.begin(contributions(3))
     assert pair.step([]) is Outcome.SILENCE
