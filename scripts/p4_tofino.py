@@ -130,7 +130,9 @@ def compile_variant(out: Path, sizes: dict[str, int]) -> str:
         if done.returncode:
             lines = [line for line in (done.stdout + done.stderr).splitlines() if "error" in line.lower()]
             why = (
-                re.sub(r".*error: |Could not place table \S+: ", "", lines[0]) if lines else f"status {done.returncode}"
+                re.sub(r".*error: |\S+\.p4\(\d+\): |Could not place table \S+: ", "", lines[0])
+                if lines
+                else f"status {done.returncode}"
             )
             return f"{command[0]}: {why}"
     return ""
