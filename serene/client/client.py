@@ -159,7 +159,7 @@ class Client:
         until = asked = self._clock()
         until += timeout_s
         while asked < until:
-            self._hello(joining=True)
+            self._hello()
             while self._clock() < asked + HELLO_EVERY_S:
                 for payload in self._control(asked + HELLO_EVERY_S - self._clock()):
                     welcome = self._welcome(payload)
@@ -446,9 +446,9 @@ class Client:
         session = self._protocol.membership.session if self._protocol else 0
         return control_payload(op, body, **fields, session=session, epoch=epoch, seq=seq)
 
-    def _hello(self, *, joining: bool = False) -> None:
+    def _hello(self) -> None:
         """Asks for a place, or, where it has one, whether that still holds: then it says in which epoch it is."""
-        epoch = 0 if joining or self._protocol is None or self._session_lost else self._protocol.epoch
+        epoch = 0 if self._joining or self._protocol is None or self._session_lost else self._protocol.epoch
         body = membership(vector_length=self._vector_length)
         self._send(self._control_packet(Op.HELLO, body, epoch=epoch, seq=self._proof))
 
