@@ -314,12 +314,14 @@ def _chosen(make: Callable[..., Strategy], *parameters: Any) -> Strategy:
 
 
 def _only_job(client: ControllerClient) -> int:
-    unfinished = [job["job"] for job in client.jobs() if job["state"] != "finished"]
+    there = client.jobs()
+    unfinished = [job["job"] for job in there if job["state"] != "finished"]
     if len(unfinished) == 1:
         return unfinished[0]
     if unfinished:
         raise BadChoice(f"--job is missing: expected {choices(unfinished)}")
-    raise SereneError("there is no job to change; 'serenectl jobs create --workers N' makes one")
+    what = "every job has finished" if there else "there is no job"
+    raise SereneError(f"{what}; 'serenectl jobs create --workers N' makes one")
 
 
 @jobs.callback()

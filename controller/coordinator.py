@@ -284,6 +284,7 @@ class Coordinator:
         """A worker is evicted, or readmitted. If it is so already, nothing changes."""
         async with self._lock:
             job = self.jobs[job_id]
+            self.jobs.taking_part(job_id, {worker})
             out = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
             await self._change(job, job.in_force, out, f"worker {worker} {'evicted' if evicted else 'readmitted'}")
             return self.job_status(job_id)

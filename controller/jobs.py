@@ -259,19 +259,27 @@ class Jobs:
         fields = strategy.compile(job.members())
         return Swap(job_id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
 
+    def taking_part(self, job_id: int, named: Iterable[int]) -> list[int]:
+        """Who is in the barrier or evicted.
+
+        Raises NoSuchJob, or Conflict where the job does not run or somebody who is named has left or was never there.
+        """
+        job = self[job_id]
+        if job.state is not JobState.RUNNING:
+            raise Conflict(f"job {job_id} is {job.state.value}: nobody can be evicted or readmitted")
+        taking_part = sorted(job.members() + job.evicted())
+        if strangers := set(named) - set(taking_part):
+            raise Conflict(f"worker {choices(strangers)} does not take part in job {job_id}: "
+                           f"expected {choices(taking_part)}")  # fmt: skip
+        return taking_part
+
     def plan_barrier(self, job_id: int, strategy: Strategy, evicted: Iterable[int], reason: str) -> Swap | None:
         """A strategy, and who is evicted under it; None when both are so already.
 
         Raises NoSuchJob, or Conflict where the job does not run or no member would be left.
         """
-        job = self[job_id]
-        if job.state is not JobState.RUNNING:
-            raise Conflict(f"job {job_id} is {job.state.value}: nobody can be evicted")
-        taking_part = sorted(job.members() + job.evicted())
-        out = set(evicted)
-        if out - set(taking_part):
-            raise Conflict(f"worker {choices(out - set(taking_part))} does not take part in job {job_id}: "
-                           f"expected {choices(taking_part)}")  # fmt: skip
+        job, out = self[job_id], set(evicted)
+        taking_part = self.taking_part(job_id, out)
         members = [worker for worker in taking_part if worker not in out]
         if not members:
             raise Conflict(f"job {job_id}: no member would be left")

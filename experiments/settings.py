@@ -76,7 +76,7 @@ def _number(name: str, text: str, low: float, high: float, whole: bool = True) -
         value = None  # type: ignore[assignment]
     if value is None or not low <= value <= high:
         raise BadSetting(
-            f"{name}={text}: expected {'a whole number' if whole else 'a number'} from {low:g} to {high:g}"
+            f"{name}={text}: expected {'a whole number' if whole else 'a number'} from {low:,} to {high:,}"
         )
     return value
 

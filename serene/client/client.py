@@ -45,6 +45,13 @@ def _new_incarnation() -> int:
     return 1 + secrets.randbelow(2**32 - 1)
 
 
+def _in_header(what: str, value: int, low: int, high: int) -> int:
+    """What a packet's header can carry; which of them the job has, the controller says."""
+    if not hasattr(value, "__index__") or not low <= value <= high:
+        raise SereneError(f"{what} {value!r}: expected a whole number from {low} to {high}")
+    return int(value)
+
+
 class SessionLost(SereneError):
     """The job's session has ended: the switch lost its state, or the job was started again.
 
@@ -71,14 +78,15 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transport = transport
-        self._job = job
-        self._worker = worker
-        self._vector_length = vector_length
+        self._job = _in_header("job", job, 0, 2**8 - 1)
+        self._worker = _in_header("worker", worker, 0, 2**8 - 1)
+        self._vector_length = _in_header("vector_length", vector_length, 1, 2**32 - 1)
         self._first_window = window
         self._silence_s = silence_s
         self._give_up_s = give_up_s
         self._incarnation = incarnation or _new_incarnation()
         self._session_lost = False
+        self._left = False
         self._clock = clock
         self._protocol: Protocol | None = None
         self._fast: FastPath | None = None
@@ -145,6 +153,13 @@ class Client:
             raise SereneError("the job has begun before this worker joined: call catch_up() first, and apply its delta")
         return self._joined
 
+    @property
+    def _contributing(self) -> Protocol:
+        """Of a worker that has not left: the switch would add up what the controller has closed its account of."""
+        if self._left:
+            raise SereneError("the worker has left its job: call join() first")
+        return self._running
+
     # -- membership ------------------------------------------------------------------------------------------
 
     def join(self, timeout_s: float = 60.0) -> Membership:
@@ -169,7 +184,7 @@ class Client:
             asked = self._clock()
         raise NoAnswer(
             f"no WELCOME for worker {self._worker} of job {self._job} within {timeout_s:g} s: "
-            + (self._missing or "is the controller up, and is --switch right?")
+            + (self._missing or "is the controller up, and does the transport lead to the switch?")
             + self._trouble()
         )
 
@@ -190,7 +205,7 @@ class Client:
                 self._remains = Remains.of(before)
             self.contributions_sent = 0
             self._caught_up = not welcome.lost_sessions and welcome.epoch == 1
-        self._protocol, self._session_lost, self._missing = protocol, False, ""
+        self._protocol, self._session_lost, self._left, self._missing = protocol, False, False, ""
         self._joining = False
         self._fixed = FixedPoint(welcome.scale, welcome.limit / welcome.scale)
         self._fast = self._fast_path(protocol)
@@ -261,6 +276,7 @@ class Client:
         return self._leave_until(timeout_s, lambda facts: bool(facts.get("job_over")))
 
     def _leave_until(self, timeout_s: float, enough: Callable[[Mapping[str, Any]], bool]) -> bool:
+        self._left = self._protocol is not None
         body = json.dumps({"contributions_sent": self.contributions_sent}).encode()
         packet = self._control_packet(Op.LEAVE, body)
         until, job_over, heard = self._clock() + timeout_s, False, self._clock()
@@ -290,13 +306,14 @@ class Client:
     def exchange(self, gradient: np.ndarray) -> Update:
         """Contributes a gradient, float32[vector_length], and reads what everyone contributed since the last read.
 
-        Blocks until the strategy lets this worker go on. Raises BadGradient, SessionLost or NoAnswer.
+        Blocks until the strategy lets this worker go on. Raises BadGradient, SessionLost, NoAnswer, or SereneError
+        before ``join`` and after ``leave``.
         """
         if gradient.shape != (self._vector_length,):
             raise SereneError(
                 f"a gradient of shape {gradient.shape}; the job's vector has {self._vector_length} values"
             )
-        protocol = self._running
+        protocol = self._contributing
         clipped = quantise(gradient, self._fixed, protocol)
         self.saturated_values += clipped
         self.contributions_sent += protocol.membership.slots
@@ -368,7 +385,7 @@ class Client:
 
     def begin_part(self, slots: slice, gradient: np.ndarray) -> None:
         """Contributes to some slots, none of which has a part under way; the last one is filled up with zeros."""
-        protocol = self._running
+        protocol = self._contributing
         now, lanes = self._clock(), protocol.membership.lanes
         if protocol.done:
             self._heard_at = self._asked_at = now

@@ -6,6 +6,7 @@ import errno
 import json
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,6 +100,20 @@ def test_a_job_with_other_vectors_is_refused(wire: InProcess) -> None:
 def test_nothing_goes_before_join(wire: InProcess) -> None:
     with pytest.raises(SereneError, match=r"call join\(\) first"):
         client(wire).exchange(np.zeros(VALUES, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"job": 300}, "job 300: expected a whole number from 0 to 255"),
+        ({"worker": -1}, "worker -1: expected a whole number from 0 to 255"),
+        ({"vector_length": 0}, "vector_length 0: expected a whole number from 1 to 4294967295"),
+        ({"vector_length": 10.5}, "vector_length 10.5: expected a whole number"),
+    ],
+)
+def test_what_no_packet_can_carry_is_refused_at_once(wire: InProcess, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(SereneError, match=said):
+        Client(wire, **{"job": 0, "worker": 0, "vector_length": VALUES, **given})
 
 
 # -- exchange ------------------------------------------------------------------------------------------------
@@ -264,6 +279,15 @@ def test_leave_and_wait_goes_on_until_the_job_is_over(wire: InProcess) -> None:
     assert wire.now > began + 2
     wire.meanwhile = lambda: None
     assert worker.leave_and_wait(1) is False
+
+
+def test_who_has_left_contributes_nothing_more_but_reads(wire: InProcess) -> None:
+    worker = client(wire)
+    worker.join()
+    worker.leave(0.5)
+    with pytest.raises(SereneError, match=r"the worker has left its job: call join\(\) first"):
+        worker.exchange(np.ones(VALUES, np.float32))
+    assert not worker.pull().delta.any()
 
 
 def test_a_report_reaches_the_controller_as_it_was_said(wire: InProcess) -> None:

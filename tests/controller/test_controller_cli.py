@@ -187,7 +187,7 @@ def test_which_job(run: Run, controller: ControllerProcess) -> None:
 
     assert error("sync bsp") == (
         1,
-        "error: there is no job to change; 'serenectl jobs create --workers N' makes one\n",
+        "error: there is no job; 'serenectl jobs create --workers N' makes one\n",
     )
     controller.client.create_job(2, BSP())
     assert error("sync bsp --job 1") == (2, "error: there is no job 1 (jobs: 0)\n")

@@ -89,6 +89,8 @@ def test_what_cannot_be_evicted(trio: Trio, client: ControllerClient) -> None:
         client.evict(0, 0)
     with pytest.raises(Rejected, match="worker 7 does not take part in job 0: expected 0, 1 or 2"):
         client.evict(0, 7)
+    with pytest.raises(Rejected, match="worker 7 does not take part in job 0: expected 0, 1 or 2"):
+        client.readmit(0, 7)
     assert client.readmit(0, 0)["epoch"] == 3, "who is in is in"
     assert states(client) == ["running", "evicted", "evicted"]
     client.readmit(0, 1)

@@ -64,6 +64,7 @@ def test_what_was_meant_is_named(arguments: list[str], said: str) -> None:
 def test_settings_reach_the_command() -> None:
     done = make("run-local", "STRATEGY=mixed:1,2", "WORKERS=8")
     assert "--strategy 'mixed:1,2'" in done.stdout and "--workers '8'" in done.stdout
+    assert done.stderr == "", "nothing to warn about"
 
 
 def test_several_targets_take_what_one_of_them_does() -> None:
