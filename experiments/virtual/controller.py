@@ -9,7 +9,6 @@ from __future__ import annotations
 import ipaddress
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from controller.entries import InstalledJob, mac_text
 from controller.frames import Answerer, Request, parse
@@ -22,14 +21,12 @@ from controller.takeover import job_from
 from experiments.virtual.checks import Violation
 from experiments.virtual.process import Process
 from experiments.virtual.switch import has
+from experiments.virtual.worker import World
 from serene.errors import SereneError
 from serene.sim import entries
 from serene.sim.entries import Entry, Host
 from serene.strategy import PolicyFields, Strategy
 from serene.wire import SWITCH_IP, SWITCH_MAC, Op, ReadMode
-
-if TYPE_CHECKING:
-    from experiments.virtual.schedule import Schedule
 
 CLOCK_S = 1_700_000_000.0  # when runs begin
 MAX_JOBS, MAX_WORKERS = 8, 32
@@ -49,7 +46,7 @@ def _host(at: Endpoint) -> Host:
 class VirtualController:
     """``clock_s``: what is added to virtual time. Commands wait for a controller that is away, packets do not."""
 
-    def __init__(self, run: Schedule) -> None:
+    def __init__(self, run: World) -> None:
         self._run = run
         self._switch = run.switch
         self._answerer = Answerer(SWITCH_IP, SWITCH_MAC)

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import IPv4Address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from experiments.virtual.worker import Life
+from experiments.virtual.worker import Life, World
 from serene.sim.entries import Host
 from serene.wire import (
     SERENE_UDP_PORT,
@@ -23,9 +23,6 @@ from serene.wire import (
     membership,
 )
 
-if TYPE_CHECKING:
-    from experiments.virtual.schedule import Schedule
-
 PORT = 60
 SELF = Host(PORT, "02:00:00:00:00:66", "10.0.0.66")
 SWITCH = (SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT)
@@ -35,7 +32,7 @@ MOST = 30  # frames in a run
 class Hostile:
     """``attacks``: how often each has been tried."""
 
-    def __init__(self, run: Schedule, every_s: float) -> None:
+    def __init__(self, run: World, every_s: float) -> None:
         self._run = run
         self._every_s = every_s
         self._rng = random.Random(f"hostile/{run.plan.seed}")

@@ -181,7 +181,7 @@ class Schedule:
         port, data = int.from_bytes(frame[:2], "big") >> 7, frame[2:]
         if port in self._port_of:
             here = self.seats[self._port_of[port]].lives
-            if int.from_bytes(data[INCARNATION], "big") != here[-1].client._incarnation:
+            if int.from_bytes(data[INCARNATION], "big") != here[-1].client.incarnation:
                 self.happened[f"{Op(data[OP]).name} of an older incarnation"] += 1
         late = PACKET_IN_LATE_S if self._rng.random() < 0.1 else 0.0
         self.time.at(late, lambda: self.controller.packet_in(port, data))
@@ -190,7 +190,7 @@ class Schedule:
         for frame in frames:
             if len(frame) > OP and frame[OP] in _TOLD:
                 lives = self.seats[self._port_of[port]].lives
-                if int.from_bytes(frame[INCARNATION], "big") != lives[-1].client._incarnation:
+                if int.from_bytes(frame[INCARNATION], "big") != lives[-1].client.incarnation:
                     self.happened[f"{Op(frame[OP]).name} to an older incarnation"] += 1
 
     # -- workers ---------------------------------------------------------------------------------------------

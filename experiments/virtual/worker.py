@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import Protocol as Interface
 
 import numpy as np
 
 from experiments.virtual.checks import Violation
 from experiments.virtual.ledger import Contribution, Ledger
+from experiments.virtual.plan import Plan
 from experiments.virtual.process import Process
-from experiments.virtual.switch import frame_head
+from experiments.virtual.switch import VirtualSwitch, frame_head
+from experiments.virtual.timeline import Timeline
+from experiments.virtual.watch import Watch
 from serene.client import Client, NoAnswer, Refused, SessionLost, Update
-from serene.client.protocol import Protocol
+from serene.client.protocol import Membership, Protocol
 from serene.client.transport import Trouble
 from serene.faults import Direction
 from serene.fixedpoint import DEFAULT_SCALE
 from serene.sim.entries import Host
 from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation
-
-if TYPE_CHECKING:
-    from experiments.virtual.schedule import Schedule
 
 FOREVER_S = 1e9
 GIVES_UP_AFTER_S = 0.002  # a packet is under way then, or its answer
@@ -35,10 +36,34 @@ def _connected(host: Host) -> tuple[bytes, bytes]:
     return head[0:6], head[26:38]
 
 
+class World(Interface):
+    """What a run (`experiments.virtual.schedule.Schedule`) is to those who take part in it."""
+
+    plan: Plan
+    switch: VirtualSwitch
+    time: Timeline
+    watch: Watch
+    happened: Counter[str]
+    job: int
+    ledger: Ledger
+    seats: list[Seat]
+
+    def new_incarnation(self) -> int: ...
+    def carry(self, worker: int, direction: Direction, port: int, frame: bytes) -> None: ...
+    def to_port(self, port: int, frame: bytes) -> None: ...
+    def compute_s(self, seat: Seat) -> float: ...
+    def happen(self, seat: Seat) -> None: ...
+    def joined(self, life: Life, membership: Membership) -> Ledger: ...
+    def refused(self, life: Life, reason: str) -> None: ...
+    def active(self) -> set[int]: ...
+    def taken_over(self) -> None: ...
+    def began(self, job: int, session: int) -> None: ...
+
+
 class Life:
     """One process of a worker, from its first HELLO to its last PULL. It is its client's transport, too."""
 
-    def __init__(self, run: Schedule, seat: Seat, number: int, host: Host) -> None:
+    def __init__(self, run: World, seat: Seat, number: int, host: Host) -> None:
         self._run, self.seat, self.number, self.host = run, seat, number, host
         self._mail: list[bytes] = []
         self._for_us = _connected(host)
@@ -210,7 +235,7 @@ class Seat:
 
     life_type = Life
 
-    def __init__(self, run: Schedule, worker: int) -> None:
+    def __init__(self, run: World, worker: int) -> None:
         self.id = worker
         self._run = run
         self._host = Host.of(worker)

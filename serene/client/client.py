@@ -125,6 +125,11 @@ class Client:
         return self._fixed
 
     @property
+    def incarnation(self) -> int:
+        """Tells this client from those that were, or will be, the same worker."""
+        return self._incarnation
+
+    @property
     def counts(self) -> Counts:
         return self._joined.counts
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
-from serene.client.protocol import PROBES, Membership, Protocol
+from serene.client.protocol import PROBES, Membership, PlaceTaken, Protocol
 from serene.client.window import Window
 from serene.fixedpoint import BadGradient, FixedPoint
 from serene.wire import HEADER, UNBOUNDED, Op, ReadMode, control_payload, push_payloads
