@@ -14,6 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from serene.errors import SereneError
+
 SERENE_UDP_PORT = 24142
 PROTOCOL_VERSION = 2
 UNBOUNDED = 255  # the staleness of a policy under which nobody waits
@@ -167,3 +169,10 @@ def encapsulation(payload_bytes: int, *, source: tuple[str, str, int], destinati
     ip = struct.pack("!BBHHHBBH", 0x45, 0, 28 + payload_bytes, 0, 0, 64, 17, 0) + addresses
     ip = ip[:10] + struct.pack("!H", ipv4_checksum(ip)) + ip[12:]
     return mac_bytes(destination[0]) + mac_bytes(source[0]) + b"\x08\x00" + ip + udp
+
+
+def in_header(what: str, value: int, low: int, high: int) -> int:
+    """What a packet's header can carry; which of them the job has, the controller says."""
+    if not hasattr(value, "__index__") or not low <= value <= high:
+        raise SereneError(f"{what} {value!r}: expected a whole number from {low} to {high}")
+    return int(value)

@@ -26,7 +26,7 @@ from serene.client.updates import CaughtUp, PartUpdate, Update
 from serene.client.window import Window
 from serene.errors import SereneError
 from serene.fixedpoint import FixedPoint
-from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, membership
+from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, in_header, membership
 
 HELLO_EVERY_S = 0.1
 LEAVE_EVERY_S = 0.2
@@ -43,13 +43,6 @@ class NoAnswer(SereneError):
 
 def _new_incarnation() -> int:
     return 1 + secrets.randbelow(2**32 - 1)
-
-
-def _in_header(what: str, value: int, low: int, high: int) -> int:
-    """What a packet's header can carry; which of them the job has, the controller says."""
-    if not hasattr(value, "__index__") or not low <= value <= high:
-        raise SereneError(f"{what} {value!r}: expected a whole number from {low} to {high}")
-    return int(value)
 
 
 class SessionLost(SereneError):
@@ -78,15 +71,13 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transport = transport
-        self._job = _in_header("job", job, 0, 2**8 - 1)
-        self._worker = _in_header("worker", worker, 0, 2**8 - 1)
-        self._vector_length = _in_header("vector_length", vector_length, 1, 2**32 - 1)
+        self._job = in_header("job", job, 0, 2**8 - 1)
+        self._worker = in_header("worker", worker, 0, 2**8 - 1)
+        self._vector_length = in_header("vector_length", vector_length, 1, 2**32 - 1)
         self._first_window = window
         self._silence_s = silence_s
         self._give_up_s = give_up_s
         self._incarnation = incarnation or _new_incarnation()
-        self._session_lost = False
-        self._left = False
         self._clock = clock
         self._protocol: Protocol | None = None
         self._fast: FastPath | None = None
@@ -96,7 +87,7 @@ class Client:
         self._caught_up = False  # with the session that it has joined
         self._fixed = FixedPoint()  # the job's, once it is joined
         self._missing = ""  # what the controller said last of workers that are not there
-        self._joining = False
+        self._joining = self._session_lost = self._left = False
         self._proof = 0  # the number that it wants to hear, to know that this HELLO is not an old one
         self.contributions_sent = 0  # packets in this session: slots times iterations
         self.saturated_values = 0
@@ -311,8 +302,7 @@ class Client:
     def exchange(self, gradient: np.ndarray) -> Update:
         """Contributes a gradient, float32[vector_length], and reads what everyone contributed since the last read.
 
-        Blocks until the strategy lets this worker go on. Raises BadGradient, SessionLost, NoAnswer, or SereneError
-        before ``join`` and after ``leave``.
+        Blocks until the strategy lets this worker go on. Raises BadGradient, SessionLost or NoAnswer.
         """
         if gradient.shape != (self._vector_length,):
             raise SereneError(
@@ -375,9 +365,8 @@ class Client:
             self._asked_at = now
             self._hello()
         if now - self._heard_at > self._give_up_s:
-            raise NoAnswer(
-                f"nothing from the switch for {self._give_up_s:g} s, and no answer to HELLO{self._trouble()}"
-            )
+            silent = f"nothing from the switch for {self._give_up_s:g} s, and no answer to HELLO"
+            raise NoAnswer(silent + self._trouble())
         trouble = self._transport.trouble()
         if trouble is not None and trouble.lasts_s > self._give_up_s:
             raise TransportError(f"cannot send to the switch for {self._give_up_s:g} s: {trouble}")
