@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
 
 from controller.connection import SwitchError
 from controller.events import Events
@@ -45,6 +46,7 @@ class Admission:
         lock: asyncio.Lock,
         active: Callable[[Job], Collection[int]],
         on_job_over: Callable[[int], Awaitable[None]],
+        starts_over: Callable[[Job, str, Callable[[], None]], Awaitable[bool]],
     ) -> None:
         self._jobs = jobs
         self._switch = switch
@@ -53,6 +55,7 @@ class Admission:
         self._lock = lock
         self._active = active
         self._on_job_over = on_job_over
+        self._starts_over = starts_over
         self._inbox = Inbox()
         self._proof = Proof()
         self._answers = Pace(ANSWER_INTERVAL_S, ANSWERS_PER_PORT)
@@ -136,6 +139,10 @@ class Admission:
         return time.monotonic() - job.workers[request.worker].readmitted_at < READMISSION_INTERVAL_S
 
     async def _readmit(self, plan: Readmission) -> None:
+        job = self._jobs[plan.job]
+        worker = job.workers[plan.worker]
+        if await self._starts_over(job, f"worker {plan.worker} came back", lambda: worker.move(plan.new)):
+            return  # it asks again, as everybody does
         try:
             await self._switch.readmit(plan)
         except SwitchError:
@@ -177,9 +184,15 @@ class Admission:
         job = self._jobs[request.job]
         plan = self._jobs.plan_leave(request.job, request.worker, request.sender, sent, self._active(job))
         news = job.workers[plan.worker].state is not WorkerState.LEFT
-        if plan.swap is not None:
-            await self._switch.swap(plan.swap)
-        self._jobs.left(plan, time.time())
+        alone = replace(plan, swap=None)
+        if plan.swap is not None and await self._starts_over(
+            job, f"worker {plan.worker} left", lambda: self._jobs.left(alone, time.time())
+        ):
+            plan = alone
+        else:
+            if plan.swap is not None:
+                await self._switch.swap(plan.swap)
+            self._jobs.left(plan, time.time())
         await self._switch.send(request.sender.port, self._answerer.bye(request, job_over=plan.job_over))
         if news:
             self._events.emit(

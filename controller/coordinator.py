@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -75,6 +76,7 @@ class Coordinator:
             self._lock,
             self._active,
             self._on_job_over,
+            self._starts_over,
         )
 
     # Start, run, stop
@@ -117,17 +119,38 @@ class Coordinator:
         """When every worker has done its part of the restoration, the wanted strategy takes the place of BSP."""
         async with self._lock:
             for job in self.jobs:
-                least = min((self.telemetry.of(job.id, worker)["contributions"] for worker in job.members()), default=0)
-                if job.restoring and least >= RESTORING_ROUNDS * job.slots_needed:
-                    plan = self.jobs.plan_restored(job.id)
-                    if plan is not None:
-                        await self.switch.swap(plan)
-                    self.jobs.restored(job.id, plan, time.time())
-                    self.events.emit(
-                        "job_restored",
-                        f"job {job.id}: the workers' sums are restored, {job.strategy}",
-                        job=job.id,
-                    )
+                await self._end_restoration(job)
+
+    async def _end_restoration(self, job: Job) -> None:
+        least = min((self.telemetry.of(job.id, worker)["contributions"] for worker in job.members()), default=0)
+        if job.restoring and least >= RESTORING_ROUNDS * job.slots_needed:
+            plan = self.jobs.plan_restored(job.id)
+            if plan is not None:
+                await self.switch.swap(plan)
+            self.jobs.restored(job.id, plan, time.time())
+            self.events.emit(
+                "job_restored",
+                f"job {job.id}: the workers' sums are restored, {job.strategy}",
+                job=job.id,
+            )
+
+    async def _starts_over(self, job: Job, reason: str, change: Callable[[], None]) -> bool:
+        """Who takes part may not change in the middle of a restoration: an epoch that began then would show the workers
+        different votes. So if ``job`` is in one, ``change`` is made and a new session begins with another vote. Whether
+        it was so. The caller holds the lock."""
+        if job.restoring:
+            await self.telemetry.refresh()
+            await self._end_restoration(job)
+        if not job.restoring:
+            return False
+        await self._remove(job)
+        change()
+        job.reset()
+        self.telemetry.forget(job.id)
+        self.events.emit(
+            "job_lost", f"job {job.id}: {reason} before the sums were restored, which begins again", job=job.id
+        )
+        return True
 
     async def _remove(self, job: Job) -> None:
         await self.switch.remove(job.id, job.places())
@@ -309,6 +332,9 @@ class Coordinator:
         The caller has held the lock since it looked at the job.
         """
         before, out = job.in_force, set(job.evicted())
+        self.jobs.taking_part(job.id, evicted)
+        if evicted != out and await self._starts_over(job, reason, lambda: job.mark_evicted(evicted)):
+            return True
         plan = self.jobs.plan_barrier(job.id, strategy, evicted, reason)
         if plan is None:
             return False

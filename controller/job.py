@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -148,6 +149,12 @@ class Job:
         self.history.append(change)
         self.epochs_begun += 1
         return change
+
+    def mark_evicted(self, evicted: Collection[int]) -> None:
+        """Of those who take part, these are evicted and the others are not."""
+        for worker in self.workers:
+            if worker.state in (WorkerState.RUNNING, WorkerState.EVICTED):
+                worker.state = WorkerState.EVICTED if worker.id in evicted else WorkerState.RUNNING
 
     def reset(self) -> None:
         """Back to waiting for those who took part; what happened so far stays in the history.

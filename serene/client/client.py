@@ -247,6 +247,11 @@ class Client:
         vote = remains.vote if remains else Vote()
         mine = ballot(vote, self._worker, protocol.membership.workers, slots, lanes)
         self._contribute(protocol, mine)
+        if protocol.epoch != protocol.membership.epoch:
+            raise SereneError(
+                f"epoch {protocol.epoch} of job {self._job} began while the workers voted on whose sum is restored: "
+                "not all have seen the same votes"
+            )
         votes = count(protocol.held_values)
         back = -mine.view(np.uint32)
         if remains and donor_of(votes) == self._worker:

@@ -19,7 +19,9 @@ from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_
 LARGEST_PAYLOAD = 9216
 BATCH = 128
 SOCKET_BUFFER = 8 << 20
-_IP_MTU_DISCOVER, _IP_PMTUDISC_DO = 10, 2  # <linux/in.h>; the socket module has no names for them
+# <linux/in.h>; the socket module has no names for them. PROBE: what the interface takes counts, and not what an ICMP
+# message claims, which any host could send.
+_IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE = 10, 3
 
 
 # Errors of a network that is down for a moment: to the protocol, lost packets. Any other is an error of ours.
@@ -94,7 +96,7 @@ class _Socket:
             for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 self._socket.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
             if whole:
-                self._socket.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO)
+                self._socket.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE)
             if not isinstance(local, int):
                 self._socket.bind(local)
             self._socket.connect(remote)
