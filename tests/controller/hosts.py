@@ -6,6 +6,7 @@ import json
 import socket
 import struct
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -113,6 +114,7 @@ class Host:
         self.link = link
         self._proof = 0  # the number that the controller wants to hear
         self._hello: Callable[[], None] = lambda: None  # the last one
+        self._heard: deque[Answer] = deque()
 
     def send(self, op: Op, job: int, worker: int, body: bytes = b"", **fields: int) -> None:
         payload = control_payload(op, body, **{"job": job, "worker": worker, "incarnation": self.incarnation, **fields})
@@ -120,12 +122,19 @@ class Host:
         to = (SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT)
         self.link.send(encapsulation(len(payload), source=source, destination=to) + payload)
 
-    def hello(self, job: int, worker: int, vector_length: int, session: int = 0, epoch: int = 0) -> None:
-        """``hear`` says it once more if the controller wants to hear a number with it. ``epoch``: of one that does not
-        join, but asks whether its session goes on."""
+    def say_hello(self, job: int, worker: int, vector_length: int, session: int = 0, epoch: int = 0) -> None:
+        """``epoch``: of one that does not join, but asks whether its session goes on."""
         body = membership(vector_length=vector_length)
         self._hello = lambda: self.send(Op.HELLO, job, worker, body, session=session, epoch=epoch, seq=self._proof)
         self._hello()
+
+    def hello(self, job: int, worker: int, vector_length: int, session: int = 0, epoch: int = 0) -> None:
+        """Once more if the controller wants to hear a number with it. What else comes is there for ``hear``."""
+        self.say_hello(job, worker, vector_length, session, epoch)
+        while (answer := self._next(0.15)) is not None:
+            self._heard.append(answer)
+            if answer.op is Op.WELCOME:
+                return
 
     def push(self, job: int, worker: int, values: list[int], **fields: int) -> None:
         lanes = np.zeros(LANES, ">i4")
@@ -140,6 +149,9 @@ class Host:
 
     def hear(self, timeout_s: float) -> Answer | None:
         """The next Serene packet for this host's UDP port; others are passed over."""
+        return self._heard.popleft() if self._heard else self._next(timeout_s)
+
+    def _next(self, timeout_s: float) -> Answer | None:
         end = time.monotonic() + timeout_s
         while (left := end - time.monotonic()) > 0:
             got = self.link.receive(left)
@@ -178,6 +190,7 @@ class Host:
 
     def forget(self) -> None:
         """Throw away what has arrived."""
+        self._heard.clear()
         while self.link.receive(0.01) is not None:
             pass
 

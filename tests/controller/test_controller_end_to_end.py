@@ -130,7 +130,7 @@ def test_nobody_takes_a_place_from_another_port(client: ControllerClient, hosts:
 def test_refusals_are_rare(client: ControllerClient, hosts: list[Host]) -> None:
     hosts[0].udp_port = 50000  # a source that has not been refused yet
     for _ in range(20):
-        hosts[0].hello(7, 0, 5)
+        hosts[0].say_hello(7, 0, 5)
     assert hosts[0].hear(5.0) is not None
     assert hosts[0].hear(0.3) is None
 

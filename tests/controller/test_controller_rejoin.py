@@ -95,7 +95,7 @@ def test_one_host_s_restarts_are_bounded(client: ControllerClient, hosts: list[H
     began = time.monotonic()
     for incarnation in range(10_000, 13_000):
         hosts[1].incarnation = incarnation
-        hosts[1].hello(0, 1, 5)
+        hosts[1].say_hello(0, 1, 5)
     hosts[1].incarnation = 20_000
     hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WELCOME)
     assert client.job(0)["epoch"] <= 3 + (time.monotonic() - began) / 0.5
@@ -155,9 +155,10 @@ def test_who_is_missing(client: ControllerClient, hosts: list[Host]) -> None:
 
 def test_who_waits_is_told_so_rarely(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(2, BSP())
+    hosts[0].hello(0, 0, 5)
+    hosts[0].forget()
     for _ in range(20):
-        hosts[0].hello(0, 0, 5)
-    assert hosts[0].hear(5.0) is not None
+        hosts[0].say_hello(0, 0, 5)
     assert hosts[0].hear(0.3) is None
 
 
