@@ -141,7 +141,12 @@ class Admission:
     async def _readmit(self, plan: Readmission) -> None:
         job = self._jobs[plan.job]
         worker = job.workers[plan.worker]
-        if await self._starts_over(job, f"worker {plan.worker} came back", lambda: worker.move(plan.new)):
+
+        def come_back() -> None:
+            worker.move(plan.new)
+            worker.state = WorkerState.RUNNING
+
+        if await self._starts_over(job, f"worker {plan.worker} came back", come_back):
             return  # it asks again, as everybody does
         try:
             await self._switch.readmit(plan)

@@ -145,7 +145,9 @@ class Coordinator:
             return False
         await self._remove(job)
         change()
+        lost_sessions = job.lost_sessions
         job.reset()
+        job.lost_sessions = lost_sessions  # the switch has not lost another
         self.telemetry.forget(job.id)
         self.events.emit(
             "job_lost", f"job {job.id}: {reason} before the sums were restored, which begins again", job=job.id
