@@ -228,7 +228,7 @@ def test_halves_that_are_found_in_a_switch_are_taken_out() -> None:
 
 
 def request(port: int, incarnation: int = 1, op: Op = Op.HELLO, worker: int = 0, payload: bytes = b"") -> Request:
-    return Request(op, 0, worker, Endpoint(port, "02:00:00:00:00:01", "10.0.0.1", 4000, incarnation), 0, payload)
+    return Request(op, 0, worker, Endpoint(port, "02:00:00:00:00:01", "10.0.0.1", 4000, incarnation), 0, 0, payload)
 
 
 def drained(inbox: Inbox) -> list[Request]:
