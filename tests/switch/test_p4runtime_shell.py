@@ -24,7 +24,8 @@ try:
     said = {}
     entry = sh.TableEntry("SereneIngress.admission.policy")(action="SereneIngress.admission.set_policy")
     entry.match["job"] = "3"
-    for name, value in dict(session=7, epoch=2, sync_mask=15, staleness=3, quorum=4, read_mode=0).items():
+    policy = dict(session=7, epoch=2, member_mask=15, sync_mask=15, staleness=3, quorum=4, read_mode=0, members=4)
+    for name, value in policy.items():
         entry.action[name] = str(value)
     entry.insert()
     entry.action["epoch"] = "3"
