@@ -23,7 +23,7 @@ def make(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
     """What it would do."""
     return subprocess.run(
         ["make", "-n", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
-        env={**{name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}, **environment},
+        env={**{name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")}, **environment},
     )  # fmt: skip
 
 
