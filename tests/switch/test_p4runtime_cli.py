@@ -287,8 +287,7 @@ def test_interrupted_while_it_compiles(tmp_path: Path) -> None:
         assert process.returncode == 130
         assert message == ""
         assert not any(scratch.iterdir())
-    cache = tmp_path / "serene" / "switch"
-    assert not any(cache.iterdir())
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))  # it may have been stopped before it made the folder
 
 
 def test_help_names_the_flags() -> None:
