@@ -14,7 +14,7 @@ from controller.frames import Answerer, NotARequest, Request, parse
 from controller.inbox import Inbox, Pace
 from controller.job import Job, JobState, WorkerState
 from controller.jobs import Jobs
-from controller.plans import Noted, Readmission, Refusal, Start
+from controller.plans import Readmission, Refusal, Start, Waiting
 from controller.proof import Proof
 from controller.switch import Switch
 from serene.errors import SereneError
@@ -115,7 +115,7 @@ class Admission:
         )
         if isinstance(plan, Refusal):
             await self._answer(request, self._answerer.refused, plan.reason)
-        elif isinstance(plan, Noted):
+        elif isinstance(plan, Waiting):
             who = "worker" if len(plan.missing) == 1 else "workers"
             missing = ", ".join(str(worker) for worker in plan.missing)
             await self._answer(request, self._answerer.wait, f"job {plan.job} waits for {who} {missing}")

@@ -193,7 +193,7 @@ class Autopilot:
             observer.note(worker, job.workers[worker].report)
             rounds = self._telemetry.of(job.id, worker)["contributions"] // job.slots_needed
             silent_s = self._telemetry.silent_s(job.id, job.workers[worker])
-            views.append(observer.view(worker, rounds=rounds, in_barrier=worker not in evicted, silent_s=silent_s))
+            views.append(observer.view(worker, rounds=rounds, is_member=worker not in evicted, silent_s=silent_s))
         return Observation(wall - job.began_at, job.epoch, wall - job.history[-1].t, job.in_force, views)
 
     def _say_whether_blind(self, job: Job, pilot: Pilot, blind_to: tuple[int, ...]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from controller.job import Change, Job, JobState, Worker, WorkerState
-from controller.plans import Endpoint, Leave, Noted, Policy, Readmission, Refusal, Start, Swap
+from controller.plans import Endpoint, Leave, Policy, Readmission, Refusal, Start, Swap, Waiting
 from controller.slots import SlotRange, first_fit, free_ranges
 from serene.errors import SereneError, choices
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, LARGEST
@@ -112,7 +112,7 @@ class Jobs:
         now: float,
         session: int = 0,
         goes_on: bool = False,
-    ) -> Refusal | Start | Readmission | Noted | None:
+    ) -> Refusal | Start | Readmission | Waiting | None:
         """A worker that is no member asks to join; ``now`` is in Unix seconds, ``session`` the one that it was in;
         ``goes_on``: it thinks that it still is, and would contribute under seqs that another process has used.
 
@@ -153,7 +153,7 @@ class Jobs:
         worker.move(endpoint)
         worker.state = WorkerState.JOINED
         missing = tuple(w.id for w in job.workers if w.state not in (WorkerState.JOINED, WorkerState.LEFT))
-        return Noted(job.id, missing) if missing else self._plan_start(job, now)
+        return Waiting(job.id, missing) if missing else self._plan_start(job, now)
 
     def _reserve(self, job: Job, vector_length: int) -> Refusal | None:
         if vector_length < 1:

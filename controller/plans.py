@@ -104,7 +104,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Noted:
+class Waiting:
     """A worker has joined, and waits for these others."""
 
     job: int

@@ -80,7 +80,7 @@ def collect(
         "contributions_under_way": slots * len(lost_lives),  # when workers were killed: each applied once or never
         "contributions_applied": sum(worker["contributions"] for worker in job["workers"]),
         "retransmissions": sum(worker["retransmissions"] for worker in workers),
-        "saturated_values": sum(worker["saturated_values"] for worker in workers),
+        "clipped_values": sum(worker["clipped_values"] for worker in workers),
         "packets": sum(worker["packets_sent"] + worker["packets_received"] for worker in workers),
     }
     shim = work.find("shim.log")

@@ -124,7 +124,7 @@ class SwitchReducer:
 
     def _warn_of_clipping(self) -> None:
         """Once, and again whenever there are ten times as many."""
-        clipped = self.client.saturated_values
+        clipped = self.client.clipped_values
         if clipped >= max(10 * self._clipped_warned, 1):
             self._clipped_warned = clipped
             fixed = self.client.fixed_point

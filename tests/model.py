@@ -134,8 +134,8 @@ class Model:
             slot.epoch, slot.base = policy.epoch, 0
 
         bound = None if fields.staleness == UNBOUNDED else slot.base + fields.staleness
-        astray = current and counted and bound is not None and round_ > bound
-        fresh = push and not astray and seq > slot.seen.get(worker, 0)
+        wrong_round = current and counted and bound is not None and round_ > bound
+        fresh = push and not wrong_round and seq > slot.seen.get(worker, 0)
         if fresh:
             unread = (slot.total - read) % 2**32
             stale = worker, min(unread // self.workers, RING - 1)
@@ -166,7 +166,7 @@ class Model:
             slot.snapshot, slot.snapshot_total = slot.sum.copy(), slot.total
 
         go = not current or not counted or fields.staleness == UNBOUNDED or round_ < slot.base + fields.staleness
-        if astray:
+        if wrong_round:
             self.dropped_wrong_round += 1
         elif not go:
             slot.waiting.add(worker)

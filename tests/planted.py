@@ -101,7 +101,7 @@ FAULTS = (
           'self.exchange.due[headers["slot"][nudge]] = True', 'self.exchange.state[headers["slot"][nudge]] = ANSWERED'),
     fault("a release of another epoch is believed", Protocol, "receive",
           ' & (headers["epoch"] == self.epoch)', ""),
-    fault("a release is believed whatever the base", Protocol, "receive", " & allowed", ""),
+    fault("a release is believed whatever the base", Protocol, "receive", " & within_bound", ""),
     fault("an answer that announces an epoch is believed without an echo", Protocol, "receive",
           "(echo | release)", '(echo | release | (headers["epoch"] > self.epoch))'),
     fault("a pull believes any answer", Protocol, "receive",

@@ -19,7 +19,7 @@ LONGEST_PERIOD_S = 3600.0
 class WorkerView:
     """One worker as the data plane shows it. Times in seconds; None: nothing is known yet.
 
-    in_barrier: the others may have to wait for it; False once it is evicted. rounds: iterations it has contributed
+    is_member: the others may have to wait for it; False once it is evicted. rounds: iterations it has contributed
     to, since the session began. silent_s: since anything was heard of it. iteration_s, compute_s, slowest_s: of its
     recent iterations, the mean time of a whole one, the mean time it computed, and the longest time it computed.
     waiting_share: of its recent time in the present epoch, the part in which it waited for others, 0 to 1. loss: its
@@ -27,7 +27,7 @@ class WorkerView:
     """
 
     id: int
-    in_barrier: bool
+    is_member: bool
     rounds: int
     silent_s: float
     iteration_s: float | None
@@ -53,7 +53,7 @@ class Observation:
     @property
     def barrier(self) -> list[WorkerView]:
         """The workers that wait for each other."""
-        return [worker for worker in self.workers if worker.in_barrier]
+        return [worker for worker in self.workers if worker.is_member]
 
     @property
     def waiting_share(self) -> float | None:

@@ -48,7 +48,7 @@ class Observer:
         if not known.readings or reading.iterations > known.readings[-1].iterations:
             known.readings.append(reading)
 
-    def view(self, worker: int, *, rounds: int, in_barrier: bool, silent_s: float) -> WorkerView:
+    def view(self, worker: int, *, rounds: int, is_member: bool, silent_s: float) -> WorkerView:
         """What is known of a worker; the arguments are what others know better."""
         known = self._workers.get(worker, _Worker())
         steps = list(known.readings)
@@ -61,7 +61,7 @@ class Observer:
             iteration, compute = total / count, spent[0] / count
             waiting = _waiting_share([step for step in steps if step.epoch == last.epoch])
             slowest = max((b.compute_s - a.compute_s) / (b.iterations - a.iterations) for a, b in pairwise(steps))
-        return WorkerView(worker, in_barrier, rounds, silent_s, iteration, compute, slowest, waiting, known.loss)
+        return WorkerView(worker, is_member, rounds, silent_s, iteration, compute, slowest, waiting, known.loss)
 
 
 def _waiting_share(steps: Sequence[Reading]) -> float | None:

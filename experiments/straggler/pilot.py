@@ -50,9 +50,7 @@ class Pilot:
             self._silence.note(worker, (spoken(counters), report.get("iteration"), report.get("state")), now)
             self._observer.note(worker, report)
             silent_s = self._silence.seconds(worker, now)
-            views.append(
-                self._observer.view(worker, rounds=rounds, in_barrier=worker not in evicted, silent_s=silent_s)
-            )
+            views.append(self._observer.view(worker, rounds=rounds, is_member=worker not in evicted, silent_s=silent_s))
         decided = self.automatic.decide(Observation(now, epoch, since_swap_s, strategy, views))
         if decided is None:
             return Decision(strategy, evicted)

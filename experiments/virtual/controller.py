@@ -14,7 +14,7 @@ from controller.entries import InstalledJob, mac_text
 from controller.frames import Answerer, Request, parse
 from controller.job import Job, JobState
 from controller.jobs import Jobs, shrunk
-from controller.plans import Endpoint, Noted, Policy, Readmission, Refusal, Start
+from controller.plans import Endpoint, Policy, Readmission, Refusal, Start, Waiting
 from controller.proof import Proof
 from controller.slots import SlotRange
 from controller.takeover import job_from
@@ -224,7 +224,7 @@ class VirtualController:
         )
         if isinstance(plan, Refusal):
             self._answer(request, self._answerer.refused, plan.reason)
-        elif isinstance(plan, Noted):
+        elif isinstance(plan, Waiting):
             self._answer(request, self._answerer.wait, f"job {plan.job} waits for {plan.missing}")
         elif isinstance(plan, Start):
             self._start(plan)

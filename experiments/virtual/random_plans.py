@@ -49,7 +49,7 @@ def random_plan(seed: int, often: float = 0.125) -> Plan:
     rng = random.Random(f"plan/{seed}")
     workers = rng.randint(2, MAX_WORKERS)
     iterations = tuple(rng.randint(4, 8) for _ in range(workers))
-    weather = PacketFaults(
+    faults = PacketFaults(
         loss=rng.choice([0.0, 0.01, 0.05, 0.2]),
         duplication=rng.choice([0.0, 0.01, 0.1]),
         reordering=rng.choice([0.0, 0.05, 0.2]),
@@ -57,11 +57,11 @@ def random_plan(seed: int, often: float = 0.125) -> Plan:
         jitter_s=rng.choice([0.0, 0.002, 0.01]),
     )
     worse = (
-        replace(weather, kinds=CONTROL, duplication=0.3, late_s=1.0),
-        replace(weather, kinds=("PUSH",), reordering=0.3, late_s=1.0),
-        weather,
+        replace(faults, kinds=CONTROL, duplication=0.3, late_s=1.0),
+        replace(faults, kinds=("PUSH",), reordering=0.3, late_s=1.0),
+        faults,
     )
-    packets = rng.choice(worse), weather
+    packets = rng.choice(worse), faults
     events = tuple(_events(rng, workers, min(iterations), often))
     return Plan(
         seed=seed,

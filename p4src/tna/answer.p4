@@ -105,11 +105,11 @@ control Answer(inout headers_t hdr,
         compare();
         address.apply();
         set_worker();
-        if (hdr.bridge.errand == errand_t.WELCOME) {
+        if (hdr.bridge.purpose == purpose_t.WELCOME) {
             welcome();
         } else if (meta.to_other != 0 && meta.released == 0) {
             drop();
-        } else if (hdr.bridge.errand == errand_t.NUDGE) {
+        } else if (hdr.bridge.purpose == purpose_t.NUDGE) {
             nudge();
         } else if (meta.to_other == 0) {
             answer();

@@ -183,23 +183,23 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
     Hash<bit<(SLOT_BITS + WORKER_BITS)>>(HashAlgorithm_t.IDENTITY) seen_place;
 #define SEEN_PLACE { meta.slot[(SLOT_BITS - 1):0], hdr.serene.worker[(WORKER_BITS - 1):0] }
 
-    action accept(course_t course, lanes_do_t lanes_do) {
-        meta.course = course;
+    action accept(verdict_t verdict, lanes_do_t lanes_do) {
+        meta.verdict = verdict;
         meta.lanes_do = lanes_do;
         bit<(SLOT_BITS + WORKER_BITS)> place = seen_place.get(SEEN_PLACE);
         meta.known = accept_seq.execute(place);
     }
 
-    action look(course_t course, lanes_do_t lanes_do, bit<32> known) {
-        meta.course = course;
+    action look(verdict_t verdict, lanes_do_t lanes_do, bit<32> known) {
+        meta.verdict = verdict;
         meta.lanes_do = lanes_do;
         meta.known = known;
         bit<(SLOT_BITS + WORKER_BITS)> place = seen_place.get(SEEN_PLACE);
         meta.seen = read_seq.execute(place);
     }
 
-    action settle(course_t course, lanes_do_t lanes_do) {
-        meta.course = course;
+    action settle(verdict_t verdict, lanes_do_t lanes_do) {
+        meta.verdict = verdict;
         meta.lanes_do = lanes_do;
         meta.known = 1;
     }
@@ -227,22 +227,22 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
         actions = { accept; look; settle; @defaultonly NoAction; }
         const default_action = NoAction;
         const entries = {
-            (1, request_t.COMPLETION, 1, _, _, MOVED, _, _, _, _): settle(course_t.COMPLETED, lanes_do_t.STORE);
-            (1, request_t.COMPLETION, _, _, _, _, _, _, _, _): settle(course_t.OVERTAKEN, lanes_do_t.NOTHING);
-            (1, _, _, _, OLDER_THAN_SLOT, _, _, _, _, _): settle(course_t.OLD_SESSION, lanes_do_t.NOTHING);
-            (1, request_t.PULL, _, _, NEW_SESSION, _, _, _, _, _): look(course_t.READ, lanes_do_t.OPEN, 0);
-            (1, request_t.PULL, _, _, _, _, _, _, _, _): look(course_t.READ, lanes_do_t.ADD, 1);
-            (1, request_t.WRONG_ROUND, _, _, _, _, _, _, _, _): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
-            (1, request_t.PUSH, _, _, _, _, _, _, _, 0): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
-            (1, request_t.PUSH, _, _, NEW_SESSION, _, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 0);
-            (1, request_t.PUSH, 1, _, _, NEW_EPOCH, _, _, _, _): look(course_t.OPENING, lanes_do_t.OPEN, 1);
-            (1, request_t.PUSH, 1, 1, _, AHEAD, _, _, _, _): look(course_t.ASTRAY, lanes_do_t.NOTHING, 1);
+            (1, request_t.COMPLETION, 1, _, _, MOVED, _, _, _, _): settle(verdict_t.COMPLETED, lanes_do_t.STORE);
+            (1, request_t.COMPLETION, _, _, _, _, _, _, _, _): settle(verdict_t.OVERTAKEN, lanes_do_t.NOTHING);
+            (1, _, _, _, OLDER_THAN_SLOT, _, _, _, _, _): settle(verdict_t.OLD_SESSION, lanes_do_t.NOTHING);
+            (1, request_t.PULL, _, _, NEW_SESSION, _, _, _, _, _): look(verdict_t.READ, lanes_do_t.OPEN, 0);
+            (1, request_t.PULL, _, _, _, _, _, _, _, _): look(verdict_t.READ, lanes_do_t.ADD, 1);
+            (1, request_t.WRONG_ROUND, _, _, _, _, _, _, _, _): look(verdict_t.WRONG_ROUND, lanes_do_t.NOTHING, 1);
+            (1, request_t.PUSH, _, _, _, _, _, _, _, 0): look(verdict_t.WRONG_ROUND, lanes_do_t.NOTHING, 1);
+            (1, request_t.PUSH, _, _, NEW_SESSION, _, _, _, _, _): look(verdict_t.OPENING, lanes_do_t.OPEN, 0);
+            (1, request_t.PUSH, 1, _, _, NEW_EPOCH, _, _, _, _): look(verdict_t.OPENING, lanes_do_t.OPEN, 1);
+            (1, request_t.PUSH, 1, 1, _, AHEAD, _, _, _, _): look(verdict_t.WRONG_ROUND, lanes_do_t.NOTHING, 1);
             // An old round of a policy without staleness: others may have read its snapshot.
             (1, request_t.PUSH, 1, 1, _, _, 1, 0, read_mode_t.SNAPSHOT, _):
-                accept(course_t.FREE, lanes_do_t.ADD_READ_SNAPSHOT);
-            (1, request_t.PUSH, 1, 1, _, _, 1, _, _, _): accept(course_t.GO, lanes_do_t.ADD);
-            (1, request_t.PUSH, 1, 1, _, _, _, _, _, _): accept(course_t.WAIT, lanes_do_t.ADD);
-            (1, request_t.PUSH, _, _, _, _, _, _, _, _): accept(course_t.FREE, lanes_do_t.ADD);
+                accept(verdict_t.FREE, lanes_do_t.ADD_READ_SNAPSHOT);
+            (1, request_t.PUSH, 1, 1, _, _, 1, _, _, _): accept(verdict_t.GO, lanes_do_t.ADD);
+            (1, request_t.PUSH, 1, 1, _, _, _, _, _, _): accept(verdict_t.WAIT, lanes_do_t.ADD);
+            (1, request_t.PUSH, _, _, _, _, _, _, _, _): accept(verdict_t.FREE, lanes_do_t.ADD);
         }
         size = 16;
     }
@@ -352,17 +352,17 @@ control Barrier(inout headers_t hdr, inout metadata_t meta) {
 
     table arrival {
         key = {
-            meta.course: ternary;
+            meta.verdict: ternary;
             meta.before_base: ternary;
             meta.known: ternary;
         }
         actions = { arrive; arrive_again; @defaultonly NoAction; }
         const default_action = NoAction;
         const entries = {
-            (course_t.GO, NOT_NEGATIVE, 0): arrive();
-            (course_t.GO, NOT_NEGATIVE, _): arrive_again();
-            (course_t.WAIT, NOT_NEGATIVE, 0): arrive();
-            (course_t.WAIT, NOT_NEGATIVE, _): arrive_again();
+            (verdict_t.GO, NOT_NEGATIVE, 0): arrive();
+            (verdict_t.GO, NOT_NEGATIVE, _): arrive_again();
+            (verdict_t.WAIT, NOT_NEGATIVE, 0): arrive();
+            (verdict_t.WAIT, NOT_NEGATIVE, _): arrive_again();
         }
         size = 4;
     }

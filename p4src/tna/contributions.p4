@@ -96,7 +96,7 @@ control Contributions(inout headers_t hdr, inout metadata_t meta) {
         blocked.count(index);
     }
 
-    action count_astray() {
+    action count_wrong_round() {
         dropped_wrong_round.count(0);
     }
 
@@ -114,36 +114,36 @@ control Contributions(inout headers_t hdr, inout metadata_t meta) {
 
     table total {
         key = {
-            meta.course: ternary;
+            meta.verdict: ternary;
             meta.lanes_do: ternary;
         }
         actions = { count_total; keep_total; @defaultonly NoAction; }
         const default_action = NoAction;
         const entries = {
             (_, lanes_do_t.OPEN): keep_total();
-            (course_t.FREE, _): count_total();
-            (course_t.GO, _): count_total();
-            (course_t.WAIT, _): count_total();
+            (verdict_t.FREE, _): count_total();
+            (verdict_t.GO, _): count_total();
+            (verdict_t.WAIT, _): count_total();
         }
         size = 4;
     }
 
     table say_seen {
         key = {
-            meta.course: ternary;
+            meta.verdict: ternary;
             meta.known: ternary;
         }
         actions = { see_fresh; see_repeat; see_nothing_new; @defaultonly NoAction; }
         const default_action = NoAction;
         const entries = {
-            (course_t.FREE, 0): see_fresh();
-            (course_t.GO, 0): see_fresh();
-            (course_t.WAIT, 0): see_fresh();
-            (course_t.FREE, _): see_repeat();
-            (course_t.GO, _): see_repeat();
-            (course_t.WAIT, _): see_repeat();
-            (course_t.READ, _): see_nothing_new();
-            (course_t.OPENING, _): see_nothing_new();
+            (verdict_t.FREE, 0): see_fresh();
+            (verdict_t.GO, 0): see_fresh();
+            (verdict_t.WAIT, 0): see_fresh();
+            (verdict_t.FREE, _): see_repeat();
+            (verdict_t.GO, _): see_repeat();
+            (verdict_t.WAIT, _): see_repeat();
+            (verdict_t.READ, _): see_nothing_new();
+            (verdict_t.OPENING, _): see_nothing_new();
         }
         size = 8;
     }
@@ -154,22 +154,22 @@ control Contributions(inout headers_t hdr, inout metadata_t meta) {
         update_total.apply();
         say_seen.apply();
         rounds_unread.apply();
-        if (CONTRIBUTES(meta.course) && meta.known == 0) {
+        if (CONTRIBUTES(meta.verdict) && meta.known == 0) {
             count_fresh();
         }
-        if (CONTRIBUTES(meta.course) && meta.known == 0) {
+        if (CONTRIBUTES(meta.verdict) && meta.known == 0) {
             count_staleness();
         }
-        if (CONTRIBUTES(meta.course) && meta.known != 0) {
+        if (CONTRIBUTES(meta.verdict) && meta.known != 0) {
             count_repeat();
         }
-        if (meta.course == course_t.WAIT && !COMPLETE) {
+        if (meta.verdict == verdict_t.WAIT && !COMPLETE) {
             count_blocked();
         }
-        if (meta.course == course_t.ASTRAY) {
-            count_astray();
+        if (meta.verdict == verdict_t.WRONG_ROUND) {
+            count_wrong_round();
         }
-        if (meta.course == course_t.OLD_SESSION) {
+        if (meta.verdict == verdict_t.OLD_SESSION) {
             count_old_session();
         }
     }

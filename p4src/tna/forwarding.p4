@@ -61,7 +61,7 @@ control Forwarding(inout headers_t hdr,
     }
 
     action flood() {
-        hdr.bridge.errand = errand_t.FLOOD;
+        hdr.bridge.purpose = purpose_t.FLOOD;
         ig_tm_md.mcast_grp_a = FLOOD_GROUP;
     }
 

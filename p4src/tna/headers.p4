@@ -18,7 +18,7 @@ header packet_out_t {
 }
 
 // What egress does with a packet.
-enum bit<8> errand_t {
+enum bit<8> purpose_t {
     FORWARD = 0,                  // ordinary traffic
     FLOOD = 1,                    // ordinary traffic to every port but its own
     WELCOME = 2,
@@ -30,7 +30,7 @@ enum bit<8> errand_t {
 // From ingress to egress, in front of the packet. Three bytes: with egress's own metadata they are what one state of the
 // chip's parser sees.
 header bridge_t {
-    errand_t errand;
+    purpose_t purpose;
     bit<7> padding;
     bit<9> ingress_port;
 }
@@ -92,9 +92,9 @@ enum bit<8> refusal_t {
 }
 
 // What the barrier decided about it. From FREE to WAIT it is a contribution, or the repeat of one.
-enum bit<8> course_t {
+enum bit<8> verdict_t {
     NONE = 0,                     // dropped by admission, or not a request
-    ASTRAY = 1,                   // a round that the sender cannot be in
+    WRONG_ROUND = 1,                   // a round that the sender cannot be in
     READ = 2,
     OPENING = 3,                  // the first packet of an epoch or session here: it is to be sent again
     FREE = 4,                     // answered now, takes no part in the barrier
@@ -104,7 +104,7 @@ enum bit<8> course_t {
     OVERTAKEN = 9,                // its round was completed before
     OLD_SESSION = 10              // the slot has seen a newer session
 }
-#define CONTRIBUTES(course) (((bit<8>)(course))[2:2] == 1)
+#define CONTRIBUTES(verdict) (((bit<8>)(verdict))[2:2] == 1)
 
 // What each lane's register does: one of a register's four instructions.
 enum bit<8> lanes_do_t {
@@ -172,7 +172,7 @@ struct metadata_t {
     bit<8> age_of_slot;           // how the slot's session compares; one bit of four
     bit<8> ahead;                 // is the slot of this epoch, and base + allowance < 0; one bit of four
     bit<8> behind;                // base + allowance > 0
-    course_t course;
+    verdict_t verdict;
     lanes_do_t lanes_do;
     seq_t known;                  // 0: the contribution is fresh, add it
     seq_t seen;

@@ -25,7 +25,7 @@ parser SereneParser(packet_in packet,
         meta.ahead = 0;
         meta.behind = 0;
         meta.age_of_slot = 0;
-        meta.course = course_t.NONE;
+        meta.verdict = verdict_t.NONE;
         meta.lanes_do = lanes_do_t.NOTHING;
         meta.known = 0;
         meta.arrived = 0;
@@ -129,11 +129,11 @@ parser SereneEgressParser(packet_in packet,
     state start {
         packet.extract(eg_intr_md);
         packet.extract(hdr.bridge);
-        transition select(hdr.bridge.errand) {
-            errand_t.WELCOME: parse_answer;
-            errand_t.ANSWER: parse_answer;
-            errand_t.RELEASE: parse_answer;
-            errand_t.NUDGE: parse_answer;
+        transition select(hdr.bridge.purpose) {
+            purpose_t.WELCOME: parse_answer;
+            purpose_t.ANSWER: parse_answer;
+            purpose_t.RELEASE: parse_answer;
+            purpose_t.NUDGE: parse_answer;
             default: accept;
         }
     }

@@ -27,7 +27,7 @@ control SereneIngress(inout headers_t hdr,
 
     action set_bridge() {
         hdr.bridge.setValid();
-        hdr.bridge.errand = errand_t.FORWARD;
+        hdr.bridge.purpose = purpose_t.FORWARD;
         hdr.bridge.padding = 0;
         hdr.bridge.ingress_port = ig_intr_md.ingress_port;
     }
@@ -79,14 +79,14 @@ control SereneIngress(inout headers_t hdr,
         hdr.membership.lanes = FIELDS * FIELD_LANES;
         hdr.membership.workers = meta.job.workers;
         hdr.membership.lost_sessions = meta.job.lost_sessions;
-        hdr.bridge.errand = errand_t.WELCOME;
+        hdr.bridge.purpose = purpose_t.WELCOME;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
     action reply() {
         say_policy();
         hdr.serene.round = 0 - meta.minus_base;
-        hdr.bridge.errand = errand_t.ANSWER;
+        hdr.bridge.purpose = purpose_t.ANSWER;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
@@ -94,14 +94,14 @@ control SereneIngress(inout headers_t hdr,
     action reply_empty() {
         say_policy();
         hdr.serene.round = 0;
-        hdr.bridge.errand = errand_t.ANSWER;
+        hdr.bridge.purpose = purpose_t.ANSWER;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
     action release() {
         say_policy();
         hdr.serene.round = 0 - meta.minus_base;
-        hdr.bridge.errand = errand_t.RELEASE;
+        hdr.bridge.purpose = purpose_t.RELEASE;
         hdr.called.waiting = meta.waiting;
         ig_tm_md.mcast_grp_a = meta.group;
     }
@@ -109,7 +109,7 @@ control SereneIngress(inout headers_t hdr,
     action nudge() {
         say_policy();
         hdr.serene.round = 0;
-        hdr.bridge.errand = errand_t.NUDGE;
+        hdr.bridge.purpose = purpose_t.NUDGE;
         hdr.called.waiting = meta.waiting;
         ig_tm_md.mcast_grp_a = meta.group;
     }
@@ -129,7 +129,7 @@ control SereneIngress(inout headers_t hdr,
             meta.member: ternary;
             meta.known_job: ternary;
             meta.known_policy: ternary;
-            meta.course: ternary;
+            meta.verdict: ternary;
             meta.lanes_do: ternary;
             meta.round_counted: ternary;
             meta.lacking: ternary;
@@ -138,14 +138,14 @@ control SereneIngress(inout headers_t hdr,
         const default_action = NoAction;
         const entries = {
             (request_t.HELLO, 1, 1, 1, _, _, _, _): welcome();
-            (_, _, _, _, course_t.OPENING, _, _, _): nudge();
-            (_, _, _, _, course_t.COMPLETED, _, _, _): release();
-            (_, _, _, _, course_t.READ, lanes_do_t.OPEN, _, _): reply_empty();
-            (_, _, _, _, course_t.READ, _, _, _): reply();
-            (_, _, _, _, course_t.GO, _, 1, 0): pass_again();
-            (_, _, _, _, course_t.WAIT, _, 1, 0): pass_again();
-            (_, _, _, _, course_t.FREE, _, _, _): reply();
-            (_, _, _, _, course_t.GO, _, _, _): reply();
+            (_, _, _, _, verdict_t.OPENING, _, _, _): nudge();
+            (_, _, _, _, verdict_t.COMPLETED, _, _, _): release();
+            (_, _, _, _, verdict_t.READ, lanes_do_t.OPEN, _, _): reply_empty();
+            (_, _, _, _, verdict_t.READ, _, _, _): reply();
+            (_, _, _, _, verdict_t.GO, _, 1, 0): pass_again();
+            (_, _, _, _, verdict_t.WAIT, _, 1, 0): pass_again();
+            (_, _, _, _, verdict_t.FREE, _, _, _): reply();
+            (_, _, _, _, verdict_t.GO, _, _, _): reply();
         }
         size = 16;
     }
@@ -187,11 +187,11 @@ control SereneEgress(inout headers_t hdr,
     }
 
     apply {
-        if (hdr.bridge.errand == errand_t.FORWARD) {
+        if (hdr.bridge.purpose == purpose_t.FORWARD) {
             if (eg_intr_md.egress_port == CPU_PORT) {
                 say_port();
             }
-        } else if (hdr.bridge.errand == errand_t.FLOOD) {
+        } else if (hdr.bridge.purpose == purpose_t.FLOOD) {
             if (eg_intr_md.egress_port == hdr.bridge.ingress_port) {
                 drop();
             }

@@ -60,7 +60,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metad
 
         // A wrong round: no worker that follows the protocol is further ahead than the staleness bound, and such
         // a packet must not overwrite a counter of the ring that the others need.
-        bool astray = current && counted && !unbounded
+        bool wrong_round = current && counted && !unbounded
                       && hdr.serene.round > base + (round_t)meta.policy.staleness;
 
         // What was accepted since the sender read: a gradient is that stale, a round being one contribution
@@ -71,7 +71,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metad
             meta.decision.staleness = (unread * meta.share) >> 16;
         }
 
-        bool fresh = push && !astray && hdr.serene.seq > seen;
+        bool fresh = push && !wrong_round && hdr.serene.seq > seen;
         if (fresh) {
             seen = hdr.serene.seq;
             total = total + 1;
@@ -103,7 +103,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metad
                   || hdr.serene.round < base + (round_t)meta.policy.staleness;
         if (push && go) {
             waiting = waiting & ~sender;
-        } else if (!go && !astray) {
+        } else if (!go && !wrong_round) {
             waiting = waiting | sender;
         }
 
@@ -121,7 +121,7 @@ control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metad
 
         meta.decision.slot = slot;
         meta.decision.fresh = fresh;
-        meta.decision.astray = astray;
+        meta.decision.wrong_round = wrong_round;
         meta.decision.clear = clear;
         meta.decision.go = go;
         meta.decision.release = release;
@@ -148,12 +148,12 @@ control Barrier(inout headers_t hdr, inout metadata_t meta, inout standard_metad
         if (meta.decision.fresh) {
             contributions.count(who);
             staleness.count((who << 4) + meta.decision.staleness);
-        } else if (meta.decision.astray) {
+        } else if (meta.decision.wrong_round) {
             dropped_wrong_round.count(0);
         } else if (hdr.serene.op == op_t.PUSH) {
             repeats.count(who);
         }
-        if (!meta.decision.go && !meta.decision.astray) {
+        if (!meta.decision.go && !meta.decision.wrong_round) {
             blocked.count(who);
         }
     }

@@ -44,7 +44,7 @@ struct policy_t {
 struct decision_t {
     slot_t slot;                  // among all slots of the switch
     bool fresh;                   // a contribution never seen before
-    bool astray;                  // a round that the sender cannot be in
+    bool wrong_round;             // a round that the sender cannot be in
     bool clear;                   // first packet of a session here: the slot starts from zero
     bool take_snapshot;           // the sum as it is now is what readers of a snapshot get
     bool read_snapshot;           // the answer carries the snapshot

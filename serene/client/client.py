@@ -90,7 +90,7 @@ class Client:
         self._joining = self._session_lost = self._left = False
         self._proof = 0  # the number that it wants to hear, to know that this HELLO is not an old one
         self.contributions_sent = 0  # packets in this session: slots times iterations
-        self.saturated_values = 0
+        self.clipped_values = 0
 
     @property
     def window(self) -> float:
@@ -315,7 +315,7 @@ class Client:
             )
         protocol = self._contributing
         clipped = quantise(gradient, self._fixed, protocol)
-        self.saturated_values += clipped
+        self.clipped_values += clipped
         self.contributions_sent += protocol.membership.slots
         began, before = self._clock(), protocol.counts.retransmissions
         protocol.begin(began)
@@ -347,7 +347,7 @@ class Client:
             network_s=ended - began - read.waited_s,
             waiting_s=read.waited_s,
             retransmissions=protocol.counts.retransmissions - retransmissions,
-            saturated=clipped,
+            clipped=clipped,
             overflow_possible=most > self._fixed.capacity,
         )
 
@@ -388,7 +388,7 @@ class Client:
         now, lanes = self._clock(), protocol.membership.lanes
         if protocol.done:
             self._heard_at = self._asked_at = now
-        self.saturated_values += quantise(gradient, self._fixed, protocol, slots.start * lanes)
+        self.clipped_values += quantise(gradient, self._fixed, protocol, slots.start * lanes)
         protocol.values.reshape(-1)[slots.start * lanes + len(gradient) : slots.stop * lanes] = 0
         self.contributions_sent += slots.stop - slots.start
         protocol.begin_part(slots, now)
@@ -419,7 +419,7 @@ class Client:
 
     def _fast_round(self, protocol: Protocol, fast: FastPath) -> bool:
         """The same, for as long as nothing happens that the protocol has to decide."""
-        self._transport.send(protocol.repeats(self._clock()))
+        self._transport.send(protocol.retransmissions(self._clock()))
         sent, received = protocol.counts.sent, protocol.counts.received
         try:
             outcome = fast.run()

@@ -187,7 +187,7 @@ class Protocol:
             self.exchange.busy_at = now
         return self._send(np.concatenate([again, fresh]), now)
 
-    def repeats(self, now: float) -> np.ndarray:
+    def retransmissions(self, now: float) -> np.ndarray:
         """The part of it that has been sent before."""
         return self._send(self._again(now), now)
 
@@ -263,10 +263,10 @@ class Protocol:
         slots = np.where(ours, headers["slot"], 0)
         echo = headers["seq"] == self.exchange.awaited[slots]
         staleness = headers["staleness"].astype(np.int64)
-        allowed = (staleness == UNBOUNDED) | (
+        within_bound = (staleness == UNBOUNDED) | (
             self.exchange.rounds[slots] < headers["round"].astype(np.int64) + staleness
         )
-        release = (headers["seq"] == 0) & (headers["epoch"] == self.epoch) & allowed & (not self.exchange.pulling)
+        release = (headers["seq"] == 0) & (headers["epoch"] == self.epoch) & within_bound & (not self.exchange.pulling)
         waited = (self.exchange.state[slots] == IN_FLIGHT) & np.isin(headers["read_mode"], list(READ_MODES))
         answers = ours & (headers["op"] == Op.ANSWER) & waited
         if (answers & echo & (headers["seen"] > headers["seq"])).any():

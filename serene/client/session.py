@@ -170,7 +170,7 @@ class Session:
             "network_s": self.network_s,
             "waiting_s": self.waiting_s,
             "retransmissions": client.counts.retransmissions,
-            "saturated_values": client.saturated_values,
+            "clipped_values": client.clipped_values,
             "packets_sent": client.counts.sent,
             "packets_received": client.counts.received,
             "contributions_sent": client.contributions_sent,

@@ -16,7 +16,7 @@ class Update:
 
     delta: float32[vector_length], the sum of all contributions since the last read, in gradient units.
     contributions: how many of them a slot holds at most. overflow_possible: more than a 32-bit difference holds for
-    certain. saturated: values of the own gradient that were clipped. members: workers that take part. Times in
+    certain. clipped: values of the own gradient that were clipped. members: workers that take part. Times in
     seconds, of this exchange.
     """
 
@@ -32,7 +32,7 @@ class Update:
     network_s: float
     waiting_s: float
     retransmissions: int
-    saturated: int
+    clipped: int
     overflow_possible: bool
 
 

@@ -126,7 +126,7 @@ def test_an_exchange_brings_everybodys_gradients(wire: InProcess) -> None:
     update = worker.exchange(np.full(VALUES, 0.5, np.float32))
     assert update.delta.dtype == np.float32 and update.delta.shape == (VALUES,)
     assert (update.delta == 3.5).all()
-    assert (update.contributions, update.epoch, update.round, update.saturated) == (3, 1, 0, 0)
+    assert (update.contributions, update.epoch, update.round, update.clipped) == (3, 1, 0, 0)
     assert (worker.exchange(np.full(VALUES, -1.25, np.float32)).delta == -1.25).all()
     assert (worker.pull().delta == 0).all()
     assert worker.contributions_sent == 2 * SLOTS == wire.plane.counter("contributions", 0)
@@ -152,7 +152,7 @@ def test_clipped_values_are_counted(wire: InProcess) -> None:
     gradient = np.zeros(VALUES, np.float32)
     gradient[:3] = 9, -9, 8
     update = worker.exchange(gradient)
-    assert update.saturated == worker.saturated_values == 2
+    assert update.clipped == worker.clipped_values == 2
     assert update.delta[:3].tolist() == [8, -8, 8]
 
 

@@ -126,7 +126,7 @@ def test_both_send_more_when_nothing_is_heard(pair: Pair) -> None:
     _received(pair.switch, 8)
     deadline = pair.slow.deadline()
     assert deadline is not None
-    assert len(pair.fast.repeats(time.monotonic())) == PROBES  # by the client, through its transport
+    assert len(pair.fast.retransmissions(time.monotonic())) == PROBES  # by the client, through its transport
     assert pair.run.run() is Outcome.SILENCE
     assert _received(pair.switch, 8) == [row.tobytes() for row in pair.slow.packets(deadline)[PROBES:]]
     pair.agree()

@@ -100,7 +100,7 @@ def test_the_fast_path_loses_packets_too(worker: UdpTransport, switch: socket.so
     assert protocol.counts.sent == 3
     ip("link", "set", "h1", "mtu", "1500")
     up()
-    worker.send(protocol.repeats(1e9))
+    worker.send(protocol.retransmissions(1e9))
     assert len(switch.recv(9999)) == ENCAPSULATION_BYTES + protocol.payloads.shape[1]
 
 

@@ -208,7 +208,7 @@ def test_the_limit_is_the_jobs(plane: EmbeddedDataPlane) -> None:
     worker = client(wire)
     worker.join()
     update = worker.exchange(ONES)
-    assert (update.delta == 0.5).all() and update.saturated == VALUES
+    assert (update.delta == 0.5).all() and update.clipped == VALUES
     assert worker.fixed_point.capacity == (2**31 - 1) // 2**19
 
 

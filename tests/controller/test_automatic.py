@@ -64,7 +64,7 @@ def test_dssp_bridges_a_spike_and_keeps_to_its_bounds() -> None:
 
 
 def test_dssp_does_not_look_at_evicted_workers_and_waits_for_times() -> None:
-    assert load("dssp").decide(seen(view(0), view(1, 5.0, in_barrier=False))) == BSP()
+    assert load("dssp").decide(seen(view(0), view(1, 5.0, is_member=False))) == BSP()
     assert load("dssp").decide(seen(view(0, compute_s=None, slowest_s=None))) is None
 
 
@@ -128,7 +128,7 @@ def test_waiting_does_not_judge_a_strategy_by_the_one_before() -> None:
 def test_evict_keeps_the_strategy_and_lets_workers_back_in() -> None:
     automatic = load("evict", {"silent": "2.5"})
     assert automatic.decide(seen(view(0), view(1, silent_s=2.6), strategy=SSP(3))) == Decision(SSP(3), frozenset({1}))
-    back = seen(view(0), view(1, silent_s=0.1, in_barrier=False), strategy=SSP(3))
+    back = seen(view(0), view(1, silent_s=0.1, is_member=False), strategy=SSP(3))
     assert automatic.decide(back) == Decision(SSP(3))
     assert automatic.decide(seen(view(0, silent_s=9.0), view(1, silent_s=9.0))) is None, "somebody must stay"
 
@@ -145,7 +145,7 @@ def test_times_are_those_of_recent_iterations() -> None:
     for step in range(20):
         spent = 0.1 * step + (0.4 if step > 15 else 0.0)  # one iteration took 0.5 s
         observer.note(0, report(step, spent, 0.1 * step, loss=2.0))
-    told = observer.view(0, rounds=20, in_barrier=True, silent_s=0.5)
+    told = observer.view(0, rounds=20, is_member=True, silent_s=0.5)
     assert told.compute_s == pytest.approx((8 * 0.1 + 0.4) / 8)
     assert told.slowest_s == pytest.approx(0.5)
     assert told.waiting_share == pytest.approx(0.8 / 2.0)
@@ -167,11 +167,11 @@ def test_a_restarted_worker_and_nonsense_in_reports() -> None:
     observer.note(0, report(50, 5.0, 0.0))
     observer.note(0, report(60, 6.0, 0.0))
     observer.note(0, report(1, 0.3, 0.0))
-    assert observer.view(0, rounds=0, in_barrier=True, silent_s=0.0).compute_s is None
+    assert observer.view(0, rounds=0, is_member=True, silent_s=0.0).compute_s is None
     observer.note(0, {"iteration": "many", "compute_s": None, "loss": "nan"})
     observer.note(0, report(3, 0.9, 0.0))
     observer.note(0, report(4, 10**400, 0.0))
-    assert observer.view(0, rounds=0, in_barrier=True, silent_s=0.0).compute_s == pytest.approx(0.3)
+    assert observer.view(0, rounds=0, is_member=True, silent_s=0.0).compute_s == pytest.approx(0.3)
 
 
 # -- blindness -----------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_who_reports_nothing_is_not_seen_and_who_reports_is() -> None:
     for rounds, now in ((0, 0.0), (2, 1.0), (9, 2.9)):
         assert sight.blind_to(seen(view(0), view(1, rounds=rounds, **dark)), now) == (), "reports may be on their way"
     assert sight.blind_to(seen(view(0), view(1, rounds=10, **dark)), 3.1) == (1,)
-    assert sight.blind_to(seen(view(0), view(1, rounds=11, in_barrier=False, **dark)), 3.2) == (), "it does not matter"
+    assert sight.blind_to(seen(view(0), view(1, rounds=11, is_member=False, **dark)), 3.2) == (), "it does not matter"
     assert sight.blind_to(seen(view(0), view(1)), 4.0) == ()
     assert sight.blind_to(seen(view(0), view(1, rounds=0, **dark)), 5.0) == (), "it was started anew"
 

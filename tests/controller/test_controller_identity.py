@@ -6,7 +6,7 @@ import pytest
 
 from controller.job import JobState, WorkerState
 from controller.jobs import Conflict, Jobs
-from controller.plans import Noted, Readmission, Start
+from controller.plans import Readmission, Start, Waiting
 from serene.strategy import ASP, BSP, Quorum
 from tests.controller.planning import NOW, at, left, new_jobs, reason, started
 
@@ -82,7 +82,7 @@ class TestIncarnations:
         jobs = new_jobs()
         jobs.create(2, BSP())
         jobs.hello(0, 0, at(1, incarnation=1), 5, NOW)
-        assert jobs.hello(0, 0, at(1, incarnation=2), 5, NOW) == Noted(0, (1,))
+        assert jobs.hello(0, 0, at(1, incarnation=2), 5, NOW) == Waiting(0, (1,))
         assert "another process" in reason(jobs.hello(0, 0, at(1, incarnation=1), 5, NOW))
         plan = jobs.hello(0, 1, at(2), 5, NOW)
         assert isinstance(plan, Start)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controller.job import JobState, WorkerState
 from controller.jobs import BadRequest, Conflict, NoSuchJob
-from controller.plans import Endpoint, Noted, Readmission, Start, Swap
+from controller.plans import Endpoint, Readmission, Start, Swap, Waiting
 from controller.slots import SlotRange, first_fit, free_ranges
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum
@@ -22,9 +22,9 @@ class TestStart:
     def test_waits_for_everybody(self) -> None:
         jobs = new_jobs()
         jobs.create(3, BSP())
-        assert jobs.hello(0, 2, at(3), 700, NOW) == Noted(0, (0, 1))
-        assert jobs.hello(0, 0, at(1), 700, NOW) == Noted(0, (1,))
-        assert jobs.hello(0, 0, at(1), 700, NOW) == Noted(0, (1,)), "a repeated HELLO is nothing new"
+        assert jobs.hello(0, 2, at(3), 700, NOW) == Waiting(0, (0, 1))
+        assert jobs.hello(0, 0, at(1), 700, NOW) == Waiting(0, (1,))
+        assert jobs.hello(0, 0, at(1), 700, NOW) == Waiting(0, (1,)), "a repeated HELLO is nothing new"
         assert [worker.state.value for worker in jobs[0].workers] == ["joined", "expected", "joined"]
         plan = jobs.hello(0, 1, at(2), 700, NOW)
         assert isinstance(plan, Start)
@@ -89,7 +89,7 @@ class TestRefusals:
         jobs = new_jobs()
         jobs.create(2, BSP())
         jobs.hello(0, 0, at(1), 5, NOW)
-        assert jobs.hello(0, 0, at(1), 700, NOW) == Noted(0, (1,))
+        assert jobs.hello(0, 0, at(1), 700, NOW) == Waiting(0, (1,))
         plan = jobs.hello(0, 1, at(2), 700, NOW)
         assert isinstance(plan, Start)
         assert plan.slots.count == 3
@@ -150,7 +150,7 @@ class TestReadmission:
         jobs = new_jobs()
         jobs.create(2, BSP())
         jobs.hello(0, 0, at(1), 5, NOW)
-        assert jobs.hello(0, 0, at(1, 5000), 5, NOW) == Noted(0, (1,))
+        assert jobs.hello(0, 0, at(1, 5000), 5, NOW) == Waiting(0, (1,))
         plan = jobs.hello(0, 1, at(2), 5, NOW)
         assert isinstance(plan, Start)
         assert plan.members[0] == at(1, 5000)

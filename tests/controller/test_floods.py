@@ -93,10 +93,10 @@ def reaches_only(sender: Host, receiver: Host, other: Host, turn: list[int]) -> 
     got = receiver.link.receive(1.0)
     while got is not None and text not in got:
         got = receiver.link.receive(1.0)
-    astray = other.link.receive(0.1)
-    while astray is not None and text not in astray:
-        astray = other.link.receive(0.1)
-    return got is not None and astray is None
+    heard = other.link.receive(0.1)
+    while heard is not None and text not in heard:
+        heard = other.link.receive(0.1)
+    return got is not None and heard is None
 
 
 # -- on a switch ---------------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ class Conformance(RuleBasedStateMachine):
         session=st.sampled_from([0, 0, 0, -1, 1]),
         read=st.sampled_from([0, 1, 2, 3, 7, 50, 2000]),
     )
-    def push_astray(
+    def push_wrong_round(
         self, job: int, worker: int, slot: int, values: int, round_: int, seq: int, epoch: int, session: int, read: int
     ) -> None:
         """Ahead, behind, repeated, of an older epoch or another session; offsets from what is due."""

@@ -43,9 +43,9 @@ def switch() -> Iterator[P4Switch]:
     loaded.close()
 
 
-def plan(seed: int, weather: PacketFaults, *events: Event, workers: int = 3, swaps: int = 12) -> Plan:
+def plan(seed: int, faults: PacketFaults, *events: Event, workers: int = 3, swaps: int = 12) -> Plan:
     mean_s = tuple((0.02, 0.2, 0.5)[(seed + worker) % 3] for worker in range(workers))
-    return Plan(seed, 2, (12,) * workers, mean_s, Faults(seed, (weather,), events), swaps, 0.3)
+    return Plan(seed, 2, (12,) * workers, mean_s, Faults(seed, (faults,), events), swaps, 0.3)
 
 
 def play(switch: P4Switch, chosen: Plan, strategies: Iterator[Strategy]) -> Outcome:
@@ -55,11 +55,11 @@ def play(switch: P4Switch, chosen: Plan, strategies: Iterator[Strategy]) -> Outc
     return outcome
 
 
-@pytest.mark.parametrize("weather", [FINE, ROUGH, STORM], ids=["fine", "rough", "storm"])
-def test_exactly_once(switch: P4Switch, weather: PacketFaults) -> None:
+@pytest.mark.parametrize("faults", [FINE, ROUGH, STORM], ids=["fine", "rough", "storm"])
+def test_exactly_once(switch: P4Switch, faults: PacketFaults) -> None:
     """At rest every replica equals the sum of every contribution, across random swaps, whatever the network does."""
     for seed in range(15):
-        play(switch, plan(seed, weather), alternating(FAMILIES, seed, 3))
+        play(switch, plan(seed, faults), alternating(FAMILIES, seed, 3))
 
 
 def test_exactly_once_when_workers_die(switch: P4Switch) -> None:
@@ -161,11 +161,11 @@ class InParts(Schedule):
         return SeatInParts(self, worker)
 
 
-@pytest.mark.parametrize("weather", [FINE, ROUGH], ids=["fine", "rough"])
-def test_parts_in_any_order(switch: P4Switch, weather: PacketFaults) -> None:
+@pytest.mark.parametrize("faults", [FINE, ROUGH], ids=["fine", "rough"])
+def test_parts_in_any_order(switch: P4Switch, faults: PacketFaults) -> None:
     """Though each window may be full of parts that the others have not begun: exactly once, and nobody is stuck."""
     for seed in range(8):
-        chosen = replace(plan(seed, weather), slots=24)
+        chosen = replace(plan(seed, faults), slots=24)
         assert InParts(switch, chosen, alternating(FAMILIES, seed, 3)).run().balance == Balance()
         fixed = replace(chosen, swaps=0)
         assert InParts(switch, fixed, itertools.repeat(BSP())).run().bsp_reads > 0
@@ -274,8 +274,8 @@ def test_schedules_of_every_pair() -> None:
 
 def test_soak() -> None:
     """`make soak`, twenty thousand packets."""
-    weather = PacketFaults(loss=0.01, duplication=0.01, reordering=0.01)
-    outcome = soak.soak(20_000, Faults(1, (weather,)), 1, V1MODEL)
+    faults = PacketFaults(loss=0.01, duplication=0.01, reordering=0.01)
+    outcome = soak.soak(20_000, Faults(1, (faults,)), 1, V1MODEL)
     assert outcome.balance == Balance()
     assert outcome.packets > 20_000
     assert min(outcome.lost, outcome.duplicated, outcome.reordered) > 200

@@ -20,7 +20,7 @@ SLOTS = 249  # 79,510 parameters in chunks of 320
 NOBODY = "65534"
 SUMMARY = {
     "target", "workers", "model", "dataset", "straggler", "steps", "wall_s", "initial_accuracy", "final_accuracy",
-    "waiting_s", "strategy", "contributions_sent", "contributions_applied", "retransmissions", "saturated_values",
+    "waiting_s", "strategy", "contributions_sent", "contributions_applied", "retransmissions", "clipped_values",
     "packets", "events", "contributions_under_way",
 }  # fmt: skip
 
@@ -80,7 +80,7 @@ def test_no_contribution_is_lost_or_repeated(run: Run) -> None:
     summary = run.summary()
     assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * SLOTS
     assert summary["packets"] >= 2 * summary["contributions_sent"]
-    assert summary["saturated_values"] == 0
+    assert summary["clipped_values"] == 0
 
 
 def test_it_learns(run: Run) -> None:

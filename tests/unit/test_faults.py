@@ -142,14 +142,14 @@ def test_delay_and_jitter() -> None:
 
 
 def test_the_seed_decides_everything() -> None:
-    weather = PacketFaults(loss=0.1, duplication=0.2, reordering=0.3, jitter_s=0.1)
-    assert fates(weather, 200) == fates(weather, 200)
-    assert fates(weather, 200) != fates(weather, 200, seed=2)
+    faults = PacketFaults(loss=0.1, duplication=0.2, reordering=0.3, jitter_s=0.1)
+    assert fates(faults, 200) == fates(faults, 200)
+    assert fates(faults, 200) != fates(faults, 200, seed=2)
 
 
 def test_a_link_does_not_depend_on_what_the_others_carry() -> None:
-    weather = Faults(3, (PacketFaults(loss=0.2, jitter_s=0.01),))
-    alone, together, rng = Links(weather), Links(weather), random.Random(0)
+    faults = Faults(3, (PacketFaults(loss=0.2, jitter_s=0.01),))
+    alone, together, rng = Links(faults), Links(faults), random.Random(0)
     for _ in range(100):
         for _ in range(rng.randrange(3)):
             together.fate(push(), rng.randrange(1, 4), rng.choice([UP, DOWN]), 0.0)

@@ -57,7 +57,7 @@ def test_bsp_gives_the_bits_of_one_process(workers: Workers) -> None:
         assert results["parameters_sha256"] == results["parameters_sha256_when_left"] == digest
         applied = job["workers"][worker]["contributions"]
         assert results["contributions_sent"] == applied == STEPS * SLOTS
-        assert (results["steps"], results["saturated_values"], results["reads_at_risk"]) == (STEPS, 0, 0)
+        assert (results["steps"], results["clipped_values"], results["reads_at_risk"]) == (STEPS, 0, 0)
         assert results["packets_sent"] - results["retransmissions"] == (STEPS + 1) * SLOTS  # and the last PULL
         assert results["initial_accuracy"] < 0.3 < results["final_accuracy"]
 

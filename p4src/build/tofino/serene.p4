@@ -560,7 +560,7 @@ header values_t {
     bit<9> egress_port;
 }
 
-enum bit<8> errand_t {
+enum bit<8> purpose_t {
     FORWARD = 8w0,
     FLOOD = 8w1,
     WELCOME = 8w2,
@@ -570,9 +570,9 @@ enum bit<8> errand_t {
 }
 
 header bridge_t {
-    errand_t errand;
-    bit<7>   padding;
-    bit<9>   ingress_port;
+    purpose_t purpose;
+    bit<7>    padding;
+    bit<9>    ingress_port;
 }
 
 header called_t {
@@ -615,9 +615,9 @@ enum bit<8> refusal_t {
     WRONG_SLOT = 8w6
 }
 
-enum bit<8> course_t {
+enum bit<8> verdict_t {
     NONE = 8w0,
-    ASTRAY = 8w1,
+    WRONG_ROUND = 8w1,
     READ = 8w2,
     OPENING = 8w3,
     FREE = 8w4,
@@ -685,7 +685,7 @@ struct metadata_t {
     bit<8>           age_of_slot;
     bit<8>           ahead;
     bit<8>           behind;
-    course_t         course;
+    verdict_t        verdict;
     lanes_do_t       lanes_do;
     seq_t            known;
     seq_t            seen;
@@ -732,7 +732,7 @@ parser SereneParser(packet_in packet, out headers_t hdr, out metadata_t meta, ou
         meta.ahead = 8w0;
         meta.behind = 8w0;
         meta.age_of_slot = 8w0;
-        meta.course = course_t.NONE;
+        meta.verdict = verdict_t.NONE;
         meta.lanes_do = lanes_do_t.NOTHING;
         meta.known = 32w0;
         meta.arrived = 32w0;
@@ -817,11 +817,11 @@ parser SereneEgressParser(packet_in packet, out headers_t hdr, out egress_metada
     state start {
         packet.extract<egress_intrinsic_metadata_t>(eg_intr_md);
         packet.extract<bridge_t>(hdr.bridge);
-        transition select(hdr.bridge.errand) {
-            errand_t.WELCOME: parse_answer;
-            errand_t.ANSWER: parse_answer;
-            errand_t.RELEASE: parse_answer;
-            errand_t.NUDGE: parse_answer;
+        transition select(hdr.bridge.purpose) {
+            purpose_t.WELCOME: parse_answer;
+            purpose_t.ANSWER: parse_answer;
+            purpose_t.RELEASE: parse_answer;
+            purpose_t.NUDGE: parse_answer;
             default: accept;
         }
     }
@@ -1041,7 +1041,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         size = 1024;
     }
     @name("SereneIngress.forwarding.flood") action forwarding_flood_0() {
-        hdr.bridge.errand = errand_t.FLOOD;
+        hdr.bridge.purpose = purpose_t.FLOOD;
         ig_tm_md.mcast_grp_a = 16w1;
     }
     @name("SereneIngress.forwarding.to_port") action forwarding_to_port_0(@name("port") bit<9> port_1) {
@@ -1402,21 +1402,21 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
     };
     @name("SereneIngress.barrier.seen_place") Hash<bit<16>>(HashAlgorithm_t.IDENTITY) barrier_seen_place;
-    @name("SereneIngress.barrier.accept") action barrier_accept_0(@name("course") course_t course_3, @name("lanes_do") lanes_do_t lanes_do_3) {
-        meta.course = course_3;
+    @name("SereneIngress.barrier.accept") action barrier_accept_0(@name("verdict") verdict_t verdict_0, @name("lanes_do") lanes_do_t lanes_do_3) {
+        meta.verdict = verdict_0;
         meta.lanes_do = lanes_do_3;
         barrier_place = barrier_seen_place.get<tuple<bit<12>, bit<4>>>({ meta.slot[11:0], hdr.serene.worker[3:0] });
         meta.known = barrier_accept_seq.execute(barrier_place);
     }
-    @name("SereneIngress.barrier.look") action barrier_look_0(@name("course") course_t course_4, @name("lanes_do") lanes_do_t lanes_do_4, @name("known") bit<32> known_1) {
-        meta.course = course_4;
+    @name("SereneIngress.barrier.look") action barrier_look_0(@name("verdict") verdict_t verdict_4, @name("lanes_do") lanes_do_t lanes_do_4, @name("known") bit<32> known_1) {
+        meta.verdict = verdict_4;
         meta.lanes_do = lanes_do_4;
         meta.known = known_1;
         barrier_place_0 = barrier_seen_place.get<tuple<bit<12>, bit<4>>>({ meta.slot[11:0], hdr.serene.worker[3:0] });
         meta.seen = barrier_read_seq.execute(barrier_place_0);
     }
-    @name("SereneIngress.barrier.settle") action barrier_settle_0(@name("course") course_t course_5, @name("lanes_do") lanes_do_t lanes_do_5) {
-        meta.course = course_5;
+    @name("SereneIngress.barrier.settle") action barrier_settle_0(@name("verdict") verdict_t verdict_5, @name("lanes_do") lanes_do_t lanes_do_5) {
+        meta.verdict = verdict_5;
         meta.lanes_do = lanes_do_5;
         meta.known = 32w1;
     }
@@ -1441,20 +1441,20 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         const default_action = NoAction_10();
         const entries = {
-                        (1w1, request_t.COMPLETION, 1w1, default, default, 8w4, default, default, default, default) : barrier_settle_0(course_t.COMPLETED, lanes_do_t.STORE);
-                        (1w1, request_t.COMPLETION, default, default, default, default, default, default, default, default) : barrier_settle_0(course_t.OVERTAKEN, lanes_do_t.NOTHING);
-                        (1w1, default, default, default, 8w4, default, default, default, default, default) : barrier_settle_0(course_t.OLD_SESSION, lanes_do_t.NOTHING);
-                        (1w1, request_t.PULL, default, default, 8w2, default, default, default, default, default) : barrier_look_0(course_t.READ, lanes_do_t.OPEN, 32w0);
-                        (1w1, request_t.PULL, default, default, default, default, default, default, default, default) : barrier_look_0(course_t.READ, lanes_do_t.ADD, 32w1);
-                        (1w1, request_t.WRONG_ROUND, default, default, default, default, default, default, default, default) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
-                        (1w1, request_t.PUSH, default, default, default, default, default, default, default, 32w0) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
-                        (1w1, request_t.PUSH, default, default, 8w2, default, default, default, default, default) : barrier_look_0(course_t.OPENING, lanes_do_t.OPEN, 32w0);
-                        (1w1, request_t.PUSH, 1w1, default, default, 8w0 &&& 8w0b101, default, default, default, default) : barrier_look_0(course_t.OPENING, lanes_do_t.OPEN, 32w1);
-                        (1w1, request_t.PUSH, 1w1, 1w1, default, 8w4, default, default, default, default) : barrier_look_0(course_t.ASTRAY, lanes_do_t.NOTHING, 32w1);
-                        (1w1, request_t.PUSH, 1w1, 1w1, default, default, 8w1, 8w0, read_mode_t.SNAPSHOT, default) : barrier_accept_0(course_t.FREE, lanes_do_t.ADD_READ_SNAPSHOT);
-                        (1w1, request_t.PUSH, 1w1, 1w1, default, default, 8w1, default, default, default) : barrier_accept_0(course_t.GO, lanes_do_t.ADD);
-                        (1w1, request_t.PUSH, 1w1, 1w1, default, default, default, default, default, default) : barrier_accept_0(course_t.WAIT, lanes_do_t.ADD);
-                        (1w1, request_t.PUSH, default, default, default, default, default, default, default, default) : barrier_accept_0(course_t.FREE, lanes_do_t.ADD);
+                        (1w1, request_t.COMPLETION, 1w1, default, default, 8w4, default, default, default, default) : barrier_settle_0(verdict_t.COMPLETED, lanes_do_t.STORE);
+                        (1w1, request_t.COMPLETION, default, default, default, default, default, default, default, default) : barrier_settle_0(verdict_t.OVERTAKEN, lanes_do_t.NOTHING);
+                        (1w1, default, default, default, 8w4, default, default, default, default, default) : barrier_settle_0(verdict_t.OLD_SESSION, lanes_do_t.NOTHING);
+                        (1w1, request_t.PULL, default, default, 8w2, default, default, default, default, default) : barrier_look_0(verdict_t.READ, lanes_do_t.OPEN, 32w0);
+                        (1w1, request_t.PULL, default, default, default, default, default, default, default, default) : barrier_look_0(verdict_t.READ, lanes_do_t.ADD, 32w1);
+                        (1w1, request_t.WRONG_ROUND, default, default, default, default, default, default, default, default) : barrier_look_0(verdict_t.WRONG_ROUND, lanes_do_t.NOTHING, 32w1);
+                        (1w1, request_t.PUSH, default, default, default, default, default, default, default, 32w0) : barrier_look_0(verdict_t.WRONG_ROUND, lanes_do_t.NOTHING, 32w1);
+                        (1w1, request_t.PUSH, default, default, 8w2, default, default, default, default, default) : barrier_look_0(verdict_t.OPENING, lanes_do_t.OPEN, 32w0);
+                        (1w1, request_t.PUSH, 1w1, default, default, 8w0 &&& 8w0b101, default, default, default, default) : barrier_look_0(verdict_t.OPENING, lanes_do_t.OPEN, 32w1);
+                        (1w1, request_t.PUSH, 1w1, 1w1, default, 8w4, default, default, default, default) : barrier_look_0(verdict_t.WRONG_ROUND, lanes_do_t.NOTHING, 32w1);
+                        (1w1, request_t.PUSH, 1w1, 1w1, default, default, 8w1, 8w0, read_mode_t.SNAPSHOT, default) : barrier_accept_0(verdict_t.FREE, lanes_do_t.ADD_READ_SNAPSHOT);
+                        (1w1, request_t.PUSH, 1w1, 1w1, default, default, 8w1, default, default, default) : barrier_accept_0(verdict_t.GO, lanes_do_t.ADD);
+                        (1w1, request_t.PUSH, 1w1, 1w1, default, default, default, default, default, default) : barrier_accept_0(verdict_t.WAIT, lanes_do_t.ADD);
+                        (1w1, request_t.PUSH, default, default, default, default, default, default, default, default) : barrier_accept_0(verdict_t.FREE, lanes_do_t.ADD);
         }
         size = 16;
     }
@@ -1550,7 +1550,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     }
     @name("SereneIngress.barrier.arrival") table barrier_arrival {
         key = {
-            meta.course     : ternary @name("meta.course");
+            meta.verdict    : ternary @name("meta.verdict");
             meta.before_base: ternary @name("meta.before_base");
             meta.known      : ternary @name("meta.known");
         }
@@ -1561,10 +1561,10 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         const default_action = NoAction_12();
         const entries = {
-                        (course_t.GO, 32w0 &&& 32w0x80000000, 32w0) : barrier_arrive_0();
-                        (course_t.GO, 32w0 &&& 32w0x80000000, default) : barrier_arrive_again_0();
-                        (course_t.WAIT, 32w0 &&& 32w0x80000000, 32w0) : barrier_arrive_0();
-                        (course_t.WAIT, 32w0 &&& 32w0x80000000, default) : barrier_arrive_again_0();
+                        (verdict_t.GO, 32w0 &&& 32w0x80000000, 32w0) : barrier_arrive_0();
+                        (verdict_t.GO, 32w0 &&& 32w0x80000000, default) : barrier_arrive_again_0();
+                        (verdict_t.WAIT, 32w0 &&& 32w0x80000000, 32w0) : barrier_arrive_0();
+                        (verdict_t.WAIT, 32w0 &&& 32w0x80000000, default) : barrier_arrive_again_0();
         }
         size = 4;
     }
@@ -1970,7 +1970,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         contributed_index_2 = contributed_who.get<tuple<bit<3>, bit<5>>>({ hdr.serene.job[2:0], hdr.serene.worker[4:0] });
         contributed_blocked.count(contributed_index_2);
     }
-    @name("SereneIngress.contributed.count_astray") action contributed_count_astray_0() {
+    @name("SereneIngress.contributed.count_wrong_round") action contributed_count_wrong_round_0() {
         contributed_dropped_wrong_round.count(1w0);
     }
     @name("SereneIngress.contributed.count_old_session") action contributed_count_old_session_0() {
@@ -1984,7 +1984,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     }
     @name("SereneIngress.contributed.total") table contributed_total {
         key = {
-            meta.course  : ternary @name("meta.course");
+            meta.verdict : ternary @name("meta.verdict");
             meta.lanes_do: ternary @name("meta.lanes_do");
         }
         actions = {
@@ -1995,16 +1995,16 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         const default_action = NoAction_14();
         const entries = {
                         (default, lanes_do_t.OPEN) : contributed_keep_total_0();
-                        (course_t.FREE, default) : contributed_count_total_0();
-                        (course_t.GO, default) : contributed_count_total_0();
-                        (course_t.WAIT, default) : contributed_count_total_0();
+                        (verdict_t.FREE, default) : contributed_count_total_0();
+                        (verdict_t.GO, default) : contributed_count_total_0();
+                        (verdict_t.WAIT, default) : contributed_count_total_0();
         }
         size = 4;
     }
     @name("SereneIngress.contributed.say_seen") table contributed_say_seen {
         key = {
-            meta.course: ternary @name("meta.course");
-            meta.known : ternary @name("meta.known");
+            meta.verdict: ternary @name("meta.verdict");
+            meta.known  : ternary @name("meta.known");
         }
         actions = {
             contributed_see_fresh_0();
@@ -2014,14 +2014,14 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         }
         const default_action = NoAction_15();
         const entries = {
-                        (course_t.FREE, 32w0) : contributed_see_fresh_0();
-                        (course_t.GO, 32w0) : contributed_see_fresh_0();
-                        (course_t.WAIT, 32w0) : contributed_see_fresh_0();
-                        (course_t.FREE, default) : contributed_see_repeat_0();
-                        (course_t.GO, default) : contributed_see_repeat_0();
-                        (course_t.WAIT, default) : contributed_see_repeat_0();
-                        (course_t.READ, default) : contributed_see_nothing_new_0();
-                        (course_t.OPENING, default) : contributed_see_nothing_new_0();
+                        (verdict_t.FREE, 32w0) : contributed_see_fresh_0();
+                        (verdict_t.GO, 32w0) : contributed_see_fresh_0();
+                        (verdict_t.WAIT, 32w0) : contributed_see_fresh_0();
+                        (verdict_t.FREE, default) : contributed_see_repeat_0();
+                        (verdict_t.GO, default) : contributed_see_repeat_0();
+                        (verdict_t.WAIT, default) : contributed_see_repeat_0();
+                        (verdict_t.READ, default) : contributed_see_nothing_new_0();
+                        (verdict_t.OPENING, default) : contributed_see_nothing_new_0();
         }
         size = 8;
     }
@@ -4131,7 +4131,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     }
     @name("SereneIngress.set_bridge") action set_bridge() {
         hdr.bridge.setValid();
-        hdr.bridge.errand = errand_t.FORWARD;
+        hdr.bridge.purpose = purpose_t.FORWARD;
         hdr.bridge.padding = 7w0;
         hdr.bridge.ingress_port = ig_intr_md.ingress_port;
     }
@@ -4179,7 +4179,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.membership.lanes = 16w32;
         hdr.membership.workers = meta.job.workers;
         hdr.membership.lost_sessions = meta.job.lost_sessions;
-        hdr.bridge.errand = errand_t.WELCOME;
+        hdr.bridge.purpose = purpose_t.WELCOME;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
     @name("SereneIngress.reply") action reply() {
@@ -4193,7 +4193,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.serene.read_mode = meta.policy.read_mode;
         hdr.serene.members = meta.policy.members;
         hdr.serene.round = -meta.minus_base;
-        hdr.bridge.errand = errand_t.ANSWER;
+        hdr.bridge.purpose = purpose_t.ANSWER;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
     @name("SereneIngress.reply_empty") action reply_empty() {
@@ -4207,7 +4207,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.serene.read_mode = meta.policy.read_mode;
         hdr.serene.members = meta.policy.members;
         hdr.serene.round = 32w0;
-        hdr.bridge.errand = errand_t.ANSWER;
+        hdr.bridge.purpose = purpose_t.ANSWER;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
     @name("SereneIngress.release") action release() {
@@ -4220,7 +4220,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.serene.read_mode = meta.policy.read_mode;
         hdr.serene.members = meta.policy.members;
         hdr.serene.round = -meta.minus_base;
-        hdr.bridge.errand = errand_t.RELEASE;
+        hdr.bridge.purpose = purpose_t.RELEASE;
         hdr.called.waiting = meta.waiting;
         ig_tm_md.mcast_grp_a = meta.group;
     }
@@ -4234,7 +4234,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         hdr.serene.read_mode = meta.policy.read_mode;
         hdr.serene.members = meta.policy.members;
         hdr.serene.round = 32w0;
-        hdr.bridge.errand = errand_t.NUDGE;
+        hdr.bridge.purpose = purpose_t.NUDGE;
         hdr.called.waiting = meta.waiting;
         ig_tm_md.mcast_grp_a = meta.group;
     }
@@ -4250,7 +4250,7 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             meta.member       : ternary @name("meta.member");
             meta.known_job    : ternary @name("meta.known_job");
             meta.known_policy : ternary @name("meta.known_policy");
-            meta.course       : ternary @name("meta.course");
+            meta.verdict      : ternary @name("meta.verdict");
             meta.lanes_do     : ternary @name("meta.lanes_do");
             meta.round_counted: ternary @name("meta.round_counted");
             meta.lacking      : ternary @name("meta.lacking");
@@ -4267,14 +4267,14 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
         const default_action = NoAction_49();
         const entries = {
                         (request_t.HELLO, 1w1, 1w1, 1w1, default, default, default, default) : welcome();
-                        (default, default, default, default, course_t.OPENING, default, default, default) : nudge();
-                        (default, default, default, default, course_t.COMPLETED, default, default, default) : release();
-                        (default, default, default, default, course_t.READ, lanes_do_t.OPEN, default, default) : reply_empty();
-                        (default, default, default, default, course_t.READ, default, default, default) : reply();
-                        (default, default, default, default, course_t.GO, default, 1w1, 32w0) : pass_again();
-                        (default, default, default, default, course_t.WAIT, default, 1w1, 32w0) : pass_again();
-                        (default, default, default, default, course_t.FREE, default, default, default) : reply();
-                        (default, default, default, default, course_t.GO, default, default, default) : reply();
+                        (default, default, default, default, verdict_t.OPENING, default, default, default) : nudge();
+                        (default, default, default, default, verdict_t.COMPLETED, default, default, default) : release();
+                        (default, default, default, default, verdict_t.READ, lanes_do_t.OPEN, default, default) : reply_empty();
+                        (default, default, default, default, verdict_t.READ, default, default, default) : reply();
+                        (default, default, default, default, verdict_t.GO, default, 1w1, 32w0) : pass_again();
+                        (default, default, default, default, verdict_t.WAIT, default, 1w1, 32w0) : pass_again();
+                        (default, default, default, default, verdict_t.FREE, default, default, default) : reply();
+                        (default, default, default, default, verdict_t.GO, default, default, default) : reply();
         }
         size = 16;
     }
@@ -4345,22 +4345,22 @@ control SereneIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             contributed_update_total.apply();
             contributed_say_seen.apply();
             contributed_rounds_unread.apply();
-            if (((bit<8>)meta.course)[2:2] == 1w1 && meta.known == 32w0) {
+            if (((bit<8>)meta.verdict)[2:2] == 1w1 && meta.known == 32w0) {
                 contributed_count_fresh_0();
             }
-            if (((bit<8>)meta.course)[2:2] == 1w1 && meta.known == 32w0) {
+            if (((bit<8>)meta.verdict)[2:2] == 1w1 && meta.known == 32w0) {
                 contributed_count_staleness_0();
             }
-            if (((bit<8>)meta.course)[2:2] == 1w1 && meta.known != 32w0) {
+            if (((bit<8>)meta.verdict)[2:2] == 1w1 && meta.known != 32w0) {
                 contributed_count_repeat_0();
             }
-            if (meta.course == course_t.WAIT && !(meta.round_counted == 1w1 && meta.lacking == 32w0)) {
+            if (meta.verdict == verdict_t.WAIT && !(meta.round_counted == 1w1 && meta.lacking == 32w0)) {
                 contributed_count_blocked_0();
             }
-            if (meta.course == course_t.ASTRAY) {
-                contributed_count_astray_0();
+            if (meta.verdict == verdict_t.WRONG_ROUND) {
+                contributed_count_wrong_round_0();
             }
-            if (meta.course == course_t.OLD_SESSION) {
+            if (meta.verdict == verdict_t.OLD_SESSION) {
                 contributed_count_old_session_0();
             }
             aggregation_update_lane.apply();
@@ -4530,11 +4530,11 @@ control SereneEgress(inout headers_t hdr, inout egress_metadata_t meta, in egres
         eg_dprsr_md.drop_ctl = 3w1;
     }
     apply {
-        if (hdr.bridge.errand == errand_t.FORWARD) {
+        if (hdr.bridge.purpose == purpose_t.FORWARD) {
             if (eg_intr_md.egress_port == 9w192) {
                 say_port();
             }
-        } else if (hdr.bridge.errand == errand_t.FLOOD) {
+        } else if (hdr.bridge.purpose == purpose_t.FLOOD) {
             if (eg_intr_md.egress_port == hdr.bridge.ingress_port) {
                 drop();
             }
@@ -4543,11 +4543,11 @@ control SereneEgress(inout headers_t hdr, inout egress_metadata_t meta, in egres
             answer_compare_0();
             answer_address.apply();
             answer_set_worker_0();
-            if (hdr.bridge.errand == errand_t.WELCOME) {
+            if (hdr.bridge.purpose == purpose_t.WELCOME) {
                 answer_welcome_0();
             } else if (meta.to_other != 8w0 && meta.released == 32w0) {
                 answer_drop_0();
-            } else if (hdr.bridge.errand == errand_t.NUDGE) {
+            } else if (hdr.bridge.purpose == purpose_t.NUDGE) {
                 answer_nudge_0();
             } else if (meta.to_other == 8w0) {
                 answer_answer_0();
