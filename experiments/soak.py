@@ -65,9 +65,9 @@ def main() -> int:
     options = parser.parse_args()
     if options.packets < 1 or options.seed < 0:
         parser.error(f"--packets {options.packets} --seed {options.seed}: expected 1 or more packets, a seed from 0")
-    faults = PacketFaults(loss=options.loss, duplication=options.duplication, reordering=options.reordering)
+    packets = PacketFaults(loss=options.loss, duplication=options.duplication, reordering=options.reordering)
     try:
-        faults = load(options.faults) if options.faults else Faults(options.seed, (faults,))
+        faults = load(options.faults) if options.faults else Faults(options.seed, (packets,))
         faults.check_workers(WORKERS)
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
