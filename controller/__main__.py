@@ -1,6 +1,6 @@
 """``python -m controller`` is ``serenectl``."""
 
-from controller.cli import main
+from controller.commands.cli import main
 
 if __name__ == "__main__":
     main()

@@ -9,23 +9,23 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from controller.admission import Admission
+from controller.admission.admission import Admission
+from controller.admission.frames import Answerer
 from controller.automatic import Decision
-from controller.autopilot import Autopilot
-from controller.connection import SwitchError
-from controller.entries import InstalledJob, SwitchAddress
+from controller.automatic.runner import Autopilot
 from controller.events import Events
-from controller.explain import explain, headline, workers
-from controller.frames import Answerer
-from controller.job import Change, Job, JobState, Place
-from controller.jobs import Conflict, Jobs
-from controller.metrics import Metrics, SwapTimes
-from controller.plans import Swap
+from controller.jobs.job import Change, Job, JobState, Place
+from controller.jobs.jobs import Conflict, Jobs
+from controller.jobs.plans import Swap
 from controller.settings import Settings, port_numbers
-from controller.status import change_status, job_status, status
-from controller.switch import Switch, SwitchOptions
-from controller.takeover import job_from
-from controller.telemetry import Telemetry
+from controller.status.explain import explain, headline, workers
+from controller.status.metrics import Metrics, SwapTimes
+from controller.status.snapshot import change_status, job_status, status
+from controller.switch.connection import SwitchError
+from controller.switch.entries import InstalledJob, SwitchAddress
+from controller.switch.switch import Switch, SwitchOptions
+from controller.switch.takeover import job_from
+from controller.switch.telemetry import Telemetry
 from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
 from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE

@@ -13,7 +13,7 @@ from types import FrameType
 import uvicorn
 
 from controller.coordinator import Coordinator
-from controller.server import application
+from controller.http.server import application
 from controller.settings import Settings, host_and_port
 from serene.errors import SereneError
 

@@ -12,7 +12,7 @@ from typing import Any
 from mininet.net import Mininet
 from mininet.node import Switch
 
-from controller.api import ControllerClient
+from controller.http.client import ControllerClient
 from experiments.network import MininetNetwork
 from experiments.settings import check
 from serene.errors import SereneError

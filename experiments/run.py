@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from rich.console import Console
 
-from controller.api import ControllerClient, NoController, Rejected
+from controller.http.client import ControllerClient, NoController, Rejected
 from experiments import results
 from experiments.events import Events
 from experiments.live import View

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from controller.api import ControllerClient
+from controller.http.client import ControllerClient
 from experiments.plot import COLOURS
 from experiments.results import Results
 from experiments.run import launch

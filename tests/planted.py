@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from controller import takeover
-from controller.frames import Answerer
-from controller.job import Job
-from controller.jobs import Jobs
-from controller.proof import Proof
+from controller.admission.frames import Answerer
+from controller.admission.proof import Proof
+from controller.jobs.job import Job
+from controller.jobs.jobs import Jobs
+from controller.switch import takeover
 from experiments.virtual.checks import Violation
 from experiments.virtual.controller import VirtualController
 from experiments.virtual.random_plans import FAMILIES, alternating, random_plan

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from controller.api import ControllerClient, NoController
+from controller.http.client import ControllerClient, NoController
 from tests.controller.processes import until
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from controller.api import ControllerClient
+from controller.http.client import ControllerClient
 from experiments.network import LocalNetwork, WorkerProcess
 from experiments.settings import Settings
 from experiments.straggler.cell import Cell

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.automatic import Automatic, Decision, Observation, Observer
-from controller.silence import Silence, spoken
+from controller.switch.silence import Silence, spoken
 from serene.client.session import REPORT_EVERY_S
 from serene.strategy import Strategy
 
@@ -27,7 +27,7 @@ class Reports:
 
 
 class Pilot:
-    """One automatic strategy with its memory of one job, as controller.autopilot has it."""
+    """One automatic strategy with its memory of one job, as controller.automatic.runner has it."""
 
     def __init__(self, automatic: Automatic) -> None:
         self.automatic = automatic

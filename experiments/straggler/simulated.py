@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import simpy
 
-from controller.jobs import shrunk
+from controller.jobs.jobs import shrunk
 from experiments.straggler.cell import LANES, NOTHING, SOFTMAX, Cell
 from experiments.straggler.dataplane import FIRST_EPOCH, SESSION, DataPlane
 from experiments.straggler.learners import Learner, learner

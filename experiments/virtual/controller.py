@@ -1,4 +1,4 @@
-"""The controller of a run: controller.jobs decides, and its plans become entries of the switch in process.
+"""The controller of a run: controller.jobs.jobs decides, and its plans become entries of the switch in process.
 
 It is a process in virtual time. Packets go through the switch between two of its writes, and it can die there; the
 next one knows what the switch's entries tell it, and has a clock of its own.
@@ -10,14 +10,14 @@ import ipaddress
 from collections import deque
 from collections.abc import Callable
 
-from controller.entries import InstalledJob, mac_text
-from controller.frames import Answerer, Request, parse
-from controller.job import Job, JobState
-from controller.jobs import Jobs, shrunk
-from controller.plans import Endpoint, Policy, Readmission, Refusal, Start, Waiting
-from controller.proof import Proof
-from controller.slots import SlotRange
-from controller.takeover import job_from
+from controller.admission.frames import Answerer, Request, parse
+from controller.admission.proof import Proof
+from controller.jobs.job import Job, JobState
+from controller.jobs.jobs import Jobs, shrunk
+from controller.jobs.plans import Endpoint, Policy, Readmission, Refusal, Start, Waiting
+from controller.jobs.slots import SlotRange
+from controller.switch.entries import InstalledJob, mac_text
+from controller.switch.takeover import job_from
 from experiments.virtual.checks import Violation
 from experiments.virtual.process import Process
 from experiments.virtual.switch import has

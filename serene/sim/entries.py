@@ -1,6 +1,6 @@
 """The program's table entries as numbers, for a switch in process and for tests of either target.
 
-The controller writes the same entries by name, over P4Runtime (controller/entries.py).
+The controller writes the same entries by name, over P4Runtime (controller/switch/entries.py).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from controller.jobs import Jobs
-from controller.plans import Endpoint, Leave, Refusal, Start
+from controller.jobs.jobs import Jobs
+from controller.jobs.plans import Endpoint, Leave, Refusal, Start
 
 NOW = 1_800_000_000.5
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from controller.api import ControllerClient, NoController
+from controller.http.client import ControllerClient, NoController
 from tests.controller.hosts import Link, PacketLink, UdpLink
 from tests.ports import some_port, some_ports
 

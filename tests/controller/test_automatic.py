@@ -21,7 +21,7 @@ from controller.automatic import (
     checked,
     load,
 )
-from controller.silence import Silence, spoken
+from controller.switch.silence import Silence, spoken
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from tests.controller.processes import ROOT

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from controller.api import ControllerClient, Rejected
+from controller.http.client import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, SSP, Strategy, to_dict
 from tests.controller.hosts import Host, join
 from tests.controller.processes import ControllerProcess, until

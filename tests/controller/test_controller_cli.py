@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from controller.cli import main
+from controller.commands.cli import main
 from serene.strategy import BSP
 from tests.controller.hosts import Host, join
 from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, until

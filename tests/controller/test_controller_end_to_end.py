@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from controller.api import ControllerClient, Rejected
+from controller.http.client import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import Op, ReadMode
 from tests.controller.hosts import Host, join

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.job import JobState, WorkerState
-from controller.jobs import Conflict, Jobs
-from controller.plans import Readmission, Start, Waiting
+from controller.jobs.job import JobState, WorkerState
+from controller.jobs.jobs import Conflict, Jobs
+from controller.jobs.plans import Readmission, Start, Waiting
 from serene.strategy import ASP, BSP, Quorum
 from tests.controller.planning import NOW, at, left, new_jobs, reason, started
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.job import JobState, WorkerState
-from controller.jobs import BadRequest, Conflict, NoSuchJob
-from controller.plans import Endpoint, Readmission, Start, Swap, Waiting
-from controller.slots import SlotRange, first_fit, free_ranges
+from controller.jobs.job import JobState, WorkerState
+from controller.jobs.jobs import BadRequest, Conflict, NoSuchJob
+from controller.jobs.plans import Endpoint, Readmission, Start, Swap, Waiting
+from controller.jobs.slots import SlotRange, first_fit, free_ranges
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum
 from serene.wire import UNBOUNDED, ReadMode

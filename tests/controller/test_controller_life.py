@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.api import Rejected
+from controller.http.client import Rejected
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed
 from serene.wire import Op

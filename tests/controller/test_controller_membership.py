@@ -10,8 +10,8 @@ from threading import Thread
 
 import pytest
 
-from controller.api import ControllerClient, Rejected
-from controller.autopilot import MOST_CALLS
+from controller.automatic.runner import MOST_CALLS
+from controller.http.client import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, SSP, Quorum, to_dict
 from serene.wire import Op
 from tests.controller.hosts import Host, join

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.api import ControllerClient, Rejected
+from controller.http.client import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, Quorum
 from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, Op, control_payload, encapsulation
 from tests.controller.hosts import Host, join

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from controller.api import ControllerClient, Rejected
+from controller.http.client import ControllerClient, Rejected
 from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
 from tests.controller.hosts import Host, join

@@ -9,13 +9,13 @@ import finsy as fy
 import pytest
 from finsy.p4entity import decode_entity, encode_updates
 
-from controller import entries
-from controller.entries import InstalledJob, SwitchAddress
-from controller.job import Job
-from controller.jobs import Jobs
-from controller.plans import Endpoint, Policy, Readmission, Start
-from controller.slots import SlotRange
-from controller.takeover import job_from, recognise
+from controller.jobs.job import Job
+from controller.jobs.jobs import Jobs
+from controller.jobs.plans import Endpoint, Policy, Readmission, Start
+from controller.jobs.slots import SlotRange
+from controller.switch import entries
+from controller.switch.entries import InstalledJob, SwitchAddress
+from controller.switch.takeover import job_from, recognise
 from serene.errors import SereneError
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from controller.api import ControllerClient
+from controller.http.client import ControllerClient
 from serene.client.client import Client, Refused
 from serene.client.transport import FrameTransport
 from serene.strategy import ASP, BSP, SSP, Strategy

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from controller.api import ControllerClient, Rejected
-from controller.explain import explain, headline
+from controller.http.client import ControllerClient, Rejected
+from controller.status.explain import explain, headline
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy, to_dict
 from tests.controller.hosts import Host, join
 from tests.controller.processes import ControllerProcess, serenectl, until

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from controller.api import ControllerClient
-from controller.entries import Installed
-from controller.frames import Request
-from controller.inbox import REPORTS_PER_PORT, WAITING_PER_PORT, Inbox, Pace
-from controller.learning import BATCH, Learning
-from controller.plans import Endpoint
+from controller.admission.frames import Request
+from controller.admission.inbox import REPORTS_PER_PORT, WAITING_PER_PORT, Inbox, Pace
+from controller.http.client import ControllerClient
+from controller.jobs.plans import Endpoint
+from controller.switch.entries import Installed
+from controller.switch.learning import BATCH, Learning
 from serene.strategy import ASP, BSP
 from serene.wire import Op
 from tests.controller.hosts import Host

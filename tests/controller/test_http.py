@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.api import ControllerClient
+from controller.http.client import ControllerClient
 from serene.strategy import ASP, BSP, SSP, to_dict
 from serene.wire import Op
 from tests.controller.hosts import Host, join

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from controller.coordinator import Coordinator
-from controller.job import WorkerState
-from controller.jobs import Jobs
-from controller.plans import Endpoint, Start
+from controller.jobs.job import WorkerState
+from controller.jobs.jobs import Jobs
+from controller.jobs.plans import Endpoint, Start
 from controller.settings import settings
-from controller.switch import STALENESS_CLASSES, WORKER_COUNTERS
-from controller.telemetry import Telemetry
+from controller.switch.switch import STALENESS_CLASSES, WORKER_COUNTERS
+from controller.switch.telemetry import Telemetry
 from serene.strategy import ASP, BSP, SSP, Strategy
 from tests.controller.hosts import Host, join
 from tests.controller.processes import PORTS, SwitchProcess

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.api import ControllerClient
+from controller.http.client import ControllerClient
 from serene.strategy import BSP, SSP
 from serene.wire import Op
 from tests.controller.hosts import Host, join

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from controller.api import ControllerClient
+from controller.http.client import ControllerClient
 from serene.client import Client, FrameTransport, Session
 from serene.strategy import BSP
 from tests.controller.processes import ControllerProcess, SwitchProcess, until

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from controller.live import LiveView
-from controller.view import whole
+from controller.commands.live import LiveView
+from controller.commands.view import whole
 from serene.strategy import BSP, to_dict
 
 REPORTS: list[dict[str, Any]] = [

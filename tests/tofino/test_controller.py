@@ -20,11 +20,11 @@ from finsy.proto import p4r
 from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 
-import controller.switch
-from controller.entries import SwitchAddress
-from controller.plans import Endpoint, Policy, Readmission, Start, Swap
-from controller.slots import SlotRange
-from controller.switch import Switch, SwitchOptions
+import controller.switch.switch
+from controller.jobs.plans import Endpoint, Policy, Readmission, Start, Swap
+from controller.jobs.slots import SlotRange
+from controller.switch.entries import SwitchAddress
+from controller.switch.switch import Switch, SwitchOptions
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, SWITCH_IP, SWITCH_MAC, Op
@@ -115,7 +115,7 @@ def switch(tofino: TofinoDataPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "serene.bin").write_bytes(b"for the chip")
     shutil.copy(BUILD / "serene.p4info.txtpb", tmp_path)
     program = Program.load(tmp_path / "serene.bin")
-    monkeypatch.setattr(controller.switch, "Connection", lambda *options: InProcess(options[3], tofino))
+    monkeypatch.setattr(controller.switch.switch, "Connection", lambda *options: InProcess(options[3], tofino))
 
     async def set_up() -> None:
         await made.set_up()

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from controller.api import ControllerClient
+from controller.http.client import ControllerClient
 from serene.client import Client, FrameTransport
 from serene.client.parts import Parts
 from serene.errors import SereneError

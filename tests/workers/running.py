@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controller.api import ControllerClient
+from controller.http.client import ControllerClient
 from serene.strategy import Strategy
 from tests.controller.processes import ROOT, SwitchProcess, until
 from workers import train

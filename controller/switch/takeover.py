@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from controller.entries import InstalledJob
-from controller.job import Job, JobState, WorkerState
-from controller.plans import Policy
+from controller.jobs.job import Job, JobState, WorkerState
+from controller.jobs.plans import Policy
+from controller.switch.entries import InstalledJob
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
 from serene.wire import UNBOUNDED

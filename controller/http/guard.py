@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from controller.answers import Json
+from controller.http.answers import Json
 
 LARGEST_BODY = 64 << 10  # bytes
 PATIENCE_S = 10.0  # for the whole body

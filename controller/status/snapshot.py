@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.autopilot import Autopilot
-from controller.job import Change, Job, Worker
-from controller.jobs import Jobs
-from controller.switch import Switch
-from controller.telemetry import Telemetry
+from controller.automatic.runner import Autopilot
+from controller.jobs.job import Change, Job, Worker
+from controller.jobs.jobs import Jobs
+from controller.switch.switch import Switch
+from controller.switch.telemetry import Telemetry
 from serene.strategy import to_dict
 
 SHORT_HISTORY = 20  # epochs of each job in what is sent several times a second

@@ -33,7 +33,7 @@ class Rejected(SereneError):
 
 
 class ControllerClient:
-    """One controller. Every method raises NoController or Rejected; `controller.status` makes the JSON."""
+    """One controller. Every method raises NoController or Rejected; `controller.status.snapshot` makes the JSON."""
 
     def __init__(self, url: str | None = None, *, timeout_s: float = 15.0) -> None:
         self.url = (url or os.environ.get(ENVIRONMENT) or DEFAULT_URL).rstrip("/")

@@ -8,15 +8,15 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 
-from controller.connection import SwitchError
+from controller.admission.frames import Answerer, NotARequest, Request, parse
+from controller.admission.inbox import Inbox, Pace
+from controller.admission.proof import Proof
 from controller.events import Events
-from controller.frames import Answerer, NotARequest, Request, parse
-from controller.inbox import Inbox, Pace
-from controller.job import Job, JobState, WorkerState
-from controller.jobs import Jobs
-from controller.plans import Readmission, Refusal, Start, Waiting
-from controller.proof import Proof
-from controller.switch import Switch
+from controller.jobs.job import Job, JobState, WorkerState
+from controller.jobs.jobs import Jobs
+from controller.jobs.plans import Readmission, Refusal, Start, Waiting
+from controller.switch.connection import SwitchError
+from controller.switch.switch import Switch
 from serene.errors import SereneError
 from serene.wire import Op
 

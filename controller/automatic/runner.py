@@ -23,12 +23,12 @@ from controller.automatic import (
     load,
     terms,
 )
-from controller.connection import SwitchError
 from controller.events import Events
-from controller.explain import workers
-from controller.job import Job, JobState, Place
-from controller.jobs import Jobs
-from controller.telemetry import Telemetry
+from controller.jobs.job import Job, JobState, Place
+from controller.jobs.jobs import Jobs
+from controller.status.explain import workers
+from controller.switch.connection import SwitchError
+from controller.switch.telemetry import Telemetry
 from serene.errors import SereneError
 from serene.strategy import Strategy
 

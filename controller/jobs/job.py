@@ -9,8 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 
-from controller.plans import Endpoint, Policy
-from controller.slots import SlotRange
+from controller.jobs.plans import Endpoint, Policy
+from controller.jobs.slots import SlotRange
 from serene.strategy import BSP, Strategy
 
 LONGEST_HISTORY = 1000

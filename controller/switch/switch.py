@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import finsy as fy
 
-from controller import entries
-from controller.connection import Connection, NotPrimary, SwitchError, Unreachable
-from controller.learning import Learning
-from controller.plans import Endpoint, Readmission, Start, Swap
+from controller.jobs.plans import Endpoint, Readmission, Start, Swap
+from controller.switch import entries
+from controller.switch.connection import Connection, NotPrimary, SwitchError, Unreachable
+from controller.switch.learning import Learning
 from serene.program import Program
 
 LOG = logging.getLogger("serene.controller")

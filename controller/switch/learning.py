@@ -11,7 +11,7 @@ from typing import Any
 
 import finsy as fy
 
-from controller import entries
+from controller.switch import entries
 
 CAPACITY = 1024  # of the tables known_source and forward
 WAITING_PER_PORT = 64  # addresses that were seen and are not learned yet; others are seen again

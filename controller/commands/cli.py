@@ -15,10 +15,10 @@ from rich.live import Live
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from controller import background, view
-from controller.api import ENVIRONMENT, ControllerClient, NoController, Rejected
 from controller.automatic import SHIPPED
-from controller.live import LiveView
+from controller.commands import background, view
+from controller.commands.live import LiveView
+from controller.http.client import ENVIRONMENT, ControllerClient, NoController, Rejected
 from controller.settings import (
     DEFAULT_HTTP,
     DEFAULT_PORTS,

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-from controller.job import Job
-from controller.plans import Endpoint
+from controller.jobs.job import Job
+from controller.jobs.plans import Endpoint
 
 
 class Proof:

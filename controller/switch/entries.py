@@ -9,8 +9,8 @@ from typing import Any
 
 import finsy as fy
 
-from controller.plans import Endpoint, Policy, Readmission, Start, Swap
-from controller.slots import SlotRange
+from controller.jobs.plans import Endpoint, Policy, Readmission, Start, Swap
+from controller.jobs.slots import SlotRange
 from serene.strategy import PolicyFields
 from serene.wire import ReadMode
 

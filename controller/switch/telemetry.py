@@ -7,10 +7,10 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 
-from controller.job import JobState, Worker
-from controller.jobs import Jobs
-from controller.silence import Silence, spoken
-from controller.switch import STALENESS_CLASSES, WORKER_COUNTERS, Switch
+from controller.jobs.job import JobState, Worker
+from controller.jobs.jobs import Jobs
+from controller.switch.silence import Silence, spoken
+from controller.switch.switch import STALENESS_CLASSES, WORKER_COUNTERS, Switch
 
 NOTHING: Mapping[str, int] = dict.fromkeys(WORKER_COUNTERS, 0)
 UNKNOWN = (0,) * STALENESS_CLASSES

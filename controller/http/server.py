@@ -13,13 +13,13 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from controller.answers import Json
-from controller.connection import SwitchError
 from controller.coordinator import Coordinator
-from controller.explain import NoSuchWorker
-from controller.guard import Guard
-from controller.jobs import Conflict, NoSuchJob
-from controller.metrics import CONTENT_TYPE
+from controller.http.answers import Json
+from controller.http.guard import Guard
+from controller.jobs.jobs import Conflict, NoSuchJob
+from controller.status.explain import NoSuchWorker
+from controller.status.metrics import CONTENT_TYPE
+from controller.switch.connection import SwitchError
 from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
 from serene.strategy import strategy_from_dict

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.plans import Endpoint
+from controller.jobs.plans import Endpoint
 from serene.errors import SereneError
 from serene.wire import HEADER, MEMBERSHIP, SERENE_UDP_PORT, Op, control_payload, encapsulation
 
@@ -40,7 +40,7 @@ class Request:
     session: int  # that the worker is in, or was in last; 0: none yet
     epoch: int  # of a HELLO: that the worker is in; 0: it wants to join
     payload: bytes  # after serene_t
-    proof: int = 0  # of a HELLO: the number that it was told last (controller/proof.py); 0: none yet
+    proof: int = 0  # of a HELLO: the number that it was told last (controller/admission/proof.py); 0: none yet
 
     @property
     def vector_length(self) -> int:

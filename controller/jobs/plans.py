@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.slots import SlotRange
+from controller.jobs.slots import SlotRange
 from serene.strategy import PolicyFields, Strategy
 
 

@@ -15,8 +15,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from controller.explain import Explanation, explain, headline
-from controller.view import drops_line, shown, strategy_text, switch_line
+from controller.commands.view import drops_line, shown, strategy_text, switch_line
+from controller.status.explain import Explanation, explain, headline
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from controller.explain import automatic_in_words
+from controller.status.explain import automatic_in_words
 from serene.strategy import strategy_from_dict
 
 Json = dict[str, Any]

@@ -11,9 +11,9 @@ import math
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from controller.job import Change, Job, JobState, Worker, WorkerState
-from controller.plans import Endpoint, Leave, Policy, Readmission, Refusal, Start, Swap, Waiting
-from controller.slots import SlotRange, first_fit, free_ranges
+from controller.jobs.job import Change, Job, JobState, Worker, WorkerState
+from controller.jobs.plans import Endpoint, Leave, Policy, Readmission, Refusal, Start, Swap, Waiting
+from controller.jobs.slots import SlotRange, first_fit, free_ranges
 from serene.errors import SereneError, choices
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, LARGEST
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy

@@ -20,7 +20,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from controller.automatic.observer import number
-from controller.switch import WORKER_COUNTERS
+from controller.switch.switch import WORKER_COUNTERS
 from serene.strategy import strategy_from_dict
 
 Json = dict[str, Any]
@@ -66,7 +66,7 @@ class SwapTimes:
 
 
 class Metrics(Collector):
-    """Everything, from a status as `controller.status` makes it."""
+    """Everything, from a status as `controller.status.snapshot` makes it."""
 
     def __init__(self, swaps: SwapTimes) -> None:
         self._swaps = swaps

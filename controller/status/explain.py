@@ -1,6 +1,6 @@
 """Why a worker waits, in words: for whom, in which round of which epoch, and what would let it go on.
 
-Reads a status as `controller.status` makes it, so it says what the switch hands up: counters and the workers' reports.
+Reads a status as `controller.status.snapshot` makes it: the switch's counters and the workers' reports.
 A worker reports at most five times a second, and as often while it waits, so "now" is as old as that.
 """
 

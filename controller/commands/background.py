@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.api import ControllerClient, NoController
+from controller.http.client import ControllerClient, NoController
 from serene.errors import SereneError
 from serene.spawn import module
 

@@ -1,0 +1,1 @@
+"""Requests of workers, which the data plane hands up."""

@@ -1,0 +1,1 @@
+"""``serenectl``: the controller's command line."""

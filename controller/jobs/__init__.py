@@ -1,0 +1,1 @@
+"""Jobs as the controller knows them: no I/O, no clock, no switch."""

@@ -1,0 +1,1 @@
+"""What is known at one moment, as a typed model; and what follows from it."""
