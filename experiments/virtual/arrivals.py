@@ -78,5 +78,7 @@ class Arrivals:
 
 def _headers(frames: Iterable[bytes]) -> list[tuple[int, ...]]:
     heads = b"".join(frame[ENCAPSULATION_BYTES:WHOLE] for frame in frames if len(frame) >= WHOLE)
+    if not heads:
+        return []  # as most ticks bring
     fields: list[tuple[int, ...]] = np.frombuffer(heads, HEADER)[FIELDS].tolist()
     return fields

@@ -30,7 +30,7 @@ from serene.fixedpoint import LARGEST
 from serene.wire import HEADER, MEMBERSHIP, PROTOCOL_VERSION, UNBOUNDED, Op, ReadMode, headers_of, values_of
 
 PULL_SEQ = 1 << 31  # reads have seqs of their own, above those of contributions
-READ_MODES = frozenset(mode.value for mode in ReadMode)
+READ_MODES = np.isin(np.arange(2**8), list(ReadMode))  # whether that byte is one
 REORDERING = 16  # answers to this many later slots mean that a packet was lost, not delayed
 PROBES = 4  # slots sent again when nothing is heard
 
@@ -267,7 +267,7 @@ class Protocol:
             self.exchange.rounds[slots] < headers["round"].astype(np.int64) + staleness
         )
         release = (headers["seq"] == 0) & (headers["epoch"] == self.epoch) & within_bound & (not self.exchange.pulling)
-        waited = (self.exchange.state[slots] == IN_FLIGHT) & np.isin(headers["read_mode"], list(READ_MODES))
+        waited = (self.exchange.state[slots] == IN_FLIGHT) & READ_MODES[headers["read_mode"]]
         answers = ours & (headers["op"] == Op.ANSWER) & waited
         if (answers & echo & (headers["seen"] > headers["seq"])).any():
             raise PlaceTaken(

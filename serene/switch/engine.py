@@ -33,6 +33,7 @@ MAX_GROUPS = 65536
 MAX_SESSIONS = 32768
 MAX_FRAME = 65536
 MAX_REPLICAS = 32768  # of a multicast group or clone session
+OUTPUT = np.dtype([("port", np.uint32), ("length", np.uint32), ("offset", np.uint64)])  # as in runtime/switch.h
 
 
 class Switch(TableControl, ArrayControl):
@@ -100,17 +101,13 @@ class Switch(TableControl, ArrayControl):
         self._lib.switch_process(
             self._state,
             ctypes.c_uint32(len(lengths)),
-            ports.ctypes.data_as(ctypes.c_void_p),
-            lengths.ctypes.data_as(ctypes.c_void_p),
-            data.ctypes.data_as(ctypes.c_void_p),
-            until.ctypes.data_as(ctypes.c_void_p),
+            *(ctypes.c_void_p(array.ctypes.data) for array in (ports, lengths, data, until)),
         )
         count = int(until[-1]) if len(until) else 0
-        layout = np.dtype([("port", np.uint32), ("length", np.uint32), ("offset", np.uint64)])
         if not count:
-            return until, np.zeros(0, layout), np.zeros(0, np.uint8)
-        raw = (ctypes.c_uint8 * (count * layout.itemsize)).from_address(self._lib.switch_output_items(self._state))
-        items = np.frombuffer(memoryview(raw), layout)
+            return until, np.zeros(0, OUTPUT), np.zeros(0, np.uint8)
+        raw = (ctypes.c_uint8 * (count * OUTPUT.itemsize)).from_address(self._lib.switch_output_items(self._state))
+        items = np.frombuffer(memoryview(raw), OUTPUT)
         size = int(items[-1]["offset"]) + int(items[-1]["length"])
         buffer = (ctypes.c_uint8 * size).from_address(self._lib.switch_output_bytes(self._state))
         return until, items, np.frombuffer(memoryview(buffer), np.uint8)
