@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments import schedules
-from experiments.network_investment import __main__ as network_study
-from experiments.network_investment import cells
-from experiments.straggler import __main__ as straggler_study
+from experiments.correctness import schedules
+from experiments.network_study import __main__ as network_study
+from experiments.network_study import cells
+from experiments.straggler_study import __main__ as straggler_study
 from serene import outputs
 from serene.outputs import CannotWrite
 from tests import disks

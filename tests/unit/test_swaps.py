@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from experiments.swaps import FIRST, Commanded, Swap, latencies, walk
-from experiments.virtual.random_plans import FAMILIES, alternating
+from experiments.performance.swaps import FIRST, Commanded, Swap, latencies, walk
+from experiments.shared.random_strategies import FAMILIES, alternating
 
 START = 1000.0
 
