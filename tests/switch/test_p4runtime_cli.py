@@ -91,7 +91,8 @@ def test_it_says_when_it_is_ready_and_stops_when_told_to(number: int) -> None:
     udp = some_port(socket.SOCK_DGRAM)
     with running("--no-p4", "--device-id", "3", "-i", f"1@udp:{udp}", "-i", "2@lo", *GRPC) as switch:
         assert switch.ready_line == f"serene-switch: P4Runtime on {switch.address}, device 3, ports 1@udp:{udp} 2@lo"
-        with socket.create_connection(switch.address.split(":"), timeout=5):
+        host, port = switch.address.split(":")
+        with socket.create_connection((host, int(port)), timeout=5):
             pass
         assert switch.stop(number) == 0
         assert switch.lines == [switch.ready_line]

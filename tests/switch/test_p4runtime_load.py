@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -21,11 +22,12 @@ def test_a_controller_that_does_not_read_harms_nobody() -> None:
         requests: list[p4r.StreamMessageRequest] = []
         changed = threading.Condition()
 
-        def outgoing():  # type: ignore[no-untyped-def]
-            for index in range(8000):
+        def outgoing() -> Iterator[p4r.StreamMessageRequest]:
+            for sent in range(8000):
                 with changed:
-                    changed.wait_for(lambda index=index: len(requests) > index)
-                yield requests[index]
+                    while len(requests) <= sent:
+                        changed.wait()
+                yield requests[sent]
 
         def send(message: p4r.StreamMessageRequest) -> None:
             with changed:
