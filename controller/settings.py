@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -68,10 +67,10 @@ class Settings(BaseModel):
         return value
 
 
-def settings(**given: Any) -> Settings:
+def settings(**given: object) -> Settings:
     """Checked settings. Raises BadSettings, which names the option."""
     try:
-        return Settings(**given)
+        return Settings.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         option = "--" + str(first["loc"][0]).replace("_", "-")

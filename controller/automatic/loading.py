@@ -72,7 +72,7 @@ def _made(name: str, made: Any, given: Mapping[str, object]) -> Automatic:
         _observation, *rest = signature.parameters.values()
         hints = typing.get_type_hints(made)
         return FromFunction(made, _converted(name, signature.replace(parameters=rest), hints, given))
-    hints = typing.get_type_hints(made.__init__)  # type: ignore[misc]
+    hints = typing.get_type_hints(made.__init__)
     automatic = made(**_converted(name, signature, hints, given))
     if not isinstance(automatic, Automatic):
         raise BadAutomatic(f"{name} is no subclass of controller.automatic.Automatic")
@@ -103,7 +103,7 @@ def _value(name: str, key: str, kind: Any, value: object) -> object:
         elif (kind is not str and isinstance(value, bool)) or (kind is int and isinstance(value, float)):
             raise ValueError
         else:
-            converted = kind(value)  # type: ignore[call-arg]
+            converted = kind(value)
         if isinstance(converted, float) and not math.isfinite(converted):
             raise ValueError
     except (KeyError, TypeError, ValueError, OverflowError):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from controller.jobs.job import Change, Job, JobState, Worker, WorkerState
+from controller.jobs.job import EpochBegun, Job, JobState, Report, Worker, WorkerState
 from controller.jobs.plans import Endpoint, Leave, Policy, Readmission, Refusal, Start, Swap, Waiting
 from controller.jobs.slots import SlotRange, first_fit, free_ranges
 from serene.errors import SereneError, choices
@@ -203,7 +203,7 @@ class Jobs:
             if worker.id in start.members:
                 worker.state = WorkerState.RUNNING
         job.restoring = start.lost_sessions > 0
-        job.adopt(start.policy, "resumed" if job.restoring else "started", now)
+        job.begin_epoch(start.policy, "resumed" if job.restoring else "started", now)
 
     def plan_restored(self, job_id: int) -> Swap | None:
         """The workers have put the sums back: the job's own strategy takes over, unless it is BSP anyway.
@@ -294,14 +294,14 @@ class Jobs:
         """The strategy that a waiting job will start with."""
         self[job_id].strategy = strategy
 
-    def swapped(self, swap: Swap, now: float) -> Change:
+    def swapped(self, swap: Swap, now: float) -> EpochBegun:
         """Commits a swap."""
         job = self._jobs[swap.job]
         if swap.evicted is not None:
             for worker in job.workers:
                 if worker.state in (WorkerState.RUNNING, WorkerState.EVICTED):
                     worker.state = WorkerState.EVICTED if worker.id in swap.evicted else WorkerState.RUNNING
-        return job.adopt(swap.policy, swap.reason, now)
+        return job.begin_epoch(swap.policy, swap.reason, now)
 
     def _plan_policy(
         self, job: Job, strategy: Strategy, members: list[int], reason: str, free: Sequence[int] = ()
@@ -368,7 +368,7 @@ class Jobs:
 
     # Telemetry, and jobs found or lost
 
-    def adopt(self, job: Job) -> None:
+    def take_over(self, job: Job) -> None:
         """A job that the switch runs already; what was known of the same session is kept."""
         known = self._jobs.get(job.id)
         if known is not None and known.session == job.session:
@@ -376,7 +376,7 @@ class Jobs:
         self._jobs[job.id] = job
         self.note_session(job.session)
 
-    def report(self, job_id: int, worker_id: int, at: Endpoint, report: dict[str, object], now: float) -> None:
+    def report(self, job_id: int, worker_id: int, at: Endpoint, report: Report, now: float) -> None:
         """The latest REPORT of a member; ``now`` on the monotonic clock. Raises NoSuchJob or Conflict."""
         worker = self._begun(job_id, worker_id, at).workers[worker_id]
         worker.report, worker.reported_at = report, now

@@ -20,8 +20,8 @@ def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
     members = [worker for worker in range(32) if found.fields.member_mask >> worker & 1]
     strategy = recognise(found.fields, members)
     # Who was gone before a later session began is not among its workers, but ids do not move up.
-    seats = max(found.workers, 1 + max([*members, *found.members]))
-    job = Job(job_id, seats, strategy, found.scale, found.limit / found.scale, JobState.RUNNING)
+    places = max(found.workers, 1 + max([*members, *found.members]))
+    job = Job(job_id, places, strategy, found.scale, found.limit / found.scale, JobState.RUNNING)
     job.slots = found.slots
     job.slots_needed = found.slots.count
     job.vector_length = found.vector_length
@@ -35,7 +35,7 @@ def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
             worker.state = WorkerState.RUNNING
         else:
             worker.state = WorkerState.EVICTED if worker.endpoint is not None else WorkerState.LEFT
-    job.adopt(Policy(found.session, found.epoch, strategy, found.fields), "taken over", now)
+    job.begin_epoch(Policy(found.session, found.epoch, strategy, found.fields), "taken over", now)
     return job
 
 

@@ -36,7 +36,7 @@ def client(switch: SwitchProcess, controller: ControllerProcess) -> Iterator[Con
         pytest.skip("FrameTransport needs the embedded switch's udp: ports")
     yield controller.client
     for job in controller.client.jobs():
-        controller.client.delete_job(job["job"])
+        controller.client.delete_job(job.job)
 
 
 def transport(switch: SwitchProcess, worker: int) -> FrameTransport:
@@ -81,7 +81,7 @@ def test_ddp_ends_where_gloo_ends(switch: SwitchProcess, client: ControllerClien
     client.create_job(WORKERS, BSP())
     ours = train(switch, tmp_path)
     expect_what_gloo_gives(ours, train(None, tmp_path))
-    assert client.job(0)["state"] == "finished"
+    assert client.job(0).state == "finished"
 
 
 @pytest.mark.parametrize("died_after", [1, 3])
@@ -91,7 +91,7 @@ def test_ranks_that_were_restarted_train_as_if_they_were_the_first(
     """As torchrun does it: all die without LEAVE, and come back at the same addresses, to the same job."""
     client.create_job(WORKERS, BSP())
     run(switch, tmp_path, expect=17, die_after=died_after)
-    assert client.job(0)["state"] == "running"
+    assert client.job(0).state == "running"
     ours = train(switch, tmp_path)
     expect_what_gloo_gives(ours, train(None, tmp_path))
 
