@@ -264,13 +264,7 @@ class Coordinator:
                 return SwapStatus(epoch=0, strategy=strategy, t=time.time(), before=before, write_ms=0.0)
             begun, write_ms = await self._swap(plan)
             self._end_automatic(job_id)
-            self.events.emit(
-                "strategy",
-                f"job {job_id}: {before} -> {strategy}, epoch {begun.epoch} ({write_ms:.0f} ms)",
-                job=job_id,
-                epoch=begun.epoch,
-                strategy=strategy,
-            )
+            self._tell_strategy(job_id, before, begun, f"{write_ms:.0f} ms")
             return SwapStatus(epoch=begun.epoch, strategy=strategy, t=begun.t, before=before, write_ms=write_ms)
 
     async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> JobStatus:
@@ -343,14 +337,17 @@ class Coordinator:
                 worker=worker,
             )
         if begun.strategy != before:
-            self.events.emit(
-                "strategy",
-                f"job {job.id}: {before} -> {begun.strategy}, epoch {begun.epoch} ({reason})",
-                job=job.id,
-                epoch=begun.epoch,
-                strategy=begun.strategy,
-            )
+            self._tell_strategy(job.id, before, begun, reason)
         return True
+
+    def _tell_strategy(self, job_id: int, before: Strategy, begun: EpochBegun, remark: str) -> None:
+        self.events.emit(
+            "strategy",
+            f"job {job_id}: {before} -> {begun.strategy}, epoch {begun.epoch} ({remark})",
+            job=job_id,
+            epoch=begun.epoch,
+            strategy=begun.strategy,
+        )
 
     async def _swap(self, plan: Swap) -> tuple[EpochBegun, float]:
         """Written and remembered; the new epoch, and how long the switch took in ms. The caller holds the lock."""
