@@ -152,5 +152,5 @@ def test_an_automatic_strategy_is_for_the_job_it_was_asked_for(client: Controlle
         client.delete_job(0)
         client.create_job(3, BSP(), job=0)
         go.touch()
-        assert chosen.result(30) == "job 0was replaced by another job meanwhile: nothing was changed"
+        assert chosen.result(30) == "job 0 was replaced by another job meanwhile: nothing was changed"
     assert client.job(0)["automatic"] is None
