@@ -160,7 +160,9 @@ class Coordinator:
         async with self._lock:
             for job in self.jobs:
                 if job.state is JobState.RUNNING and not job.members() and not self._active(job):
-                    self.jobs.abandoned(job.id, time.time())
+                    plan = self.jobs.plan_abandoned(job.id)
+                    await self.switch.swap(plan)
+                    self.jobs.abandoned(plan, time.time())
                     silent = f"{workers(job.evicted())} silent for {self._gone_after_s:g} s"
                     self.events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
 
@@ -208,10 +210,12 @@ class Coordinator:
         try:
             if not found.complete:
                 raise SereneError("its entries are not complete")
-            self.jobs.take_over(job_from(job_id, found, time.time()))
+            job = job_from(job_id, found, time.time())
+            self.jobs.take_over(job)
+            how = "all workers have left" if job.state is JobState.FINISHED else "as it runs"
             self.events.emit(
                 "job_taken_over",
-                f"job {job_id}: taken over as it runs, session {found.session}, epoch {found.epoch}",
+                f"job {job_id}: taken over, {how}, session {found.session}, epoch {found.epoch}",
                 job=job_id,
             )
         except SereneError as error:

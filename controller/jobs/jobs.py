@@ -306,7 +306,7 @@ class Jobs:
     def _plan_policy(
         self, job: Job, strategy: Strategy, members: list[int], reason: str, free: Sequence[int] = ()
     ) -> Swap:
-        """``free``: the evicted workers that go on when no member is left."""
+        """``free``: the evicted workers that go on when no member is left; without them nobody takes part any more."""
         fields = shrunk(strategy, members).compile(members) if members else ASP().compile(free)
         return Swap(job.id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
 
@@ -323,7 +323,8 @@ class Jobs:
         """A worker's LEAVE, for the first time or again; ``active``: the workers heard from recently.
 
         The job is over when no member is left and none of the evicted is active; as long as one is, it
-        goes on freely. Raises NoSuchJob or Conflict.
+        goes on freely. The switch is told of the last one, too, or a controller that takes over would wait for it.
+        Raises NoSuchJob or Conflict.
         """
         job = self._begun(job_id, worker_id, at)
         before, state = job.members(), job.workers[worker_id].state
@@ -331,7 +332,8 @@ class Jobs:
         free = [worker for worker in job.evicted() if worker in active and worker != worker_id]
         over = job.state is JobState.FINISHED or not (remaining or free)
         swap = None
-        if not over and (state is WorkerState.RUNNING or (state is WorkerState.EVICTED and not remaining)):
+        gone = state is WorkerState.RUNNING or (state is WorkerState.EVICTED and not remaining)
+        if job.state is JobState.RUNNING and gone:
             swap = self._plan_policy(job, job.in_force, remaining, f"worker {worker_id} left", free)
         return Leave(job_id, worker_id, contributions_sent, swap, job_over=over)
 
@@ -345,11 +347,20 @@ class Jobs:
         if leave.swap is not None:
             self.swapped(leave.swap, now)
         if leave.job_over:
-            self.abandoned(job.id, now)
+            self._finished(job, now)
 
-    def abandoned(self, job_id: int, now: float) -> None:
-        """Nobody is left: the job has finished."""
+    def plan_abandoned(self, job_id: int) -> Swap:
+        """All members of a running job have left, and those who were evicted are silent."""
         job = self._jobs[job_id]
+        return self._plan_policy(job, job.in_force, [], "abandoned")
+
+    def abandoned(self, swap: Swap, now: float) -> None:
+        """Commits that: the job has finished."""
+        self.swapped(swap, now)
+        self._finished(self._jobs[swap.job], now)
+
+    @staticmethod
+    def _finished(job: Job, now: float) -> None:
         if job.state is JobState.RUNNING:
             job.state = JobState.FINISHED
             job.finished_at = now

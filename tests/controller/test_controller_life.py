@@ -14,7 +14,7 @@ from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed
 from serene.wire import Op
 from tests.controller.hosts import Host, join
-from tests.controller.processes import ROOT, Start, SwitchProcess, serenectl, until
+from tests.controller.processes import ROOT, Start, SwitchProcess, serenectl, states, until
 from tests.ports import some_port
 
 
@@ -96,6 +96,38 @@ def test_a_killed_controller_leaves_its_jobs_to_the_next(start: Start, hosts: li
     second.client.delete_job(0)
     second.client.create_job(1, BSP())
     assert join(hosts[:1], 0)[0]["session"] > session
+
+
+def test_a_controller_that_ends_right_after_the_last_worker(start: Start, hosts: list[Host]) -> None:
+    """The next one knows that the job is over, lets everybody read once more, and frees the slots."""
+    first = start()
+    first.client.create_job(2, SSP(2))
+    session = join(hosts[:2], 0)[0]["session"]
+    hosts[0].ask(lambda: hosts[0].push(0, 0, [4], session=session, epoch=1, seq=1), Op.ANSWER)
+    for worker in (0, 1):
+        hosts[worker].ask(lambda worker=worker: hosts[worker].leave(0, worker, 1 - worker), Op.BYE)
+    first.kill()
+
+    second = start()
+    job = second.client.job(0)
+    assert (job["state"], states(second.client)) == ("finished", ["left", "left"])
+    again = hosts[1].ask(lambda: hosts[1].leave(0, 1), Op.BYE)
+    assert "true" in again.text, "the job is over"
+    until(lambda: second.client.job(0)["first_slot"] is None, "its slots are free")
+
+
+def test_an_abandoned_job_is_over_for_the_next_controller_too(start: Start, hosts: list[Host]) -> None:
+    """All others have left, and the evicted one has not been heard for so long that it is gone."""
+    first = start("--gone-after", "1")
+    first.client.create_job(2, BSP())
+    join(hosts[:2], 0)
+    first.client.evict(0, 1)
+    hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE)
+    until(lambda: first.client.job(0)["state"] == "finished", "the job is abandoned")
+    first.kill()
+
+    second = start()
+    assert second.client.job(0)["state"] == "finished"
 
 
 def test_switch_goes_away_and_comes_back_empty(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:

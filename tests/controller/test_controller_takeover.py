@@ -10,7 +10,7 @@ import pytest
 from finsy.p4entity import decode_entity, encode_updates
 from finsy.proto import p4r
 
-from controller.jobs.job import Job
+from controller.jobs.job import Job, JobState
 from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Endpoint, Policy, Readmission, Start
 from controller.jobs.slots import SlotRange
@@ -59,6 +59,15 @@ def test_who_takes_no_part_is_taken_for_evicted(strategy: Strategy) -> None:
     plan = jobs.plan_swap(0, BSP())
     assert plan is not None
     assert (plan.policy.epoch, plan.policy.fields) == (4, BSP().compile([0, 2, 3]))
+
+
+def test_where_nobody_takes_part_the_job_is_over() -> None:
+    """Its entries are there for the last reads; no controller waits for workers that have left."""
+    jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+    jobs.adopt(job_from(0, found(ASP().compile([]), [0, 1], workers=2), NOW))
+    assert (jobs[0].state, states(jobs[0])) == (JobState.FINISHED, ["left", "left"])
+    assert jobs.plan_leave(0, 0, jobs[0].places()[0], 17).job_over
+    assert (jobs.due(NOW + 4.9, 5), jobs.due(NOW + 5, 5)) == ([], [0])
 
 
 def test_ids_do_not_move_up_when_a_later_session_began_without_somebody() -> None:
