@@ -148,7 +148,7 @@ class Host:
         self.say_hello(job, worker, vector_length, session, epoch)
         while (answer := self._next(0.15)) is not None:
             self._heard.append(answer)
-            if answer.op is Op.WELCOME:
+            if answer.op in (Op.WELCOME, Op.WAIT, Op.REFUSED):
                 return
 
     def push(self, job: int, worker: int, values: list[int], **fields: int) -> None:

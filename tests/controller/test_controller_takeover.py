@@ -64,7 +64,7 @@ def test_who_takes_no_part_is_taken_for_evicted(strategy: Strategy) -> None:
 def test_where_nobody_takes_part_the_job_is_over() -> None:
     """Its entries are there for the last reads; no controller waits for workers that have left."""
     jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
-    jobs.adopt(job_from(0, found(ASP().compile([]), [0, 1], workers=2), NOW))
+    jobs.take_over(job_from(0, found(ASP().compile([]), [0, 1], workers=2), NOW))
     assert (jobs[0].state, states(jobs[0])) == (JobState.FINISHED, ["left", "left"])
     assert jobs.plan_leave(0, 0, jobs[0].places()[0], 17).job_over
     assert (jobs.due(NOW + 4.9, 5), jobs.due(NOW + 5, 5)) == ([], [0])
