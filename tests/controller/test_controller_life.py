@@ -110,10 +110,10 @@ def test_a_controller_that_ends_right_after_the_last_worker(start: Start, hosts:
 
     second = start()
     job = second.client.job(0)
-    assert (job["state"], states(second.client)) == ("finished", ["left", "left"])
+    assert (job.state, states(second.client)) == ("finished", ["left", "left"])
     again = hosts[1].ask(lambda: hosts[1].leave(0, 1), Op.BYE)
     assert "true" in again.text, "the job is over"
-    until(lambda: second.client.job(0)["first_slot"] is None, "its slots are free")
+    until(lambda: second.client.job(0).first_slot is None, "its slots are free")
 
 
 def test_an_abandoned_job_is_over_for_the_next_controller_too(start: Start, hosts: list[Host]) -> None:
@@ -123,11 +123,11 @@ def test_an_abandoned_job_is_over_for_the_next_controller_too(start: Start, host
     join(hosts[:2], 0)
     first.client.evict(0, 1)
     hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE)
-    until(lambda: first.client.job(0)["state"] == "finished", "the job is abandoned")
+    until(lambda: first.client.job(0).state == "finished", "the job is abandoned")
     first.kill()
 
     second = start()
-    assert second.client.job(0)["state"] == "finished"
+    assert second.client.job(0).state == "finished"
 
 
 def test_switch_goes_away_and_comes_back_empty(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:
