@@ -301,7 +301,9 @@ class Coordinator:
             job = self.jobs[job_id]
             self.jobs.taking_part(job_id, {worker})
             out = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
-            await self._change(job, job.in_force, out, f"worker {worker} {'evicted' if evicted else 'readmitted'}")
+            await self._put_in_force(
+                job, job.in_force, out, f"worker {worker} {'evicted' if evicted else 'readmitted'}"
+            )
             return self.job_status(job_id)
 
     async def _enact(self, seen: JobEpoch, decided: Strategy | Decision, name: str) -> bool:
@@ -316,9 +318,9 @@ class Coordinator:
                 return False
             if isinstance(decided, Strategy):
                 decided = Decision(decided, frozenset(job.evicted()))
-            return await self._change(job, decided.strategy, decided.evicted, name)
+            return await self._put_in_force(job, decided.strategy, decided.evicted, name)
 
-    async def _change(self, job: Job, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
+    async def _put_in_force(self, job: Job, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
         """A strategy, and who is evicted: at most one swap. Whether there was anything to change.
 
         The caller has held the lock since it looked at the job.

@@ -29,7 +29,7 @@ StrategyField = Annotated[Strategy, PlainValidator(_strategy), PlainSerializer(t
 
 
 class Model(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class SwitchStatus(Model):
