@@ -52,7 +52,8 @@ class TestEvicted:
         started(jobs)
         self.evict(jobs, 1)
         last = jobs.plan_leave(0, 0, at(1), None, active={0})
-        assert (last.swap, last.job_over) == (None, True)
+        assert last.job_over and last.swap is not None
+        assert last.swap.policy.fields == ASP().compile([]), "nobody takes part any more"
 
     def test_it_leaves_while_others_train(self) -> None:
         jobs = new_jobs()
