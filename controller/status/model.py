@@ -121,13 +121,15 @@ class Status(Model):
 
 
 class SwapStatus(Model):
-    """A swap that was asked for: its epoch (0 while the job waits), the strategy before, how long the switch took."""
+    """A swap that was asked for: its epoch (0 while the job waits), the strategy before, how long the switch took.
+    Not ``changed``: the strategy was in force already, and no epoch has begun."""
 
     epoch: int
     strategy: StrategyField
     t: float
     before: StrategyField
     write_ms: float
+    changed: bool
 
 
 class Explanation(Model):

@@ -160,8 +160,8 @@ def test_status_does_not_grow_with_the_swaps(client: ControllerClient, http: htt
     sizes = []
     for count in (40, 1100):
         while client.job(0).epochs_begun < count:
-            for _ in range(20):
-                client.set_strategy(0, ASP())
+            for step in range(20):
+                client.set_strategy(0, ASP() if step % 2 else BSP())
         sizes.append(len(http.get("/v1/status").content))
     assert sizes[1] < sizes[0] + 500
     job = client.job(0)
