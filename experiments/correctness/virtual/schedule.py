@@ -44,7 +44,7 @@ class Schedule:
         plan.check()
         self.plan = plan
         self.switch = switch
-        self.time = Timeline()
+        self.time = Timeline(self._tick)
         self.watch = Watch()
         self.links = Links(plan.faults)
         self.happened: Counter[str] = Counter()
@@ -80,10 +80,8 @@ class Schedule:
         try:
             self.start()
             while len(self.ledger.finals) < self.plan.workers:
-                due = self.time.next()
-                if due is None or self.time.now > self.plan.too_late_s:
+                if not self.time.step() or self.time.now > self.plan.too_late_s:
                     raise self._stuck()
-                self._tick(due)
             return self._outcome()
         finally:
             self.close()
@@ -134,8 +132,8 @@ class Schedule:
 
     def run_until(self, until_s: float) -> None:
         """Plays what has begun, up to a time."""
-        while (due := self.time.next(until_s)) is not None:
-            self._tick(due)
+        while self.time.step(until_s):
+            pass
 
     def _tick(self, due: Due) -> None:
         if due.to_switch:
