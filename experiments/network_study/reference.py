@@ -38,7 +38,7 @@ class Pair:
 
     def error(self) -> float:
         """By how much the NumPy engine's answer differs, relatively."""
-        return abs(self.cell.answer()["seconds"] / self.simgrid_s - 1)
+        return abs(float(self.cell.answer()["seconds"]) / self.simgrid_s - 1)
 
 
 def cells() -> list[ExchangeCell]:
