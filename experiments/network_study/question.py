@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.network_study.cells import ENGINES, MB, ExchangeCell, NetworkCell, TrainingCell, our_switch
+from experiments.network_study.exchange import BadMethod
 from experiments.network_study.flows import simgrid_engine, solver
 from experiments.network_study.flows.clos import ROUTINGS, SIZES
 from experiments.network_study.flows.model import MODELS
-from experiments.network_study.grid import MAIN
-from experiments.network_study.methods import METHODS, BadMethod
+from experiments.network_study.methods import MAIN, METHODS
 from experiments.network_study.switch import SwitchSizes
 from experiments.network_study.training import SERVERS, SWITCH
 from serene.arguments import Parser

@@ -13,12 +13,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import simpy
 
 from controller.jobs.jobs import shrunk
-from experiments.straggler_study.automatic import RunningStrategy, Reports
+from experiments.straggler_study.automatic import Reports, RunningStrategy
 from experiments.straggler_study.cell import LANES, NOTHING, SOFTMAX, Cell
 from experiments.straggler_study.dataplane import FIRST_EPOCH, SESSION, DataPlane
 from experiments.straggler_study.learners import Learner, learner
@@ -193,7 +194,7 @@ class Simulation:
         times = worker.up.serve(np.full(len(payloads), self._env.now)) + self._latency_s
         for start in range(0, len(payloads), self._group):
             part = slice(start, start + self._group)
-            self._at(times[part][-1], lambda rows=payloads[part], at=times[part]: self._through(worker, (rows, at)))
+            self._at(times[part][-1], partial(self._through, worker, (payloads[part], times[part])))
 
     def _through(self, worker: Worker, packets: Packets) -> None:
         """Packets at the switch: what they cause goes to whom it is for."""
@@ -201,7 +202,7 @@ class Simulation:
         left = self._switch.serve(times)
         for receiver, cause, rows in self.plane.pushes(worker.id, payloads):
             arrives = self.workers[receiver].down.serve(left[cause]) + self._latency_s
-            self._at(arrives[-1], lambda to=self.workers[receiver], rows=rows: self._arrives(to, rows))
+            self._at(arrives[-1], partial(self._arrives, self.workers[receiver], rows))
 
     def _arrives(self, worker: Worker, rows: np.ndarray) -> None:
         worker.inbox.append(rows)

@@ -258,7 +258,12 @@ class Bmv2DataPlane(DataPlane):
         self._controller.packet_out(port, frame)
         # It comes by another way than the marker: wait for it.
         received: list[tuple[int, bytes]] = []
-        until(lambda: received.extend(self._collect(1)) or received, "the packet-out arrives")
+
+        def arrived() -> bool:
+            received.extend(self._collect(1))
+            return bool(received)
+
+        until(arrived, "the packet-out arrives")
         return received
 
 

@@ -136,8 +136,10 @@ class IncarnationInParts(Incarnation):
         self.protocol.window.size = SMALLEST_WINDOW
         slots, lanes = self.replica.shape
         to_begin = [slice(first, first + 6) for first in range(0, slots, 6)]
+        assert self.contributing is not None
         np.random.default_rng(self.contributing.number).shuffle(to_begin)
-        delta, under_way = np.zeros_like(gradient), []
+        delta = np.zeros_like(gradient)
+        under_way: list[slice] = []
         while to_begin or under_way:
             if to_begin:
                 under_way.append(to_begin.pop())
@@ -193,8 +195,8 @@ class Watched(P4Switch):
     def put(self, entry: Entry) -> None:
         super().put(entry)
         if entry.table == "policy":
-            session, self.epoch, *fields = entry.params
-            self.fields = PolicyFields(*fields[:4], ReadMode(fields[4]))
+            session, self.epoch, member_mask, sync_mask, staleness, quorum, read_mode, _ = entry.params
+            self.fields = PolicyFields(member_mask, sync_mask, staleness, quorum, ReadMode(read_mode))
             if session != self.session:
                 self.session = session
                 self._came: dict[tuple[int, int, int], set[int]] = defaultdict(set)  # (slot, epoch, round) -> counted
