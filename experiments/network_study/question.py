@@ -21,6 +21,7 @@ from experiments.network_study.flows.model import MODELS
 from experiments.network_study.methods import MAIN, METHODS
 from experiments.network_study.switch import SwitchSizes
 from experiments.network_study.training import SERVERS, SWITCH
+from experiments.shared import terminal
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
 
@@ -111,7 +112,7 @@ def _training(options: argparse.Namespace, network: NetworkCell, sizes: SwitchSi
 
 def main() -> int:
     options = parser().parse_args()
-    console = Console() if sys.stdout.isatty() else Console(width=140)
+    console = terminal.console(140)
     try:
         answer(options, console)
     except simgrid_engine.NoSimGrid as error:

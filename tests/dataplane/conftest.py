@@ -113,12 +113,13 @@ class DataPlane(ABC):
         workers: int = WORKERS,
     ) -> None:
         """A job with its members, under the strategy's epoch 1."""
-        for worker in range(workers):
-            self.admit(worker, job)
-        self.group(entries.JOB_GROUPS + job, [(Host.of(worker).port, worker + 1) for worker in range(workers)])
-        place = {"slots": slots, "first_slot": first_slot, "vector_length": 320 * slots, "workers": workers}
-        self.insert(*entries.job(job, **place))
-        self.insert(*entries.policy(job, session, 1, strategy.compile(range(workers))))
+        hosts = {worker: Host.of(worker) for worker in range(workers)}
+        self.group(entries.JOB_GROUPS + job, entries.replicas(hosts))
+        fields = strategy.compile(range(workers))
+        for entry in entries.running_job(
+            job, hosts, fields, slots=slots, vector_length=320 * slots, first_slot=first_slot, session=session
+        ):
+            self.insert(*entry)
 
     def swap(self, strategy: Strategy, epoch: int, *, job: int = 0, session: int = 7, workers: int = WORKERS) -> None:
         self.modify(*entries.policy(job, session, epoch, strategy.compile(range(workers))))
