@@ -17,13 +17,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from experiments.performance import scapy_peer as bench_scapy
 from experiments.performance.networks import BridgeNetwork, run_parts, serene_network, with_job
 from experiments.performance.push_path import PushPath
 from experiments.run.settings import BMV2
+from experiments.shared import terminal
 from serene import outputs
 from serene.errors import SereneError
 from serene.program import Program
@@ -209,8 +209,7 @@ def table(measured: Sequence[Row]) -> Table:
 def main() -> int:
     from topologies.isolation import run_isolated
 
-    # A pipe has no width to fold to.
-    console = Console(highlight=False) if sys.stdout.isatty() else Console(width=220, highlight=False)
+    console = terminal.console(220, highlight=False)
 
     def run() -> int:
         measured = []

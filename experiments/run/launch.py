@@ -82,7 +82,7 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
             view.show(status)
     for line in events.never:
         console.print(f"this never came: {line}", highlight=False)
-    return results.collect(settings, work, status, events.played, events.lost_lives)
+    return results.collect(settings, work, status, events.played, events.lost_incarnations)
 
 
 def _arguments(settings: Settings, worker: int, job: int, work: Work) -> list[str]:

@@ -16,6 +16,7 @@ import jinja2
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from experiments.shared import terminal
 from experiments.shared.pool import work_off
 from serene.errors import SereneError
 from serene.outputs import CannotWrite
@@ -34,7 +35,7 @@ def main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, stop)
-    console = Console() if sys.stdout.isatty() else Console(width=160)
+    console = terminal.console()
     try:
         run(options, console)
     except BadUsage as error:

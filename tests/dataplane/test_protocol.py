@@ -237,8 +237,8 @@ def test_each_of_many_workers_is_told_apart(plane: DataPlane) -> None:
     plane.insert(*entries.job(0, slots=4, vector_length=1280, workers=len(hosts)))
     plane.insert(*entries.policy(0, 7, 1, BSP().compile(everybody)))
 
-    def ask(worker: int, **fields: int) -> list[Said]:
-        return plane.ask(hosts[worker].port, frame(request(Op.PUSH, worker, **fields), worker))
+    def ask(worker: int, seq: int = 1, epoch: int = 1, round: int = 0) -> list[Said]:
+        return plane.ask(hosts[worker].port, frame(request(Op.PUSH, worker, seq=seq, epoch=epoch, round=round), worker))
 
     assert [ask(worker) for worker in everybody[:-1]] == [[]] * 15
     said = sorted(ask(15), key=lambda item: item.worker)

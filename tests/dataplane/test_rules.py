@@ -31,7 +31,7 @@ def test_the_right_rules() -> None:
         assert outcome.balance == Balance(), seed
         happened.update(outcome.happened)
     expected = {
-        "restarted", "stood still", "joined again", "second processes", "evicted", "let back in", "jobs deleted",
+        "restarted", "stood still", "joined again", "second processes", "evicted", "readmitted", "jobs deleted",
         "controller restarts", "clock set back", "clock set ahead", "gave up and joined again", "sent away",
         "HELLO of an older incarnation", "LEAVE of an older incarnation", "WELCOME to an older incarnation",
         "hostile: forged answers", "hostile: forged nudges", "hostile: forged refusals", "hostile: forged welcomes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,11 @@ def restored(workers: Workers, times: int = 1) -> None:
     until(over, "the job is restored")
 
 
+def went_on(workers: Workers, past: int) -> bool:
+    """Whether worker 0 has done more steps than that."""
+    return (workers.out / "worker-0.csv").exists() and len(workers.steps(0)) > past
+
+
 def test_a_bsp_run_has_the_bits_of_one_process_although_the_switch_was_restarted_twice(
     workers: Workers, switch: SwitchProcess
 ) -> None:
@@ -51,7 +57,7 @@ def test_a_bsp_run_has_the_bits_of_one_process_although_the_switch_was_restarted
     processes = [workers.start(worker, 2, "--steps", STEPS, "--compute-ms", 20) for worker in range(2)]
     for restarts in (1, 2):
         before = len(workers.steps(0)) if restarts > 1 else 0
-        until(lambda past=before: (workers.out / "worker-0.csv").exists() and len(workers.steps(0)) > past + 9, "steps")
+        until(partial(went_on, workers, before + 9), "steps")
         switch.restart()
         restored(workers, restarts)
     for process in processes:
