@@ -99,8 +99,10 @@ run-mininet: setup
 run-local: setup
 	@$(RUN) --no-mininet
 
+# One more process than processors: many tests wait for a process, a timer or a packet. In tests/conftest.py: which tests
+# never run beside each other. `.venv/bin/python -m pytest tests/...` runs them one by one.
 test: setup
-	@$(PYTHON) -m pytest
+	@$(PYTHON) -m pytest -n $$(($$(nproc) + 1)) --dist loadgroup --no-loadscope-reorder
 
 bench: setup
 	@$(PYTHON) -m experiments.performance.bench
@@ -146,7 +148,7 @@ shell:
 lint: setup
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy serene controller workers experiments
+	@.venv/bin/mypy
 
 clean:
 	rm -rf build .venv .venv-shell *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
