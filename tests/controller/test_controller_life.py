@@ -104,8 +104,8 @@ def test_a_controller_that_ends_right_after_the_last_worker(start: Start, hosts:
     first.client.create_job(2, SSP(2))
     session = join(hosts[:2], 0)[0]["session"]
     hosts[0].ask(lambda: hosts[0].push(0, 0, [4], session=session, epoch=1, seq=1), Op.ANSWER)
-    for worker in (0, 1):
-        hosts[worker].ask(lambda worker=worker: hosts[worker].leave(0, worker, 1 - worker), Op.BYE)
+    hosts[0].ask(lambda: hosts[0].leave(0, 0, 1), Op.BYE)
+    hosts[1].ask(lambda: hosts[1].leave(0, 1, 0), Op.BYE)
     first.kill()
 
     second = start()

@@ -236,7 +236,7 @@ def request(port: int, incarnation: int = 1, op: Op = Op.HELLO, worker: int = 0,
 
 def drained(inbox: Inbox) -> list[Request]:
     async def take() -> list[Request]:
-        taken = []
+        taken: list[Request] = []
         while True:
             got = asyncio.ensure_future(inbox.get())
             await asyncio.sleep(0)  # what is there already comes at once
