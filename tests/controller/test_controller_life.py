@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -104,8 +105,8 @@ def test_a_controller_that_ends_right_after_the_last_worker(start: Start, hosts:
     first.client.create_job(2, SSP(2))
     session = join(hosts[:2], 0)[0]["session"]
     hosts[0].ask(lambda: hosts[0].push(0, 0, [4], session=session, epoch=1, seq=1), Op.ANSWER)
-    hosts[0].ask(lambda: hosts[0].leave(0, 0, 1), Op.BYE)
-    hosts[1].ask(lambda: hosts[1].leave(0, 1, 0), Op.BYE)
+    for worker in (0, 1):
+        hosts[worker].ask(partial(hosts[worker].leave, 0, worker, 1 - worker), Op.BYE)
     first.kill()
 
     second = start()
