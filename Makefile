@@ -99,10 +99,8 @@ run-mininet: setup
 run-local: setup
 	@$(RUN) --no-mininet
 
-# One more process than processors: many tests wait for a process, a timer or a packet. In tests/conftest.py: which tests
-# never run beside each other. `.venv/bin/python -m pytest tests/...` runs them one by one.
 test: setup
-	@$(PYTHON) -m pytest -n $$(($$(nproc) + 1)) --dist loadgroup --no-loadscope-reorder
+	@$(PYTHON) -m pytest
 
 bench: setup
 	@$(PYTHON) -m experiments.performance.bench

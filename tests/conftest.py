@@ -1,10 +1,14 @@
 """For all tests: Ctrl-C means what it means in a terminal, also where the tests were started in the background; and
-which tests run beside each other (``make test``).
+which tests never run beside each other, where several run at a time.
 
 A shell without job control starts background jobs with SIGINT ignored, and every process of a test would inherit that.
 """
 
+from __future__ import annotations
+
+import re
 import signal
+from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
@@ -17,33 +21,40 @@ settings.register_profile("no-deadline", deadline=None)
 settings.register_profile("first-failure", deadline=None, phases=[Phase.explicit, Phase.generate])  # make mutants
 settings.load_profile("no-deadline")
 
-MININET = "mininet"
-LONG_FIRST = ("tests/endtoend/", "tests/topologies/", "tests/controller/", "tests/torch/", "tests/workers/")
+# Which tests never run beside each other: those in folders whose tests need Mininet, and those of one module and
+# target, which share a switch.
+MININET = ("tests/endtoend/", "tests/topologies/")
+LONG_FIRST = (*MININET, "tests/controller/", "tests/torch/", "tests/workers/")  # or they would go on alone at the end
 
 
-def group(item: pytest.Item) -> str:
-    """Tests of one group run one after another, in one process: those that need Mininet, and those that share a switch
-    and what they start it with, a module's for each target."""
-    if item.get_closest_marker("mininet"):
-        return MININET
-    module = item.nodeid.partition("::")[0]
-    targets = getattr(item, "callspec", None)
-    target = targets.params.get("switch") or targets.params.get("target") if targets else None
-    return f"{module}-{target}" if isinstance(target, str) else module
+def group(nodeid: str) -> str:
+    """Tests of one group run one after another, in one process."""
+    if nodeid.startswith(MININET):
+        return "mininet"
+    module, _, test = nodeid.partition("::")
+    target = re.search(r"\[(embedded|bmv2)\b", test)
+    return f"{module} {target[1]}" if target else module
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    # Not --dist loadgroup: pytest-xdist 3.8 cannot rename the tests of pytest 9.2, and groups nothing.
+    if config.getoption("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):  # type: ignore[misc] # it has no types
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid)
+
+    return ByGroup(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("loadgroup", False):  # one of several processes
-        return
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(group(item)))
-
-    def rank(item: pytest.Item) -> int:
-        """What takes long begins first, or it would go on alone at the end."""
-        if item.get_closest_marker("mininet"):
-            return -1
-        starts = (number for number, path in enumerate(LONG_FIRST) if item.nodeid.startswith(path))
-        return next(starts, len(LONG_FIRST))
-
-    items.sort(key=rank)
+        if item.get_closest_marker("mininet") and not item.nodeid.startswith(MININET):
+            raise pytest.UsageError(f"{item.nodeid} needs Mininet; such tests are in {' or '.join(MININET)}")
+    if hasattr(config, "workerinput"):  # one of several processes
+        starts = len(LONG_FIRST)
+        ranks = {path: rank for rank, path in enumerate(LONG_FIRST)}
+        items.sort(key=lambda item: ranks.get("/".join(item.nodeid.split("/")[:2]) + "/", starts))
