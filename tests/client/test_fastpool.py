@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from experiments.virtual.switch import P4Switch
+from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Disagreement, NoAnswer, Pool, PoolBroken
 from serene.client.fastpath import library
 from serene.client.fastpool import FastPool

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from experiments.virtual.switch import P4Switch
+from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Disagreement, Pool, PoolBroken
 from serene.errors import SereneError
 from serene.faults import Faults

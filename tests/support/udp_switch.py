@@ -13,7 +13,7 @@ from types import TracebackType
 
 from typing_extensions import Self
 
-from experiments.virtual.switch import P4Switch
+from experiments.correctness.virtual.switch import P4Switch
 from serene.client.transport import FrameTransport
 from serene.faults import Direction, Faults, Links
 from serene.sim import entries
