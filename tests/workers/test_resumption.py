@@ -10,22 +10,12 @@ import numpy as np
 import pytest
 
 from serene.strategy import ASP, BSP, SSP, Mixed, Strategy
-from tests.controller.processes import ControllerProcess, SwitchProcess, missing, until
+from tests.controller.processes import ControllerProcess, SwitchProcess, until
 from tests.workers.running import SLOTS, Workers, done
 from workers import reference
 from workers.training import Recipe
 
 STEPS = 60
-
-
-@pytest.fixture(scope="module")
-def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
-    lacking = missing("embedded")
-    if lacking:
-        pytest.skip(f"the embedded switch needs {lacking}")
-    process = SwitchProcess("embedded", tmp_path_factory.mktemp("switch") / "log")
-    yield process
-    process.stop()
 
 
 @pytest.fixture
