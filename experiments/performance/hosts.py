@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from serene.client import Client, Pool, UdpTransport
+from serene.client import Client, FrameTransport, Pool, ShmTransport, Transport, UdpTransport
 from serene.client.parts import Parts
 from serene.fixedpoint import DEFAULT_SCALE
 
@@ -110,10 +110,10 @@ def _join_gloo(options: Json) -> None:
     import torch.distributed as dist
 
     torch.set_num_threads(1)
-    host = f"h{options['worker'] + 1}"
-    os.environ["GLOO_SOCKET_IFNAME"] = f"{host}-eth0"
+    os.environ["GLOO_SOCKET_IFNAME"] = options.get("interface", f"h{options['worker'] + 1}-eth0")
+    address = options.get("meet_at", "10.0.0.1:29500")
     dist.init_process_group(
-        "gloo", init_method="tcp://10.0.0.1:29500", rank=options["worker"], world_size=options["workers"]
+        "gloo", init_method=f"tcp://{address}", rank=options["worker"], world_size=options["workers"]
     )
 
 
@@ -162,11 +162,22 @@ def _large(options: Json, all_reduce: Callable[[np.ndarray], None], meet: Callab
     return {"seconds": seconds, "cpu_s": cpu, "error": error, "bound": bound}
 
 
+def _transport(options: Json) -> Transport:
+    """port: of an embedded switch on this machine, udp:LOCAL:SWITCH or shm:PATH; without one, the host's network."""
+    kind, _, where = options.get("port", "").partition(":")
+    if kind == "shm":
+        return ShmTransport(options["worker"], where)
+    if kind == "udp":
+        local, switch = map(int, where.split(":"))
+        return FrameTransport(options["worker"], local=("127.0.0.1", local), switch=("127.0.0.1", switch))
+    return UdpTransport()
+
+
 def pool(options: Json) -> Json:
     """All-reduce of vectors of any length through a pool of slots."""
     nothing = np.zeros(0, np.float32)
     size = {"slots": options["slots"], "lanes": options["lanes"]}
-    with Pool(UdpTransport(), 0, options["worker"], **size) as pool:
+    with Pool(_transport(options), 0, options["worker"], incarnation=options.get("incarnation"), **size) as pool:
         pool.join()
         measured = _large(options, pool.all_reduce, lambda: pool.all_reduce(nothing), options["workers"] * 2.0**-23)
         pool.leave()

@@ -6,6 +6,7 @@ from serene.client.pool import Pool, PoolBroken
 from serene.client.protocol import BadWelcome, Counts, Membership, PlaceTaken, Protocol, Read
 from serene.client.requests import Refused
 from serene.client.session import Session
+from serene.client.shm import ShmTransport
 from serene.client.transport import FrameTransport, Transport, TransportError, UdpTransport
 from serene.client.updates import CaughtUp, Update
 
@@ -26,6 +27,7 @@ __all__ = [
     "Refused",
     "Session",
     "SessionLost",
+    "ShmTransport",
     "Transport",
     "TransportError",
     "UdpTransport",

@@ -44,6 +44,7 @@ struct exchange {                /* serene.client.fastpath.Exchange */
     uint8_t *rows;               /* BATCH x row_bytes: what was received */
     uint32_t *odd_rows, *odd_lengths;
     uint8_t *head, *expected;    /* before each payload sent and received; head_bytes may be 0 */
+    struct shm_end *shm;         /* memory shared with the switch, in the socket's place; or NULL */
     double window, largest_window, smoothed, variation, first_timeout, shortest_timeout, longest_timeout;
     double heard_at, busy_at, waited_s;
     int64_t transmissions, latest_answered, sent, received, releases, ignored;
@@ -54,6 +55,8 @@ struct exchange {                /* serene.client.fastpath.Exchange */
     int32_t socket, wake, error;
     int32_t refused;             /* errno of the first packets that the network did not take; 0: it took all */
 };
+
+#define RING_ROOM_S 0.001        /* when a full ring is looked at again: nobody says that it has room */
 
 static const int TRANSIENT[] = {
     EAGAIN, ENOBUFS, ENOMEM, ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN, ENODEV, ENETRESET, EMSGSIZE,
@@ -173,6 +176,19 @@ static int is_transient(int error) {
     return 0;
 }
 
+/* As sendmmsg. To a ring that is full, or while no switch is there, nothing goes. */
+static int send_messages(const struct exchange *exchange, struct mmsghdr *messages, unsigned count) {
+    struct shm_end *shm = exchange->shm;
+    if (!shm) return sendmmsg(exchange->socket, messages, count, MSG_DONTWAIT);
+    errno = ECONNREFUSED;
+    if (!shm->memory || shm->closed) return -1;
+    unsigned sent = 0;
+    while (sent < count && shm_write(shm, messages[sent].msg_hdr.msg_iov, messages[sent].msg_hdr.msg_iovlen)) sent++;
+    if (sent) shm_publish(shm);
+    errno = EAGAIN;
+    return sent ? (int)sent : -1;
+}
+
 /* First transmissions, as far as the window allows. */
 static int send_fresh(struct exchange *exchange, struct flight *at) {
     while (at->in_network < (uint32_t)exchange->window) {
@@ -205,7 +221,7 @@ static int send_fresh(struct exchange *exchange, struct flight *at) {
         at->sent_last = now;
         if (!exchange->stalled) exchange->busy_at = now;
         for (unsigned sent = 0; sent < count;) {
-            int done = sendmmsg(exchange->socket, messages + sent, count - sent, MSG_DONTWAIT);
+            int done = send_messages(exchange, messages + sent, count - sent);
             if (done > 0) {
                 sent += (unsigned)done;
             } else if (is_transient(errno) && !(exchange->run_most > 1 && errno == EIO)) {
@@ -335,6 +351,22 @@ static void progressed(struct exchange *exchange, const struct batch *batch, dou
     exchange->backoff = 0;
 }
 
+/* As recvmmsg: frames of the ring into the rows. */
+static int receive_shm(struct exchange *exchange, struct mmsghdr *messages) {
+    struct shm_end *shm = exchange->shm;
+    const uint8_t *frame;
+    int count = 0, outcome;
+    uint32_t length;
+    if (!shm->memory) return 0;
+    while (count < BATCH && (outcome = shm_read(shm, &frame, &length))) {
+        if (outcome < 0 || length > exchange->row_bytes) continue;
+        memcpy(exchange->rows + (size_t)count * exchange->row_bytes, frame, length);
+        messages[count++].msg_len = length;
+    }
+    shm_release(shm);
+    return count;
+}
+
 /* Takes in whatever has arrived; how many slots it answered, or -1. Odd packets stay in their rows. */
 static int receive_batch(struct exchange *exchange, struct flight *at) {
     struct mmsghdr messages[BATCH];
@@ -345,7 +377,8 @@ static int receive_batch(struct exchange *exchange, struct flight *at) {
         messages[i].msg_hdr.msg_iov = &parts[i];
         messages[i].msg_hdr.msg_iovlen = 1;
     }
-    int count = recvmmsg(exchange->socket, messages, BATCH, MSG_DONTWAIT, NULL);
+    int count = exchange->shm ? receive_shm(exchange, messages)
+                              : recvmmsg(exchange->socket, messages, BATCH, MSG_DONTWAIT, NULL);
     if (count < 0) {
         if (errno == EINTR || is_transient(errno)) return 0;   /* of what was sent before */
         exchange->error = errno;
@@ -389,13 +422,19 @@ static int await(struct exchange *exchange, struct flight *flight, struct pool *
     struct timespec wait = {(time_t)left, (long)(1e9 * (left - floor(left)))};
     short events = room ? POLLIN | POLLOUT : POLLIN;
     struct pollfd waits[2] = {{.fd = exchange->socket, .events = events}, {.fd = exchange->wake, .events = POLLIN}};
+    struct shm_end *shm = exchange->shm;
+    int there = shm && shm->memory && !shm_sleep(shm);
+    if (shm) waits[0] = (struct pollfd){.fd = shm->closed ? -1 : shm->socket, .events = POLLIN};
+    if (there) wait = (struct timespec){0};
+    else if (shm && room && left > RING_ROOM_S) wait = (struct timespec){0, (long)(1e9 * RING_ROOM_S)};
     int ready = ppoll(waits, 2, &wait, NULL);
     if (ready < 0) {
         if (errno == EINTR) return WOKEN;
         exchange->error = errno;
         return BROKEN;
     }
-    if (!ready) return SILENCE;
+    if (shm && waits[0].revents) shm_woken(shm);
+    if (!ready && !there) return shm && room && left > RING_ROOM_S ? GO_ON : SILENCE;
     int answered = pool ? receive_pieces(pool, flight) : receive_batch(exchange, flight);
     if (answered < 0) return BROKEN;
     if (exchange->odd) return ODD_PACKETS;

@@ -21,7 +21,8 @@ from serene.fixedpoint import FixedPoint
 from serene.native import CompileFailed, CompilerMissing, compile_source
 from serene.wire import HEADER
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("fastpath.c", "pool.c"))  # one unit, in this order
+RINGS = Path(__file__).parents[1] / "switch" / "runtime" / "shm.h"  # what both ends of a shared-memory port know
+SOURCES = (RINGS, *[Path(__file__).with_name(name) for name in ("shm.c", "fastpath.c", "pool.c")])  # one unit, so ordered
 COMPILER_FLAGS: tuple[str, ...] = ()  # beside the usual ones; a fuzzer sets sanitizers
 RUN_MOST = 16  # packets that one call hands to the kernel in one buffer; more only makes bursts
 RUN_MOST_BYTES = 65000
@@ -53,7 +54,7 @@ class _Exchange(ctypes.Structure):
     _fields_ = (
         *[(name, ctypes.c_void_p) for name in (
             "state", "in_network", "attempts", "order", "sent_at", "awaited", "rounds", "totals", "values", "payloads",
-            "policy", "rows", "odd_rows", "odd_lengths", "head", "expected",
+            "policy", "rows", "odd_rows", "odd_lengths", "head", "expected", "shm",
         )],
         *[(name, ctypes.c_double) for name in (
             "window", "largest_window", "smoothed", "variation", "first_timeout", "shortest_timeout",
@@ -82,14 +83,15 @@ def library() -> ctypes.CDLL | None:
 
 @dataclass(frozen=True)
 class Link:
-    """A connected datagram socket. head: uint8[n], bytes before every payload that is sent; expected: uint8[n], those
-    that a received one has in the places that matter (n = 0: payloads travel alone). cuts: whether the kernel takes
-    several payloads in one buffer (UDP segmentation offload)."""
+    """A connected datagram socket, or shm: the address of a ``struct shm_end`` (0: none). head: uint8[n], bytes before
+    every payload that is sent; expected: uint8[n], those that a received one has in the places that matter (n = 0:
+    payloads travel alone). cuts: whether the kernel takes several payloads in one buffer (UDP segmentation offload)."""
 
     descriptor: int
     head: np.ndarray
     expected: np.ndarray
     cuts: bool = False
+    shm: int = 0
 
 
 def quantise(gradient: np.ndarray, fixed: FixedPoint, protocol: Protocol, first: int = 0) -> int:
@@ -153,7 +155,7 @@ class FastPath:
             worker=protocol.worker, reordering=REORDERING, largest_window=LARGEST_WINDOW,
             run_most=min(RUN_MOST, RUN_MOST_BYTES // payload_bytes) if link.cuts else 1,
             first_timeout=FIRST_TIMEOUT_S, shortest_timeout=SHORTEST_TIMEOUT_S, longest_timeout=LONGEST_TIMEOUT_S,
-            socket=link.descriptor, wake=wake,
+            socket=link.descriptor, wake=wake, shm=link.shm,
         )  # fmt: skip
 
     def run(self) -> Outcome:

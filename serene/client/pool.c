@@ -298,8 +298,40 @@ static uint32_t segment_bytes(struct msghdr *message, uint32_t length) {
     return length;
 }
 
-/* As receive_batch; odd packets are copied to the exchange's rows. */
-static int receive_pieces(struct pool *pool, struct flight *at) {
+/* What has come with a packet; an odd one is copied to the exchange's rows. */
+static void receive_piece(struct pool *pool, const uint8_t *row, uint32_t length, struct batch *batch) {
+    struct exchange *exchange = pool->exchange;
+    uint32_t head = exchange->head_bytes;
+    if (length < head || !is_framed(exchange, row)) return;
+    const uint8_t *packet = row + head;
+    int plain = is_plain(exchange, packet, length - head);
+    if (plain) {
+        uint32_t slot = read32(packet + AT_SLOT);
+        if (is_awaited(exchange, packet, slot)) plain = accept_piece(pool, packet, slot, batch);
+        else exchange->ignored++;
+    }
+    if (plain) {
+        exchange->received++;
+    } else if (exchange->odd < BATCH && length <= exchange->row_bytes) {
+        memcpy(exchange->rows + (size_t)exchange->odd * exchange->row_bytes, row, length);
+        exchange->odd_rows[exchange->odd] = exchange->odd;
+        exchange->odd_lengths[exchange->odd++] = length - head;
+    }
+}
+
+/* From the ring, where the packets lie, straight into the vector. */
+static void receive_pieces_shm(struct pool *pool, struct batch *batch) {
+    struct shm_end *shm = pool->exchange->shm;
+    const uint8_t *frame;
+    uint32_t length;
+    int outcome;
+    if (!shm->memory) return;
+    for (int count = 0; count < BATCH && (outcome = shm_read(shm, &frame, &length)); count++)
+        if (outcome > 0) receive_piece(pool, frame, length, batch);
+    shm_release(shm);
+}
+
+static int receive_pieces_socket(struct pool *pool, struct batch *batch) {
     struct exchange *exchange = pool->exchange;
     struct mmsghdr messages[BATCH];
     struct iovec parts[BATCH];
@@ -316,31 +348,22 @@ static int receive_pieces(struct pool *pool, struct flight *at) {
         exchange->error = errno;
         return -1;
     }
-    double now = now_s();
-    struct batch batch = {0};
-    uint32_t head = exchange->head_bytes;
     for (int i = 0; i < count; i++) {
         const uint8_t *row = pool->inbox + (size_t)i * pool->inbox_bytes, *end = row + messages[i].msg_len;
         uint32_t size = segment_bytes(&messages[i].msg_hdr, messages[i].msg_len);
-        for (; row < end; row += size) {
-            uint32_t length = end - row < size ? (uint32_t)(end - row) : size;
-            if (length < head || !is_framed(exchange, row)) continue;
-            const uint8_t *packet = row + head;
-            int plain = is_plain(exchange, packet, length - head);
-            if (plain) {
-                uint32_t slot = read32(packet + AT_SLOT);
-                if (is_awaited(exchange, packet, slot)) plain = accept_piece(pool, packet, slot, &batch);
-                else exchange->ignored++;
-            }
-            if (plain) {
-                exchange->received++;
-            } else if (exchange->odd < BATCH && length <= exchange->row_bytes) {
-                memcpy(exchange->rows + (size_t)exchange->odd * exchange->row_bytes, row, length);
-                exchange->odd_rows[exchange->odd] = exchange->odd;
-                exchange->odd_lengths[exchange->odd++] = length - head;
-            }
-        }
+        for (; row < end; row += size)
+            receive_piece(pool, row, end - row < size ? (uint32_t)(end - row) : size, batch);
     }
+    return 0;
+}
+
+/* As receive_batch. */
+static int receive_pieces(struct pool *pool, struct flight *at) {
+    struct exchange *exchange = pool->exchange;
+    struct batch batch = {0};
+    double now = now_s();
+    if (exchange->shm) receive_pieces_shm(pool, &batch);
+    else if (receive_pieces_socket(pool, &batch)) return -1;
     if (batch.accepted) progressed(exchange, &batch, now);
     at->in_flight -= batch.accepted;
     at->in_network -= batch.in_network;
@@ -422,7 +445,7 @@ static int send_pieces(struct pool *pool, struct flight *flight) {
         flight->sent_last = now;
         if (!exchange->stalled) exchange->busy_at = now;
         for (unsigned sent = 0; sent < count;) {
-            int done = sendmmsg(exchange->socket, messages + sent, count - sent, MSG_DONTWAIT);
+            int done = send_messages(exchange, messages + sent, count - sent);
             if (done > 0) {
                 sent += (unsigned)done;
             } else if (errno == EAGAIN) {

@@ -58,6 +58,15 @@ class Trouble:
         return os.strerror(self.errno)
 
 
+def next_trouble(before: Trouble | None, refused: int, size: int) -> Trouble | None:
+    """After packets of that many bytes met this errno, or 0."""
+    if not refused:
+        return None if before is not None and size >= before.payload_bytes else before
+    if refused not in _NOT_WORTH_TELLING and (before is None or before.errno != refused):
+        return Trouble(refused, size, time.monotonic())
+    return before
+
+
 class Transport(Protocol):
     """Sends and receives UDP payloads of Serene's packets."""
 
@@ -128,11 +137,7 @@ class _Socket:
                 self.note(0, len(row))
 
     def note(self, refused: int, size: int) -> None:
-        if not refused:
-            if self.trouble is not None and size >= self.trouble.payload_bytes:
-                self.trouble = None
-        elif refused not in _NOT_WORTH_TELLING and (self.trouble is None or self.trouble.errno != refused):
-            self.trouble = Trouble(refused, size, time.monotonic())
+        self.trouble = next_trouble(self.trouble, refused, size)
 
     def receive_rows(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
         lengths: list[int] = []
@@ -178,24 +183,25 @@ class UdpTransport:
         self._socket.close()
 
 
-class FrameTransport:
-    """Ethernet frames in UDP datagrams, for the embedded switch's ``udp:`` ports: no root, no interfaces.
+class Frames(Protocol):
+    """What carries whole frames: uint8[n, bytes]."""
 
-    ``worker`` makes up the addresses of a host that is not there: 10.0.0.(worker + 1). ``local``: an address to send
-    from, or the descriptor of a UDP socket that is bound already.
-    """
+    trouble: Trouble | None
 
-    def __init__(
-        self,
-        worker: int,
-        *,
-        local: tuple[str, int] | int,
-        switch: tuple[str, int],
-        switch_ip: str = SWITCH_IP,
-        switch_mac: str = SWITCH_MAC,
-        udp_port: int = 40000,
-    ) -> None:
-        self._socket = _Socket(local, switch, whole=False)
+    def send_rows(self, rows: np.ndarray) -> None: ...
+
+    def receive_rows(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def note(self, refused: int, size: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Framed:
+    """Payloads in Ethernet frames of a host that is not there: of worker w, it is 10.0.0.(w + 1)."""
+
+    def __init__(self, frames: Frames, worker: int, switch_ip: str, switch_mac: str, udp_port: int) -> None:
+        self._frames = frames
         self._source = (f"02:00:00:00:00:{worker + 1:02x}", f"10.0.0.{worker + 1}", udp_port)
         self._destination = (switch_mac, switch_ip, SERENE_UDP_PORT)
         self._heads: dict[int, np.ndarray] = {}
@@ -220,26 +226,50 @@ class FrameTransport:
         frames = np.empty((len(payloads), ENCAPSULATION_BYTES + size), np.uint8)
         frames[:, :ENCAPSULATION_BYTES] = self._head(size)
         frames[:, ENCAPSULATION_BYTES:] = payloads
-        self._socket.send_rows(frames)
+        self._frames.send_rows(frames)
 
     def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
-        frames, lengths = self._socket.receive_rows(timeout_s)
+        frames, lengths = self._frames.receive_rows(timeout_s)
         ours = lengths >= ENCAPSULATION_BYTES
         for at, value in self._expected.items():
             ours &= (frames[:, at : at + len(value)] == np.frombuffer(value, np.uint8)).all(axis=1)
         return frames[ours][:, ENCAPSULATION_BYTES:], lengths[ours] - ENCAPSULATION_BYTES
 
-    def link(self, payload_bytes: int) -> Link:
+    def _link(self, payload_bytes: int, *, descriptor: int = -1, shm: int = 0) -> Link:
         expected = np.zeros(ENCAPSULATION_BYTES, np.uint8)
         for at, value in self._expected.items():
             expected[at : at + len(value)] = np.frombuffer(value, np.uint8)
-        return Link(self._socket.descriptor, self._head(payload_bytes), expected)
+        return Link(descriptor, self._head(payload_bytes), expected, shm=shm)
 
     def trouble(self) -> Trouble | None:
-        return self._socket.trouble
+        return self._frames.trouble
 
     def note(self, refused: int, payload_bytes: int) -> None:
-        self._socket.note(refused, ENCAPSULATION_BYTES + payload_bytes)
+        self._frames.note(refused, ENCAPSULATION_BYTES + payload_bytes)
 
     def close(self) -> None:
-        self._socket.close()
+        self._frames.close()
+
+
+class FrameTransport(Framed):
+    """Ethernet frames in UDP datagrams, for the embedded switch's ``udp:`` ports: no root, no interfaces.
+
+    ``worker`` makes up the addresses of a host that is not there: 10.0.0.(worker + 1). ``local``: an address to send
+    from, or the descriptor of a UDP socket that is bound already.
+    """
+
+    def __init__(
+        self,
+        worker: int,
+        *,
+        local: tuple[str, int] | int,
+        switch: tuple[str, int],
+        switch_ip: str = SWITCH_IP,
+        switch_mac: str = SWITCH_MAC,
+        udp_port: int = 40000,
+    ) -> None:
+        self._socket = _Socket(local, switch, whole=False)
+        super().__init__(self._socket, worker, switch_ip, switch_mac, udp_port)
+
+    def link(self, payload_bytes: int) -> Link:
+        return self._link(payload_bytes, descriptor=self._socket.descriptor)

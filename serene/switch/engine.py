@@ -168,6 +168,13 @@ class Switch(TableControl, ArrayControl):
         if error:
             raise PortError(f"cannot open UDP port {local[0]}:{local[1]}: {os.strerror(-error)}")
 
+    def add_shm(self, port: int, path: str | Path) -> None:
+        """A port of memory shared with one process at a time, which comes to a UNIX socket at this path."""
+        self._check_port(port)
+        error = self._lib.switch_port_shm(self._state, port, os.fsencode(path))
+        if error:
+            raise PortError(f"cannot open shared-memory port {path}: {os.strerror(-error)}")
+
     def _check_port(self, port: int) -> None:
         if not 0 <= port < MAX_PORTS:
             raise PortError(f"ports are 0 to {MAX_PORTS - 1}, not {port}")

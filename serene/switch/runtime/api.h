@@ -55,8 +55,7 @@ EXPORT int switch_port_remove(struct state *state, uint32_t number) {
         struct port *port = *link;
         if (port->number == number) {
             *link = port->next;
-            close(port->socket);
-            free(port);
+            port_close(port);
             removed++;
         } else {
             link = &port->next;
@@ -103,6 +102,14 @@ EXPORT int switch_port_udp(struct state *state, uint32_t number, const char *hos
                            const char *peer_host, uint16_t peer_port) {
     lock_for_control(&state->runtime);
     int error = port_open_udp(&state->runtime, number, host, port, peer_host, peer_port);
+    pthread_mutex_unlock(&state->runtime.lock);
+    ports_wake(&state->runtime);
+    return error;
+}
+
+EXPORT int switch_port_shm(struct state *state, uint32_t number, const char *path) {
+    lock_for_control(&state->runtime);
+    int error = port_open_shm(&state->runtime, number, path);
     pthread_mutex_unlock(&state->runtime.lock);
     ports_wake(&state->runtime);
     return error;

@@ -1,5 +1,5 @@
-/* Live ports: AF_PACKET on interfaces, or UDP datagrams that each carry a whole frame. One thread serves all of
- * them in batches; the lock is held while a batch is processed. Nothing is allocated for a packet. */
+/* Live ports: AF_PACKET on interfaces, UDP datagrams that each carry a whole frame, or memory shared with a process on
+ * this machine. One thread serves all of them in batches; the lock is held while a batch is processed. Nothing is allocated for a packet. */
 #ifndef SERENE_PORTS_H
 #define SERENE_PORTS_H
 
@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "shm_ports.h"
+
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23
 #endif
@@ -20,6 +22,7 @@
 enum { BATCH = 64, SOCKET_BUFFER = 8 << 20 };
 enum { FRAME_ROOM = 66560 };     /* of a received frame, or of a sender's buffer that is yet to be cut */
 enum { PARTS = 1024 };           /* pieces of memory in one call of sendmmsg */
+enum { WAITS = 2 * MAX_PORTS + 1, TURNS = 256 };    /* descriptors; batches until they are looked at again */
 enum { STACK_BYTES = 8 << 20 };  /* of the thread; serene/switch/limits.py bounds what a program puts there */
 
 struct port {
@@ -28,6 +31,8 @@ struct port {
     int is_packet;               /* AF_PACKET: frames come with a virtio header */
     int joins;                   /* runs of UDP packets leave as one buffer */
     struct sockaddr_in peer;     /* UDP; port 0 until the first datagram tells */
+    struct shm_port *shm;        /* shared memory: `socket` is where processes come */
+    int wait;                    /* its place among what was waited for; 0: it has come since */
     struct port *next;
 };
 
@@ -125,6 +130,28 @@ static int port_open_udp(struct runtime *runtime, uint32_t number, const char *h
     return port_insert(runtime, number, fd, 0, 0, &peer);
 }
 
+static int port_open_shm(struct runtime *runtime, uint32_t number, const char *path) {
+    struct port *port = calloc(1, sizeof *port);
+    struct shm_port *shm = calloc(1, sizeof *shm);
+    int socket = port && shm ? shm_listen(shm, path) : -ENOMEM;
+    if (socket < 0) {
+        free(port);
+        free(shm);
+        return socket;
+    }
+    shm->end.socket = -1;
+    *port = (struct port){.number = number, .socket = socket, .shm = shm, .next = ports_of(runtime)->first};
+    ports_of(runtime)->first = port;
+    return 0;
+}
+
+static void port_close(struct port *port) {
+    close(port->socket);
+    if (port->shm) shm_unlisten(port->shm);
+    free(port->shm);
+    free(port);
+}
+
 /* One received frame, or one large buffer; 0 if it was dropped. */
 static int port_take(struct state *state, struct port *port, int i) {
     struct ports *ports = ports_of(&state->runtime);
@@ -154,8 +181,37 @@ static int port_take(struct state *state, struct port *port, int i) {
 
 static void flush_outputs(struct runtime *runtime);
 
+/* Frames are copied before they are looked at: what the process writes there meanwhile changes nothing. */
+static int port_receive_shm(struct state *state, struct port *port) {
+    struct shm_end *end = &port->shm->end;
+    uint8_t *copy = ports_of(&state->runtime)->frames[0];
+    int count = 0, outcome = 0;
+    if (!end->memory) return 0;
+    for (; count < BATCH; count++) {
+        const uint8_t *frame;
+        uint32_t length;
+        outcome = shm_read(end, &frame, &length);
+        if (!outcome) break;
+        if (outcome < 0) {
+            state->runtime.counts[port->number].dropped++;
+            continue;
+        }
+        memcpy(copy, frame, length);
+        process_packet(state, port->number, copy, length);
+        if (state->runtime.outputs.used > OUTPUT_BYTES) flush_outputs(&state->runtime);
+    }
+    if (count) shm_release(end);
+    return count;
+}
+
 static int port_receive(struct state *state, struct port *port) {
     struct ports *ports = ports_of(&state->runtime);
+    if (port->shm) {
+        STAGE(&state->runtime, STAGE_RECEIVE);
+        int count = port_receive_shm(state, port);
+        STAGE(&state->runtime, STAGE_OUTSIDE);
+        return count;
+    }
     STAGE(&state->runtime, STAGE_RECEIVE);
     for (int i = 0; i < BATCH; i++) {
         ports->received[i].msg_hdr = (struct msghdr){
@@ -215,10 +271,27 @@ static uint32_t port_message(struct runtime *runtime, struct port *port, uint32_
     return next;
 }
 
+static void port_send_shm(struct runtime *runtime, struct port *port, uint32_t at) {
+    struct port_counts *counts = &runtime->counts[port->number];
+    struct shm_end *end = &port->shm->end;
+    uint64_t before = end->written;
+    for (; at; at = ports_of(runtime)->next[at - 1]) {
+        const struct output *output = &runtime->outputs.items[at - 1];
+        struct iovec frame = {runtime->outputs.bytes + output->offset, output->length};
+        if (end->memory && shm_write(end, &frame, 1)) counts->sent++;
+        else counts->dropped++;      /* nobody is there, or does not read: a switch drops */
+    }
+    if (end->written != before) shm_publish(end);
+}
+
 /* The outputs of one port, from `at` (index + 1) on. */
 static void port_send(struct runtime *runtime, struct port *port, uint32_t at) {
     struct ports *ports = ports_of(runtime);
     struct port_counts *counts = &runtime->counts[port->number];
+    if (port->shm) {
+        port_send_shm(runtime, port, at);
+        return;
+    }
     while (at) {
         int count = 0, sent = 0;
         uint32_t parts = 0;
@@ -282,24 +355,56 @@ static void inject_waiting(struct state *state) {
     injected->used = 0;
 }
 
+/* What to wait for: the wake-up, the ports' sockets, and the processes at ports of shared memory. */
+static int ports_waits(struct runtime *runtime, struct pollfd *waits) {
+    int count = 1;
+    waits[0] = (struct pollfd){.fd = ports_of(runtime)->wake, .events = POLLIN};
+    for (struct port *port = ports_of(runtime)->first; port; port = port->next) {
+        if (count + 2 > WAITS) break;
+        port->wait = count;
+        waits[count++] = (struct pollfd){.fd = port->socket, .events = POLLIN};
+        if (port->shm) waits[count++] = (struct pollfd){.fd = port->shm->end.socket, .events = POLLIN};
+    }
+    return count;
+}
+
+/* Whether nothing has come into shared memory, and whoever writes there next wakes us. */
+static int ports_sleep(struct runtime *runtime) {
+    for (struct port *port = ports_of(runtime)->first; port; port = port->next)
+        if (port->shm && port->shm->end.memory && !shm_sleep(&port->shm->end)) return 0;
+    return 1;
+}
+
+static void ports_attend(struct runtime *runtime, const struct pollfd *waits) {
+    for (struct port *port = ports_of(runtime)->first; port; port = port->next) {
+        if (!port->shm || !port->wait) continue;
+        const struct pollfd *wait = waits + port->wait;
+        if (wait[0].fd == port->socket && (wait[0].revents || wait[1].revents))
+            shm_attend(port->shm, port->socket);
+        port->wait = 0;
+    }
+}
+
 static void *ports_thread(void *argument) {
     struct state *state = argument;
     struct runtime *runtime = &state->runtime;
     struct ports *ports = ports_of(runtime);
-    struct pollfd waits[MAX_PORTS + 1];
+    struct pollfd waits[WAITS];
+    int busy = 0;
     while (ports->running) {
         lock_for_packets(runtime);
-        int count = 1;
-        waits[0] = (struct pollfd){.fd = ports->wake, .events = POLLIN};
-        for (struct port *port = ports->first; port && count <= MAX_PORTS; port = port->next)
-            waits[count++] = (struct pollfd){.fd = port->socket, .events = POLLIN};
+        int count = ports_waits(runtime, waits);
+        if (!busy) busy = !ports_sleep(runtime);
         pthread_mutex_unlock(&runtime->lock);
-        if (poll(waits, (nfds_t)count, -1) < 0 && errno != EINTR) break;
+        if (poll(waits, (nfds_t)count, busy ? 0 : -1) < 0 && errno != EINTR) break;
 
         uint64_t ignored;
-        while (read(ports->wake, &ignored, sizeof ignored) > 0) {}
-        int busy = ports->running;
-        while (busy && ports->running) {
+        while (waits[0].revents && read(ports->wake, &ignored, sizeof ignored) > 0) {}
+        lock_for_packets(runtime);
+        ports_attend(runtime, waits);
+        pthread_mutex_unlock(&runtime->lock);
+        busy = ports->running;
+        for (int turn = 0; turn < TURNS && busy && ports->running; turn++) {
             busy = 0;
             lock_for_packets(runtime);
             inject_waiting(state);

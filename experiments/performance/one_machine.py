@@ -1,0 +1,111 @@
+"""All-reduce between processes of one machine: through the embedded switch's ports on it, and by gloo over loopback.
+
+python -m experiments.performance.one_machine [--workers N] [--values N] [--program NAME]
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from experiments.performance.networks import Json, run_parts
+from serene.program import Program
+from serene.sim.entries import Host
+from serene.sim.switch import ProgramSwitch
+from serene.strategy import BSP
+from topologies.processes import free_ports
+
+SLOTS = 512  # of the pool
+PATIENCE_S = 240.0
+KINDS = ("udp", "shm", "gloo")
+
+
+class OneMachine:
+    """An embedded switch in this process, with a port of a kind for each worker, and a job that runs."""
+
+    def __init__(self, program: Program, workers: int, kind: str, work: Path) -> None:
+        self._switch = ProgramSwitch(program)
+        self.ports: dict[int, str] = {}  # by worker, as `experiments.performance.hosts` takes them
+        hosts = {worker: Host.of(worker) for worker in range(workers)}
+        numbers = iter(free_ports(*[24300] * 2 * workers, kind=socket.SOCK_DGRAM))
+        for worker, host in hosts.items():
+            if kind == "shm":
+                path = work / f"port{worker}"
+                self._switch.switch.add_shm(host.port, path)
+                self.ports[worker] = f"shm:{path}"
+            else:
+                switch, local = next(numbers), next(numbers)
+                self._switch.switch.add_udp(host.port, ("127.0.0.1", switch), ("127.0.0.1", local))
+                self.ports[worker] = f"udp:{local}:{switch}"
+        self._switch.start_job(
+            hosts, BSP().compile(range(workers)), slots=SLOTS, vector_length=SLOTS * program.lanes, session=1
+        )
+
+    def __enter__(self) -> OneMachine:
+        self._switch.switch.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._switch.switch.stop()
+        self._switch.close()
+
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(list(command), **options)
+
+
+class Loopback:
+    """Processes of this machine, and nothing between them."""
+
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(list(command), **options)
+
+
+def measure(kind: str, program: Program, workers: int, values: int, repeats: int) -> list[Json]:
+    """What each worker measured, by ports of a kind, or by gloo."""
+    options: Json = {"workers": workers, "values": values, "repeats": repeats}
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        if kind == "gloo":
+            (port,) = free_ports(29500)
+            options |= {"interface": "lo", "meet_at": f"127.0.0.1:{port}"}
+            parts = {worker: ("gloo_large", options) for worker in range(workers)}
+            return run_parts(Loopback(), parts, work, PATIENCE_S)
+        options |= {"slots": SLOTS, "lanes": program.lanes, "incarnation": 1}
+        with OneMachine(program, workers, kind, work) as machine:
+            parts = {worker: ("pool", {**options, "port": machine.ports[worker]}) for worker in range(workers)}
+            return run_parts(machine, parts, work, PATIENCE_S)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m experiments.performance.one_machine", description=__doc__)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--values", type=int, default=2_460_000)
+    parser.add_argument("--program", default="serene")
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
+    options = parser.parse_args()
+    program = Program.load(options.program)
+    for kind in options.kinds:
+        results = measure(kind, program, options.workers, options.values, options.repeats)
+        slowest = [max(times) for times in zip(*(result["seconds"] for result in results), strict=True)]
+        cpu = statistics.median(results[0]["cpu_s"])
+        print(
+            f"{kind:4} {options.values:,} float32, {options.workers} workers: median {statistics.median(slowest) * 1e3:.2f}"
+            f" ms, least {min(slowest) * 1e3:.2f}, most {max(slowest) * 1e3:.2f}; a worker's CPU {cpu * 1e3:.2f} ms; "
+            f"retransmissions {[result.get('retransmissions') for result in results]}"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

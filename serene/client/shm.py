@@ -1,0 +1,127 @@
+"""A port of the embedded switch that is memory shared with it: frames without system calls, on one machine.
+
+The switch listens at the port's path. A process that connects gets the port's memory, and has the port for as long as
+its connection lives; when it dies, the kernel ends that. (``shm.c``, ``serene/switch/runtime/shm.h``)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+
+from serene.client.fastpath import Link, library
+from serene.client.transport import Framed, TransportError, Trouble, next_trouble
+from serene.wire import SWITCH_IP, SWITCH_MAC
+
+FIRST_TIMEOUT_MS, AGAIN_TIMEOUT_MS = 5000, 200  # for the switch to hand over the memory
+BATCH = 128
+LARGEST_FRAME = 65536
+
+
+class End(ctypes.Structure):
+    """``struct shm_end``."""
+
+    _fields_ = (
+        *[(name, ctypes.c_void_p) for name in ("memory", "into", "out")],
+        *[(name, ctypes.c_uint64) for name in ("written", "read", "out_read", "in_written")],
+        ("socket", ctypes.c_int32),
+        ("closed", ctypes.c_uint32),
+    )
+
+
+class SharedMemory:
+    """This process's end of the port at a path. When the switch has gone, each call tries whether one is there again;
+    until then packets are lost, and ``trouble`` says why."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        compiled = library()
+        if compiled is None:
+            raise TransportError("ports of shared memory need a C compiler (apt install gcc libc6-dev)")
+        self._compiled = compiled
+        self._path = Path(path)
+        self._end = End(socket=-1)
+        self.trouble: Trouble | None = None
+        error = self._attach(FIRST_TIMEOUT_MS)
+        if error:
+            raise TransportError(f"cannot use the switch's port {path}: {self._said(error)}")
+        self._rows: np.ndarray | None = None
+        self._lengths = np.zeros(BATCH, np.int64)
+
+    @staticmethod
+    def _said(error: int) -> str:
+        return {
+            errno.EBUSY: "another process has it",
+            errno.ENOENT: "no such path",
+            errno.ECONNREFUSED: "no switch listens there",
+            errno.ETIMEDOUT: "the switch does not answer",
+            errno.EPROTO: "what listens there is no switch of this version",
+        }.get(error, os.strerror(error))
+
+    def _attach(self, timeout_ms: int) -> int:
+        return -int(self._compiled.shm_attach(ctypes.byref(self._end), os.fsencode(self._path), timeout_ms))
+
+    def _attached(self, size: int) -> bool:
+        """Whether the switch is there, or is there again."""
+        if self._end.closed:
+            self._compiled.shm_detach(ctypes.byref(self._end))
+        if not self._end.memory:
+            self.note(self._attach(AGAIN_TIMEOUT_MS), size)
+        return bool(self._end.memory)
+
+    @property
+    def address(self) -> int:
+        """Of ``struct shm_end``, for the fast path: the same for good."""
+        return ctypes.addressof(self._end)
+
+    def send_rows(self, rows: np.ndarray) -> None:
+        """rows: uint8[n, bytes], frames. Those for which the ring has no room are lost."""
+        if self._attached(rows.shape[1]) and len(rows):
+            rows = np.ascontiguousarray(rows)
+            data = ctypes.c_void_p(rows.ctypes.data)
+            size = ctypes.c_uint32(rows.shape[1])
+            sent = self._compiled.shm_send_frames(ctypes.byref(self._end), data, len(rows), size)
+            self.note(0 if sent == len(rows) else errno.EAGAIN, rows.shape[1])
+
+    def note(self, refused: int, size: int) -> None:
+        self.trouble = next_trouble(self.trouble, refused, size)
+
+    def receive_rows(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
+        if self._rows is None:
+            self._rows = np.zeros((BATCH, LARGEST_FRAME), np.uint8)
+        self._attached(0)
+        count = self._compiled.shm_receive_frames(
+            ctypes.byref(self._end), ctypes.c_void_p(self._rows.ctypes.data), ctypes.c_uint32(LARGEST_FRAME), BATCH,
+            ctypes.c_void_p(self._lengths.ctypes.data), int(max(timeout_s, 0) * 1000),
+        )  # fmt: skip
+        return self._rows[:count], self._lengths[:count].copy()
+
+    def close(self) -> None:
+        if self._end.memory:
+            self._compiled.shm_detach(ctypes.byref(self._end))
+
+
+class ShmTransport(Framed):
+    """Ethernet frames through a shared-memory port of an embedded switch on this machine. path: the port's.
+
+    ``worker`` makes up addresses, as for `FrameTransport`. Raises TransportError, also where another process has the
+    port.
+    """
+
+    def __init__(
+        self,
+        worker: int,
+        path: str | os.PathLike[str],
+        *,
+        switch_ip: str = SWITCH_IP,
+        switch_mac: str = SWITCH_MAC,
+        udp_port: int = 40000,
+    ) -> None:
+        self._memory = SharedMemory(path)
+        super().__init__(self._memory, worker, switch_ip, switch_mac, udp_port)
+
+    def link(self, payload_bytes: int) -> Link:
+        return self._link(payload_bytes, shm=self._memory.address)

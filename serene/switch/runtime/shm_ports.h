@@ -1,0 +1,100 @@
+/* The switch's side of shared-memory ports: a UNIX socket at the port's path, and the memory for whoever connects.
+ *
+ * One process at a time: its connection is its lease, which the kernel ends with the process. The next one gets memory of
+ * its own, in which nothing of the last one's is left. */
+#ifndef SERENE_SHM_PORTS_H
+#define SERENE_SHM_PORTS_H
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "shm.h"
+
+struct shm_port {
+    struct shm_end end;
+    struct sockaddr_un address;
+    dev_t device;                /* of the socket in the file system, to unlink no other one */
+    ino_t inode;
+};
+
+/* A listening socket at the path; or a negative errno. One that no switch listens at any more is replaced. */
+static int shm_listen(struct shm_port *shm, const char *path) {
+    struct stat made;
+    socklen_t size = shm_address(path, &shm->address);
+    if (!size) return -ENAMETOOLONG;
+    const struct sockaddr *address = (struct sockaddr *)&shm->address;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return -errno;
+    fchmod(fd, 0600);            /* of the file to come: nobody else's processes */
+    int failed = bind(fd, address, size);
+    if (failed && errno == EADDRINUSE) {
+        int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        int stale = probe >= 0 && connect(probe, address, size) && errno == ECONNREFUSED && !unlink(path);
+        if (probe >= 0) close(probe);
+        errno = EADDRINUSE;
+        if (stale) failed = bind(fd, address, size);
+    }
+    if (failed || listen(fd, 8) || stat(path, &made)) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    shm->device = made.st_dev;
+    shm->inode = made.st_ino;
+    return fd;
+}
+
+static void shm_unlisten(struct shm_port *shm) {
+    struct stat there;
+    shm_end(&shm->end);
+    if (!stat(shm->address.sun_path, &there) && there.st_dev == shm->device && there.st_ino == shm->inode)
+        unlink(shm->address.sun_path);
+}
+
+/* Memory that cannot shrink under us. NULL: there is none. */
+static struct shm_memory *shm_make(int *fd) {
+    *fd = memfd_create("serene-port", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*fd < 0) return NULL;
+    void *memory = MAP_FAILED;
+    if (!posix_fallocate(*fd, 0, sizeof(struct shm_memory))
+        && !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+        memory = mmap(NULL, sizeof(struct shm_memory), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    if (memory != MAP_FAILED) return memory;
+    close(*fd);
+    return NULL;
+}
+
+static void shm_accept_one(struct shm_port *shm, int connection) {
+    int fd;
+    struct shm_memory *memory = shm_make(&fd);
+    if (!memory) {
+        close(connection);
+        return;
+    }
+    uint32_t greeting[2] = {SHM_GREETING, SHM_RING_BYTES};
+    struct iovec part = {greeting, sizeof greeting};
+    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof fd)] = {0};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    *CMSG_FIRSTHDR(&message) =
+        (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &fd, sizeof fd);
+    shm_begin(&shm->end, memory, connection, 1);
+    if (sendmsg(connection, &message, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof greeting) shm_end(&shm->end);
+    close(fd);
+}
+
+/* After the sockets have been waited for: who has gone, and who has come. A process that comes while another one has
+ * the port is turned away. */
+static void shm_attend(struct shm_port *shm, int listener) {
+    if (shm->end.memory) shm_woken(&shm->end);
+    if (shm->end.closed) shm_end(&shm->end);
+    for (int most = 8; most > 0; most--) {
+        int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (connection < 0) return;
+        if (shm->end.memory) close(connection);
+        else shm_accept_one(shm, connection);
+    }
+}
+
+#endif
