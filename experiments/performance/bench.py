@@ -21,6 +21,7 @@ from rich.table import Table
 
 from experiments.performance import scapy_peer as bench_scapy
 from experiments.performance.networks import BridgeNetwork, run_parts, serene_network, with_job
+from experiments.performance.one_machine import measure, slowest_of
 from experiments.performance.push_path import PushPath
 from experiments.run.settings import BMV2
 from experiments.shared import terminal
@@ -85,6 +86,15 @@ def all_reduce(workers: int, values: int, bar: float | None, most: float, series
     with tempfile.TemporaryDirectory() as work, BridgeNetwork(workers, LINK_MBIT, None) as bridge:
         parts = {worker: ("gloo", options) for worker in range(workers)}
         return row(ours=ours, peer=_slowest(run_parts(bridge, parts, Path(work), PATIENCE_S)))
+
+
+def one_machine(values: int, program: str = "serene", workers: int = 2) -> Iterator[Row]:
+    """Seconds of an all-reduce between processes of one machine, by each kind of port; gloo over loopback."""
+    loaded, repeats = Program.load(program), 4 * REPEATS
+    gloo, *ours = (slowest_of(measure(kind, loaded, workers, values, repeats)) for kind in ("gloo", "udp", "shm"))
+    for kind, seconds, bar in zip(("udp", "shm"), ours, (None, 0.5), strict=True):
+        work = f"all-reduce of {values:,} float32, {workers} processes, {kind} ports, {program}"
+        yield Row(work, "s", True, bar, seconds, gloo, "gloo, loopback")
 
 
 def overlap(workers: int) -> Row:
@@ -168,8 +178,11 @@ def rows() -> Iterator[Row]:
         partial(overlap, 4),
         worker_cpu,
     ]
-    for measure in measurements:
-        yield measure()
+    for take in measurements:
+        yield take()
+    for program in ("serene", "serene_jumbo"):
+        yield from one_machine(2_460_000, program)
+    yield from one_machine(100_000)
     yield from packets()
 
 

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from mininet.net import Mininet
 from mininet.node import Switch
@@ -40,6 +40,12 @@ class Bridge(Switch):  # type: ignore[misc]
                 said += self.cmd("ip link set dev", interface.name, "master", self.name)
         if said.strip():
             raise BenchFailed(f"cannot make a bridge: {said.strip()}")
+
+
+class Hosts(Protocol):
+    """Where workers run."""
+
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]: ...
 
 
 class BridgeNetwork:
@@ -89,9 +95,7 @@ def with_job(
         return run_parts(network, parts, work, timeout_s)
 
 
-def run_parts(
-    network: MininetNetwork | BridgeNetwork, parts: Mapping[int, tuple[str, Json]], work: Path, timeout_s: float
-) -> list[Json]:
+def run_parts(network: Hosts, parts: Mapping[int, tuple[str, Json]], work: Path, timeout_s: float) -> list[Json]:
     """Runs a part of ``bench_hosts`` in each host. Raises BenchFailed with the log of the first that failed."""
     processes, results = [], []
     for worker, (part, options) in parts.items():

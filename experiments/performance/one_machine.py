@@ -28,10 +28,17 @@ PATIENCE_S = 240.0
 KINDS = ("udp", "shm", "gloo")
 
 
-class OneMachine:
+class Loopback:
+    """Processes of this machine, and nothing between them."""
+
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(list(command), **options)
+
+
+class OneMachine(Loopback):
     """An embedded switch in this process, with a port of a kind for each worker, and a job that runs."""
 
-    def __init__(self, program: Program, workers: int, kind: str, work: Path) -> None:
+    def __init__(self, program: Program, workers: int, kind: str, work: Path, session: int = 1) -> None:
         self._switch = ProgramSwitch(program)
         self.ports: dict[int, str] = {}  # by worker, as `experiments.performance.hosts` takes them
         hosts = {worker: Host.of(worker) for worker in range(workers)}
@@ -46,7 +53,11 @@ class OneMachine:
                 self._switch.switch.add_udp(host.port, ("127.0.0.1", switch), ("127.0.0.1", local))
                 self.ports[worker] = f"udp:{local}:{switch}"
         self._switch.start_job(
-            hosts, BSP().compile(range(workers)), slots=SLOTS, vector_length=SLOTS * program.lanes, session=1
+            hosts,
+            BSP().compile(range(workers)),
+            slots=SLOTS,
+            vector_length=SLOTS * program.lanes,
+            session=session,
         )
 
     def __enter__(self) -> OneMachine:
@@ -58,16 +69,6 @@ class OneMachine:
     ) -> None:
         self._switch.switch.stop()
         self._switch.close()
-
-    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(list(command), **options)
-
-
-class Loopback:
-    """Processes of this machine, and nothing between them."""
-
-    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(list(command), **options)
 
 
 def measure(kind: str, program: Program, workers: int, values: int, repeats: int) -> list[Json]:
@@ -86,6 +87,11 @@ def measure(kind: str, program: Program, workers: int, values: int, repeats: int
             return run_parts(machine, parts, work, PATIENCE_S)
 
 
+def slowest_of(results: list[Json]) -> tuple[float, ...]:
+    """Seconds until all workers had their sums, one number a repeat."""
+    return tuple(max(times) for times in zip(*(result["seconds"] for result in results), strict=True))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments.performance.one_machine", description=__doc__)
     parser.add_argument("--workers", type=int, default=2)
@@ -97,12 +103,12 @@ def main() -> int:
     program = Program.load(options.program)
     for kind in options.kinds:
         results = measure(kind, program, options.workers, options.values, options.repeats)
-        slowest = [max(times) for times in zip(*(result["seconds"] for result in results), strict=True)]
+        slowest = slowest_of(results)
         cpu = statistics.median(results[0]["cpu_s"])
         print(
-            f"{kind:4} {options.values:,} float32, {options.workers} workers: median {statistics.median(slowest) * 1e3:.2f}"
-            f" ms, least {min(slowest) * 1e3:.2f}, most {max(slowest) * 1e3:.2f}; a worker's CPU {cpu * 1e3:.2f} ms; "
-            f"retransmissions {[result.get('retransmissions') for result in results]}"
+            f"{kind:4} {options.values:,} float32, {options.workers} workers: median "
+            f"{statistics.median(slowest) * 1e3:.2f} ms, least {min(slowest) * 1e3:.2f}, "
+            f"most {max(slowest) * 1e3:.2f}; a worker's CPU {cpu * 1e3:.2f} ms"
         )
     return 0
 

@@ -22,7 +22,10 @@ from serene.native import CompileFailed, CompilerMissing, compile_source
 from serene.wire import HEADER
 
 RINGS = Path(__file__).parents[1] / "switch" / "runtime" / "shm.h"  # what both ends of a shared-memory port know
-SOURCES = (RINGS, *[Path(__file__).with_name(name) for name in ("shm.c", "fastpath.c", "pool.c")])  # one unit, so ordered
+SOURCES = (
+    RINGS,
+    *[Path(__file__).with_name(name) for name in ("shm.c", "fastpath.c", "pool.c")],
+)  # one unit, so ordered
 COMPILER_FLAGS: tuple[str, ...] = ()  # beside the usual ones; a fuzzer sets sanitizers
 RUN_MOST = 16  # packets that one call hands to the kernel in one buffer; more only makes bursts
 RUN_MOST_BYTES = 65000

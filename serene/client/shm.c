@@ -67,6 +67,10 @@ int shm_send_frames(struct shm_end *end, const uint8_t *frames, int count, uint3
 /* Frames that have come, into rows, after waiting for the first; how many. What does not fit a row is left out. */
 int shm_receive_frames(struct shm_end *end, uint8_t *rows, uint32_t row_bytes, int most, int64_t *lengths,
                        int timeout_ms) {
+    if (!end->memory) {
+        shm_wait(-1, timeout_ms);
+        return 0;
+    }
     if (shm_sleep(end)) {
         shm_wait(end->socket, timeout_ms);
         shm_woken(end);

@@ -8,11 +8,13 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from serene.errors import SereneError, choices
 from serene.signals import ending_signals
-from serene.switch.engine import MAX_PORTS, Switch
-from serene.switch.p4runtime.ports import InterfacePort, Port, UdpPort
+from serene.switch.engine import LONGEST_PATH, MAX_PORTS, Switch
+from serene.switch.p4runtime.ports import InterfacePort, Port, ShmPort, UdpPort
 from serene.switch.p4runtime.service import P4RuntimeServer
 
 LOG_LEVELS = {
@@ -27,12 +29,18 @@ log = logging.getLogger("serene.switch")
 
 
 def parse_port(text: str) -> Port:
-    """``1@s1-eth1``, or ``1@udp:50001[:50002]`` for UDP datagrams on loopback (local port, then the peer's)."""
+    """``1@s1-eth1``; ``1@udp:50001[:50002]`` for UDP datagrams on loopback (local port, then the peer's); or
+    ``1@shm:/run/port1`` for memory shared with a process."""
     number, at, target = text.partition("@")
     try:
         port = int(number)
         if not at or not target or not 0 <= port < MAX_PORTS:
             raise ValueError
+        if target.startswith("shm:"):
+            path = Path(target.removeprefix("shm:"))
+            if not path.is_absolute() or len(os.fsencode(path)) > LONGEST_PATH:
+                raise ValueError
+            return ShmPort(port, path)
         if not target.startswith("udp:"):
             return InterfacePort(port, target)
         sockets = [int(part) for part in target.split(":")[1:]]
@@ -41,7 +49,8 @@ def parse_port(text: str) -> Port:
         return UdpPort(port, *sockets)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a port; expected PORT@INTERFACE or PORT@udp:LOCAL[:PEER], PORT 0 to {MAX_PORTS - 1}"
+            f"{text!r} is not a port; expected PORT@INTERFACE, PORT@udp:LOCAL[:PEER] or PORT@shm:/PATH (at most "
+            f"{LONGEST_PATH} bytes), PORT 0 to {MAX_PORTS - 1}"
         ) from None
 
 
@@ -60,7 +69,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("json", nargs="?", help="a program to run at once; else a controller pushes one")
     parser.add_argument(
         "-i", "--interface", action="append", type=parse_port, default=[], metavar="PORT@INTERFACE",
-        help="attach an interface, or PORT@udp:LOCAL[:PEER] for UDP on loopback; repeatable",
+        help="attach an interface, PORT@udp:LOCAL[:PEER] for UDP on loopback, or PORT@shm:/PATH for memory shared "
+        "with a process; repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--join-udp", action="store_true",
@@ -145,7 +155,9 @@ def _check(options: argparse.Namespace, target: argparse.Namespace) -> None:
         raise _Usage(f"--cpu-port and --drop-port are both {target.cpu_port}; choose two ports")
     numbers = [port.number for port in options.interface]
     sockets = [port.local for port in options.interface if isinstance(port, UdpPort)]
-    for what, values in (("port", numbers), ("UDP port", sockets)):
+    paths = [str(port.path) for port in options.interface if isinstance(port, ShmPort)]
+    given: tuple[tuple[str, list[Any]], ...] = (("port", numbers), ("UDP port", sockets), ("path", paths))
+    for what, values in given:
         twice = sorted({value for value in values if values.count(value) > 1})
         if twice:
             raise _Usage(f"{what} {choices(twice)} is given twice")

@@ -32,6 +32,7 @@ MAX_PORTS = 512
 MAX_GROUPS = 65536
 MAX_SESSIONS = 32768
 MAX_FRAME = 65536
+LONGEST_PATH = 107  # of a UNIX socket
 MAX_REPLICAS = 32768  # of a multicast group or clone session
 OUTPUT = np.dtype([("port", np.uint32), ("length", np.uint32), ("offset", np.uint64)])  # as in runtime/switch.h
 

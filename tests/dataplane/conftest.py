@@ -6,10 +6,13 @@ import queue
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
+import numpy as np
 import pytest
 from finsy.proto import p4r
 
+from serene.client.shm import SharedMemory
 from serene.sim import entries
 from serene.sim.entries import Entry, Host
 from serene.sim.switch import ProgramSwitch
@@ -21,6 +24,7 @@ from tests.frames import Said, said
 from tests.programs import V1MODEL
 
 WORKERS = 3
+ON_SHM = ("test_forwarding", "test_protocol", "test_admission")
 CPU_PORT = entries.CPU_PORT
 MARKER = bytes.fromhex("ffffffffffff0200000000ee88b5") + b"marker" * 8
 
@@ -182,6 +186,69 @@ class EmbeddedDataPlane(DataPlane):
         return self.send(CPU_PORT, (port << 7).to_bytes(2, "big") + frame)
 
 
+class ShmDataPlane(EmbeddedDataPlane):
+    """The embedded switch's forwarding thread, with a shared-memory port for each worker. What is on a port is found as
+    on BMv2's."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ends: dict[int, SharedMemory] = {}
+        super().__init__()
+
+    def clear(self) -> None:
+        self.close()
+        super().clear()
+        for port in range(1, WORKERS + 1):
+            self.switch.add_shm(port, self._folder / f"port{port}")
+        self.switch.start()
+        self._ends = {port: SharedMemory(self._folder / f"port{port}") for port in range(1, WORKERS + 1)}
+
+    def close(self) -> None:
+        for end in self._ends.values():
+            end.close()
+
+    def _put(self, port: int, frame: bytes) -> None:
+        self._ends[port].send_rows(np.frombuffer(frame, np.uint8)[None, :])
+
+    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        self._put(port, frame)
+        return self._collect(port)
+
+    def _collect(self, sender: int) -> list[tuple[int, bytes]]:
+        self._put(sender, MARKER)
+        self._put(sender, QUESTION)
+        received = []
+        for port, end in self._ends.items():
+            found: list[bytes] = []
+            last = REPLY if port == sender else MARKER
+            while last not in found:
+                rows, lengths = end.receive_rows(10)
+                assert len(rows), f"no marker on port {port}"
+                found += [row[:length].tobytes() for row, length in zip(rows, lengths, strict=True)]
+            assert found[-1] == last
+            received += [(port, data) for data in found[:-1]]
+        return sorted(received)
+
+    def punted(self) -> tuple[int, bytes] | None:
+        events = self.switch.wait_events(0 if self._punted else 0.3)
+        self._punted += [(int.from_bytes(data[:2], "big") >> 7, data[2:]) for data in events.cpu_packets]
+        return super().punted()
+
+    def learned(self) -> list[tuple[int, int]]:
+        pytest.skip("the markers' sources are learned, too")
+
+    def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        self.switch.packet_out((port << 7).to_bytes(2, "big") + frame)
+        received: list[tuple[int, bytes]] = []
+
+        def arrived() -> bool:
+            received.extend(self._collect(1))
+            return bool(received)
+
+        until(arrived, "the packet-out arrives")
+        return received
+
+
 class Bmv2DataPlane(DataPlane):
     """simple_switch_grpc. A marker follows each frame to every port: queues are in order, so what comes before it on
     a port is all there is."""
@@ -268,8 +335,15 @@ class Bmv2DataPlane(DataPlane):
         return received
 
 
-@pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
+@pytest.fixture(scope="module", params=["embedded", "shm", pytest.param("bmv2", marks=pytest.mark.bmv2)])
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPlane]:
+    if request.param == "shm":
+        if request.module.__name__.rpartition(".")[2] not in ON_SHM:
+            pytest.skip("the same program as in process: live ports are tested where packets are few")
+        yield (live := ShmDataPlane(tmp_path_factory.mktemp("ports")))
+        live.close()
+        live.switch.close()
+        return
     lacking = missing(request.param)
     if lacking:
         pytest.skip(f"target {request.param} needs {lacking}")

@@ -1,9 +1,11 @@
-"""What a port of the switch leads to: a network interface, or UDP datagrams on loopback."""
+"""What a port of the switch leads to: a network interface, UDP on loopback, or memory shared with a process."""
 
 from __future__ import annotations
 
+import os
 import socket
 from dataclasses import dataclass
+from pathlib import Path
 
 from serene.errors import choices
 from serene.switch.control import PortError
@@ -56,4 +58,25 @@ class UdpPort:
         return f"{self.number}@udp:{self.local}" + (f":{self.peer}" if self.peer else "")
 
 
-Port = InterfacePort | UdpPort
+@dataclass(frozen=True)
+class ShmPort:
+    """Memory shared with one process at a time, which comes to a UNIX socket at this path."""
+
+    number: int
+    path: Path
+
+    def check(self) -> None:
+        folder = self.path.parent
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            raise PortError(f"cannot open shared-memory port {self.path}: expected a path in a folder to write to")
+        if self.path.exists() and not self.path.is_socket():
+            raise PortError(f"cannot open shared-memory port {self.path}: there is something else, not a socket")
+
+    def attach(self, switch: Switch) -> None:
+        switch.add_shm(self.number, self.path)
+
+    def __str__(self) -> str:
+        return f"{self.number}@shm:{self.path}"
+
+
+Port = InterfacePort | UdpPort | ShmPort

@@ -6,6 +6,7 @@
 #define SERENE_SHM_PORTS_H
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 
 #include "shm.h"
@@ -29,7 +30,7 @@ static int shm_listen(struct shm_port *shm, const char *path) {
     int failed = bind(fd, address, size);
     if (failed && errno == EADDRINUSE) {
         int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        int stale = probe >= 0 && connect(probe, address, size) && errno == ECONNREFUSED && !unlink(path);
+        int stale = !lstat(path, &made) && S_ISSOCK(made.st_mode) && probe >= 0 && connect(probe, address, size) && errno == ECONNREFUSED && !unlink(path);
         if (probe >= 0) close(probe);
         errno = EADDRINUSE;
         if (stale) failed = bind(fd, address, size);
@@ -84,14 +85,21 @@ static void shm_accept_one(struct shm_port *shm, int connection) {
     close(fd);
 }
 
+static void shm_look(struct shm_port *shm) {
+    struct pollfd wait = {.fd = shm->end.socket, .events = POLLRDHUP};
+    if (!shm->end.memory) return;
+    shm_woken(&shm->end);
+    if (shm->end.closed || (poll(&wait, 1, 0) > 0 && wait.revents)) shm_end(&shm->end);   /* also with bytes unread */
+}
+
 /* After the sockets have been waited for: who has gone, and who has come. A process that comes while another one has
  * the port is turned away. */
 static void shm_attend(struct shm_port *shm, int listener) {
-    if (shm->end.memory) shm_woken(&shm->end);
-    if (shm->end.closed) shm_end(&shm->end);
+    shm_look(shm);
     for (int most = 8; most > 0; most--) {
         int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (connection < 0) return;
+        shm_look(shm);           /* whoever had the port may have gone before this one came */
         if (shm->end.memory) close(connection);
         else shm_accept_one(shm, connection);
     }
