@@ -51,6 +51,12 @@ int shm_attach(struct shm_end *end, const char *path, int timeout_ms) {
     return 0;
 }
 
+/* Whether the switch is there still. */
+int shm_attached(struct shm_end *end) {
+    if (end->memory) shm_woken(end);
+    return end->memory && !end->closed;
+}
+
 void shm_detach(struct shm_end *end) { shm_end(end); }
 
 /* How many of `count` frames, end to end and of one size, fit. */

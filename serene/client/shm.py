@@ -66,9 +66,8 @@ class SharedMemory:
 
     def _attached(self, size: int) -> bool:
         """Whether the switch is there, or is there again."""
-        if self._end.closed:
+        if not self._compiled.shm_attached(ctypes.byref(self._end)):
             self._compiled.shm_detach(ctypes.byref(self._end))
-        if not self._end.memory:
             self.note(self._attach(AGAIN_TIMEOUT_MS), size)
         return bool(self._end.memory)
 

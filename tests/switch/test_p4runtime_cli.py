@@ -15,8 +15,10 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from serene.client.shm import SharedMemory
 from serene.switch import Switch
 from serene.switch.cli import main
 from tests.ports import some_port, some_ports
@@ -145,6 +147,43 @@ def test_a_program_on_the_command_line_forwards_at_once() -> None:
         end.close()
 
 
+def test_shared_memory_ports_on_the_command_line(tmp_path: Path) -> None:
+    """Also when a controller pushes a program anew: the process at the port goes on."""
+    ports = [f"-i{number}@shm:{tmp_path}/port{number}" for number in (1, 2)]
+    with running("--no-p4", "--device-id", "7", *ports, *GRPC, "--cpu-port", "255") as switch:
+        assert switch.ready_line.endswith(f"ports 1@shm:{tmp_path}/port1 2@shm:{tmp_path}/port2")
+        controller = Controller(switch.address, 7, load_p4info(P4INFO))
+        controller.become_primary()
+        controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+        ends = [SharedMemory(tmp_path / f"port{number}") for number in (1, 2)]
+        for value in (1, 2):
+            controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+            controller.insert(controller.entry("by_scoped", {"a": 1}, "found_scoped", value))
+            found: list[bytes] = []
+
+            def passed() -> bool:
+                ends[0].send_rows(np.frombuffer(Probe(a=1, port=2).frame(), np.uint8)[None, :])
+                rows, lengths = ends[1].receive_rows(0.1)
+                found.extend(row[:length].tobytes() for row, length in zip(rows, lengths, strict=True))  # noqa: B023
+                return bool(found)  # noqa: B023
+
+            until(passed, "a frame passes")
+            assert Probe.parse(found[-1]).by_scoped == value
+        controller.close()
+        for end in ends:
+            end.close()
+        switch.process.terminate()
+        assert switch.process.wait(timeout=PATIENCE_S) == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_path_that_cannot_be_a_port(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path, words in (("missing/port", "in a folder to write to"), ("file", "not a socket")):
+        code, message = failed("--no-p4", "-i", f"1@shm:{tmp_path}/{path}", *GRPC)
+        assert code == 1 and words in message and "Traceback" not in message
+
+
 def test_ports_stay_when_programs_change() -> None:
     """UDP ports, one of which learns its peer from the first frame."""
     ends = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
@@ -186,6 +225,10 @@ def test_ports_stay_when_programs_change() -> None:
         (["--no-p4", "-i", "1@udp:"], "udp:LOCAL"),
         (["--no-p4", "-i", "1@udp:70000"], "udp:LOCAL"),
         (["--no-p4", "-i", "1@udp:1:2:3"], "udp:LOCAL"),
+        (["--no-p4", "-i", "1@shm:"], "PORT@shm:/PATH"),
+        (["--no-p4", "-i", "1@shm:port1"], "PORT@shm:/PATH"),
+        (["--no-p4", "-i", "1@shm:/" + "x" * 107], "at most 107 bytes"),
+        (["--no-p4", "-i", "1@shm:/run/one", "-i", "2@shm:/run/one"], "path '/run/one' is given twice"),
         (["--no-p4", "-i", "1@lo", "-i", "1@udp:5000"], "port 1 is given twice"),
         (["--no-p4", "-i", "1@udp:5000", "-i", "2@udp:5000"], "UDP port 5000 is given twice"),
         (["--no-p4", "-i", "255@lo", "--", "--cpu-port", "255"], "port 255 is the CPU port"),
