@@ -6,6 +6,12 @@ from tests.mutation.mutants import Mutant
 
 # (program, part, operator, how the place begins) -> why nobody can tell
 EQUIVALENT = {
+    **{
+        ("tofino", "Ingress", "statement removed", f"{action}: hdr.serene.session = meta.policy.session;"): (
+            "an answer goes to who asks in the policy's session, since others are refused; a WELCOME is the exception"
+        )
+        for action in ("reply", "reply_empty", "release", "nudge")
+    },
     ("v1model", "admission", "another default", "member: default admit"): (
         "the program asks whether the table was hit; the action that a miss runs does nothing, as admit does"
     ),
