@@ -125,7 +125,7 @@ class Incarnation:
 
     @property
     def protocol(self) -> Protocol:
-        return self.client._joined
+        return self.client.protocol
 
     def die(self) -> None:
         """Killed, whatever it does."""
