@@ -65,7 +65,7 @@ class Pool:
         self._slots, self._lanes = in_header("slots", slots, 1, 2**16), in_header("lanes", lanes, 1, 2**16 - 1)
         self._client = Client(
             transport, job, worker, slots * lanes,
-            silence_s=silence_s, give_up_s=give_up_s, incarnation=incarnation, clock=clock,
+            window=slots, silence_s=silence_s, give_up_s=give_up_s, incarnation=incarnation, clock=clock,
         )  # fmt: skip
         self._transport = transport
         self._clock = clock
