@@ -133,7 +133,7 @@ FAULTS = (
     fault("an evicted worker does not keep the job", Jobs, "plan_leave",
           "not (remaining or free)", "not remaining", 400),
     fault("who has left is waited for", Jobs, "plan_leave",
-          "if not over and (state is WorkerState.RUNNING or (state is WorkerState.EVICTED and not remaining)):",
+          "if job.state is JobState.RUNNING and gone:",
           "if False:"),
     fault("the process before stays a member", VirtualController, "_readmit",
           "self._delete(entries.member(_host(plan.old), plan.job, plan.worker))", "pass", 400),
