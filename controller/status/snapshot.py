@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from controller.automatic.runner import Autopilot
@@ -20,6 +21,8 @@ def status(switch: Switch, jobs: Jobs, telemetry: Telemetry, autopilot: Autopilo
         "switch": {
             "address": switch.options.address,
             "device_id": switch.options.device_id,
+            "ip": switch.options.own.ip,
+            "udp_ports": [asdict(port) for port in switch.options.udp_ports],
             "election_id": switch.options.election_id,
             "connected": switch.connected,
             "trouble": switch.trouble,
@@ -44,6 +47,7 @@ def job_status(job: Job, telemetry: Telemetry, autopilot: Autopilot, latest: int
         "session": job.session,
         "epoch": job.epoch,
         "strategy": to_dict(job.strategy),
+        "pool": job.pool,
         "automatic": pilot.status() if pilot is not None else None,
         "lost_sessions": job.lost_sessions,
         "restoring": job.restoring,

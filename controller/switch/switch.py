@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import finsy as fy
 
 from controller.jobs.plans import Endpoint, Readmission, Start, Swap
+from controller.settings import UdpPort
 from controller.switch import entries
 from controller.switch.connection import Connection, NotPrimary, SwitchError, Unreachable
 from controller.switch.learning import Learning
@@ -41,6 +42,7 @@ class SwitchOptions:
     election_id: int
     ports: Sequence[int]
     own: entries.SwitchAddress
+    udp_ports: Sequence[UdpPort] = ()  # of an embedded switch on this machine: clients are told
 
 
 class Switch:
