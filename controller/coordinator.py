@@ -176,14 +176,14 @@ class Coordinator:
                 if not job.pool or job.state is JobState.FINISHED:
                     continue
                 if job.state is JobState.WAITING:
-                    over = time.monotonic() - job.asked_at >= self._gone_after_s
-                    why = f"nobody has joined job {job.id} for {self._gone_after_s:g} s"
+                    silent = time.monotonic() - job.asked_at >= self._gone_after_s
+                    who = "nobody has joined"
                 else:
-                    silent = [worker for worker in job.members() if worker not in self._active(job)]
-                    over = bool(silent) or not job.members()
-                    why = f"job {job.id} is over: {workers(silent)} silent for {self._gone_after_s:g} s"
-                if over:
-                    await self._delete(job, why)
+                    active = self._active(job)
+                    missing = [worker for worker in job.members() if worker not in active]
+                    silent, who = bool(missing), f"{workers(missing)} silent" if missing else ""
+                if silent:
+                    await self._delete(job, f"job {job.id} is over: {who} for {self._gone_after_s:g} s")
 
     def _active(self, job: Job) -> set[int]:
         """The workers of a job that have been heard from recently."""
