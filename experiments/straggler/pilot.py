@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from controller.automatic import Automatic, Decision, Observation, Observer
 from controller.switch.silence import Silence, spoken
-from serene.client.session import REPORT_EVERY_S
+from serene.client.reports import REPORT_EVERY_S
 from serene.strategy import Strategy
 
 

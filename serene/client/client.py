@@ -111,6 +111,11 @@ class Client:
         return self._joined.membership
 
     @property
+    def protocol(self) -> Protocol:
+        """Of the job that it has joined."""
+        return self._joined
+
+    @property
     def fixed_point(self) -> FixedPoint:
         """How the job's numbers travel."""
         return self._fixed
@@ -356,10 +361,14 @@ class Client:
         while not protocol.done:
             self.exchange_round()
 
-    def exchange_round(self) -> None:
-        """Sends and receives for a while. Raises as ``exchange``."""
+    def exchange_round(self, step: Callable[[Protocol], bool] | None = None) -> None:
+        """Sends and receives for a while. step: how, if not in the usual way; whether anything came. Raises as
+        ``exchange``."""
         protocol = self._joined
-        anything = self._fast_round(protocol, self._fast) if self._fast else self._round(protocol)
+        if step is not None:
+            anything = step(protocol)
+        else:
+            anything = self._fast_round(protocol, self._fast) if self._fast else self.plain_round(protocol)
         now = self._clock()
         if anything:
             self._heard_at = now
@@ -393,6 +402,14 @@ class Client:
         self.contributions_sent += slots.stop - slots.start
         protocol.begin_part(slots, now)
 
+    def begin_slots(self, slots: np.ndarray) -> None:
+        """Contributes what was written to these slots' ``protocol.values`` (serene.client.pool)."""
+        protocol, now = self._contributing, self._clock()
+        if protocol.done:
+            self._heard_at = self._asked_at = now
+        self.contributions_sent += len(slots)
+        protocol.begin_slots(slots, now)
+
     def part_done(self, slots: slice) -> bool:
         return self._running.part_done(slots)
 
@@ -407,14 +424,14 @@ class Client:
         if self._fast is not None:
             self._fast.wake_with(descriptor)
 
-    def _round(self, protocol: Protocol) -> bool:
+    def plain_round(self, protocol: Protocol) -> bool:
         """Sends what is to be sent, and receives once; whether anything came."""
         now = self._clock()
         self._transport.send(protocol.packets(now))
         deadline = protocol.deadline()
         payloads, lengths = self._transport.receive((deadline or now) - self._clock())
         if len(payloads):
-            self._hand_over(protocol, payloads, lengths, self._clock())
+            self.hand_over(payloads, lengths)
         return bool(len(payloads))
 
     def _fast_round(self, protocol: Protocol, fast: FastPath) -> bool:
@@ -428,10 +445,12 @@ class Client:
         if protocol.counts.sent > sent:
             self._transport.note(fast.refused, protocol.payloads.shape[1])
         if outcome is Outcome.ODD_PACKETS:
-            self._hand_over(protocol, *fast.odd_packets(), self._clock())
+            self.hand_over(*fast.odd_packets())
         return outcome is Outcome.ODD_PACKETS or protocol.counts.received > received
 
-    def _hand_over(self, protocol: Protocol, payloads: np.ndarray, lengths: np.ndarray, now: float) -> None:
+    def hand_over(self, payloads: np.ndarray, lengths: np.ndarray) -> None:
+        """To the protocol what is its, the rest is looked at here. payloads: uint8[n, bytes]; lengths: int[n]."""
+        protocol, now = self._joined, self._clock()
         width = HEADER.itemsize + 4 * protocol.membership.lanes
         whole = lengths == width
         if whole.any():

@@ -151,6 +151,13 @@ class Protocol:
         self.seq += 1
         self._begin(Op.PUSH, slots, self.seq, now)
 
+    def begin_slots(self, slots: np.ndarray, now: float) -> None:
+        """Begins a contribution of some slots, each in its own round and under a seq of its own. slots: their numbers,
+        int[n]; as `begin_part` otherwise. Not to be mixed with it."""
+        if (self.exchange.state[slots] != ANSWERED).any():
+            raise RuntimeError("the last contributions of these slots are not finished")
+        self._begin(Op.PUSH, slots, self.exchange.rounds[slots] + np.uint32(1), now)
+
     def pull(self, now: float) -> None:
         """Begins a read that contributes nothing."""
         self._expect_rest()
@@ -162,13 +169,14 @@ class Protocol:
         if not self.done:
             raise RuntimeError("the last iteration is not finished")
 
-    def _begin(self, op: Op, slots: slice, seq: int, now: float) -> None:
+    def _begin(self, op: Op, slots: slice | np.ndarray, seq: int | np.ndarray, now: float) -> None:
         if self.done:
             self.exchange.restart(now)
         self.exchange.pulling = op is Op.PULL
-        headers = self._headers[slots]
-        headers["op"], headers["epoch"], headers["seq"] = op, self.epoch, seq
-        headers["round"], headers["total"] = self.exchange.rounds[slots], self.held_totals[slots]
+        written = {"op": op, "epoch": self.epoch, "seq": seq, "round": self.exchange.rounds[slots],
+                   "total": self.held_totals[slots]}  # fmt: skip
+        for name, value in written.items():
+            self._headers[name][slots] = value
         self.exchange.awaited[slots] = seq
         self.exchange.attempts[slots] = 0
         self.exchange.due[slots] = False
@@ -316,19 +324,19 @@ class Protocol:
         self.window.through(accepted.size)
         self.round_trip.progressed()
 
-    def part_done(self, slots: slice) -> bool:
+    def part_done(self, slots: slice | np.ndarray) -> bool:
         return bool((self.exchange.state[slots] == ANSWERED).all())
 
     def finish(self) -> Read:
         """The iteration's result, once ``done``; moves on to the next round, or into the epoch that was announced."""
         return self._finish(slice(None), (self.exchange.new_values - self.held_values).view(np.int32))
 
-    def finish_part(self, slots: slice) -> Read:
+    def finish_part(self, slots: slice | np.ndarray) -> Read:
         """The same of some slots, once ``part_done``. Rounds go on, and an announced epoch begins when no other part
         is under way; ``waited_s`` is of all that was under way together."""
         return self._finish(slots, (self.exchange.new_values[slots] - self.held_values[slots]).view(np.int32))
 
-    def _finish(self, slots: slice, difference: np.ndarray) -> Read:
+    def _finish(self, slots: slice | np.ndarray, difference: np.ndarray) -> Read:
         policy = self.exchange.policy
         if not self.part_done(slots) or policy is None:
             raise RuntimeError("the iteration is not finished")

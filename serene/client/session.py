@@ -12,7 +12,6 @@ It also tells the controller how the worker is doing, so that `serenectl watch` 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -22,9 +21,8 @@ from typing_extensions import Self
 
 from serene.client.client import Client, SessionLost
 from serene.client.protocol import Membership
+from serene.client.reports import Reports
 from serene.client.updates import Update
-
-REPORT_EVERY_S = 0.2  # at most, but for the beginnings and ends that matter
 
 
 class Session:
@@ -58,8 +56,7 @@ class Session:
         self.sessions_lost = 0  # by the switch, and followed by another
         self.contributions_lost = 0  # a slot, of all workers together, with those sessions
         self.iterations_repeated = 0  # that the restored sums may hold already
-        self._reported_at = -REPORT_EVERY_S
-        self._reported = ""
+        self._reports = Reports(client, self.telemetry)
 
     def __enter__(self) -> Self:
         return self
@@ -148,14 +145,7 @@ class Session:
 
     def report(self, state: str, *, force: bool = False) -> None:
         """Tells the controller what the worker does: computing, exchanging, waiting, paused, finished or stopped."""
-        now = time.monotonic()
-        # The end of what was reported is reported too, or a worker would seem to exchange all the time; and a wait is
-        # reported when it begins, or a worker that waits would be shown as computing.
-        ended = self._reported in ("exchanging", "waiting") and state == "computing"
-        begun = state == "waiting" != self._reported
-        if force or ended or begun or now - self._reported_at >= REPORT_EVERY_S:
-            self._reported_at, self._reported = now, state
-            self.client.report({"state": state, **self.telemetry()})
+        self._reports.say(state, force=force)
 
     def telemetry(self) -> dict[str, Any]:
         """Sums since the worker began; times in seconds."""

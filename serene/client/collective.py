@@ -1,0 +1,156 @@
+"""One all-reduce as a sequence of pieces: what each carries, and in which order they go.
+
+A *piece* is what one slot carries in one round. The sequence is the same on all workers, because all that decides it
+is: the number of values, and the sums of the exponent pieces. First goes one exponent piece alone, for it also carries
+the signature; the others go so far ahead of their values that nobody waits for them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from serene.client.blocks import (
+    NONE,
+    PIECES_PER_BLOCK,
+    SIGNATURE_LANES,
+    Layout,
+    add_specials,
+    count_specials,
+    dequantise,
+    quantise,
+)
+from serene.errors import SereneError
+
+
+class Disagreement(SereneError):
+    """The workers' calls do not fit together: another operation, another number of values."""
+
+
+class Kind(IntEnum):
+    EXPONENTS = 0
+    VALUES = 1
+    SPECIALS = 2
+
+
+@dataclass(frozen=True)
+class Piece:
+    """index: of the exponent piece, or of the piece of values among all, from 0."""
+
+    kind: Kind
+    index: int
+
+
+def hashes(signature: bytes, number: int, count: int) -> np.ndarray:
+    """What tells this collective from others: uint32[SIGNATURE_LANES]."""
+    facts = b"%d %d " % (number, count) + signature
+    return np.frombuffer(hashlib.blake2b(facts, digest_size=4 * SIGNATURE_LANES).digest(), ">u4").astype(np.uint32)
+
+
+class Collective:
+    """values: float32[n], C-contiguous, which becomes the sum piece by piece. signature: uint32[SIGNATURE_LANES].
+    slots: of the pool; exponent pieces are at least so many pieces ahead of their values, as far as it goes."""
+
+    def __init__(self, values: np.ndarray, layout: Layout, slots: int, signature: np.ndarray) -> None:
+        self.values = values
+        self.layout = layout
+        self.signature = signature
+        blocks = -(-len(values) // layout.values_per_block)
+        self.groups = max(-(-blocks // layout.blocks_per_piece), 1)
+        self.ahead = -(-slots // (layout.blocks_per_piece * PIECES_PER_BLOCK + 1))
+        # By block; None until the exponent piece is answered.
+        self.classes: list[tuple[int, bool] | None] = [None] * (self.groups * layout.blocks_per_piece)
+        self.agreed = False
+        self.all_begun = False
+        self._specials: dict[int, np.ndarray] = {}  # of pieces whose values are not answered yet
+        self._without_specials: set[int] = set()  # the other way round
+
+    def pieces(self) -> Iterator[Piece | None]:
+        """In order. None: whatever is next depends on an answer that is not there yet."""
+        yield Piece(Kind.EXPONENTS, 0)
+        sent = 1
+        while not self.agreed:
+            yield None
+        for group in range(self.groups):
+            while sent < min(group + self.ahead + 1, self.groups):
+                yield Piece(Kind.EXPONENTS, sent)
+                sent += 1
+            first = group * self.layout.blocks_per_piece
+            while self.classes[first] is None:
+                yield None
+            for block in range(first, first + self.layout.blocks_per_piece):
+                yield from self._of_block(block)
+        self.all_begun = True
+
+    def _of_block(self, block: int) -> Iterator[Piece]:
+        highest, not_finite = self._class(block * PIECES_PER_BLOCK)
+        for index in range(block * PIECES_PER_BLOCK, (block + 1) * PIECES_PER_BLOCK):
+            if index * self.layout.lanes < len(self.values):
+                if not_finite:  # first: an answer to the values replaces what they are counted from
+                    yield Piece(Kind.SPECIALS, index)
+                if highest != NONE:
+                    yield Piece(Kind.VALUES, index)
+                elif not not_finite:
+                    self._of_piece(index)[:] = 0  # not -0 on one worker and 0 on another
+
+    def contribution(self, piece: Piece) -> np.ndarray:
+        """What this worker sends. int32[lanes]"""
+        lanes = np.zeros(self.layout.lanes, np.int32)
+        if piece.kind is Kind.EXPONENTS:
+            counters = self.layout.count(self._of_group(piece.index))
+            lanes[: SIGNATURE_LANES + counters.size] = np.concatenate([self.signature, counters.reshape(-1)]).view("i4")
+            return lanes
+        values = self._of_piece(piece.index)
+        if piece.kind is Kind.VALUES:
+            lanes[: len(values)] = quantise(values, self.layout.shift(self._class(piece.index)[0]))
+        else:
+            lanes[: len(values)] = count_specials(values)
+        return lanes
+
+    def answer(self, piece: Piece, sums: np.ndarray) -> None:
+        """Takes in the sum of all workers' contributions, int32[lanes]. Raises Disagreement."""
+        if piece.kind is Kind.EXPONENTS:
+            self._learn(piece.index, sums.view(np.uint32))
+            return
+        index = piece.index
+        values, (highest, not_finite) = self._of_piece(index), self._class(index)
+        if piece.kind is Kind.SPECIALS:
+            self._specials[index] = sums[: len(values)].copy()
+            if highest == NONE:
+                values[:] = 0
+            elif index not in self._without_specials:
+                return
+        else:
+            values[:] = dequantise(sums[: len(values)], self.layout.shift(highest))
+            if not_finite and index not in self._specials:
+                self._without_specials.add(index)
+        if index in self._specials:
+            self._without_specials.discard(index)
+            add_specials(values, self._specials.pop(index))
+
+    def _learn(self, group: int, sums: np.ndarray) -> None:
+        if (sums[:SIGNATURE_LANES] != self.signature * np.uint32(self.layout.workers)).any():
+            raise Disagreement(
+                f"the {self.layout.workers} workers call different collectives (their operations, types or numbers of "
+                f"values differ); this one's has {len(self.values)} values"
+            )
+        self.agreed = True
+        blocks, lanes = self.layout.blocks_per_piece, self.layout.lanes_per_block
+        counters = sums[SIGNATURE_LANES : SIGNATURE_LANES + blocks * lanes].reshape(blocks, lanes)
+        self.classes[group * blocks : (group + 1) * blocks] = self.layout.classes(counters)
+
+    def _class(self, index: int) -> tuple[int, bool]:
+        known = self.classes[index // PIECES_PER_BLOCK]
+        assert known is not None
+        return known
+
+    def _of_group(self, group: int) -> np.ndarray:
+        length = self.layout.blocks_per_piece * self.layout.values_per_block
+        return self.values[group * length : (group + 1) * length]
+
+    def _of_piece(self, index: int) -> np.ndarray:
+        return self.values[index * self.layout.lanes : (index + 1) * self.layout.lanes]

@@ -1,0 +1,270 @@
+"""All-reduce of vectors of any size, and of numbers of any magnitude, through a job's few slots.
+
+    with Pool(UdpTransport(), job=0, worker=2, slots=512, lanes=320) as pool:
+        pool.join(timeout_s=60)
+        pool.all_reduce(gradient)        # float32[n]: becomes the sum over all workers
+        pool.leave()
+
+A job under BSP serves as a pool: its slots are used in turn, so a vector's next piece goes to the slot that was
+begun longest ago, in that slot's next round. The slot's sum is cumulative, so the difference of two reads is the sum of
+one piece over all workers; that it is whole, the count of contributions that comes with it proves. So a pool works in
+the first epoch of a session and under BSP; when anything else is in force it raises, and never returns another sum.
+(docs/protocol.md; the numbers: docs/decisions/block-exponents.md)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from typing_extensions import Self
+
+from serene.client.blocks import Layout
+from serene.client.client import Client, NoAnswer, Refused, SessionLost
+from serene.client.collective import Collective, Disagreement, Piece, hashes
+from serene.client.exchange import ANSWERED, UNSENT
+from serene.client.protocol import PULL_SEQ, Counts, Membership, PlaceTaken, Protocol
+from serene.client.reports import Reports
+from serene.client.transport import Transport
+from serene.errors import SereneError
+from serene.wire import HEADER, Op, ReadMode, control_payload, in_header
+
+ASK_S = 0.2  # for an answer to the question of how many workers are missing
+LAST_ROUND = PULL_SEQ - 2  # of a slot: its seqs end where those of reads begin
+
+
+class PoolBroken(SereneError):
+    """The job cannot serve as a pool any more: its session was lost, a worker left or was evicted or started anew, its
+    strategy was swapped, or a collective has failed in the middle. The message says which."""
+
+
+class Pool:
+    """One worker's. slots, lanes: of the job, which has to be there under BSP. Not thread-safe: one collective at a
+    time. silence_s, give_up_s, incarnation, clock: as `Client`.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        job: int,
+        worker: int,
+        *,
+        slots: int,
+        lanes: int,
+        silence_s: float = 2.0,
+        give_up_s: float = 60.0,
+        incarnation: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._slots, self._lanes = in_header("slots", slots, 1, 2**16), in_header("lanes", lanes, 1, 2**16 - 1)
+        self._client = Client(
+            transport, job, worker, slots * lanes,
+            silence_s=silence_s, give_up_s=give_up_s, incarnation=incarnation, clock=clock,
+        )  # fmt: skip
+        self._transport = transport
+        self._clock = clock
+        self._job, self._worker = job, worker
+        self._broken: str | None = None  # why nothing more is contributed
+        self._begun = 0  # pieces since the session began; the next one's slot is this modulo the number of slots
+        self._under_way: dict[int, Piece] = {}  # by slot
+        self._reports = Reports(self._client, self.telemetry)
+        self._client.while_waiting = lambda: self._reports.say("waiting")
+        self.collectives = 0  # that have ended well
+        self.network_s = 0.0  # in collectives
+        self.waiting_s = 0.0  # of it, for other workers
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the transport, without a word to the controller."""
+        self._client.close()
+
+    @property
+    def counts(self) -> Counts:
+        """Packets sent, received and retransmitted since it joined."""
+        return self._client.counts
+
+    # -- membership ------------------------------------------------------------------------------------------
+
+    def join(self, timeout_s: float = 60.0) -> Membership:
+        """Takes the worker's place; all of the job's workers have to come. Raises as `Client.join`, and PoolBroken when
+        the job has begun before."""
+        welcome = self._client.join(timeout_s)
+        if (welcome.slots, welcome.lanes) != (self._slots, self._lanes):
+            self._broken = f"has {welcome.slots} slots of {welcome.lanes} lanes, not {self._slots} of {self._lanes}"
+        elif welcome.lost_sessions:
+            self._broken = f"has begun before: the switch has lost {welcome.lost_sessions} of its sessions"
+        elif welcome.epoch != 1:
+            self._broken = f"has begun before: it is in epoch {welcome.epoch}"
+        self._expect_whole()
+        self._layout = Layout(welcome.workers, welcome.lanes)
+        return welcome
+
+    def leave(self, timeout_s: float = 5.0) -> bool:
+        """Says goodbye to the controller; whether the whole job is over. The others can end the collective that this
+        worker has ended, and begin no other."""
+        self._reports.say("finished", force=True)
+        try:
+            return self._client.leave(timeout_s)
+        except (SessionLost, Refused):
+            return True
+
+    # -- collectives -----------------------------------------------------------------------------------------
+
+    def all_reduce(self, values: np.ndarray, signature: bytes = b"", timeout_s: float = 300.0) -> None:
+        """values: float32[n], C-contiguous, becomes the sum over all workers, to the bit the same on each of them (how
+        exact: `serene.client.blocks`). signature: what this call has in common with the other workers' calls, beside n.
+
+        Raises Disagreement when it does not, after which ``values`` are as before and the pool goes on; NoAnswer when
+        it takes longer than the time, PoolBroken, or what `Client.exchange` raises: then the values are void, and the
+        pool serves no more.
+        """
+        plain = values.flags.c_contiguous and values.flags.writeable
+        if values.dtype != np.float32 or values.ndim != 1 or not plain:
+            raise SereneError(
+                f"values are {values.dtype}{list(values.shape)}: expected float32[n], contiguous and writeable"
+            )
+        protocol = self._client.protocol
+        self._expect_whole()
+        self._reports.say("exchanging")
+        began = self._clock()
+        signed = hashes(signature, self.collectives, len(values))
+        collective = Collective(values, self._layout, self._slots, signed)
+        try:
+            self._exchange(protocol, collective, began + timeout_s, timeout_s)
+        except (SessionLost, Refused, PlaceTaken) as error:
+            self._broken = f"is over for this worker: {error}"
+            raise PoolBroken(self._said()) from error
+        except BaseException as error:
+            if not isinstance(error, Disagreement) or self._under_way:
+                self._broken = self._broken or f"serves this worker no more since a collective failed ({error!r})"
+            raise
+        finally:
+            self._settle(protocol)
+            self.network_s += self._clock() - began
+            self.collectives += 1
+            self._reports.say("computing")
+
+    def _exchange(self, protocol: Protocol, collective: Collective, until: float, timeout_s: float) -> None:
+        order = collective.pieces()
+        while not collective.all_begun or self._under_way:
+            self._begin(protocol, collective, order)
+            self._client.exchange_round(self._client.plain_round)
+            change = self._change(protocol)
+            self._end(protocol, collective, change)
+            if change:
+                self._broken = change
+                # When a worker leaves, the others may lack answers to what it has seen the end of, but nothing more.
+                if not collective.all_begun or (protocol.exchange.state == UNSENT).any():
+                    raise PoolBroken(self._said())
+            if self._under_way and self._clock() > until:
+                raise NoAnswer(f"the collective was not over after {timeout_s:g} s: {self._missing(protocol)}")
+
+    def _begin(self, protocol: Protocol, collective: Collective, order: Iterator[Piece | None]) -> None:
+        """Begins what can begin, in slots that are free."""
+        slots: list[int] = []
+        while (slot := self._begun % self._slots) not in self._under_way:
+            piece = next(order, None)
+            if piece is None:
+                break
+            if protocol.exchange.rounds[slot] > LAST_ROUND:
+                raise PoolBroken(f"job {self._job} has used up its seqs: start another")
+            protocol.values[slot] = collective.contribution(piece)
+            self._under_way[slot] = piece
+            slots.append(slot)
+            self._begun += 1
+        if slots:
+            self._settle(protocol)
+            self._client.begin_slots(np.array(slots))
+
+    def _end(self, protocol: Protocol, collective: Collective, change: str | None) -> None:
+        """Takes in what was answered."""
+        slots = np.array([slot for slot in self._under_way if protocol.exchange.state[slot] == ANSWERED], np.int64)
+        if not slots.size:
+            return
+        read = protocol.finish_part(slots)
+        # Nobody contributes a slot's next round before it has seen all contributions of this one: so a read with as
+        # many contributions as there are workers holds one of each, whatever was in force meanwhile.
+        if (read.contributions != self._layout.workers).any():
+            self._broken = change or f"gave {read.contributions.tolist()} contributions where every worker makes one"
+            raise PoolBroken(self._said())
+        for slot, sums in zip(slots.tolist(), read.difference, strict=True):
+            collective.answer(self._under_way.pop(slot), sums)
+
+    def _settle(self, protocol: Protocol) -> None:
+        """Takes the time spent waiting from the protocol, which begins anew when nothing is under way."""
+        self.waiting_s += protocol.exchange.waited_s
+        protocol.exchange.waited_s = 0.0
+
+    # -- when it does not go on ------------------------------------------------------------------------------
+
+    def _expect_whole(self) -> None:
+        if self._broken:
+            raise PoolBroken(self._said())
+
+    def _said(self) -> str:
+        return f"job {self._job} {self._broken}"
+
+    def _change(self, protocol: Protocol) -> str | None:
+        """What is in force that does not suit a pool, if something is."""
+        policy, epoch = protocol.exchange.policy, protocol.exchange.announced
+        workers = self._layout.workers
+        if policy is not None and policy["epoch"] >= max(epoch, protocol.epoch):
+            if not policy["sync_mask"] >> self._worker & 1:
+                return "does not wait for this worker any more: it was evicted, or the strategy was swapped"
+            if policy["members"] != workers:
+                return f"has {policy['members']} members now, not {workers}: a worker has left or was evicted"
+            said = tuple(int(policy[name]) for name in ("sync_mask", "staleness", "quorum", "read_mode"))
+            if (said[0].bit_count(), *said[1:]) != (workers, 0, workers, ReadMode.SNAPSHOT):
+                return "is not under BSP any more, which a pool needs"
+        if epoch:
+            return f"is in epoch {epoch}: a worker has left, was evicted or started anew, or the strategy was swapped"
+        return None
+
+    def _missing(self, protocol: Protocol) -> str:
+        """Asks the switch, at the slot that has waited longest, how many contributions it has."""
+        slot = next(iter(self._under_way))
+        workers, held = self._layout.workers, int(protocol.held_totals[slot])
+        seq = PULL_SEQ | (self._client.incarnation % PULL_SEQ)
+        question = control_payload(
+            Op.PULL, bytes(4 * self._lanes), job=self._job, worker=self._worker, slot=slot, seq=seq,
+            session=protocol.membership.session, incarnation=self._client.incarnation,
+        )  # fmt: skip
+        self._transport.send(np.frombuffer(question, np.uint8)[None, :])
+        until = self._clock() + ASK_S
+        while (left := until - self._clock()) > 0:
+            payloads, lengths = self._transport.receive(left)
+            for row in np.flatnonzero(lengths >= HEADER.itemsize):
+                header = payloads[row, : HEADER.itemsize].view(HEADER)[0]
+                if header["op"] == Op.ANSWER and header["seq"] == seq and header["slot"] == slot:
+                    there = (int(header["total"]) - held) % 2**32
+                    return f"{workers - there} of {workers} workers have not contributed"
+        return "the switch does not answer"
+
+    # -- telemetry -------------------------------------------------------------------------------------------
+
+    def telemetry(self) -> dict[str, Any]:
+        """Sums since the worker began, as `Session.telemetry`: an iteration is a collective. Times in seconds."""
+        client = self._client
+        return {
+            "iteration": self.collectives,
+            "epoch": client.epoch,
+            "round": client.round,
+            "at_epoch": client.epoch,
+            "at_round": client.round,
+            "network_s": max(self.network_s - self.waiting_s, 0.0),
+            "waiting_s": self.waiting_s,
+            "retransmissions": client.counts.retransmissions,
+            "packets_sent": client.counts.sent,
+            "packets_received": client.counts.received,
+            "contributions_sent": client.contributions_sent,
+        }

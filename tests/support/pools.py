@@ -1,0 +1,182 @@
+"""Pools in virtual time: each worker a greenlet with a `serene.client.pool.Pool`, a bad network, and a switch that is
+the P4 program in process, or the protocol's rules in Python (tests/model_switch.py)."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import greenlet
+import numpy as np
+
+from experiments.virtual.switch import VirtualSwitch
+from serene.client.pool import Pool
+from serene.client.transport import LARGEST_PAYLOAD, Trouble
+from serene.faults import Direction, Faults, Links, PacketFaults
+from serene.sim import entries
+from serene.sim.entries import Host
+from serene.strategy import BSP, Strategy
+from serene.wire import ENCAPSULATION_BYTES
+
+WIRE_S = 0.0001
+TOO_LATE_S = 3000.0
+FINE = Faults()
+
+
+class Stuck(AssertionError):
+    """A worker waits for something that does not come."""
+
+
+def lossy(seed: int, loss: float = 0.05) -> Faults:
+    return Faults(seed, (PacketFaults(loss=loss, duplication=loss, reordering=loss, late_s=0.01, jitter_s=0.0005),))
+
+
+@dataclass
+class Wire:
+    """A worker's transport."""
+
+    run: PoolRun
+    worker: int
+    mail: list[bytes] = field(default_factory=list)
+    waiting: int = 0  # number of the present wait
+
+    def send(self, payloads: np.ndarray) -> None:
+        host = Host.of(self.worker)
+        for row in payloads:
+            frame = host.frame_head(payloads.shape[1]) + row.tobytes()
+            self.run.carry(self.worker, Direction.TO_SWITCH, frame, lambda got: self.run.into_switch(host.port, got))
+
+    def hear(self, frame: bytes) -> None:
+        self.mail.append(frame[ENCAPSULATION_BYTES:])
+        self.run.wake(self, self.waiting)
+
+    def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
+        if not self.mail:
+            number = self.waiting
+            self.run.at(max(timeout_s, 1e-4), lambda: self.run.wake(self, number))
+            self.run.hub.switch()
+        mail, self.mail = self.mail, []
+        rows = np.zeros((len(mail), LARGEST_PAYLOAD), np.uint8)
+        for row, payload in zip(rows, mail, strict=True):
+            row[: len(payload)] = np.frombuffer(payload, np.uint8)
+        return rows, np.array([len(payload) for payload in mail], np.int64)
+
+    def link(self, payload_bytes: int) -> None:
+        return None
+
+    def trouble(self) -> Trouble | None:
+        return None
+
+    def note(self, refused: int, payload_bytes: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class PoolRun:
+    """One job on a switch that may have had others: ``sessions`` grow from run to run."""
+
+    sessions = itertools.count(7)
+
+    def __init__(
+        self,
+        switch: VirtualSwitch,
+        workers: int,
+        slots: int,
+        faults: Faults = FINE,
+        strategy: Strategy | None = None,
+        *,
+        give_up_s: float = 60.0,
+    ) -> None:
+        self.switch, self.workers, self.slots = switch, workers, slots
+        self.now = 0.0
+        self.links = Links(faults)
+        self.hub = greenlet.getcurrent()
+        self._due: list[tuple[float, int, Callable[[], None]]] = []  # heap
+        self._order = itertools.count()
+        self._greenlets: list[greenlet.greenlet] = []
+        self.session = next(self.sessions)
+        self.wires = [Wire(self, worker) for worker in range(workers)]
+        self.errors: dict[int, BaseException] = {}
+        self.punted: list[bytes] = []
+        for (table, _), entry in list(switch.table.items()):
+            if table in ("member", "address", "job"):
+                switch.delete(entry)
+        hosts = {worker: Host.of(worker) for worker in range(workers)}
+        for worker, host in hosts.items():
+            switch.put(entries.member(host, 0, worker))
+            switch.put(entries.address(host, 0, worker))
+        switch.set_group(hosts)
+        self._worker_at = {host.port: worker for worker, host in hosts.items()}
+        switch.put(entries.job(0, slots=slots, vector_length=slots * switch.lanes, workers=workers))
+        self.put_policy(strategy or BSP(), 1)
+        self.pools = [
+            Pool(wire, 0, wire.worker, slots=slots, lanes=switch.lanes, incarnation=1, clock=lambda: self.now,
+                 give_up_s=give_up_s)
+            for wire in self.wires
+        ]  # fmt: skip
+
+    def put_policy(self, strategy: Strategy, epoch: int, members: Sequence[int] | None = None) -> None:
+        """A live swap, or with other members an eviction."""
+        fields = strategy.compile(range(self.workers) if members is None else members)
+        self.switch.put(entries.policy(0, self.session, epoch, fields))
+
+    def lose_session(self) -> None:
+        """The job goes on in another session."""
+        self.session = next(self.sessions)
+        self.put_policy(BSP(), 1)
+
+    # -- time and packets ------------------------------------------------------------------------------------
+
+    def at(self, delay_s: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (self.now + delay_s, next(self._order), action))
+
+    def wake(self, wire: Wire, number: int) -> None:
+        if number == wire.waiting and not self._greenlets[wire.worker].dead and self._greenlets[wire.worker]:
+            wire.waiting += 1
+            self._greenlets[wire.worker].switch()
+
+    def carry(self, worker: int, direction: Direction, frame: bytes, arrive: Callable[[bytes], None]) -> None:
+        for delay, got in self.links.fate(frame, worker, direction, self.now):
+            self.at(WIRE_S + delay, lambda got=got: arrive(got))  # type: ignore[misc]
+
+    def into_switch(self, port: int, frame: bytes) -> None:
+        for out, data in self.switch.process([(port, frame)]):
+            worker = self._worker_at.get(out)
+            if worker is None:
+                self.punted.append(data)
+            else:
+                self.carry(worker, Direction.TO_WORKER, data, self.wires[worker].hear)
+
+    # -- workers ---------------------------------------------------------------------------------------------
+
+    def kill(self, worker: int) -> None:
+        self._greenlets[worker].throw()
+
+    def play(self, body: Callable[[int, Pool], None]) -> None:
+        """Joins all workers, and runs ``body`` in each until it ends; what it raises is in ``errors``."""
+
+        def live(worker: int) -> None:
+            try:
+                self.pools[worker].join()
+                body(worker, self.pools[worker])
+            except Exception as error:
+                self.errors[worker] = error
+
+        self._greenlets = [greenlet.greenlet(lambda worker=worker: live(worker)) for worker in range(self.workers)]
+        for worker in self._greenlets:
+            worker.switch()
+        while not all(worker.dead for worker in self._greenlets):
+            if not self._due or self.now > TOO_LATE_S:
+                raise Stuck(f"after {self.now:g} s: {self.errors}")
+            self.now, _, action = heapq.heappop(self._due)
+            action()
+
+    def all_reduce(self, vectors: Sequence[np.ndarray], signature: bytes = b"") -> list[np.ndarray]:
+        """One collective; what each worker has afterwards. Raises the first worker's error."""
+        results = [vector.copy() for vector in vectors]
+        self.play(lambda worker, pool: pool.all_reduce(results[worker], signature))
+        for error in self.errors.values():
+            raise error
+        return results
