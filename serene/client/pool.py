@@ -93,6 +93,11 @@ class Pool:
         """Packets sent, received and retransmitted since it joined."""
         return self._client.counts
 
+    def idle(self) -> None:
+        """To be called about every second between collectives: the controller takes a pool's worker that gives no sign
+        for dead, and ends the job."""
+        self._reports.say("computing")
+
     # -- membership ------------------------------------------------------------------------------------------
 
     def join(self, timeout_s: float = 60.0) -> Membership:
@@ -256,6 +261,7 @@ class Pool:
         """Sums since the worker began, as `Session.telemetry`: an iteration is a collective. Times in seconds."""
         client = self._client
         return {
+            "pool": True,
             "iteration": self.collectives,
             "epoch": client.epoch,
             "round": client.round,

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import httpx
-from torch.distributed import Store
+from torch.distributed import Store  # type: ignore[attr-defined]
 
 from serene.client import FrameTransport, Transport, TransportError, UdpTransport
 from serene.client.pool import Pool
@@ -87,19 +87,19 @@ def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[P
     seat = Seat(**told)
     pool: Pool | None = None
     try:
-        error = ""
+        problem = ""
         try:
             transport = transport_to(seat, rank)
             pool = Pool(transport, seat.job, rank, slots=seat.slots, lanes=seat.lanes)
         except SereneError as missing:
-            error = str(missing)
-        _agree(store, "transport", rank, size, error, timeout)
+            problem = str(missing)
+        _agree(store, "transport", rank, size, problem, timeout)
         assert pool is not None
         try:
             pool.join(timeout.total_seconds())
         except SereneError as refused:
-            error = str(refused)
-        _agree(store, "joined", rank, size, error, timeout)
+            problem = str(refused)
+        _agree(store, "joined", rank, size, problem, timeout)
         return pool, seat
     except BaseException:
         if pool is not None:
