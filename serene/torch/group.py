@@ -65,7 +65,7 @@ class SwitchGroup(ProcessGroup):
         for group in (self, self._plain):
             group._set_default_backend(kind)
             group._register_backend(torch.device("cpu"), kind, gloo)
-        self._collectives = 0
+        self.summed = 0  # collectives that went through the switch
         self._failed: Exception | None = None
         self._pool: Pool | None = None
         self._runner: Runner | None = None
@@ -177,17 +177,18 @@ class SwitchGroup(ProcessGroup):
         this rank's of as many equal parts as there are ranks."""
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
-        self._collectives += 1
+        self.summed += 1
+        number = self.summed
         operation = _name(opts.reduceOp)
         call = f"{what} of {_described(inputs)}, {operation}"
         values = sum(tensor.numel() for tensor in inputs)
-        signature = f"{self._collectives} {what} {inputs[0].dtype} {values} {operation}".encode()
+        signature = f"{number} {what} {inputs[0].dtype} {values} {operation}".encode()
         timeout = opts.timeout if opts.timeout > timedelta(0) else self._timeout
         inputs, outputs = [tensor.detach() for tensor in inputs], [tensor.detach() for tensor in outputs]
 
         def run() -> None:
             flat = _flat(inputs, writable=not scatter)
-            self._exchange(flat, signature, call, timeout)
+            self._exchange(flat, signature, number, call, timeout)
             if scatter:
                 flat = flat.view(self.size(), -1)[self.rank()]
             if operation == "AVG":
@@ -201,21 +202,21 @@ class SwitchGroup(ProcessGroup):
         assert self._runner is not None
         return self._runner.submit(run, list(outputs))
 
-    def _exchange(self, flat: Tensor, signature: bytes, call: str, timeout: timedelta) -> None:
+    def _exchange(self, flat: Tensor, signature: bytes, number: int, call: str, timeout: timedelta) -> None:
         assert self._pool is not None
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
         try:
             self._pool.all_reduce(flat.numpy(), signature, timeout.total_seconds())
         except Disagreement:
-            raise CollectiveFailed(f"the ranks' calls do not fit together: {self._what_each_does(call)}") from None
+            raise CollectiveFailed(f"the ranks' calls do not fit together: {self._what_each_does(number, call)}") from None
         except SereneError as error:
             self._failed = CollectiveFailed(f"rank {self.rank()}, {call}: {error}")
             raise self._failed from error
 
-    def _what_each_does(self, call: str) -> str:
+    def _what_each_does(self, number: int, call: str) -> str:
         """All ranks see a disagreement in the same collective; here they tell each other what they meant to do."""
-        where = f"calls/{self._collectives}"
+        where = f"calls/{number}"
         self._store.set(f"{where}/{self.rank()}", call)
         keys = {rank: f"{where}/{rank}" for rank in range(self.size())}
         until = time.monotonic() + TELLING_TIMEOUT_S
