@@ -103,30 +103,30 @@ test: setup
 	@$(PYTHON) -m pytest
 
 bench: setup
-	@$(PYTHON) -m experiments.bench
+	@$(PYTHON) -m experiments.performance.bench
 
 reproduce: setup
-	@$(PYTHON) -m experiments.straggler --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) \
+	@$(PYTHON) -m experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) \
 		$(if $(FULL),--distortion 1$(COMMA)2$(COMMA)4)
 
 network-study: setup
-	@$(PYTHON) -m experiments.network_investment --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/network)
+	@$(PYTHON) -m experiments.network_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/network)
 
 simgrid: setup
 	@scripts/simgrid
-	@$(PYTHON) -m experiments.network_investment.reference
+	@$(PYTHON) -m experiments.network_study.reference
 
 schedules: setup
-	@$(PYTHON) -m experiments.schedules
+	@$(PYTHON) -m experiments.correctness.schedules
 
 soak: setup
-	@$(PYTHON) -m experiments.soak
+	@$(PYTHON) -m experiments.correctness.soak
 
 swaps: setup
-	@$(PYTHON) -m experiments.swaps --target $(call quoted,TARGET) $(if $(value OUT),--out $(call quoted,OUT))
+	@$(PYTHON) -m experiments.performance.swaps --target $(call quoted,TARGET) $(if $(value OUT),--out $(call quoted,OUT))
 
 profile: setup
-	@$(PYTHON) -m experiments.profiling
+	@$(PYTHON) -m experiments.performance.profiling
 
 fuzz: setup
 	@$(PYTHON) -m tests.switch.fuzz --sanitize --count $(call quoted,PACKETS) --seed $(call quoted,SEED)

@@ -22,10 +22,11 @@ from controller.admission.proof import Proof
 from controller.jobs.job import Job
 from controller.jobs.jobs import Jobs
 from controller.switch import takeover
-from experiments.virtual.checks import Violation
-from experiments.virtual.controller import VirtualController
-from experiments.virtual.random_plans import FAMILIES, alternating, random_plan
-from experiments.virtual.schedule import Schedule
+from experiments.correctness.virtual.checks import Violation
+from experiments.correctness.virtual.controller import VirtualController
+from experiments.correctness.virtual.random_plans import random_plan
+from experiments.correctness.virtual.schedule import Schedule
+from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.client import Client
 from serene.client.protocol import Protocol
 from serene.errors import SereneError
@@ -159,7 +160,7 @@ def planted(line: Line) -> Iterator[None]:
     made: dict[str, object] = {}
     exec(code, vars(module), made)
     setattr(line.owner, line.function, made[line.function])
-    users = [user for user in (sys.modules["experiments.virtual.controller"],) if line.owner is takeover]
+    users = [user for user in (sys.modules["experiments.correctness.virtual.controller"],) if line.owner is takeover]
     for user in users:
         setattr(user, line.function, made[line.function])
     try:

@@ -105,9 +105,9 @@ class Marked:
     def find(self, *words: str) -> int:
         """The process whose command line has all these words."""
         alive = self.alive()
-        (pid,) = [pid for pid, command in alive.items() if all(word in f"{command} " for word in words)] or [None]
-        assert pid is not None, f"no process {words} among {alive}"
-        return pid
+        found = [pid for pid, command in alive.items() if all(word in f"{command} " for word in words)]
+        assert len(found) == 1, f"{len(found)} processes {words} among {alive}"
+        return found[0]
 
     def wait(self, patience_s: float = 120.0) -> int:
         """Its exit status."""

@@ -208,7 +208,8 @@ class Protocol:
             self.exchange.state[rows] = IN_FLIGHT
             self.exchange.due[rows] = False
             self.counts.sent += rows.size
-        return self.payloads[rows]
+        sent: np.ndarray = self.payloads[rows]
+        return sent
 
     def _again(self, now: float) -> np.ndarray:
         """In-flight slots to be sent again: asked for, overtaken, or the oldest when nothing is heard."""

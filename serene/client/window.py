@@ -52,7 +52,7 @@ class RoundTrip:
         base = FIRST_TIMEOUT_S
         if self.smoothed is not None:
             base = max(self.smoothed + 4 * self.variation, SHORTEST_TIMEOUT_S)
-        return min(base * 2**self.backoff, LONGEST_TIMEOUT_S)
+        return min(base * (1 << self.backoff), LONGEST_TIMEOUT_S)
 
     def timed_out(self) -> None:
         self.backoff = min(self.backoff + 1, 16)

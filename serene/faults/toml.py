@@ -108,7 +108,11 @@ EVENTS: dict[str, Reader] = {"iteration": _whole, "action": _action, "worker": _
 
 
 def _made(
-    kind: Callable[..., Any], table: Mapping[str, object], readers: dict[str, Reader], where: str, needs: tuple = ()
+    kind: Callable[..., Any],
+    table: Mapping[str, object],
+    readers: dict[str, Reader],
+    where: str,
+    needs: tuple[str, ...] = (),
 ) -> Any:
     fields = _checked(table, readers, where)
     missing = [name for name in needs if name not in fields]

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from serene.native.cache import cache_directory, check, safe_cache
+from serene.native.cache import cache_directory, in_cache, prune, safe_cache
 from serene.native.errors import CompileFailed, CompilerMissing
 
 CONFINED = Path(__file__).with_name("confined.py")
@@ -118,8 +118,7 @@ def compile_source(source: str, extra_flags: tuple[str, ...] = (), headers: Path
         directory = cache_directory()
         directory = safe_cache()
         library = directory / f"{digest.hexdigest()[:32]}.so"
-        if library.exists():
-            check(library, is_ours=True)
+        if in_cache(library):
             return library
         with tempfile.TemporaryDirectory(prefix="serene-") as scratch:
             sources = {"source.c": source.encode(), **included}
@@ -129,6 +128,7 @@ def compile_source(source: str, extra_flags: tuple[str, ...] = (), headers: Path
                 written = Path(staging, target.name)
                 written.write_bytes(content)
                 written.replace(target)
+        prune(directory)
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
         raise CompileFailed(f"cannot build in {directory}: {error}") from error
     return library

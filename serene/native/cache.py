@@ -1,16 +1,24 @@
 """Where compiled libraries are kept: a directory that nobody but this user can put anything into.
 
 What lies there is loaded into the switch or a worker, which may well run as root: whoever could write there could run
-as root.
+as root. The libraries used last stay; when one was used is its time of modification.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from serene.native.errors import UnsafeCache
+
+KEPT = 64  # libraries
+SPARED_S = 3600.0  # since the last use: whoever asked for a library has loaded it by then, or will not any more
 
 
 def cache_directory() -> Path:
@@ -46,6 +54,53 @@ def check(path: Path, *, is_ours: bool) -> None:
             f"compiled code is kept in {cache_directory()}, but others may write to {path}: "
             f"chmod go-w {path}, or set XDG_CACHE_HOME to a directory of your own"
         )
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """No other process uses or removes anything there meanwhile."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network file systems have no locks for directories
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def in_cache(library: Path) -> bool:
+    """Whether it is there to be loaded; then it counts as used now. Raises UnsafeCache."""
+    with locked(library.parent):
+        if not library.exists():
+            return False
+        check(library, is_ours=True)
+        with suppress(OSError):  # where nothing can be written, nothing is removed either
+            os.utime(library)
+        return True
+
+
+def prune(directory: Path) -> None:
+    """Removes what has not been used for long: libraries, but not the last ones, and what killed builds left behind."""
+    with locked(directory):
+        found = {path: status for path in directory.iterdir() if (status := _status(path))}
+        libraries = sorted((path for path in found if path.suffix == ".so"), key=lambda path: -found[path].st_mtime)
+        before = time.time() - SPARED_S
+        kept = {library.stem for library in libraries[:KEPT]}
+        kept |= {path.stem for path, status in found.items() if status.st_mtime >= before}
+        for path, status in found.items():
+            if path.stem in kept:
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat(follow_symlinks=False)
+    except FileNotFoundError:  # a build that has ended meanwhile
+        return None
 
 
 def _root() -> set[int]:

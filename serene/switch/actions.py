@@ -79,9 +79,9 @@ class ActionWriter:
         if kind == "field":
             return self._scope.target(*operand["value"])
         if kind in ("stack_field", "expression"):
-            node = self._number(operand)
-            if node.place is not None and node.place.writable:
-                return node.place
+            place: Place | None = self._number(operand).place
+            if place is not None and place.writable:
+                return place
         raise UnsupportedProgram(f"assigning to a {kind!r} is not supported")
 
     def _line(self, text: str) -> None:

@@ -286,7 +286,7 @@ class Emitter:
     def wide(self, e: Expr, limbs: int) -> str:
         """The name of an array of ``limbs`` limbs that holds e's low bits (all of them, if e is no wider)."""
         if e.op == "place" and e.place.width > 64 and e.place.limbs == limbs and not e.place.signed:
-            return e.place.code
+            return str(e.place.code)
         if e.op == "constant":
             return self.constant_array(e.value, limbs)
         name = self.temporary(limbs)

@@ -17,7 +17,7 @@ import warnings
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed import GradBucket
+from torch.distributed import GradBucket  # type: ignore[attr-defined] # documented, but not in PyTorch's __all__
 from torch.futures import Future
 from typing_extensions import Self
 

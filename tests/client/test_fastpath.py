@@ -82,7 +82,8 @@ def pair() -> Iterator[Pair]:
 def answer(slot: int, value: int, **header: int) -> np.ndarray:
     fields = {"job": 2, "worker": 1, "session": SESSION, "epoch": 1, "round": 1, "seq": 1, "total": 3, "seen": 1,
               "sync_mask": 7, "staleness": 0, "quorum": 3, "read_mode": int(ReadMode.SNAPSHOT), **header}  # fmt: skip
-    return push_payloads(np.full((slot + 1, LANES), value, np.int32), op=Op.ANSWER, **fields)[slot]
+    payload: np.ndarray = push_payloads(np.full((slot + 1, LANES), value, np.int32), op=Op.ANSWER, **fields)[slot]
+    return payload
 
 
 def contributions(seed: int) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.virtual.switch import P4Switch
+from experiments.correctness.virtual.switch import P4Switch
 from serene.client.blocks import PIECES_PER_BLOCK, Layout
 from serene.program import Program
 from tests.support.pools import FINE, PoolRun, lossy

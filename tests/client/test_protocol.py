@@ -36,7 +36,7 @@ def answer(slot: int = 0, value: int = 5, **header: int) -> np.ndarray:
 
 def nudge(slot: int = 0, **header: int) -> np.ndarray:
     fields = {"job": 2, "worker": 1, "session": SESSION, "epoch": 2, "slot": slot, **header}
-    return np.frombuffer(control_payload(Op.NUDGE, **fields), np.uint8)[None, :]
+    return np.frombuffer(control_payload(Op.NUDGE, b"", **fields), np.uint8)[None, :]
 
 
 # -- what it sends -------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def test_what_waits_in_the_switch_does_not_fill_the_window_for_good() -> None:
         assert deadline is not None
         slots = headers_of(protocol.packets(deadline))["slot"].tolist()
         assert len(slots) == PROBES + 4 and slots[-4:] == list(range(already_sent, already_sent + 4))
-    assert len(protocol.packets(deadline + 0.001)) == 0
+    assert deadline is not None and len(protocol.packets(deadline + 0.001)) == 0
     # They were sent while it waited: it has waited since the first ones went out.
     protocol.receive(answer(5, seq=0), 3.0)
     for slot in (*range(5), *range(6, 12)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -105,7 +105,8 @@ def test_nothing_is_contributed_before_what_was_missed_is_read(plane: EmbeddedDa
     Controller(plane, wire)
     worker = client(wire, 99)
     worker.join()
-    for use in (lambda: worker.exchange(ONES), worker.pull):
+    uses: list[Callable[[], object]] = [lambda: worker.exchange(ONES), worker.pull]
+    for use in uses:
         with pytest.raises(SereneError, match=r"call catch_up\(\) first"):
             use()
     assert Op.PUSH not in wire.ops()

@@ -58,7 +58,8 @@ def test_a_job_too_small_for_its_workers_votes_is_told_so(workers: int, slots: i
         with pytest.raises(NoRoomToVote, match=f"{workers} workers vote in {4 * workers} lanes.*with {most} workers"):
             ballot(Vote(), worker, workers, slots, lanes)
     votes = [Vote(finished=worker) for worker in range(most)]
-    total = np.sum([ballot(vote, *place, slots, lanes) for place, vote in _places(votes)], axis=0, dtype=np.int32)
+    ballots = np.array([ballot(vote, *place, slots, lanes) for place, vote in _places(votes)])
+    total = ballots.sum(axis=0, dtype=np.int32)
     assert count(total.view(np.uint32))[:most] == votes, "the most that the message names is possible"
 
 

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import schedules, soak
-from experiments.virtual.checks import Balance, Sent, Violation, balance
-from experiments.virtual.plan import Outcome, Plan
-from experiments.virtual.random_plans import FAMILIES, alternating, random_plan
-from experiments.virtual.schedule import Schedule
-from experiments.virtual.switch import CPU_PORT, P4Switch
-from experiments.virtual.worker import Life, Seat
+from experiments.correctness import schedules, soak
+from experiments.correctness.virtual.checks import Balance, Sent, Violation, balance
+from experiments.correctness.virtual.plan import Outcome, Plan
+from experiments.correctness.virtual.random_plans import random_plan
+from experiments.correctness.virtual.schedule import Schedule
+from experiments.correctness.virtual.switch import CPU_PORT, P4Switch
+from experiments.correctness.virtual.worker import Life, Seat
+from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.client.window import SMALLEST_WINDOW
 from serene.faults import Action, BadFaults, Event, Faults, PacketFaults
 from serene.program import Program

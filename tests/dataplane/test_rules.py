@@ -10,9 +10,10 @@ from collections import Counter
 
 import pytest
 
-from experiments.virtual.checks import Balance
-from experiments.virtual.random_plans import FAMILIES, alternating, random_plan
-from experiments.virtual.schedule import Schedule
+from experiments.correctness.virtual.checks import Balance
+from experiments.correctness.virtual.random_plans import random_plan
+from experiments.correctness.virtual.schedule import Schedule
+from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.errors import SereneError
 from tests.model import Model
 from tests.model_switch import ModelSwitch

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import run, settings
+from experiments.run import __main__ as run
+from experiments.run import settings
 
 BAD = [
     (["--workers", "0"], "WORKERS=0: expected a whole number from 1 to 32"),

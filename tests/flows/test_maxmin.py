@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.flows.maxmin import rates
+from experiments.network_study.flows.maxmin import rates
 
 FREE = np.inf
 

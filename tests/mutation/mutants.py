@@ -46,5 +46,5 @@ def drawn(mutants: Iterable[Mutant], seed: int) -> Iterator[Mutant]:
         while parts:
             for part in sorted(parts):
                 yield kinds[parts[part].pop()].pop()
-            parts = {part: left for part, left in parts.items() if left}  # type: ignore[assignment]
-        kinds = {kind: left for kind, left in kinds.items() if left}  # type: ignore[assignment]
+            parts = {part: left for part, left in parts.items() if left}
+        kinds = {kind: left for kind, left in kinds.items() if left}

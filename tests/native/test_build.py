@@ -6,13 +6,17 @@ import os
 import re
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from serene.native import CompileFailed, UnsafeCache, compile_source
 from serene.native import build as building
+from serene.native import cache as caching
 from serene.native.build import compiler_user
 
 
@@ -136,3 +140,72 @@ def test_a_link_in_the_library_s_place_is_refused(cache: Path, tmp_path: Path) -
     library.symlink_to(other)
     with pytest.raises(UnsafeCache):
         compile_source(SOURCE)
+
+
+def source(number: int) -> str:
+    return f"int cached(void) {{ return {number}; }}"
+
+
+def used_long_ago(*paths: Path, hours: float = 2.0) -> None:
+    for path in paths:
+        os.utime(path, (time.time() - 3600 * hours,) * 2)
+
+
+@pytest.fixture
+def quick_compiler(open_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that ask only which libraries there are."""
+    monkeypatch.setenv("CC", pretend_compiler(open_place, "[ -e source.c ] && cp source.c library.so; exit 0"))
+
+
+@pytest.mark.usefixtures("quick_compiler")
+def test_the_libraries_used_last_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caching, "KEPT", 3)
+    libraries = [compile_source(source(number)) for number in range(4)]
+    assert all(library.exists() for library in libraries), "whoever asked for one of them may not have loaded it yet"
+    for age, library in enumerate(libraries):
+        used_long_ago(library, library.with_suffix(".c"), hours=10 - age)
+    assert compile_source(source(0)) == libraries[0], "used again"
+    libraries.append(compile_source(source(4)))
+    kept = [libraries[0], *libraries[3:]]
+    assert {*cache.iterdir()} == {library.with_suffix(suffix) for library in kept for suffix in (".so", ".c")}
+
+
+@pytest.mark.usefixtures("quick_compiler")
+def test_what_a_killed_build_left_is_removed(cache: Path) -> None:
+    compile_source(source(0))
+    staging, half = cache / "tmpabcdefgh", cache / f"{'0' * 32}.c"
+    staging.mkdir()
+    (staging / "library.so").write_bytes(b"half of it")
+    half.write_text(SOURCE)
+    compile_source(source(1))
+    assert staging.exists() and half.exists(), "that build may be under way"
+    used_long_ago(staging, half)
+    compile_source(source(2))
+    assert {path.suffix for path in cache.iterdir()} == {".so", ".c"} and len(list(cache.iterdir())) == 6
+
+
+def test_a_library_that_is_asked_for_is_not_removed_at_that_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process removes what has not been used for long, another one uses it just then."""
+    monkeypatch.setattr(caching, "KEPT", 0)
+    library, ended = tmp_path / "library.so", Event()
+
+    def remove() -> None:
+        while not ended.is_set():
+            caching.prune(tmp_path)
+
+    with ThreadPoolExecutor(1) as pool:
+        removing = pool.submit(remove)
+        asked = found = 0
+        try:
+            while asked < 5000 or not 0 < found < asked:  # either comes first now and then
+                asked += 1
+                library.touch()
+                used_long_ago(library)
+                if caching.in_cache(library):
+                    found += 1
+                    assert library.exists()
+        finally:
+            ended.set()
+        removing.result()

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from experiments.flows import simgrid_engine, solver
-from experiments.flows.clos import SIZES, Clos
-from experiments.flows.model import IDEAL, LV08
-from experiments.network_investment import closed_forms, reference
-from experiments.network_investment.methods import METHODS, PAPER, BadMethod, Exchange, method
-from experiments.network_investment.switch import BadSwitch, SwitchSizes
+from experiments.network_study import closed_forms, reference
+from experiments.network_study.flows import simgrid_engine, solver
+from experiments.network_study.flows.clos import SIZES, Clos
+from experiments.network_study.flows.model import IDEAL, LV08
+from experiments.network_study.methods import METHODS, PAPER, BadMethod, Exchange, method
+from experiments.network_study.switch import BadSwitch, SwitchSizes
 from serene.program import Program
 
 SIZE = 100e6

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiments.flows.clos import SIZES
-from experiments.network_investment import __main__ as study
-from experiments.network_investment import cost, emulation, grid, page, question, reference, scaling
-from experiments.network_investment.cells import Answers, BadCell, ExchangeCell, NetworkCell, TrainingCell, answer_into
-from experiments.network_investment.grid import GRIDS, Grid
+from experiments.network_study import __main__ as study
+from experiments.network_study import cost, emulation, grid, page, question, reference, scaling
+from experiments.network_study.cells import Answers, BadCell, ExchangeCell, NetworkCell, TrainingCell, answer_into
+from experiments.network_study.flows.clos import SIZES
+from experiments.network_study.grid import GRIDS, Grid
 from tests.controller.processes import until
 
 RING = ExchangeCell(NetworkCell(2, 128), "ring")
@@ -144,7 +144,7 @@ def test_a_study_and_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.M
 
 def test_stopped_and_gone_on(tmp_path: Path) -> None:
     """Ctrl-C: what is answered stays, no process is left."""
-    command = [sys.executable, "-m", "experiments.network_investment", "--out", str(tmp_path), "--no-emulation"]
+    command = [sys.executable, "-m", "experiments.network_study", "--out", str(tmp_path), "--no-emulation"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from experiments.flows import solver
-from experiments.flows.clos import Clos
-from experiments.flows.maxmin import rates
-from experiments.flows.model import IDEAL, LV08
-from experiments.network_investment.methods import METHODS, BadMethod, Exchange
-from experiments.network_investment.switch import SwitchSizes
-from experiments.network_investment.training import SERVERS, SWITCH, BadTraining, Bundles, Training, _Run, train
-from experiments.straggler.cell import NOTHING, Cell, Network
-from experiments.straggler.simulated import simulate
+from experiments.network_study.flows import solver
+from experiments.network_study.flows.clos import Clos
+from experiments.network_study.flows.maxmin import rates
+from experiments.network_study.flows.model import IDEAL, LV08
+from experiments.network_study.methods import METHODS, BadMethod, Exchange
+from experiments.network_study.switch import SwitchSizes
+from experiments.network_study.training import SERVERS, SWITCH, BadTraining, Bundles, Training, _Run, train
+from experiments.straggler_study.cell import NOTHING, Cell, Network
+from experiments.straggler_study.simulated import simulate
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from workers import stragglers
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.straggler.cell import Cell
-from experiments.straggler.measures import SMOOTHING, curve, numbers
-from experiments.straggler.study import Spread
-from experiments.straggler.trace import STEP, Swap, Trace
+from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.measures import SMOOTHING, curve, numbers
+from experiments.straggler_study.study import Spread
+from experiments.straggler_study.trace import STEP, Swap, Trace
 
 NAN = float("nan")
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.straggler.cell import NOTHING, SOFTMAX, Cell, Network
-from experiments.straggler.simulated import Simulation, simulate
-from experiments.straggler.trace import Trace
+from experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network
+from experiments.straggler_study.simulated import Simulation, simulate
+from experiments.straggler_study.trace import Trace
 from workers.stragglers import parse
 
 SLOW = "slow_worker:probability=0.3,low=0.5,high=2.0"

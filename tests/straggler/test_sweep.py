@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiments.crew import work_off
-from experiments.straggler.cell import Cell
-from experiments.straggler.store import Store
-from experiments.straggler.sweep import Parallel, sweep
+from experiments.shared.pool import work_off
+from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.store import Store
+from experiments.straggler_study.sweep import Parallel, sweep
 from serene.outputs import CannotWrite
 from tests.controller.processes import until
 from tests.runs import Marked
@@ -96,9 +96,9 @@ SCRIPT = """
 import signal, sys
 from pathlib import Path
 from rich.console import Console
-from experiments.straggler.cell import Cell
-from experiments.straggler.store import Store
-from experiments.straggler.sweep import Parallel, sweep
+from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.store import Store
+from experiments.straggler_study.sweep import Parallel, sweep
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     cells = [Cell(model="nothing", steps=300, seed=seed) for seed in range(40)]

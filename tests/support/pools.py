@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import greenlet
 import numpy as np
 
-from experiments.virtual.switch import VirtualSwitch
+from experiments.correctness.virtual.switch import VirtualSwitch
 from serene.client.pool import Pool
 from serene.client.transport import LARGEST_PAYLOAD, Trouble
 from serene.faults import Direction, Faults, Links, PacketFaults

@@ -130,7 +130,9 @@ class Bmv2:
 
     def _read(self, entity: p4r.Entity) -> p4r.Entity:
         request = p4r.ReadRequest(device_id=0, entities=[entity])
-        return next(e for answer in self.controller.stub.Read(request, timeout=PATIENCE_S) for e in answer.entities)
+        answers: Iterator[p4r.ReadResponse] = self.controller.stub.Read(request, timeout=PATIENCE_S)
+        found: p4r.Entity = next(entity for answer in answers for entity in answer.entities)
+        return found
 
     def set_default(self, table: Table, action: Action, params: Sequence[int]) -> None:
         info = self._info(self.controller.p4info.tables, table.name)

@@ -102,7 +102,7 @@ def seeds(controller: Controller) -> list[tuple[str, Message]]:
             request.updates.add(type=kind, entity=entity)
             given.append(("Write", request))
         given.append(("Read", p4r.ReadRequest(device_id=controller.device_id, entities=[entity])))
-    for action in (1, 2, 3, 4, 5):
+    for action in p4r.SetForwardingPipelineConfigRequest.Action.values()[1:]:  # 0 is no action
         config = p4r.SetForwardingPipelineConfigRequest(
             device_id=controller.device_id, election_id=controller.election, action=action
         )

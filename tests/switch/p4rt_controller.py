@@ -167,7 +167,7 @@ class Controller:
 
     def get_pipeline(self, kind: str = "ALL") -> p4r.ForwardingPipelineConfig:
         request = p4r.GetForwardingPipelineConfigRequest
-        answer = self.stub.GetForwardingPipelineConfig(
+        answer: p4r.GetForwardingPipelineConfigResponse = self.stub.GetForwardingPipelineConfig(
             request(device_id=self.device_id, response_type=request.ResponseType.Value(kind)), timeout=PATIENCE_S
         )
         return answer.config
@@ -215,7 +215,7 @@ class Controller:
     # -- messages by name ------------------------------------------------------------------------------------
 
     def id(self, kind: str, name: str) -> int:
-        return self._ids[kind][name].preamble.id
+        return int(self._ids[kind][name].preamble.id)
 
     def key(
         self, table: str, match: Mapping[str, Sequence[int] | int] | None = None, priority: int = 0
@@ -263,7 +263,9 @@ class Controller:
 
 
 def load_p4info(path: Path) -> p4i.P4Info:
-    return text_format.Parse(path.read_text(), p4i.P4Info())
+    info = p4i.P4Info()
+    text_format.Parse(path.read_text(), info)
+    return info
 
 
 def as_entity(item: Any) -> p4r.Entity:

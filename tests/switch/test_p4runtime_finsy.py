@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
 import finsy as fy
@@ -35,13 +35,19 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 async def send(sw: fy.Switch, probe: Probe) -> Probe:
     receive = asyncio.ensure_future(anext(sw.read_packets()))
     await asyncio.sleep(0)  # it listens from now on
-    await sw.write(fy.P4PacketOut(probe.frame(), egress_port=CPU_PORT, _pad=0, mark=0))
+    await sw.write([fy.P4PacketOut(probe.frame(), egress_port=CPU_PORT, _pad=0, mark=0)])
     return Probe.parse((await receive).payload)
+
+
+def entities(sw: fy.Switch, wanted: Any) -> AsyncIterator[Any]:
+    """What a request finds."""
+    found: Any = sw.read([wanted])  # finsy's overloads say, wrongly, that it is awaited first
+    return found  # type: ignore[no-any-return]
 
 
 async def read(sw: fy.Switch, wanted: Any) -> Any:
     """The one entity that a request finds."""
-    (found,) = [entity async for entity in sw.read([wanted])]
+    (found,) = [entity async for entity in entities(sw, wanted)]
     return found
 
 
@@ -74,7 +80,7 @@ def test_delete_all(embedded: Target) -> None:
             )
             await sw.modify([fy.P4TableEntry("by_keyless", is_default_action=True, action=fy.Action("NoAction"))])
             await sw.delete_all()
-            left = [entity async for entity in sw.read([fy.P4TableEntry()])]
+            left = [entity async for entity in entities(sw, fy.P4TableEntry())]
             assert {entity.table_id for entity in left} == {"by_constant"}
             default = await read(sw, fy.P4TableEntry("by_keyless", is_default_action=True))
             assert default.action == fy.Action("found_keyless", value=31)
@@ -105,10 +111,10 @@ def test_digests(target: Target) -> None:
             await sw.insert([fy.P4DigestEntry("learned_t", max_list_size=1, ack_timeout_ns=10**9)])
             receive = asyncio.ensure_future(anext(sw.read_digests("learned_t")))
             await asyncio.sleep(0)
-            await sw.write(fy.P4PacketOut(Probe(b=5, digests=1).frame(), egress_port=3, _pad=0, mark=0))
+            await sw.write([fy.P4PacketOut(Probe(b=5, digests=1).frame(), egress_port=3, _pad=0, mark=0)])
             digest = await receive
             assert digest[0]["b"] == 5 and digest[0]["port"] == CPU_PORT
-            await sw.write(digest.ack())
+            await sw.write([digest.ack()])
 
     run(work())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -154,7 +155,8 @@ def test_device_configs_that_are_not_bmv2s(
 
 
 def _table(info: p4i.P4Info, alias: str) -> p4i.Table:
-    return next(table for table in info.tables if table.preamble.alias == alias)
+    found: p4i.Table = next(table for table in info.tables if table.preamble.alias == alias)
+    return found
 
 
 def _rename_table(info: p4i.P4Info) -> None:
@@ -251,7 +253,7 @@ def test_a_p4info_that_does_not_fit_names_the_culprit(
     info = load_p4info(P4INFO)
     change(info)
     for action in ("VERIFY", "VERIFY_AND_COMMIT"):
-        error = refused(lambda action=action: embedded_primary.set_pipeline(action, JSON.read_bytes(), info))
+        error = refused(partial(embedded_primary.set_pipeline, action, JSON.read_bytes(), info))
         assert error.code() is Code.INVALID_ARGUMENT
         assert all(culprit in error.details() for culprit in culprits), error.details()
     embedded_primary.read(embedded_primary.key("by_exact"))  # the old one is still there

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import grpc
 import pytest
 from finsy.proto import p4r
@@ -122,7 +124,9 @@ def test_modifying_without_an_action_keeps_it(embedded_primary: Controller) -> N
 
 
 def test_metadata_is_kept_and_replaced(primary: Controller) -> None:
-    make = lambda **fields: primary.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 3, **fields)  # noqa: E731
+    def make(**fields: Any) -> p4r.TableEntry:
+        return primary.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 3, **fields)
+
     primary.insert(make(controller_metadata=0xC0FFEE, metadata=b"mine"))
     assert primary.read(primary.key("by_exact")) == [make(controller_metadata=0xC0FFEE, metadata=b"mine")]
     primary.modify(make(controller_metadata=5))

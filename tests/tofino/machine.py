@@ -52,7 +52,7 @@ class Machine:
         self.registers: dict[str, RegisterArray] = {}
         self.counters: Counter[tuple[str, int]] = Counter()
         self.groups: dict[int, list[tuple[int, int]]] = {}
-        self.digests: list[dict[str, int]] = []
+        self.digests: list[list[int]] = []  # the values of each, in the order of its fields
         self.touched: set[str] = set()
         self.constants = {name: (self._constant(kind, value)) for name, (kind, value) in module.constants.items()}
         pipeline = next(item for item in module.main if item[3][1] == "Pipeline")
@@ -389,7 +389,7 @@ class Machine:
             return True
         if item[0] == "mask":
             wanted, mask = (self._eval(part, scope)[0] for part in item[1:])
-            return (int(value) ^ wanted) & mask == 0
+            return bool((int(value) ^ wanted) & mask == 0)
         if item[0] == "range":
             low, high = (self._eval(part, scope)[0] for part in item[1:])
             return bool(low <= value <= high)
@@ -447,7 +447,7 @@ class Machine:
         if kind == "checksum":
             return self._checksum(holder, method, arguments, scope)
         if kind == "digest":
-            self.digests.append([value for value, _ in self._eval(arguments[0], scope)[0]])  # type: ignore[arg-type]
+            self.digests.append([value for value, _ in self._eval(arguments[0], scope)[0]])
             return None, None
         raise CannotRun(kind)
 

@@ -53,7 +53,7 @@ class TofinoDataPlane(DataPlane):
         return self._punted.pop(0) if self._punted else None
 
     def learned(self) -> list[tuple[int, int]]:
-        told, self.machine.digests = [list(digest) for digest in self.machine.digests], []
+        told, self.machine.digests = self.machine.digests, []
         return [(source, port) for source, port in told]
 
     def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:

@@ -117,7 +117,7 @@ def part(p4info: str, kind: str, name: str) -> str:
     """A table or an action of a P4Info text."""
     parts = re.findall(rf"^{kind} {{\n(.*?)^}}", p4info, re.MULTILINE | re.DOTALL)
     (found,) = [text for text in parts if re.search(rf'alias: "(?:\w+\.)*{name}"', text)]
-    return found
+    return str(found)
 
 
 def keys(p4info: str, table: str) -> list[tuple[str, ...]]:

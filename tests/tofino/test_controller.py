@@ -184,8 +184,8 @@ def test_a_process_that_comes_back(switch: Switch, tofino: TofinoDataPlane) -> N
     old, new = plan.members[0], replace(plan.members[0], incarnation=2)
 
     def send(op: Op, incarnation: int, epoch: int = 1) -> list[tuple[int, bytes]]:
-        fields = dict(lanes=tofino.lanes, job=JOB, session=SESSION, epoch=epoch, incarnation=incarnation)
-        return tofino.send(1, frame(request(op, 0, **fields), 0))
+        payload = request(op, 0, lanes=tofino.lanes, job=JOB, session=SESSION, epoch=epoch, incarnation=incarnation)
+        return tofino.send(1, frame(payload, 0))
 
     async def play() -> None:
         await switch.bring_up(1)
@@ -215,7 +215,7 @@ def test_a_process_that_comes_back(switch: Switch, tofino: TofinoDataPlane) -> N
 def test_nobody_speaks_for_the_switch(switch: Switch, tofino: TofinoDataPlane, claim: tuple[str, str]) -> None:
     async def play() -> None:
         await switch.bring_up(1)
-        forged = Ether(src=claim[0], dst=mac(1)) / IP(src=claim[1], dst=ip(1)) / b"believe me"
+        forged = Ether(src=claim[0], dst=mac(1)) / (IP(src=claim[1], dst=ip(1)) / b"believe me")
         assert tofino.send(1, bytes(forged)) == []
         assert (await switch.read_drops())["impostor"] == 1
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
-from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP
+from serene.strategy import BSP
+from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, Op
 from tests.dataplane.test_admission import *  # noqa: F403
 from tests.dataplane.test_forwarding import *  # noqa: F403
-from tests.dataplane.test_protocol import *  # noqa: F403
-from tests.frames import Said, said
+from tests.dataplane.test_protocol import *  # type: ignore[assignment] # noqa: F403
+from tests.frames import Said, frame, request, said
 from tests.tofino.p4text import Module
 from tests.tofino.plane import TofinoDataPlane, WideTofinoDataPlane
 
@@ -27,12 +28,12 @@ def plane(module: Module) -> WideTofinoDataPlane:
 
 
 def test_hello_is_answered_with_the_size_of_this_program(plane: WideTofinoDataPlane) -> None:
-    plane.start_job(BSP(), slots=4)  # noqa: F405
-    ((port, reply),) = plane.send(2, frame(request(Op.HELLO, 1, session=0), 1))  # noqa: F405
+    plane.start_job(BSP(), slots=4)
+    ((port, reply),) = plane.send(2, frame(request(Op.HELLO, 1, session=0), 1))
     assert port == 2
     header = np.frombuffer(reply, HEADER, 1, ENCAPSULATION_BYTES)[0]
     told = ("op", "worker", "session", "epoch", "quorum", "members", "incarnation")
-    assert [int(header[name]) for name in told] == [Op.WELCOME, 1, 7, 1, 3, 3, 1]  # noqa: F405
+    assert [int(header[name]) for name in told] == [Op.WELCOME, 1, 7, 1, 3, 3, 1]
     (body,) = np.frombuffer(reply, MEMBERSHIP, 1, ENCAPSULATION_BYTES + HEADER.itemsize).tolist()
     limit = round(DEFAULT_LIMIT * DEFAULT_SCALE)
     assert body == (1280, 4, DEFAULT_SCALE, limit, plane.lanes, 3, 0)
@@ -44,19 +45,19 @@ def test_a_slot_forgets_its_epoch_over_an_older_session(plane: WideTofinoDataPla
 
     def push(worker: int, **fields: int) -> list[Said]:
         values = np.full(plane.lanes, worker + 1)
-        data = frame(request(Op.PUSH, worker, values=values, lanes=plane.lanes, **fields), worker)  # noqa: F405
+        data = frame(request(Op.PUSH, worker, values=values, lanes=plane.lanes, **fields), worker)
         return [said(*item) for item in TofinoDataPlane.send(plane, worker + 1, data)]
 
-    def heard(answers: list[Said]) -> list[tuple[Op, int]]:  # noqa: F405
+    def heard(answers: list[Said]) -> list[tuple[Op, int]]:
         return [(item.op, item.worker) for item in answers]
 
-    plane.start_job(BSP())  # noqa: F405
-    assert heard(push(0)) == [(Op.NUDGE, 0)]  # noqa: F405
+    plane.start_job(BSP())
+    assert heard(push(0)) == [(Op.NUDGE, 0)]
     assert push(0) == []
-    plane.swap(BSP(), 1, session=5)  # noqa: F405
+    plane.swap(BSP(), 1, session=5)
     assert push(1, session=5) == []
     assert plane.drops() == {"old_session": 1}
-    plane.swap(BSP(), 1)  # noqa: F405
-    assert heard(push(1)) == [(Op.NUDGE, 0), (Op.NUDGE, 1)]  # noqa: F405
+    plane.swap(BSP(), 1)
+    assert heard(push(1)) == [(Op.NUDGE, 0), (Op.NUDGE, 1)]
     assert push(0) == push(1) == []
     assert [(item.worker, item.total, item.values[0]) for item in push(2)] == [(n, 3, 1 + 2 + 3) for n in range(3)]

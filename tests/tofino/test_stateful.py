@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,7 +101,7 @@ def run(
                 output = {"mem": memory, "alu": written}[source][name]
             continue
         destination, arguments = operands[0], [value(name) for name in operands[1:]]
-        results = {
+        results: dict[str, Callable[..., int]] = {
             "alu_a": lambda a: a,
             "add": lambda a, b: a + b,
             "sub": lambda a, b: a - b,

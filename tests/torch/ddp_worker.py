@@ -59,7 +59,8 @@ def main(
                 os._exit(17)
             inputs, labels = batch(rank, step)
             optimiser.zero_grad()
-            (settings.get("loss_scale", 1) * nn.functional.cross_entropy(model(inputs), labels)).backward()
+            loss = settings.get("loss_scale", 1) * nn.functional.cross_entropy(model(inputs), labels)
+            loss.backward()  # type: ignore[no-untyped-call] # PyTorch's own has no types
             optimiser.step()
         dist.barrier()
     np.save(out, torch.cat([p.detach().reshape(-1) for p in module.parameters()]).numpy())
@@ -70,6 +71,7 @@ def main(
 
 
 if __name__ == "__main__":
-    given = (argument.partition("=") for argument in sys.argv[7:])
-    numbers = [int(argument) for argument in sys.argv[1:6]]
-    main(*numbers, Path(sys.argv[6]), {name: float(value) for name, _, value in given})
+    options = (argument.partition("=") for argument in sys.argv[7:])
+    given = {name: float(value) for name, _, value in options}
+    rank, workers, rendezvous, local_udp, switch_udp = (int(argument) for argument in sys.argv[1:6])
+    main(rank, workers, rendezvous, local_udp, switch_udp, Path(sys.argv[6]), given)

@@ -175,7 +175,8 @@ def test_parts_lose_nothing_across_swaps(switch: SwitchProcess, client: Controll
                         start = first_slots[part] * lanes
                         total[start : start + sizes[part]] += result.result(PATIENCE_S).delta
             assert member.leave_and_wait(30.0)
-            return total + member.pull().delta
+            total += member.pull().delta
+            return total
 
     with ThreadPoolExecutor(WORKERS) as pool:
         totals = list(pool.map(work, range(WORKERS)))

@@ -6,15 +6,16 @@ import json
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from experiments import schedules
-from experiments.network_investment import __main__ as network_study
-from experiments.network_investment import cells
-from experiments.straggler import __main__ as straggler_study
+from experiments.correctness import schedules
+from experiments.network_study import __main__ as network_study
+from experiments.network_study import cells
+from experiments.straggler_study import __main__ as straggler_study
 from serene import outputs
 from serene.outputs import CannotWrite
 from tests import disks
@@ -33,7 +34,7 @@ def spare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where results go that cannot go where they should."""
     place = tmp_path / "spare"
     place.mkdir()
-    monkeypatch.setattr(outputs.tempfile, "tempdir", str(place))
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
     return place
 
 

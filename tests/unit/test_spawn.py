@@ -78,7 +78,7 @@ def test_serene_switch(hostile: Path) -> None:
         ("controller", ["--help"], 0, "serenectl"),
         ("workers.train", ["--help"], 0, "usage: "),
         ("serene.faults.shim", ["/nowhere.toml", "0:a:b"], None, "nowhere"),
-        ("experiments.bench_hosts", [], None, ""),
+        ("experiments.performance.hosts", [], None, ""),
         ("experiments.run", ["--help"], 0, "usage: "),
     ],
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import astuple
 
 import pytest
 
-from experiments.swaps import FIRST, Commanded, Swap, latencies, walk
-from experiments.virtual.random_plans import FAMILIES, alternating
+from experiments.performance.swaps import FIRST, Commanded, latencies, walk
+from experiments.shared.random_strategies import FAMILIES, alternating
 
 START = 1000.0
 
@@ -30,7 +31,7 @@ def test_the_last_worker_counts() -> None:
     # Worker 0 adopts epoch 2 at 0.2 s, worker 1, whose iterations take twice as long, at 0.4 s.
     seen = rows(0, [1, 1, 2, 2, 2]) + rows(1, [1, 1, 2], 0.2)
     (swap,) = latencies([command(0.15, 2)], seen)
-    assert swap == Swap(0.15, 2, "BSP", "ASP", 0.5, pytest.approx(250.0), 2)
+    assert astuple(swap) == (0.15, 2, "BSP", "ASP", 0.5, pytest.approx(250.0), 2)
 
 
 def test_who_skips_an_epoch_is_under_a_newer_one() -> None:

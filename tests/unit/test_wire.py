@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,19 +27,22 @@ headers = st.fixed_dictionaries(
 
 
 @given(headers, st.integers(1, 5), st.integers(1, 40), st.randoms(use_true_random=False))
-def test_batches_have_the_bytes_that_scapy_builds(header: dict[str, int], slots: int, lanes: int, random) -> None:  # type: ignore[no-untyped-def]
+def test_batches_have_the_bytes_that_scapy_builds(
+    header: dict[str, int], slots: int, lanes: int, random: Random
+) -> None:
+    fields: dict[str, Any] = dict(header)  # scapy's layers have other keyword arguments, too
     values = np.array([[random.randint(-(2**31), 2**31 - 1) for _ in range(lanes)] for _ in range(slots)], np.int32)
     for op in (wire.Op.PUSH, wire.Op.PULL):
         rows = wire.push_payloads(values, op=op, **header)
         for slot, row in enumerate(rows):
             assert row.tobytes() == bytes(
-                Serene(op=op.name, slot=slot, **header) / Values(values=values[slot].tolist())
+                Serene(op=op.name, slot=slot, **fields) / Values(values=values[slot].tolist())
             )
 
 
 @given(headers, st.lists(int32, min_size=3, max_size=3))
 def test_what_was_encoded_is_decoded(header: dict[str, int], lanes: list[int]) -> None:
-    rows = wire.push_payloads(np.array([lanes], np.int32), **header)
+    rows = wire.push_payloads(np.array([lanes], np.int32), op=wire.Op.PUSH, **header)
     decoded = wire.headers_of(rows)[0]
     assert {name: int(decoded[name]) for name in header} == header
     assert wire.values_of(rows, 3)[0].tolist() == lanes
@@ -47,7 +52,13 @@ def test_what_was_encoded_is_decoded(header: dict[str, int], lanes: list[int]) -
 def test_membership_has_the_bytes_that_scapy_builds(
     length: int, slots: int, scale: int, lanes: int, workers: int
 ) -> None:
-    fields = {"vector_length": length, "slots": slots, "scale": scale, "lanes": lanes, "workers": workers}
+    fields: dict[str, Any] = {
+        "vector_length": length,
+        "slots": slots,
+        "scale": scale,
+        "lanes": lanes,
+        "workers": workers,
+    }
     built = wire.control_payload(wire.Op.WELCOME, wire.membership(**fields), job=1)
     assert built == bytes(Serene(op="WELCOME", job=1) / Membership(**fields))
 
@@ -70,8 +81,10 @@ def test_frames_are_those_of_scapy() -> None:
 
 def test_scapy_dissects_both_directions() -> None:
     values = [*range(-448, 448)]  # as many as a jumbo frame has
-    for ports in ({"sport": 24142, "dport": 5000}, {"sport": 5000, "dport": 24142}):
-        packet = Ether(bytes(Ether() / IP() / UDP(**ports) / Serene(op="ANSWER", slot=9) / Values(values=values)))
+    for sport, dport in ((24142, 5000), (5000, 24142)):
+        packet = Ether(
+            bytes(Ether() / IP() / UDP(sport=sport, dport=dport) / Serene(op="ANSWER", slot=9) / Values(values=values))
+        )
         assert packet[Serene].slot == 9
         assert packet[Values].values == values
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from finsy.proto import p4d, p4i, p4r
 
-from serene.switch.p4runtime.datatypes import structured
+from serene.switch.p4runtime.datatypes import Structs, structured
 from serene.switch.p4runtime.status import Code, Failure, invalid, not_found
 
 LIST_VALUES = 1024  # a longer list is sent before its time, or before it has the size that was asked for
@@ -35,7 +35,7 @@ class DigestLists:
     def __init__(self, p4info: p4i.P4Info, deliver: Deliver) -> None:
         self._infos = {item.preamble.id: item for item in p4info.digests}
         self._ids = {item.preamble.name: id_ for id_, item in self._infos.items()}
-        self._structs: Mapping = p4info.type_info.structs
+        self._structs: Structs = p4info.type_info.structs
         self._deliver = deliver
         self._streams: dict[int, _Stream] = {}
         self._next_list_id = 1

@@ -31,14 +31,14 @@ class Schema:
     def __init__(self, p4info: p4i.P4Info, program: Program) -> None:
         self.p4info = p4info
         self.program = program
-        self.tables = _by_id(p4info.tables, "table")
-        self.actions = _by_id(p4info.actions, "action")
-        self.counters = _by_id(p4info.counters, "counter")
+        self.tables: dict[int, p4i.Table] = _by_id(p4info.tables, "table")
+        self.actions: dict[int, p4i.Action] = _by_id(p4info.actions, "action")
+        self.counters: dict[int, p4i.Counter] = _by_id(p4info.counters, "counter")
         self.direct_counters = {item.direct_table_id: item for item in p4info.direct_counters}
-        self.meters = _by_id(p4info.meters, "meter")
+        self.meters: dict[int, p4i.Meter] = _by_id(p4info.meters, "meter")
         self.direct_meters = {item.direct_table_id: item for item in p4info.direct_meters}
-        self.registers = _by_id(p4info.registers, "register")
-        self.digests = _by_id(p4info.digests, "digest")
+        self.registers: dict[int, p4i.Register] = _by_id(p4info.registers, "register")
+        self.digests: dict[int, p4i.Digest] = _by_id(p4info.digests, "digest")
         self.packet_in = self._controller_header("packet_in")
         self.packet_out = self._controller_header("packet_out")
         self._check()

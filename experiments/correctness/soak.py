@@ -1,0 +1,98 @@
+"""A million packets through the P4 program, some of them lost, repeated and overtaken: ``make soak``.
+
+One long run in process and in virtual time: four workers push and push while strategies are swapped, until so many
+packets have reached the switch. At the end every replica must be the sum of everything that was sent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from experiments.correctness.virtual.plan import Outcome, Plan
+from experiments.correctness.virtual.schedule import Schedule
+from experiments.correctness.virtual.switch import P4Switch
+from experiments.shared.random_strategies import FAMILIES, alternating
+from serene.arguments import Parser
+from serene.errors import SereneError
+from serene.faults import Faults, PacketFaults, load
+from serene.program import Program
+
+WORKERS, SLOTS = 4, 256
+SWAP_EVERY_S = 0.5
+
+
+def soak(packets: int, faults: Faults, seed: int, program: Program) -> Outcome:
+    """Raises Violation, or BadFaults for events that mean nothing here."""
+    iterations = -(-packets // (WORKERS * SLOTS))
+    plan = Plan(
+        seed=seed,
+        slots=SLOTS,
+        iterations=(iterations,) * WORKERS,
+        mean_s=(0.02, 0.02, 0.02, 0.05),
+        faults=faults,
+        swaps=10**6,
+        swap_every_s=SWAP_EVERY_S,
+        too_late_s=60.0 * iterations + 1000,
+    )
+    switch = P4Switch(program)
+    return Schedule(switch, plan, alternating(FAMILIES, seed, WORKERS)).run()
+
+
+def _probability(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: a probability, expected 0 to 1")
+    return value
+
+
+def main() -> int:
+    parser = Parser(prog="python -m experiments.correctness.soak", description=__doc__.splitlines()[0])
+    parser.add_argument("--packets", type=int, default=1_000_000, help="that reach the switch (default 1000000)")
+    parser.add_argument("--loss", type=_probability, default=0.01)
+    parser.add_argument("--duplication", type=_probability, default=0.01)
+    parser.add_argument("--reordering", type=_probability, default=0.01)
+    parser.add_argument("--faults", type=Path, help="a fault file (docs/faults.md) instead of the three")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
+    options = parser.parse_args()
+    if options.packets < 1 or options.seed < 0:
+        parser.error(f"--packets {options.packets} --seed {options.seed}: expected 1 or more packets, a seed from 0")
+    packets = PacketFaults(loss=options.loss, duplication=options.duplication, reordering=options.reordering)
+    try:
+        faults = load(options.faults) if options.faults else Faults(options.seed, (packets,))
+        faults.check_workers(WORKERS)
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    began = time.monotonic()
+    try:
+        outcome = soak(options.packets, faults, options.seed, Program.load(options.program))
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    took = time.monotonic() - began
+    say = Console(width=160, highlight=False).print
+    say(
+        f"{outcome.packets:,} packets reached the switch in {took:.0f} s ({outcome.packets / took:,.0f} a second); on "
+        f"the links, both ways, {outcome.lost:,} were lost, {outcome.duplicated:,} repeated, "
+        f"{outcome.reordered:,} reordered"
+    )
+    say(
+        f"{WORKERS} workers, {outcome.swaps} swaps, {outcome.virtual_s:.0f} s of virtual time, "
+        f"{outcome.retransmissions:,} retransmissions"
+    )
+    verdict = f"{outcome.balance.lost} lost, {outcome.balance.repeated} repeated"
+    say(f"{outcome.contributions:,} contributions: {verdict}")
+    return int(bool(outcome.balance.lost or outcome.balance.repeated))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,84 @@
+"""How far ahead an answer lets a worker get, held against what has reached the switch.
+
+A counted worker may finish round r of its epoch when round r - s is complete: when the contributions of so many counted
+workers as the quorum says have come for it. This is looked at slot by slot, when the switch answers, and again when a
+worker goes on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
+from experiments.correctness.virtual.checks import Violation
+from serene.strategy import PolicyFields
+from serene.wire import ENCAPSULATION_BYTES, HEADER, UNBOUNDED, Op
+
+WHOLE = ENCAPSULATION_BYTES + HEADER.itemsize
+FIELDS = ["op", "session", "worker", "slot", "seq", "epoch", "round", "sync_mask", "staleness", "quorum"]
+FORGOTTEN = 64  # rounds later nobody asks any more
+
+
+class Arrivals:
+    """Contributions as they come to the switch, and answers as they leave it.
+
+    at_bound: how often a worker was let go on as far as it may be.
+    """
+
+    def __init__(self) -> None:
+        self._came: dict[tuple[int, int, int, int], int] = defaultdict(int)  # (session, epoch, round, slot) -> workers
+        self._pushed: dict[tuple[int, int, int], tuple[int, int, int]] = {}  # (session, worker, slot) -> seq and where
+        self.at_bound = 0
+
+    def come(self, frames: Iterable[bytes]) -> None:
+        for op, session, worker, slot, seq, epoch, round_, *_ in _headers(frames):
+            if op == Op.PUSH:
+                self._came[session, epoch, round_, slot] |= 1 << worker
+                self._came.pop((session, epoch, round_ - FORGOTTEN, slot), None)
+                place = session, worker, slot
+                self._pushed[place] = max(self._pushed.get(place, (0, 0, 0)), (seq, epoch, round_))
+
+    def answered(self, frames: Iterable[bytes]) -> None:
+        """After ``come`` with what these answer. Raises Violation."""
+        for op, session, worker, slot, seq, epoch, base, mask, staleness, quorum in _headers(frames):
+            if op != Op.ANSWER or staleness == UNBOUNDED or not mask >> worker & 1:
+                continue
+            if seq == 0:  # a release: it claims that rounds are complete
+                self._check(worker, session, epoch, base - 1, slot, mask, quorum, f"is told of base {base}")
+            else:
+                *pushed, round_ = self._pushed.get((session, worker, slot), (0, 0, 0))
+                if pushed == [seq, epoch]:
+                    done = f"may finish round {round_}, the bound is {staleness}"
+                    self._check(worker, session, epoch, round_ - staleness, slot, mask, quorum, done)
+
+    def went_on(self, worker: int, session: int, epoch: int, round_: int, fields: PolicyFields, slots: int) -> None:
+        """A counted worker has read everything under the policy that it was in. Raises Violation."""
+        if fields.staleness == UNBOUNDED:
+            return
+        needed, done = round_ - fields.staleness, f"finished round {round_}, the bound is {fields.staleness}"
+        for slot in range(slots):
+            self._check(worker, session, epoch, needed, slot, fields.sync_mask, fields.quorum, done)
+        beyond = [self._came[session, epoch, needed + 1, slot] & fields.sync_mask for slot in range(slots)]
+        self.at_bound += any(came.bit_count() < fields.quorum for came in beyond)
+
+    def _check(
+        self, worker: int, session: int, epoch: int, round_: int, slot: int, mask: int, quorum: int, what: str
+    ) -> None:
+        """Raises Violation unless a round is complete; those before the first are."""
+        came = self._came.get((session, epoch, round_, slot), 0) & mask
+        if round_ >= 0 and came.bit_count() < quorum:
+            raise Violation(
+                "bounded staleness",
+                f"worker {worker} {what}: to round {round_} of epoch {epoch} in slot {slot} there have come the "
+                f"contributions of workers {[number for number in range(32) if came >> number & 1]}, not of {quorum}",
+            )
+
+
+def _headers(frames: Iterable[bytes]) -> list[tuple[int, ...]]:
+    heads = b"".join(frame[ENCAPSULATION_BYTES:WHOLE] for frame in frames if len(frame) >= WHOLE)
+    if not heads:
+        return []  # as most ticks bring
+    fields: list[tuple[int, ...]] = np.frombuffer(heads, HEADER)[FIELDS].tolist()
+    return fields

@@ -1,0 +1,79 @@
+"""Blocking code in virtual time: it runs until it waits, and goes on when what it waits for has come.
+
+A process is a greenlet. So a worker in virtual time is `serene.client.Client` as it is, with its loops and its
+exceptions, and a controller that dies between two writes stops in the middle of the function that makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import greenlet
+
+from experiments.correctness.virtual.timeline import Timeline
+
+
+class Process:
+    """``body`` begins at once with `start`. Errors that it does not catch come out of whoever let it run."""
+
+    def __init__(self, time: Timeline, body: Callable[[], None]) -> None:
+        self._time = time
+        self._greenlet = greenlet.greenlet(body)
+        self._wait = 0  # number of the present one; what was to end an older one is void
+        self._for_mail = False
+        self.still_until = 0.0  # stopped until then, whatever comes
+
+    def start(self) -> None:
+        self._greenlet.switch()
+
+    @property
+    def alive(self) -> bool:
+        """Not before `start`."""
+        return bool(self._greenlet)
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def sleep(self, seconds: float) -> None:
+        self._pause(seconds, for_mail=False)
+
+    def wait_for_mail(self, seconds: float | None = None) -> None:
+        """Until `mail` is called, at most so long."""
+        self._pause(seconds, for_mail=True)
+
+    def _pause(self, seconds: float | None, for_mail: bool) -> None:
+        self._wait += 1
+        self._for_mail = for_mail
+        if seconds is not None:
+            self._wake_after(seconds)
+        parent = self._greenlet.parent
+        assert parent is not None
+        parent.switch()
+
+    # -- outside: never from within another process -----------------------------------------------------------
+
+    def mail(self) -> None:
+        """Something has come."""
+        if self._for_mail:
+            self._wake(self._wait)
+
+    def interrupt(self, error: BaseException | None = None) -> None:
+        """Ends its wait with an error; without one it is killed."""
+        if self.alive:
+            self._wait += 1
+            if error is None:
+                self._greenlet.throw()
+            else:
+                self._greenlet.throw(error)
+
+    def _wake_after(self, seconds: float) -> None:
+        wait = self._wait
+        self._time.at(seconds, lambda: self._wake(wait))
+
+    def _wake(self, wait: int) -> None:
+        if wait != self._wait or not self.alive:
+            return
+        if self._time.now < self.still_until:
+            self._wake_after(self.still_until - self._time.now)
+            return
+        self._wait += 1
+        self._greenlet.switch()

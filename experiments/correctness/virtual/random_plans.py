@@ -1,0 +1,73 @@
+"""Random runs: how many workers, how fast, how bad a network, what else goes wrong. A seed tells all of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+from experiments.correctness.virtual.plan import Happening, Plan, What
+from serene.faults import Action, Event, Faults, PacketFaults
+
+MAX_WORKERS = 4
+CONTROL = ("HELLO", "LEAVE", "WELCOME", "REFUSED", "BYE", "WAIT")  # kinds of packets
+CLOCK_STEP_S = 1e6
+TOO_LATE_S = 300.0
+
+
+def random_plan(seed: int, often: float = 0.125) -> Plan:
+    """A short run of 2 to 4 workers with several swaps; up to a fifth of all packets is lost, and some come so late
+    that another epoch has begun, another process, or another job. often: the probability of each of the rarer things.
+    """
+    rng = random.Random(f"plan/{seed}")
+    workers = rng.randint(2, MAX_WORKERS)
+    iterations = tuple(rng.randint(4, 8) for _ in range(workers))
+    faults = PacketFaults(
+        loss=rng.choice([0.0, 0.01, 0.05, 0.2]),
+        duplication=rng.choice([0.0, 0.01, 0.1]),
+        reordering=rng.choice([0.0, 0.05, 0.2]),
+        late_s=rng.choice([0.02, 0.5, 3.0]),
+        jitter_s=rng.choice([0.0, 0.002, 0.01]),
+    )
+    worse = (
+        replace(faults, kinds=CONTROL, duplication=0.3, late_s=1.0),
+        replace(faults, kinds=("PUSH",), reordering=0.3, late_s=1.0),
+        faults,
+    )
+    packets = rng.choice(worse), faults
+    events = tuple(_events(rng, workers, min(iterations), often))
+    return Plan(
+        seed=seed,
+        slots=rng.randint(1, 2),
+        iterations=iterations,
+        mean_s=tuple(rng.choice([0.02, 0.1, 0.3]) for _ in range(workers)),
+        faults=Faults(seed, packets, events),
+        swaps=8,
+        too_late_s=TOO_LATE_S,
+        swap_every_s=rng.choice([0.1, 0.3]),
+        happenings=tuple(_happenings(rng, workers, min(iterations), often, events)),
+        clock_steps_s=tuple(rng.choice([0.0, 0.0, -CLOCK_STEP_S, CLOCK_STEP_S]) for _ in range(2)),
+        hostile_every_s=0.05 if rng.random() < 2 * often else None,
+    )
+
+
+def _events(rng: random.Random, workers: int, iterations: int, often: float) -> Iterator[Event]:
+    """A worker that stands still, one that dies (and perhaps dies again), a controller that does."""
+    for action in (Action.PAUSE_WORKER, Action.RESTART_WORKER, Action.RESTART_CONTROLLER):
+        while rng.random() < 1.5 * often:
+            worker = rng.randrange(workers) if action.of_worker else None
+            yield Event(rng.randrange(iterations), action, worker, seconds=rng.choice([0.1, 1.0, 3.0]))
+
+
+def _happenings(
+    rng: random.Random, workers: int, iterations: int, often: float, events: tuple[Event, ...]
+) -> Iterator[Happening]:
+    # A controller that begins anew does not know which of two processes of a worker was there first.
+    forgetful = any(event.action is Action.RESTART_CONTROLLER for event in events)
+    for what in What:
+        if rng.random() < often and not (forgetful and what is What.SECOND_PROCESS):
+            worker = None if what is What.DELETED else rng.randrange(workers)
+            seconds = rng.choice([0.1, 0.3, 1.0])
+            if what is What.SECOND_PROCESS:
+                seconds = rng.choice([0.3, 5.0])  # the first one notices after two
+            yield Happening(rng.randrange(iterations), what, worker, seconds=seconds)

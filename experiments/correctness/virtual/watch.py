@@ -1,0 +1,87 @@
+"""Looks over everybody's shoulder during a run: what the switch says, what workers send, and what they read."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from experiments.correctness.virtual.arrivals import Arrivals
+from experiments.correctness.virtual.checks import Violation
+from serene.strategy import PolicyFields
+from serene.wire import ENCAPSULATION_BYTES, HEADER, SWITCH_MAC, Op, ReadMode, mac_bytes
+
+
+def _field(name: str) -> tuple[int, int]:
+    """Where a field of the header begins and ends in a frame."""
+    assert HEADER.fields is not None
+    kind, offset = HEADER.fields[name][:2]
+    return ENCAPSULATION_BYTES + offset, ENCAPSULATION_BYTES + offset + kind.itemsize
+
+
+OP = _field("op")[0]
+INCARNATION = slice(*_field("incarnation"))
+_ERA = slice(_field("session")[0], _field("epoch")[1])  # session, epoch
+_SESSION = slice(*_field("session"))
+_PLACE = slice(_field("slot")[0], _field("total")[1])  # slot, total
+_POLICY = slice(_field("sync_mask")[0], _field("members")[1])
+_VALUES = slice(ENCAPSULATION_BYTES + HEADER.itemsize, None)
+_PROGRAM_SAYS = frozenset((Op.ANSWER, Op.NUDGE, Op.WELCOME))
+_SWITCH = mac_bytes(SWITCH_MAC)
+
+
+class Watch:
+    """Raises Violation as soon as something is seen that must not be."""
+
+    def __init__(self) -> None:
+        self.fields: dict[tuple[int, int], PolicyFields] = {}  # by (session, epoch)
+        self.arrivals = Arrivals()
+        self.bsp_reads = 0
+        self._policies: dict[bytes, bytes] = {}
+        self._sums: dict[bytes, int] = {}  # (session, slot, contributions in it) -> hash of the values
+        self._reads: dict[tuple[int, int, int], bytes] = {}  # BSP reads by (session, epoch, round)
+
+    # -- what the controller and the switch say --------------------------------------------------------------
+
+    def written(self, session: int, epoch: int, fields: PolicyFields) -> None:
+        """A policy entry that the switch takes now."""
+        if self.fields.setdefault((session, epoch), fields) != fields:
+            raise Violation("one policy per decision", f"epoch {epoch} of session {session} has a second policy")
+        said = fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode), fields.members
+        self._policies[struct.pack(">II", session, epoch)] = struct.pack(">IBBBB", *said)
+
+    def said(self, frames: list[bytes]) -> None:
+        """Frames on the switch's ports."""
+        ours = [frame for frame in frames if frame[6:12] == _SWITCH and frame[OP] in _PROGRAM_SAYS]
+        for frame in ours:
+            if self._policies.get(frame[_ERA]) != frame[_POLICY]:
+                raise Violation("one policy per decision", f"{Op(frame[OP]).name} tells of a policy that nobody wrote")
+            if frame[OP] == Op.ANSWER:
+                values = hash(frame[_VALUES])
+                if self._sums.setdefault(frame[_SESSION] + frame[_PLACE], values) != values:
+                    raise Violation("no wrong read", "two sums of the same contributions differ")
+        self.arrivals.answered(ours)
+
+    # -- what workers do -------------------------------------------------------------------------------------
+
+    def ends(self, worker: int, session: int, epoch: int, round_: int, held: np.ndarray) -> None:
+        """A worker went on, holding this sum, and was told of no newer epoch meanwhile."""
+        fields = self.fields[session, epoch]
+        if not fields.sync_mask >> worker & 1:
+            return
+        self.arrivals.went_on(worker, session, epoch, round_, fields, len(held))
+        if fields.read_mode is ReadMode.SNAPSHOT and fields.quorum == fields.sync_mask.bit_count():
+            values = held.tobytes()
+            if self._reads.setdefault((session, epoch, round_), values) != values:
+                raise Violation("isolated BSP", f"worker {worker} read another sum in round {round_} of epoch {epoch}")
+            self.bsp_reads += 1
+
+    def reads(self, worker: int, session: int, held: np.ndarray, totals: np.ndarray, replica: np.ndarray) -> None:
+        """What a worker holds, and what its user has made of it. held: uint32[slots, lanes]; totals: uint32[slots];
+        replica: int64[slots, lanes], the sum of the differences that it was handed."""
+        if not np.array_equal(replica.astype(np.uint32), held):
+            raise Violation("no wrong read", f"worker {worker}'s replica is not what it has read")
+        for slot, (total, values) in enumerate(zip(totals.tolist(), held, strict=True)):
+            said = self._sums.get(struct.pack(">III", session, slot, total))
+            if said != hash(values.astype(">u4").tobytes()) and (total or values.any()):
+                raise Violation("no wrong read", f"worker {worker} read in slot {slot} what the switch never said")

@@ -1,0 +1,262 @@
+"""Workers without the training: `serene.client.Client` contributes random numbers, and a replica of the sum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Protocol as Interface
+
+import numpy as np
+
+from experiments.correctness.virtual.checks import Violation
+from experiments.correctness.virtual.ledger import Contribution, Ledger
+from experiments.correctness.virtual.plan import Plan
+from experiments.correctness.virtual.process import Process
+from experiments.correctness.virtual.switch import VirtualSwitch, frame_head
+from experiments.correctness.virtual.timeline import Timeline
+from experiments.correctness.virtual.watch import Watch
+from serene.client import Client, NoAnswer, Refused, SessionLost, Update
+from serene.client.protocol import Membership, Protocol
+from serene.client.transport import Trouble
+from serene.faults import Direction
+from serene.fixedpoint import DEFAULT_SCALE
+from serene.sim.entries import Host
+from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation
+
+FOREVER_S = 1e9
+GIVES_UP_AFTER_S = 0.002  # a packet is under way then, or its answer
+_UDP_LENGTH = slice(38, 40)
+
+
+def _connected(host: Host) -> tuple[bytes, bytes]:
+    """What a frame says that a host's kernel hands to a socket connected to the switch: destination MAC, and source
+    IP, destination IP, UDP source and destination port."""
+    head = encapsulation(
+        0, source=(SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT), destination=(host.mac, host.ip, host.udp_port)
+    )
+    return head[0:6], head[26:38]
+
+
+class World(Interface):
+    """What a run (`experiments.correctness.virtual.schedule.Schedule`) is to those who take part in it."""
+
+    plan: Plan
+    switch: VirtualSwitch
+    time: Timeline
+    watch: Watch
+    happened: Counter[str]
+    job: int
+    ledger: Ledger
+    seats: list[Seat]
+
+    def new_incarnation(self) -> int: ...
+    def carry(self, worker: int, direction: Direction, port: int, frame: bytes) -> None: ...
+    def to_port(self, port: int, frame: bytes) -> None: ...
+    def compute_s(self, seat: Seat) -> float: ...
+    def happen(self, seat: Seat) -> None: ...
+    def joined(self, life: Life, membership: Membership) -> Ledger: ...
+    def refused(self, life: Life, reason: str) -> None: ...
+    def active(self) -> set[int]: ...
+    def taken_over(self) -> None: ...
+    def began(self, job: int, session: int) -> None: ...
+
+
+class Life:
+    """One process of a worker, from its first HELLO to its last PULL. It is its client's transport, too."""
+
+    def __init__(self, run: World, seat: Seat, number: int, host: Host) -> None:
+        self._run, self.seat, self.number, self.host = run, seat, number, host
+        self._mail: list[bytes] = []
+        self._for_us = _connected(host)
+        self._rows = np.zeros((64, ENCAPSULATION_BYTES + 4 * run.switch.lanes + 64), np.uint8)
+        self.process = Process(run.time, self._live)
+        self.born_at = run.time.now
+        self.ledger: Ledger | None = None  # of the job that it has joined
+        self.contributing: Contribution | None = None  # and not heard the answer yet
+        self.leaving = self.finished = False
+        self.joins_again = self.gives_up = False  # before its next iteration, in the middle of it
+        self._contributions = 0
+        self.client = Client(
+            self,
+            run.job,
+            seat.id,
+            run.plan.slots * run.switch.lanes,
+            give_up_s=FOREVER_S,
+            incarnation=host.incarnation,
+            clock=lambda: run.time.now,
+        )
+        self._totals = np.zeros(run.plan.slots, np.uint32)
+        self.replica = np.zeros((run.plan.slots, run.switch.lanes), np.int64)
+
+    # -- serene.client.Transport ---------------------------------------------------------------------------
+
+    def send(self, payloads: np.ndarray) -> None:
+        if len(payloads):
+            head = frame_head(self.host, payloads.shape[1])
+            for row in payloads:
+                self._run.carry(self.seat.id, Direction.TO_SWITCH, self.host.port, head + row.tobytes())
+
+    def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
+        if not self._mail:
+            self.process.wait_for_mail(timeout_s)
+        mail, self._mail = self._mail[: len(self._rows)], self._mail[len(self._rows) :]
+        for row, payload in zip(self._rows, mail, strict=False):
+            row[: len(payload)] = np.frombuffer(payload, np.uint8)
+        return self._rows[: len(mail)], np.array([len(payload) for payload in mail], np.int64)
+
+    def link(self, payload_bytes: int) -> None:
+        return None
+
+    def trouble(self) -> Trouble | None:
+        return None
+
+    def note(self, refused: int, payload_bytes: int) -> None: ...
+
+    def close(self) -> None: ...
+
+    def hear(self, frame: bytes) -> None:
+        """A frame on the host's link, as its kernel sees it."""
+        if (frame[0:6], frame[26:38]) == self._for_us:
+            length = int.from_bytes(frame[_UDP_LENGTH], "big") - 8
+            self._mail.append(frame[ENCAPSULATION_BYTES : ENCAPSULATION_BYTES + length])
+            if self.process.alive:
+                self.process.mail()
+
+    # -- a worker --------------------------------------------------------------------------------------------
+
+    @property
+    def protocol(self) -> Protocol:
+        return self.client._joined
+
+    def die(self) -> None:
+        """Killed, whatever it does."""
+        self.interrupted()
+        self.process.interrupt()
+
+    def interrupted(self) -> None:
+        """What it has under way may count or not."""
+        if self.contributing is not None and self.ledger is not None:
+            self.ledger.interrupted.append(self.contributing)
+            self.contributing = None
+
+    def _live(self) -> None:
+        try:
+            self._join()
+            while self._to_do():
+                try:
+                    if self.joins_again:
+                        self.joins_again = False
+                        self._join()
+                    self._compute()
+                    if self._to_do():
+                        self._iterate()
+                        self._run.happen(self.seat)
+                except NoAnswer:
+                    self.interrupted()
+                    self._run.happened["gave up and joined again"] += 1
+                    self._join()
+                except SessionLost:
+                    self.interrupted()
+                    self._join()
+            self._leave()
+        except Refused as refused:
+            self.interrupted()
+            self._run.refused(self, str(refused))
+        except Violation:
+            raise
+        except Exception as error:
+            what = f"worker {self.seat.id} ended with {type(error).__name__}: {error}"
+            raise Violation("nobody is stopped", what) from error
+
+    def _to_do(self) -> bool:
+        """Another process of the worker may have done it meanwhile."""
+        return self._current.done[self.seat.id] < self._run.plan.iterations[self.seat.id]
+
+    @property
+    def _current(self) -> Ledger:
+        assert self.ledger is not None
+        return self.ledger
+
+    def _join(self) -> None:
+        membership = self.client.join(FOREVER_S)
+        self.ledger = self._run.joined(self, membership)
+        caught_up = self.client.catch_up()
+        if caught_up is not None:
+            self._read(caught_up.delta)
+
+    def _compute(self) -> None:
+        self.process.sleep(self._run.compute_s(self.seat))
+
+    def _iterate(self) -> None:
+        worker, protocol, ledger = self.seat.id, self.protocol, self._current
+        self._contributions += 1
+        self.contributing = Contribution(worker, self.number, self._contributions)
+        values = self.contributing.values(self._run.plan.seed, *self.replica.shape)
+        session, epoch, round_ = protocol.membership.session, protocol.epoch, protocol.round
+        if self.gives_up:
+            self.gives_up = False
+            self._run.time.at(GIVES_UP_AFTER_S, self._give_up)
+        delta = self.exchange((values / DEFAULT_SCALE).astype(np.float32).reshape(-1))
+        ledger.certain.append(self.contributing)
+        ledger.sum += values.view(np.uint32)
+        ledger.done[worker] += 1
+        self.contributing = None
+        self._read(delta)
+        if self.client.epoch == epoch:
+            self._run.watch.ends(worker, session, epoch, round_, protocol.held_values)
+
+    def _give_up(self) -> None:
+        if self.contributing is not None:
+            self.process.interrupt(NoAnswer("nothing for long"))
+
+    def exchange(self, gradient: np.ndarray) -> np.ndarray:
+        """float32[vector_length] to the difference of two reads of it."""
+        return self.client.exchange(gradient).delta
+
+    def _read(self, delta: np.ndarray) -> None:
+        self.replica += np.rint(delta.astype(np.float64) * DEFAULT_SCALE).astype(np.int64).reshape(self.replica.shape)
+        protocol = self.protocol
+        session = protocol.membership.session
+        if (protocol.held_totals < self._totals).any():
+            raise Violation("no wrong read", f"worker {self.seat.id} has read less than before")
+        self._totals = protocol.held_totals.copy()
+        self._run.watch.reads(self.seat.id, session, protocol.held_values, protocol.held_totals, self.replica)
+
+    def _leave(self) -> None:
+        self.leaving = True
+        self.client.leave_and_wait(FOREVER_S)
+        update: Update = self.client.pull()
+        self._read(update.delta)
+        self._current.finals[self.seat.id] = self.protocol.held_values.copy()
+        self.finished = True
+
+
+class Seat:
+    """One of a job's workers: a host, and the processes on it."""
+
+    life_type = Life
+
+    def __init__(self, run: World, worker: int) -> None:
+        self.id = worker
+        self._run = run
+        self._host = Host.of(worker)
+        self.lives: list[Life] = []
+
+    @property
+    def life(self) -> Life:
+        """The present process, or the last one."""
+        return self.lives[-1]
+
+    def start(self, udp_port: int | None = None) -> None:
+        """A process that is the worker from now on."""
+        number = len(self.lives) + 1
+        incarnation = self._run.new_incarnation()
+        where = udp_port or self._host.udp_port
+        self._host = Host(self._host.port, self._host.mac, self._host.ip, where, incarnation)
+        self.lives.append(self.life_type(self._run, self, number, self._host))
+        self.life.process.start()
+
+    def hear(self, frames: list[bytes]) -> None:
+        for life in self.lives:
+            if life.process.alive:
+                for frame in frames:
+                    life.hear(frame)

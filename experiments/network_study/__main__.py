@@ -1,0 +1,80 @@
+"""``python -m experiments.network_study``: asks every question of a grid and writes the findings; ``make
+network-study`` calls this."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from experiments.network_study.cells import Answers, Cell, ExchangeCell, TrainingCell, answer_into
+from experiments.network_study.grid import GRIDS
+from experiments.shared import studies
+from experiments.shared.studies import BadUsage
+from serene import outputs
+from serene.arguments import Parser
+from serene.errors import SereneError, choices
+
+PAGE_BYTES, ANSWER_BYTES = 5 * outputs.MB, 1000  # about
+
+
+class Failed(SereneError):
+    """Questions that could not be answered, with their reasons."""
+
+
+def parser() -> argparse.ArgumentParser:
+    result = Parser(prog="python -m experiments.network_study", description="How much network does training need?")
+    add = result.add_argument
+    add("--grid", default="quick", help=f"{choices(GRIDS)} (default quick)")
+    add("--out", type=Path, default=Path("runs/network"), help="answers and page (default runs/network)")
+    add("--parallel", type=int, default=os.cpu_count() or 1, help="simulations side by side")
+    add("--no-emulation", action="store_true", help="leave out what needs root and Mininet")
+    return result
+
+
+def run(options: argparse.Namespace, console: Console) -> None:
+    """Everything that is missing, then the page. Raises SereneError."""
+    if options.grid not in GRIDS:
+        raise BadUsage(f"--grid {options.grid}: expected {choices(GRIDS)}")
+    if options.parallel < 1:
+        raise BadUsage(f"--parallel {options.parallel}: expected 1 or more")
+    grid = GRIDS[options.grid]
+    path = options.out / "answers.jsonl"
+    cells = list(grid.cells())
+    outputs.check(options.out, PAGE_BYTES + ANSWER_BYTES * len(cells))
+    missing = Answers(path).missing(cells)
+    _ask(missing, path, console, options.parallel)
+    from experiments.network_study.page import write
+
+    console.print(
+        f"{write(grid, Answers(path), options.out, console, emulate=not options.no_emulation)}", highlight=False
+    )
+
+
+def _ask(cells: list[Cell], path: Path, console: Console, parallel: int) -> None:
+    cells = sorted(cells, key=_expense, reverse=True)  # the long ones first, so that none is left alone at the end
+    failures = studies.work("simulations", cells, partial(answer_into, path), parallel, _label, console)
+    if failures:
+        raise Failed(f"{len(failures)} of {len(cells)} simulations failed:\n" + "\n".join(failures[:5]))
+
+
+def _expense(cell: Cell) -> float:
+    """A guess: servers need a step a server, and thinned networks more events a step."""
+    many = cell.method.startswith("servers") if isinstance(cell, ExchangeCell) else cell.how == "servers"
+    return cell.network.hosts ** (2 if many else 1) / cell.network.ratio
+
+
+def _label(cell: Cell) -> str:
+    what = f"{cell.how}, {cell.strategy}" if isinstance(cell, TrainingCell) else cell.method
+    return f"{cell.network.hosts} hosts, r = {cell.network.ratio:g}, {what}"
+
+
+def main() -> int:
+    return studies.main(parser().parse_args(), run)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,195 @@
+"""The study's questions as data, and their answers: one exchange, or one training run. Kept one line each as JSON."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import math
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from experiments.network_study import closed_forms
+from experiments.network_study.flows import simgrid_engine, solver
+from experiments.network_study.flows.clos import Clos
+from experiments.network_study.flows.model import LV08, model
+from experiments.network_study.methods import Exchange, method
+from experiments.network_study.switch import SwitchSizes
+from experiments.network_study.training import SERVER_SHARE, SERVERS, Training, train
+from serene import outputs
+from serene.errors import SereneError, choices
+from serene.outputs import CannotWrite
+from serene.program import Program
+from serene.strategy import Quorum, parse
+from workers import stragglers
+
+ENGINES = {solver.NAME: solver.run, simgrid_engine.NAME: simgrid_engine.run}
+MB, GB = 1e6, 1e9
+QUORUM_SHARE = 0.9  # of the workers, for the strategy that is written "quorum"
+VERSION = 1  # raise it when earlier answers are wrong
+
+
+class BadCell(SereneError):
+    """A question that makes no sense."""
+
+
+@dataclass(frozen=True)
+class NetworkCell:
+    """A network of the paper's sizes. ``bandwidth_gb`` in GB/s and ``latency_us``, of a link."""
+
+    layers: int
+    hosts: int
+    ratio: float = 1.0
+    bandwidth_gb: float = 4.0
+    latency_us: float = 0.2
+    routing: str = "d-mod-k"
+
+    def clos(self) -> Clos:
+        return Clos.of_size(
+            self.hosts,
+            self.ratio,
+            layers=self.layers,
+            bandwidth=self.bandwidth_gb * GB,
+            latency=self.latency_us * 1e-6,
+            routing=self.routing,
+        )
+
+
+@dataclass(frozen=True)
+class ExchangeCell:
+    """How long does an exchange take?"""
+
+    network: NetworkCell
+    method: str
+    gradient_mb: float = 100.0
+    engine: str = solver.NAME
+    model: str = LV08.name
+    kind: str = "exchange"
+
+    def answer(self, sizes: SwitchSizes | None = None) -> dict[str, Any]:
+        """Seconds, in closed form as well where there is one; what it took to find out. Raises SereneError."""
+        if self.engine not in ENGINES:
+            raise BadCell(f"no engine {self.engine!r}; expected {choices(ENGINES)}")
+        exchange = _exchange(self.network, self.gradient_mb, sizes)
+        began = time.perf_counter()
+        seconds = ENGINES[self.engine](exchange.network, method(self.method)(exchange), model(self.model))
+        spent = time.perf_counter() - began
+        known = self.method in closed_forms.FORMS
+        return {
+            "seconds": seconds,
+            "closed_form_s": closed_forms.seconds(self.method, exchange, model(self.model)) if known else None,
+            "engine_s": spent,
+        }
+
+
+@dataclass(frozen=True)
+class TrainingCell:
+    """How fast does training go? The strategy "quorum" waits for nine workers in ten."""
+
+    network: NetworkCell
+    how: str
+    strategy: str
+    straggler: str = "none"
+    gradient_mb: float = 100.0
+    compute_ms: float = 100.0
+    iterations: int = 40
+    seed: int = 1
+    kind: str = "training"
+
+    def answer(self, sizes: SwitchSizes | None = None) -> dict[str, Any]:
+        """An ``Outcome`` as a dictionary. Raises SereneError."""
+        exchange = _exchange(self.network, self.gradient_mb, sizes)
+        workers = exchange.network.hosts
+        if self.how == SERVERS:
+            workers -= workers // SERVER_SHARE
+        strategy = Quorum(math.ceil(QUORUM_SHARE * workers)) if self.strategy == "quorum" else parse(self.strategy)
+        began = time.perf_counter()
+        outcome = train(
+            Training(
+                exchange, self.how, strategy, stragglers.parse(self.straggler), self.compute_ms / 1e3,
+                iterations=self.iterations, seed=self.seed,
+            ),
+            LV08,
+        )  # fmt: skip
+        return {**asdict(outcome), "engine_s": time.perf_counter() - began}
+
+
+Cell = ExchangeCell | TrainingCell
+
+
+def _exchange(network: NetworkCell, gradient_mb: float, sizes: SwitchSizes | None) -> Exchange:
+    if not 0 < gradient_mb < math.inf:
+        raise BadCell(f"a gradient of {gradient_mb:g} MB; expected more than 0")
+    return Exchange(network.clos(), gradient_mb * MB, sizes or our_switch())
+
+
+@lru_cache(maxsize=1)
+def our_switch() -> SwitchSizes:
+    """The sizes of the compiled program for an MTU of 1500."""
+    return SwitchSizes.of(Program.load())
+
+
+def key(cell: Cell) -> str:
+    """The cell as one line."""
+    return json.dumps({"version": VERSION, **asdict(cell)}, sort_keys=True)
+
+
+class Answers:
+    """What is known, in a file that only grows: a run that is stopped goes on where it was."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, dict[str, Any]] = {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for line in self._lines():
+            self._known[json.dumps(line["cell"], sort_keys=True)] = line["answer"]
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        """Every whole line; the last one of a killed run may be half."""
+        if not self._path.exists():
+            return
+        text = self._path.read_text()
+        if text and not text.endswith("\n"):
+            text = text[: text.rfind("\n") + 1]
+            os.truncate(self._path, len(text.encode()))
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                found = json.loads(line)
+                found["cell"], found["answer"]
+            except (ValueError, KeyError, TypeError):
+                raise BadCell(f"{self._path}, line {number}: no answer of this study; remove the file") from None
+            yield found
+
+    def missing(self, cells: Iterable[Cell]) -> list[Cell]:
+        return [cell for cell in dict.fromkeys(cells) if key(cell) not in self._known]
+
+    def __getitem__(self, cell: Cell) -> dict[str, Any]:
+        return self._known[key(cell)]
+
+
+def answer_into(path: Path, cell: Cell) -> None:
+    """Answers a question and adds that to the file, a whole line or nothing; several processes may do so.
+
+    Raises CannotWrite, which says where the answer is instead."""
+    line = json.dumps({"cell": json.loads(key(cell)), "answer": cell.answer()}) + "\n"
+    try:
+        with path.open("ab", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            end = file.seek(0, os.SEEK_END)
+            if file.write(line.encode()) < len(line):  # a full disk takes a part
+                file.truncate(end)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        where = outputs.elsewhere(lambda directory: _write_line(directory / path.name, line), path)
+        raise CannotWrite(
+            f"cannot write {path}: {error.strerror}; the answer is in {where / path.name if where else line}"
+        ) from error
+
+
+def _write_line(path: Path, line: str) -> None:
+    path.write_text(line)

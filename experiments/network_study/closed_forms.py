@@ -1,0 +1,133 @@
+"""The methods' times in closed form: what the simulation must give where nothing but the bisection is contended.
+
+h: hosts of a leaf, m: leaves, n = h m, r: the bisection ratio, u: seconds that a link takes for the gradient's payload.
+A step in which links carry payload both ways is longer by the acknowledgements' share, 1 + cross traffic.
+"""
+
+from __future__ import annotations
+
+from math import log2
+
+from experiments.network_study.flows.model import Model
+from experiments.network_study.methods import SERVER_SHARE, BadMethod, Exchange
+from serene.errors import choices
+
+
+def _unit(exchange: Exchange, model: Model) -> float:
+    return exchange.size / (model.bandwidth_factor * exchange.network.bandwidth)
+
+
+def _latency(exchange: Exchange, model: Model, hops: int) -> float:
+    return hops * exchange.network.latency * model.latency_factor
+
+
+def _far(exchange: Exchange) -> int:
+    """Links between hosts of different leaves."""
+    return exchange.network.longest if exchange.network.leaves > 1 else 2
+
+
+def flat_butterfly(exchange: Exchange, model: Model) -> float:
+    """u (log2 of the hosts below the thin layer + log2 of the groups above it / r), both ways."""
+    network = exchange.network
+    below = network.hosts // network.groups
+    steps = log2(below) + log2(network.groups) / network.ratio
+    latency = sum(
+        _latency(exchange, model, 2 * layer) * log2(count) for layer, count in enumerate(_groups(exchange), start=1)
+    )
+    return _unit(exchange, model) * (1 + model.cross_traffic) * steps + latency
+
+
+def _groups(exchange: Exchange) -> list[int]:
+    """How many branches each layer joins, from below."""
+    network = exchange.network
+    return [network.half, network.groups] if network.layers == 2 else [network.half, network.half, network.groups]
+
+
+def layered_butterfly(exchange: Exchange, model: Model) -> float:
+    """u (2 log2 h one way + log2 m both ways)."""
+    tree, *above = _groups(exchange)
+    steps = 2 * log2(tree) + (1 + model.cross_traffic) * log2(exchange.network.leaves)
+    latency = 2 * log2(tree) * _latency(exchange, model, 2) + sum(
+        log2(count) * _latency(exchange, model, 2 * layer) for layer, count in enumerate(above, start=2)
+    )
+    return _unit(exchange, model) * steps + latency
+
+
+def servers_distributed(exchange: Exchange, model: Model) -> float:
+    """2 u (n - S) / S: a server's link takes in, then sends, every worker's part."""
+    servers = exchange.network.hosts // SERVER_SHARE
+    steps = 2 * (SERVER_SHARE - 1) * _unit(exchange, model)
+    return steps + 2 * servers * _latency(exchange, model, _far(exchange))
+
+
+def servers_packed(exchange: Exchange, model: Model) -> float:
+    """2 u times the larger of a server's link's load and that of the links out of the servers' leaves, or pods."""
+    network = exchange.network
+    servers = network.hosts // SERVER_SHARE
+    below = network.hosts // network.groups  # hosts under one thinned bundle of links
+    inside = min(servers, below)
+    workers_outside = network.hosts - servers - (below * -(-servers // below) - servers)
+    bundle = inside * (workers_outside / servers) / (network.ratio * below)
+    load = max(SERVER_SHARE - 1, bundle)
+    return 2 * load * _unit(exchange, model) + 2 * servers * _latency(exchange, model, _far(exchange))
+
+
+def ring(exchange: Exchange, model: Model) -> float:
+    """2 u (n - 1) / n both ways, and as many latencies as steps."""
+    hosts = exchange.network.hosts
+    payload = 2 * (hosts - 1) / hosts * _unit(exchange, model) * (1 + model.cross_traffic)
+    return payload + 2 * (hosts - 1) * _latency(exchange, model, _far(exchange))
+
+
+def hierarchical_ring(exchange: Exchange, model: Model) -> float:
+    """2 u ((h - 1) / h + (m - 1) / (m h) / r), both ways. On 3 layers without r: only a pod's last leaf sends out of
+    it, one flow over each of the pod's upper switches, and so none shares a thinned link."""
+    network = exchange.network
+    half, leaves = network.half, network.leaves
+    thin = 1 / network.ratio if network.layers == 2 else 1.0
+    inside = 2 * (half - 1) / half
+    across = 2 * (leaves - 1) / network.hosts * thin
+    latency = 2 * (half - 1) * _latency(exchange, model, 2) + 2 * (leaves - 1) * _latency(
+        exchange, model, _far(exchange)
+    )
+    return _unit(exchange, model) * (1 + model.cross_traffic) * (inside + across) + latency
+
+
+def leaf_aggregation(exchange: Exchange, model: Model) -> float:
+    """u times the headers times the busiest of a worker's link, a server's, m / S, and the thinned links, which
+    leaves' sums and servers' answers share, 2 (1 - 1 / groups) / links up; both ways, all at once."""
+    network, switch = exchange.network, exchange.switch
+    servers = network.hosts // SERVER_SHARE
+    up = 2 * (1 - 1 / network.groups) / network.up
+    load = max(1.0, network.leaves / servers, up) * switch.overhead * (1 + model.cross_traffic)
+    hops = 2 * network.longest
+    return (
+        load * _unit(exchange, model) + _latency(exchange, model, _far(exchange) - 1) + switch.round_trip(network, hops)
+    )
+
+
+def leaf_spine_aggregation(exchange: Exchange, model: Model) -> float:
+    """u times the headers, both ways, once."""
+    network, switch = exchange.network, exchange.switch
+    hops = network.longest if network.leaves > 1 else 2
+    payload = switch.overhead * (1 + model.cross_traffic) * _unit(exchange, model)
+    return payload + _latency(exchange, model, 1) + switch.round_trip(network, hops)
+
+
+FORMS = {
+    "servers-packed": servers_packed,
+    "servers-distributed": servers_distributed,
+    "flat-butterfly": flat_butterfly,
+    "layered-butterfly": layered_butterfly,
+    "ring": ring,
+    "hierarchical-ring": hierarchical_ring,
+    "leaf-aggregation": leaf_aggregation,
+    "leaf-spine-aggregation": leaf_spine_aggregation,
+}
+
+
+def seconds(method: str, exchange: Exchange, model: Model) -> float:
+    """The time of an exchange in closed form. Raises BadMethod for a method that has none."""
+    if method not in FORMS:
+        raise BadMethod(f"no closed form for {method!r}; there is one for {choices(FORMS)}")
+    return FORMS[method](exchange, model)

@@ -1,0 +1,253 @@
+"""The study's figures. Each says below which engine made it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.network_study import cost
+from experiments.network_study.cells import MB, Answers, ExchangeCell, NetworkCell
+from experiments.network_study.flows.clos import RATIOS, SIZES, Clos
+from experiments.network_study.grid import (
+    GRADIENTS_MB,
+    LINKS,
+    LOCK_STEP,
+    MAIN,
+    STRAGGLERS,
+    STRATEGIES,
+    TRAINING_RATIO,
+    Grid,
+    ratio_name,
+)
+from experiments.network_study.training import SERVERS, SWITCH
+from experiments.shared.palette import COLOURS
+from experiments.shared.style import one_legend, panels, save
+
+COLOUR = dict(zip(MAIN, COLOURS, strict=True))
+MARKER = dict(zip(MAIN, "vsoDXP^*", strict=True))
+COMPARED = ("layered-butterfly", "ring", "hierarchical-ring", "leaf-aggregation", "leaf-spine-aggregation")
+STRATEGY_COLOUR = dict(zip(STRATEGIES, COLOURS, strict=False))
+TICKS = (1, 2, 5, 10, 20, 50, 100)
+BY_SOLVER = "engine: NumPy max-min solver, model LV08"
+
+
+def _signed(figure: Any, text: str = BY_SOLVER) -> Any:
+    figure.suptitle(text, x=0.995, ha="right", fontsize=7, color="#666666")
+    return figure
+
+
+def _line(axes: Any, method: str, x: Any, y: Any) -> None:
+    axes.plot(x, y, marker=MARKER[method], markersize=5, linewidth=1.4, color=COLOUR[method], label=method)
+
+
+def _ratios(axes: Any) -> None:
+    axes.set_xticks(range(len(RATIOS)), [ratio_name(ratio) for ratio in RATIOS])
+    axes.set_xlabel("bisection ratio r")
+
+
+def _log_axis(axes: Any) -> None:
+    axes.set_yscale("log")
+    axes.set_yticks(TICKS, [str(tick) for tick in TICKS])
+
+
+def _units_axis(axes: Any, title: str) -> None:
+    _log_axis(axes)
+    axes.set_title(title, fontsize=10)
+    axes.set_ylabel("exchange [gradient / bandwidth]")
+
+
+def _legend_in_the_last(axes: Any) -> None:
+    """The panel that is left over holds the legend of the first."""
+    last = axes.flat[-1]
+    last.axis("off")
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    last.legend(handles, labels, loc="center", frameon=False, fontsize=9)
+
+
+def exchange(answers: Answers, path: Path) -> Path:
+    """Time over the bisection ratio, in units of gradient / bandwidth; a panel a network."""
+    figure, axes = panels(2, 3, width=4.4, height=3.5)
+    for each, (layers, hosts) in zip(axes.flat, SIZES, strict=False):
+        _units_axis(each, f"{hosts} hosts, {layers} layers")
+        for method in MAIN:
+            times = [_units(answers, ExchangeCell(NetworkCell(layers, hosts, ratio), method)) for ratio in RATIOS]
+            _line(each, method, range(len(RATIOS)), times)
+        _ratios(each)
+    _legend_in_the_last(axes)
+    return save(_signed(figure), path)
+
+
+def _units(answers: Answers, cell: ExchangeCell) -> float:
+    return float(answers[cell]["seconds"]) / (cell.gradient_mb * MB / (cell.network.bandwidth_gb * 1e9))
+
+
+def bandwidth(answers: Answers, grid: Grid, path: Path) -> Path:
+    """The same exchange over links of 1 and 4 GB/s: on the diagonal, time goes with 1 / bandwidth."""
+    figure, axes = panels(1, len(grid.others), width=4.2, height=3.8)
+    speeds = sorted({speed for speed, _ in LINKS})
+    for each, (layers, hosts) in zip(axes[0], grid.others, strict=True):
+        for method in MAIN:
+            for latency, fill in ((0.2, COLOUR[method]), (1.0, "none")):
+                points = [
+                    [
+                        1e3
+                        * answers[ExchangeCell(NetworkCell(layers, hosts, ratio, speed, latency), method)]["seconds"]
+                        for speed in speeds
+                    ]
+                    for ratio in (1.0, 0.125)
+                ]
+                each.scatter(
+                    [slow / (speeds[1] / speeds[0]) for slow, _ in points], [fast for _, fast in points],
+                    marker=MARKER[method], s=34, facecolor=fill, edgecolor=COLOUR[method],
+                    label=f"{method}" if latency == 0.2 else None,
+                )  # fmt: skip
+        low, high = each.get_xlim()[0], each.get_xlim()[1]
+        ends = np.array([max(low, 10), high])
+        each.plot(ends, ends, color="#888888", linewidth=0.8, linestyle="--")
+        each.set_xscale("log")
+        each.set_yscale("log")
+        each.set_title(f"{hosts} hosts, {layers} layers, r = 1 and 1/8", fontsize=10)
+        each.set_xlabel(f"a quarter of the time at {speeds[0]:g} GB/s [ms]")
+        each.set_ylabel(f"time at {speeds[1]:g} GB/s [ms]")
+    one_legend(figure, axes)
+    return save(_signed(figure, f"{BY_SOLVER}; hollow: link latency 1 us, filled: 0.2 us"), path)
+
+
+def networks(path: Path) -> Path:
+    """The paper's Table 1 and Figure 6: how many switches, and what they are worth."""
+    rows = cost.table()
+    figure, axes = panels(1, 2, width=5.0, height=3.4)
+    for number, (layers, hosts) in enumerate(SIZES):
+        mine = [row for row in rows if (row["layers"], row["hosts"]) == (layers, hosts)]
+        for each, what in zip(axes[0], ("switches", "equivalents"), strict=True):
+            each.plot(
+                range(len(RATIOS)), [row[what] for row in mine], marker="o", color=COLOURS[number],
+                label=f"{hosts} hosts, {layers} layers",
+            )  # fmt: skip
+    for each, text in zip(axes[0], ("switches", "in 2x2-switch equivalents"), strict=True):
+        each.set_yscale("log")
+        each.set_ylabel(text)
+        _ratios(each)
+    axes[0][0].set_yticks([20, 50, 100, 200, 300], ["20", "50", "100", "200", "300"])
+    axes[0][0].set_yticks([], minor=True)
+    one_legend(figure, axes)
+    return save(_signed(figure, "counted, not simulated"), path)
+
+
+def value(answers: Answers, path: Path) -> Path:
+    """Exchange time against what the network costs; a point a bisection ratio."""
+    figure, axes = panels(2, 3, width=4.4, height=3.5)
+    for each, (layers, hosts) in zip(axes.flat, SIZES, strict=False):
+        _units_axis(each, f"{hosts} hosts, {layers} layers")
+        worth = [Clos.of_size(hosts, ratio, layers=layers).equivalents / hosts for ratio in RATIOS]
+        for method in ("flat-butterfly", *COMPARED):
+            _line(
+                each,
+                method,
+                worth,
+                [_units(answers, ExchangeCell(NetworkCell(layers, hosts, ratio), method)) for ratio in RATIOS],
+            )
+        each.set_xlabel("2x2-switch equivalents a host (r = 1/8 ... 1)")
+    _legend_in_the_last(axes)
+    return save(_signed(figure), path)
+
+
+def gradients(answers: Answers, path: Path) -> Path:
+    """How many times faster aggregation in leaf and spine is than the others, over the gradient's size."""
+    figure, axes = panels(1, 3, width=4.2, height=3.5, sharey=True)
+    for each, against in zip(axes[0], ("ring", "hierarchical-ring", "layered-butterfly"), strict=True):
+        for number, (layers, hosts) in enumerate(SIZES):
+            network = NetworkCell(layers, hosts, 0.25)
+            gain = [
+                answers[ExchangeCell(network, against, size)]["seconds"]
+                / answers[ExchangeCell(network, "leaf-spine-aggregation", size)]["seconds"]
+                for size in GRADIENTS_MB
+            ]
+            each.plot(GRADIENTS_MB, gain, marker="o", color=COLOURS[number], label=f"{hosts} hosts, {layers} layers")
+        each.axhline(1, color="#888888", linewidth=0.8, linestyle="--")
+        each.set_xscale("log")
+        _log_axis(each)
+        each.set_title(f"against {against}, r = 1/4", fontsize=10)
+        each.set_xlabel("gradient [MB]")
+    axes[0][0].set_ylabel("times faster")
+    one_legend(figure, axes)
+    return save(_signed(figure), path)
+
+
+def training(answers: Answers, grid: Grid, hosts: int, path: Path) -> Path:
+    """Rounds a second under each straggler; a bar a strategy and way to exchange. Whiskers: the seeds."""
+    cells = [cell for cell in grid.trainings() if cell.network.hosts == hosts]
+    figure, axes = panels(1, len(STRAGGLERS), width=3.3, height=3.6, sharey=True)
+    ways = [(SWITCH, strategy) for strategy in STRATEGIES] + [(SERVERS, strategy) for strategy in STRATEGIES]
+    ways += [(how, "bsp") for how in LOCK_STEP]
+    for each, straggler in zip(axes[0], STRAGGLERS, strict=True):
+        for place, (how, strategy) in enumerate(ways):
+            speeds = [
+                answers[cell]["rounds_per_s"]
+                for cell in cells
+                if (cell.how, cell.strategy, cell.straggler) == (how, strategy, straggler)
+            ]
+            middle = float(np.median(speeds))
+            gap = (how != SWITCH) * 0.6 + (how in LOCK_STEP) * 0.6
+            each.bar(place + gap, middle, width=0.85, color=STRATEGY_COLOUR[strategy], label=_name(strategy))
+            if len(speeds) > 1:
+                each.vlines(place + gap, min(speeds), max(speeds), color="#222222", linewidth=1)
+        each.set_title(straggler.partition(":")[0], fontsize=10)
+        each.set_xticks([2, 7.6, 11.7], ["switch", "servers", "butterfly,\nring"], fontsize=8)
+        each.grid(axis="x", visible=False)
+    axes[0][0].set_ylabel("rounds a second")
+    one_legend(figure, axes)
+    text = f"{BY_SOLVER}; {hosts} hosts, r = {ratio_name(TRAINING_RATIO)}, 100 MB, 100 ms of computing"
+    return save(_signed(figure, text), path)
+
+
+def _name(strategy: str) -> str:
+    return {"bsp": "BSP", "asp": "ASP", "quorum": "k-of-n (90 %)"}.get(strategy) or f"SSP({strategy.partition(':')[2]})"
+
+
+def emulation(rows: list[dict[str, Any]], path: Path) -> Path:
+    """Emulated beside simulated."""
+    figure, axes = panels(1, 1, width=9.0, height=3.6)
+    (each,) = axes[0]
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    workers = sorted({row["workers"] for row in rows})
+    for number, method in enumerate(methods):
+        mine = [row for row in rows if row["method"] == method]
+        places = np.arange(len(workers)) + 0.4 * number - 0.2
+        middle = np.array([1e3 * row["emulated_s"] for row in mine])
+        spread = [
+            [1e3 * (row["emulated_s"] - row["emulated_least_s"]) for row in mine],
+            [1e3 * (row["emulated_most_s"] - row["emulated_s"]) for row in mine],
+        ]
+        each.bar(places - 0.09, middle, width=0.17, color=COLOURS[number], label=f"{method}, emulated")
+        each.errorbar(places - 0.09, middle, yerr=spread, fmt="none", ecolor="#222222", linewidth=1)
+        each.bar(
+            places + 0.09, [1e3 * row["simulated_s"] for row in mine], width=0.17, color=COLOURS[number], alpha=0.45,
+            label=f"{method}, simulated",
+        )  # fmt: skip
+    each.set_xticks(range(len(workers)), [f"{count} hosts" for count in workers])
+    each.set_ylabel("all-reduce [ms]")
+    each.grid(axis="x", visible=False)
+    one_legend(figure, axes)
+    return save(_signed(figure, "Mininet and the embedded switch; NumPy max-min solver, ideal model"), path)
+
+
+def scaling(rows: list[dict[str, Any]], path: Path) -> Path:
+    """Time and memory that the simulator takes."""
+    figure, axes = panels(1, 2, width=4.4, height=3.3)
+    for method in dict.fromkeys(row["method"] for row in rows):
+        mine = sorted((row for row in rows if row["method"] == method), key=lambda row: row["hosts"])
+        for each, what in zip(axes[0], ("engine_s", "memory_mb"), strict=True):
+            _line(each, method, [row["hosts"] for row in mine], [row[what] for row in mine])
+    for each, text in zip(axes[0], ("seconds", "peak memory of the process [MB]"), strict=True):
+        each.set_xscale("log", base=2)
+        each.set_xlabel("hosts (256 and 1,024 on 3 layers)")
+        each.set_ylabel(text)
+        hosts = sorted({row["hosts"] for row in rows})
+        each.set_xticks(hosts, [f"{count:,}" for count in hosts])
+    axes[0][0].set_yscale("log")
+    axes[0][1].set_ylim(0, 1.2 * max(row["memory_mb"] for row in rows))
+    one_legend(figure, axes)
+    return save(_signed(figure), path)

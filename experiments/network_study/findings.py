@@ -1,0 +1,248 @@
+"""What the study found, as numbers and tables: the paper's four findings, ours, and how far either can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.network_study import cost
+from experiments.network_study.cells import MB, Answers, ExchangeCell, NetworkCell, our_switch
+from experiments.network_study.flows import solver
+from experiments.network_study.flows.clos import RATIOS, SIZES, Clos
+from experiments.network_study.flows.model import LV08
+from experiments.network_study.grid import LOCK_STEP, MAIN, STRAGGLERS, STRATEGIES, VARIANTS, Grid, ratio_name
+from experiments.network_study.methods import Exchange, leaf_spine_aggregation, ring
+from experiments.network_study.reference import Pair
+from experiments.network_study.training import SERVERS, SWITCH
+
+Table = tuple[list[str], list[list[str]]]
+LINEAR = (1.0, 4.0)  # GB/s, of finding 4
+SMALL, SMALL_MB = (2, 3, 4, 8, 16, 32), 100.0
+
+
+class Findings:
+    """The tables of the page. All times of exchanges are in units of gradient / bandwidth unless they say otherwise."""
+
+    def __init__(self, answers: Answers, grid: Grid) -> None:
+        self._answers, self._grid = answers, grid
+
+    def units(self, layers: int, hosts: int, ratio: float, method: str) -> float:
+        cell = ExchangeCell(NetworkCell(layers, hosts, ratio), method)
+        return self._seconds(cell) / (cell.gradient_mb * MB / (cell.network.bandwidth_gb * 1e9))
+
+    def _seconds(self, cell: ExchangeCell) -> float:
+        return float(self._answers[cell]["seconds"])
+
+    # The paper's four.
+
+    def of_the_paper(self) -> Table:
+        """Each finding, what we get on every network, and whether it holds."""
+        rows = []
+        for layers, hosts in SIZES:
+
+            def at(method: str, ratio: float, layers: int = layers, hosts: int = hosts) -> float:
+                return self.units(layers, hosts, ratio, method)
+
+            packed = at("servers-packed", 0.125) / at("servers-packed", 1.0)
+            spread = at("servers-distributed", 0.125) / at("servers-distributed", 1.0)
+            flat = at("flat-butterfly", 0.125) / at("flat-butterfly", 1.0)
+            layered = at("layered-butterfly", 0.125) / at("layered-butterfly", 1.0)
+            ahead = at("layered-butterfly", 1.0) / at("flat-butterfly", 1.0) - 1
+            servers = at("servers-distributed", 1.0) / at("layered-butterfly", 1.0)
+            rows.append(
+                [
+                    f"{hosts:,} ({layers} layers)", f"x{packed:.2f}", f"x{spread:.2f}",
+                    f"{at('servers-distributed', 1.0) / at('flat-butterfly', 1.0):.2f}", f"{servers:.2f}",
+                    f"x{flat:.2f}", f"x{layered:.2f}", f"{ahead:+.0%}",
+                ]
+            )  # fmt: skip
+        head = [
+            "hosts", "1: packed servers, r = 1/8 against 1", "1: distributed", "2: distributed servers / flat, r = 1",
+            "2: distributed servers / layered, r = 1", "3: flat, r = 1/8 against 1", "3: layered",
+            "3: layered slower than flat at r = 1",
+        ]  # fmt: skip
+        return head, rows
+
+    def linearity(self) -> Table:
+        """Finding 4: the time at 1 GB/s over that at 4 GB/s; 4 is linear."""
+        head = [
+            "method",
+            *(f"{hosts} hosts, {latency:g} us" for _, hosts in self._grid.others for latency in (0.2, 1.0)),
+        ]
+        rows = []
+        for method in MAIN:
+            row = [method]
+            for layers, hosts in self._grid.others:
+                for latency in (0.2, 1.0):
+                    slow, fast = (
+                        self._seconds(ExchangeCell(NetworkCell(layers, hosts, 1.0, speed, latency), method))
+                        for speed in LINEAR
+                    )
+                    row.append(f"{slow / fast:.3f}")
+            rows.append(row)
+        return head, rows
+
+    # All times.
+
+    def times(self) -> Table:
+        head = [
+            "hosts",
+            "method",
+            *(f"r = {ratio_name(ratio)}" for ratio in RATIOS),
+            "closed form at r = 1",
+            "largest gap",
+        ]
+        rows = []
+        for (layers, hosts), method in ((size, method) for size in SIZES for method in (*MAIN, *VARIANTS)):
+            cells = [ExchangeCell(NetworkCell(layers, hosts, ratio), method) for ratio in RATIOS]
+            known = [self._answers[cell]["closed_form_s"] for cell in cells]
+            unit = cells[0].gradient_mb * MB / (cells[0].network.bandwidth_gb * 1e9)
+            closed, gap = "", ""
+            if known[0] is not None:
+                gaps = [self._seconds(cell) / form - 1 for cell, form in zip(cells, known, strict=True)]
+                closed, gap = f"{known[0] / unit:.2f}", f"{max(gaps, key=abs):+.1%}".replace("-0.0%", "+0.0%")
+            times = [f"{self._seconds(cell) / unit:.2f}" for cell in cells]
+            rows.append([f"{hosts:,} ({layers} layers)", method, *times, closed, gap])
+        return head, rows
+
+    def routing(self) -> Table:
+        """Static routes by destination against a hash of source and destination."""
+        head = ["hosts", "method", *(f"r = {ratio_name(ratio)}" for ratio in RATIOS)]
+        rows = []
+        for (layers, hosts), method in ((size, method) for size in self._grid.others for method in MAIN):
+            times = []
+            for ratio in RATIOS:
+                hashed = self._seconds(ExchangeCell(NetworkCell(layers, hosts, ratio, routing="ecmp"), method))
+                static = self._seconds(ExchangeCell(NetworkCell(layers, hosts, ratio), method))
+                times.append(f"x{hashed / static:.2f}")
+            rows.append([f"{hosts:,}", method, *times])
+        return head, rows
+
+    # Ours.
+
+    def savings(self) -> Table:
+        """The same exchange without aggregation in the network, and what the cheapest network for it costs."""
+        head = [
+            "hosts", "leaf-spine, r = 1/8", "best other, r = 1/8", "times faster", "best other, r = 1", "times faster",
+            "2x2 equivalents, r = 1/8", "r = 1", "saved",
+        ]  # fmt: skip
+        others = [method for method in MAIN if not method.endswith("aggregation")]
+        rows = []
+        for layers, hosts in SIZES:
+            ours = self.units(layers, hosts, 0.125, "leaf-spine-aggregation")
+            cells = [f"{hosts:,} ({layers} layers)", f"{ours:.2f}"]
+            for ratio in (0.125, 1.0):
+                best = min(others, key=lambda method, ratio=ratio: self.units(layers, hosts, ratio, method))  # type: ignore[misc]
+                time = self.units(layers, hosts, ratio, best)
+                cells += [f"{best} {time:.2f}", f"{time / ours:.2f}"]
+            thin, whole = (Clos.of_size(hosts, ratio, layers=layers).equivalents for ratio in (0.125, 1.0))
+            rows.append([*cells, f"{thin:,}", f"{whole:,}", f"{1 - thin / whole:.0%}"])
+        return head, rows
+
+    def break_even(self) -> Table:
+        """How much more a switch that adds up may cost, for the same product of exchange time and cost at r = 1/8."""
+        head = ["hosts", "against ring", "against hierarchical ring", "against layered butterfly"]
+        rows = []
+        for layers, hosts in SIZES:
+            ours = self.units(layers, hosts, 0.125, "leaf-spine-aggregation")
+            against = [
+                f"x{self.units(layers, hosts, 0.125, method) / ours:.2f}"
+                for method in ("ring", "hierarchical-ring", "layered-butterfly")
+            ]
+            rows.append([f"{hosts:,} ({layers} layers)", *against])
+        return head, rows
+
+    def training(self, hosts: int) -> Table:
+        """Rounds a second, and against the switch's BSP."""
+        head = ["exchange", "strategy", *(name.partition(":")[0] for name in STRAGGLERS), "ahead of the slowest, most"]
+        ways = [(how, strategy) for how in (SWITCH, SERVERS) for strategy in STRATEGIES]
+        rows = []
+        for how, strategy in [*ways, *((how, "bsp") for how in LOCK_STEP)]:
+            row, ahead = [how, strategy], 0
+            for straggler in STRAGGLERS:
+                found = self._runs(hosts, how, strategy, straggler)
+                base = self._runs(hosts, SWITCH, "bsp", straggler)
+                speed, own = (float(np.median([run["rounds_per_s"] for run in runs])) for runs in (found, base))
+                ahead = max(ahead, *(int(run["ahead_max"]) for run in found))
+                row.append(f"{speed:.2f} ({speed / own - 1:+.0%})")
+            rows.append([*row, str(ahead)])
+        return head, rows
+
+    def _runs(self, hosts: int, how: str, strategy: str, straggler: str) -> list[dict[str, Any]]:
+        return [
+            self._answers[cell]
+            for cell in self._grid.trainings()
+            if (cell.network.hosts, cell.how, cell.strategy, cell.straggler) == (hosts, how, strategy, straggler)
+        ]
+
+
+def small() -> Table:
+    """From which size on aggregation pays: hosts around one switch, 100 MB over links of 4 GB/s."""
+    head = ["hosts", "ring", "aggregation", "times faster"]
+    rows = []
+    for hosts in SMALL:
+        star = Clos(2, max(2 * hosts, 4), 1)
+        asked = Exchange(star, SMALL_MB * MB, our_switch())
+        unit = asked.size / star.bandwidth
+        theirs, ours = (solver.run(star, make(asked), LV08) / unit for make in (ring, leaf_spine_aggregation))
+        rows.append([str(hosts), f"{theirs:.2f}", f"{ours:.2f}", f"{theirs / ours:.2f}"])
+    return head, rows
+
+
+def networks() -> Table:
+    """The paper's Table 1 and Figure 6."""
+    head = ["hosts", "layers", "ports", "r", "leaves", "pods' upper", "top", "switches", "2x2 equivalents", "a host"]
+    rows = [
+        [
+            f"{row['hosts']:,}",
+            str(row["layers"]),
+            str(row["ports"]),
+            ratio_name(float(str(row["ratio"]))),
+            str(row["leaves"]),
+            str(row["middles"]),
+            str(row["tops"]),
+            str(row["switches"]),
+            f"{row['equivalents']:,}",
+            f"{row['equivalents_per_host']:.1f}",
+        ]
+        for row in cost.table()
+    ]
+    return head, rows
+
+
+def agreement(pairs: Sequence[Pair]) -> Table:
+    """How far the NumPy engine is from SimGrid, by method."""
+    by_method: dict[str, list[float]] = {}
+    for pair in pairs:
+        by_method.setdefault(pair.cell.method, []).append(pair.error())
+    return ["method", "exchanges", "largest relative difference"], [
+        [method, str(len(errors)), f"{max(errors):.1e}"] for method, errors in by_method.items()
+    ]
+
+
+def emulated(rows: Sequence[dict[str, Any]]) -> Table:
+    head = ["hosts", "method", "emulated [ms]", "spread", "simulated [ms]", "emulated / simulated"]
+    return head, [
+        [
+            str(row["workers"]),
+            row["method"],
+            f"{1e3 * row['emulated_s']:.1f}",
+            f"{1e3 * row['emulated_least_s']:.1f} to {1e3 * row['emulated_most_s']:.1f}",
+            f"{1e3 * row['simulated_s']:.1f}",
+            f"{row['emulated_s'] / row['simulated_s']:.2f}",
+        ]
+        for row in rows
+    ]
+
+
+def scaled(rows: Sequence[dict[str, Any]]) -> Table:
+    head = ["hosts", "method", "seconds", "peak memory [MB]", "of it libraries"]
+    return head, [
+        [
+            f"{row['hosts']:,} ({row['layers']} layers)", row["method"], f"{row['engine_s']:.2f}",
+            f"{row['memory_mb']:.0f}", f"{row['of_it_libraries_mb']:.0f}",
+        ]
+        for row in rows
+    ]  # fmt: skip

@@ -1,0 +1,47 @@
+"""Schedules: flows that start together, one step after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.network_study.flows.clos import Ints
+from serene.errors import SereneError
+
+Floats = NDArray[np.float64]
+
+
+class BadStep(SereneError):
+    """Flows whose ends, sizes or limits do not fit together."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Flows that start at the same time, and the step ends with the last of them: a barrier. ``source`` and ``target``
+    are nodes, shape (flows,); ``size`` in bytes, one for all or shape (flows,); ``limit`` in bytes/s, what a sender's
+    window allows. ``times``: the step is made so often, one after the other. ``delay``, in s, comes on top once."""
+
+    source: Ints
+    target: Ints
+    size: Floats | float
+    limit: float = np.inf
+    times: int = 1
+    delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.source.shape != self.target.shape or self.source.ndim != 1 or not self.source.size:
+            raise BadStep(f"sources {self.source.shape}, targets {self.target.shape}; expected as many, at least one")
+        if np.any(~np.isfinite(self.size)) or np.min(self.size) <= 0:
+            raise BadStep("a flow's size must be a positive number of bytes")
+        if not self.limit > 0 or self.times < 1 or not 0 <= self.delay < np.inf:
+            raise BadStep(f"limit {self.limit:g}, times {self.times}, delay {self.delay:g}; expected > 0, >= 1, >= 0")
+
+    @property
+    def sizes(self) -> Floats:
+        return np.broadcast_to(np.asarray(self.size, dtype=np.float64), self.source.shape)
+
+
+Schedule = Iterable[Step]

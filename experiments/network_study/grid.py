@@ -1,0 +1,89 @@
+"""Which questions the study asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from experiments.network_study.cells import Cell, ExchangeCell, NetworkCell, TrainingCell
+from experiments.network_study.flows.clos import RATIOS, SIZES
+from experiments.network_study.methods import METHODS, PAPER
+from experiments.network_study.training import SERVERS, SWITCH
+
+LINKS = ((4.0, 0.2), (1.0, 0.2), (4.0, 1.0), (1.0, 1.0))  # GB/s and us
+GRADIENTS_MB = (1.0, 10.0, 100.0, 1000.0)
+OURS = ("ring", "hierarchical-ring", "leaf-aggregation", "leaf-spine-aggregation")
+MAIN = (*PAPER, *OURS)
+FAST = tuple(name for name in MAIN if not name.startswith("servers"))
+VARIANTS = tuple(name for name in METHODS if name not in MAIN)
+
+STRATEGIES = ("bsp", "ssp:3", "ssp:10", "quorum", "asp")
+STRAGGLERS = ("none", "slow_worker", "heterogeneous", "failure:iteration=10")
+LOCK_STEP = ("layered-butterfly", "ring")
+TRAINING_RATIO = 0.25
+
+
+@dataclass(frozen=True)
+class Grid:
+    """``others``: networks on which link speeds and routings are varied, (layers, hosts)."""
+
+    name: str
+    others: tuple[tuple[int, int], ...]
+    training: tuple[tuple[int, int], ...]
+    iterations: int
+    seeds: tuple[int, ...]
+
+    def networks(self) -> list[tuple[int, int]]:
+        return list(SIZES)
+
+    def main(self) -> list[ExchangeCell]:
+        """Every method on every network, and the variants."""
+        return [
+            ExchangeCell(NetworkCell(layers, hosts, ratio), name)
+            for (layers, hosts), ratio, name in product(SIZES, RATIOS, (*MAIN, *VARIANTS))
+        ]
+
+    def links(self) -> list[ExchangeCell]:
+        return [
+            ExchangeCell(NetworkCell(layers, hosts, ratio, bandwidth, latency), name)
+            for (layers, hosts), ratio, (bandwidth, latency), name in product(self.others, (1.0, 0.125), LINKS, MAIN)
+        ]
+
+    def gradients(self) -> list[ExchangeCell]:
+        return [
+            ExchangeCell(NetworkCell(layers, hosts, 0.25), name, gradient)
+            for (layers, hosts), gradient, name in product(SIZES, GRADIENTS_MB, FAST)
+        ]
+
+    def routings(self) -> list[ExchangeCell]:
+        return [
+            ExchangeCell(NetworkCell(layers, hosts, ratio, routing="ecmp"), name)
+            for (layers, hosts), ratio, name in product(self.others, RATIOS, MAIN)
+        ]
+
+    def trainings(self) -> list[TrainingCell]:
+        networks = [NetworkCell(layers, hosts, TRAINING_RATIO) for layers, hosts in self.training]
+        return [
+            TrainingCell(network, how, strategy, straggler, iterations=self.iterations, seed=seed)
+            for network, straggler, seed in product(networks, STRAGGLERS, self.seeds)
+            for how, strategy in [*product((SWITCH, SERVERS), STRATEGIES), *((how, "bsp") for how in LOCK_STEP)]
+        ]
+
+    def cells(self) -> Iterator[Cell]:
+        yield from self.main()
+        yield from self.links()
+        yield from self.gradients()
+        yield from self.routings()
+        yield from self.trainings()
+
+
+GRIDS = {
+    "quick": Grid("quick", ((2, 128), (3, 256)), ((2, 128), (3, 1024)), 20, (1,)),
+    "full": Grid("full", ((2, 128), (2, 512), (3, 256)), ((2, 128), (2, 512), (3, 1024)), 60, (1, 2, 3)),
+}
+
+
+def ratio_name(ratio: float) -> str:
+    """A bisection ratio as one writes it."""
+    return "1" if ratio == 1 else f"1/{round(1 / ratio)}"

@@ -1,0 +1,149 @@
+"""The page of findings: one HTML file that stands alone, its pictures as PNG, its numbers as CSV."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from experiments.network_study import emulation, figures, findings, reference, scaling
+from experiments.network_study.cells import MB, Answers, our_switch
+from experiments.network_study.findings import Findings, Table
+from experiments.network_study.flows import simgrid_engine
+from experiments.network_study.grid import Grid
+from experiments.network_study.switch import VALUE_BYTES
+from experiments.shared import studies
+from serene import outputs
+from serene.errors import SereneError
+
+Rows = list[dict[str, Any]]
+
+LARGEST = (2, 2048)  # the network on which servers are not behind the layered butterfly
+
+
+def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate: bool) -> Path:
+    """findings.html, and what it shows, into ``out``. Every file appears whole. Raises SereneError."""
+    emulated, emulation_text = _emulated(out, console, emulate)
+    scaled = _kept(out / "scaling.json", scaling.measure, console, "time and memory of the simulator")
+    pairs = reference.recorded()
+    if simgrid_engine.installed():
+        pairs = reference.simulate([pair.cell for pair in pairs if pair.cell.network.hosts <= 128])
+    drawn = {
+        "exchange": figures.exchange(answers, out / "exchange.png"),
+        "bandwidth": figures.bandwidth(answers, grid, out / "bandwidth.png"),
+        "networks": figures.networks(out / "networks.png"),
+        "value": figures.value(answers, out / "value.png"),
+        "gradients": figures.gradients(answers, out / "gradients.png"),
+        "scaling": figures.scaling(scaled, out / "scaling.png"),
+    }
+    for _, hosts in grid.training:
+        drawn[f"training-{hosts}"] = figures.training(answers, grid, hosts, out / f"training-{hosts}.png")
+    if emulated:
+        drawn["emulation"] = figures.emulation(emulated, out / "emulation.png")
+    found = Findings(answers, grid)
+    _csv(grid, answers, out)
+    tables = {"times": found.times(), "networks": findings.networks(), "agreement": findings.agreement(pairs)}
+    for name, table in tables.items():
+        _write_csv(out / f"{name}.csv", *table)
+    page = _page(grid, found, tables, drawn, out, _agreement_text(pairs), emulated, emulation_text, scaled)
+    outputs.write_text(out / "findings.html", page)
+    return out / "findings.html"
+
+
+def _emulated(out: Path, console: Console, wanted: bool) -> tuple[Rows, str]:
+    reason = emulation.why_not() if wanted else "left out by --no-emulation"
+    path = out / "emulation.json"
+    if path.exists() or not reason:
+        try:
+            rows = _kept(path, emulation.measure, console, "4, 8 and 16 emulated hosts")
+        except SereneError as error:
+            return [], f"Not measured: {error}."
+        return rows, "The simulator gets the links and the headers, and no constant fitted to the emulation."
+    return [], f"Not measured here: {reason}."
+
+
+def _kept(path: Path, measure: Callable[[], Rows], console: Console, what: str) -> Rows:
+    """What an earlier run measured, else a measurement now."""
+    if path.exists():
+        try:
+            return list(json.loads(path.read_text()))
+        except ValueError:
+            console.print(f"{path} cannot be read; measuring again", highlight=False)
+    console.print(f"measuring: {what}", highlight=False)
+    rows = measure()
+    outputs.write_text(path, json.dumps(rows, indent=1))
+    return rows
+
+
+def _agreement_text(pairs: Sequence[reference.Pair]) -> str:
+    worst = max(pair.error() for pair in pairs)
+    source = "SimGrid on this machine" if simgrid_engine.installed() else "SimGrid 3.32's recorded answers"
+    return (
+        f"The engine is a solver on NumPy; in {len(pairs)} exchanges it differs from {source} by at most {worst:.0e}."
+    )
+
+
+def _csv(grid: Grid, answers: Answers, out: Path) -> None:
+    """Every simulation, a row each."""
+    for kind in ("exchange", "training"):
+        rows = [
+            {**asdict(cell.network), **{k: v for k, v in asdict(cell).items() if k != "network"}, **answers[cell]}
+            for cell in dict.fromkeys(grid.cells())
+            if cell.kind == kind
+        ]
+        _write_csv(out / f"{kind}.csv", list(rows[0]), [list(row.values()) for row in rows])
+
+
+def _write_csv(path: Path, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(head)
+        writer.writerows(rows)
+
+
+def _page(
+    grid: Grid, found: Findings, tables: dict[str, Table], drawn: dict[str, Path], out: Path, agreement_text: str,
+    emulated: Rows, emulation_text: str, scaled: Rows,
+) -> str:  # fmt: skip
+    switch = our_switch()
+    servers, butterfly = (found.units(*LARGEST, 1.0, name) for name in ("servers-distributed", "layered-butterfly"))
+    return studies.template(Path(__file__).with_name("findings.html")).render(
+        made=time.strftime("%Y-%m-%d"),
+        grid=grid.name,
+        count=len(set(grid.cells())),
+        agreement_text=agreement_text,
+        paper=found.of_the_paper(),
+        behind=f"{servers / butterfly:.0%} of",
+        linearity=found.linearity(),
+        routing=found.routing(),
+        savings=found.savings(),
+        break_even=found.break_even(),
+        small=findings.small(),
+        switch_mb=f"{switch.lanes * switch.slots * VALUE_BYTES / MB:.1f}",
+        switch=(
+            f"{switch.lanes} values of 32 bits in a packet of {switch.packet} bytes, {switch.slots} slots, at most "
+            f"{switch.window} packets of a worker in flight, every link at line rate"
+        ),
+        training_text=(
+            f"Iterations of 100 ms (lognormal, sigma 5 %) and a gradient of 100 MB, r = 1/4, {grid.iterations} "
+            f"iterations a worker, {len(grid.seeds)} seed(s). slow_worker: each iteration of any worker takes 0.5 to 2 "
+            "times longer with probability 0.15; heterogeneous: one worker is twice as slow for good; failure: one "
+            "worker stops for 5 s. Through the switch, values stream out and back over the worker's own link; servers "
+            "are an eighth of the hosts. A job of our program has at most 32 workers: beyond that, leaves that add up "
+            "are the workers of the next layer's job."
+        ),
+        trainings=[(hosts, found.training(hosts)) for _, hosts in grid.training],
+        emulation=findings.emulated(emulated) if emulated else None,
+        emulation_text=emulation_text,
+        scaling=findings.scaled(scaled),
+        **tables,
+        pictures={name: base64.b64encode(path.read_bytes()).decode() for name, path in drawn.items()},
+        files=", ".join(sorted(path.name for path in out.iterdir() if path.suffix in (".csv", ".png"))),
+    )

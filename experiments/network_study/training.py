@@ -1,0 +1,295 @@
+"""Many iterations of training on a big network, under any strategy: who computes, sends, waits.
+
+Exchanges are flows (``flows``), one a worker: all flows of a leaf's workers share the same links, so the leaf is one
+variable of the max-min solver. The barrier is the switch's (docs/protocol.md), by the round rather than by the slot: a
+worker that finished round c goes on when c <= base + staleness, base being the rounds that a quorum finished.
+
+``servers``  push to distributed parameter servers, wait for the barrier, pull
+``switch``   leaf and upper switches add up; values stream out and back over the worker's own link, which nobody shares,
+             and whoever waits has its result when the push that released it has passed
+others       the schedules of ``methods`` that only know lock step: as slow as the slowest, plus the exchange
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from experiments.network_study.flows import solver
+from experiments.network_study.flows.clos import Clos, Ints
+from experiments.network_study.flows.maxmin import rates
+from experiments.network_study.flows.model import Model
+from experiments.network_study.methods import METHODS, SERVER_SHARE, SYNCHRONOUS, BadMethod, Exchange
+from serene.errors import SereneError, choices
+from serene.strategy import Strategy
+from workers.stragglers import Straggler
+
+SERVERS, SWITCH = "servers", "switch"
+EXCHANGES = (SERVERS, SWITCH, *SYNCHRONOUS)
+FLOAT_SLACK = 1e-9  # relative, of a flow's bytes: what rounding leaves
+
+
+class BadTraining(SereneError):
+    """A run that makes no sense."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """``compute_s``: mean time of an iteration's computing; ``jitter``: sigma of its lognormal spread (mean 1).
+    ``iterations``: rounds a worker on average; the run ends when the workers together have done so many each."""
+
+    exchange: Exchange
+    how: str
+    strategy: Strategy
+    straggler: Straggler
+    compute_s: float = 0.1
+    jitter: float = 0.05
+    iterations: int = 40
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.compute_s < np.inf or not 0 <= self.jitter < np.inf or self.iterations < 1:
+            raise BadTraining(
+                f"computing {self.compute_s:g} s, jitter {self.jitter:g}, {self.iterations} iterations; "
+                "expected > 0, >= 0, >= 1"
+            )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``seconds`` for the run; shares of all workers' time together; ``ahead``: rounds that a worker was ahead of the
+    slowest when it went on, mean and largest."""
+
+    workers: int
+    seconds: float
+    rounds_per_s: float  # of an average worker
+    computing: float
+    waiting: float
+    network: float
+    ahead_mean: float
+    ahead_max: int
+
+
+def train(training: Training, model: Model) -> Outcome:
+    """The run. Raises BadMethod for an exchange that does not exist, or only knows lock step."""
+    if training.how not in EXCHANGES:
+        raise BadMethod(f"no way to exchange {training.how!r}; expected {choices(EXCHANGES)}")
+    if training.how in SYNCHRONOUS:
+        return _lock_step(training, model)
+    run = _Run(training, model)
+    run.play()
+    return run.outcome()
+
+
+class _Compute:
+    """How long each worker computes in each round, in s."""
+
+    def __init__(self, training: Training) -> None:
+        self._of = training
+        self._random = np.random.default_rng((training.seed, 0xC0))
+        self._drawn: list[np.ndarray] = []
+
+    def __call__(self, worker: int, iteration: int, workers: int) -> float:
+        of = self._of
+        while len(self._drawn) < iteration:
+            self._drawn.append(self._random.lognormal(-(of.jitter**2) / 2, of.jitter, workers))
+        base = of.compute_s * float(self._drawn[iteration - 1][worker])
+        return base + of.straggler.delay(worker, iteration, of.compute_s, of.seed)
+
+
+def _lock_step(training: Training, model: Model) -> Outcome:
+    if str(training.strategy) != "BSP":
+        raise BadMethod(
+            f"{training.how} knows lock step only, not {training.strategy}; expected BSP, or {SERVERS}, {SWITCH}"
+        )
+    workers = training.exchange.network.hosts
+    exchange_s = solver.run(training.exchange.network, METHODS[training.how](training.exchange), model)
+    compute = _Compute(training)
+    times = np.array(
+        [[compute(worker, turn, workers) for worker in range(workers)] for turn in range(1, training.iterations + 1)]
+    )
+    slowest = times.max(axis=1)
+    total = float(slowest.sum() + training.iterations * exchange_s)
+    computing = float(times.mean(axis=1).sum()) / total
+    waiting = float((slowest - times.mean(axis=1)).sum()) / total
+    return Outcome(workers, total, training.iterations / total, computing, waiting, 1 - computing - waiting, 0.0, 0)
+
+
+class Bundles:
+    """One direction of all workers' flows to or from the servers: the leaves' links, the pods', the servers'."""
+
+    def __init__(self, network: Clos, model: Model, servers: int) -> None:
+        speed = model.bandwidth_factor * network.bandwidth
+        leaf = np.arange(network.leaves)
+        capacity = [np.full(network.leaves, (network.up if network.layers == 2 else network.half) * speed)]
+        links, shares = [leaf], [np.full(network.leaves, 1 - 1 / network.leaves)]
+        if network.layers == 3:
+            capacity.append(np.full(network.groups, network.half * network.up * speed))
+            links.append(network.leaves + leaf // network.half)
+            shares.append(np.full(network.leaves, 1 - 1 / network.groups))
+        capacity.append(np.array([servers * speed]))
+        self._capacity = np.concatenate(capacity)
+        links.append(np.full(network.leaves, self._capacity.size - 1))
+        shares.append(np.ones(network.leaves))
+        self._links, self._shares = np.stack(links), np.stack(shares)
+        self._speed = speed
+        # Flows of a leaf have the same rate, so each ends when the leaf's flows have carried so many bytes each.
+        self._carried = np.zeros(network.leaves)
+        self._count = np.zeros(network.leaves, dtype=np.int64)
+        self._ends: list[list[tuple[float, int]]] = [[] for _ in range(network.leaves)]
+        self._first = np.full(network.leaves, np.inf)
+        self._rate = np.zeros(network.leaves)
+        self._stale = False
+
+    def add(self, leaf: int, worker: int, size: float) -> None:
+        heapq.heappush(self._ends[leaf], (float(self._carried[leaf]) + size, worker))
+        self._first[leaf] = self._ends[leaf][0][0]
+        self._count[leaf] += 1
+        self._stale = True
+
+    def next_in(self) -> float:
+        """Seconds until the next flow ends."""
+        if self._stale:
+            self._solve()
+        busy = self._count > 0
+        if not busy.any():
+            return np.inf
+        return float(np.maximum((self._first[busy] - self._carried[busy]) / self._rate[busy], 0.0).min())
+
+    def advance(self, seconds: float) -> list[int]:
+        """Time passes; the workers whose flows ended."""
+        self._carried += self._rate * seconds
+        slack = FLOAT_SLACK * np.maximum(self._carried, 1.0)
+        done: list[int] = []
+        for leaf in np.flatnonzero(self._first <= self._carried + slack).tolist():
+            ends = self._ends[leaf]
+            while ends and ends[0][0] <= self._carried[leaf] + slack[leaf]:
+                done.append(heapq.heappop(ends)[1])
+                self._count[leaf] -= 1
+            self._first[leaf] = ends[0][0] if ends else np.inf
+            self._stale = True
+        return done
+
+    def _solve(self) -> None:
+        busy = np.flatnonzero(self._count)
+        self._rate[:] = 0.0
+        if busy.size:
+            layers = self._links.shape[0]
+            self._rate[busy] = rates(
+                self._capacity,
+                np.tile(np.arange(busy.size), layers),
+                self._links[:, busy].ravel(),
+                np.ravel(self._shares[:, busy] * self._count[busy].astype(np.float64)),
+                np.ones(busy.size),
+                np.full(busy.size, self._speed),
+            )
+        self._stale = False
+
+
+@dataclass
+class _Run:
+    """A run's state. A worker is computing, sending, waiting or reading; ``since`` is when that began."""
+
+    training: Training
+    model: Model
+    now: float = 0.0
+    _events: list[tuple[float, int]] = field(default_factory=list)  # (when, worker): its computing, or its stream, ends
+
+    def __post_init__(self) -> None:
+        exchange, how = self.training.exchange, self.training.how
+        network = exchange.network
+        servers = network.hosts // SERVER_SHARE if how == SERVERS else 0
+        self.workers = network.hosts - servers
+        # Servers are spread evenly, so the workers are as well.
+        self.leaf: Ints = np.arange(self.workers) * network.leaves // self.workers
+        self.push = Bundles(network, self.model, servers) if servers else None
+        self.pull = Bundles(network, self.model, servers) if servers else None
+        hops = network.longest if network.leaves > 1 else 2
+        wire = exchange.size * exchange.switch.overhead * (1 + self.model.cross_traffic)
+        speed = min(self.model.bandwidth_factor * network.bandwidth, exchange.switch.limit(network, hops))
+        self.stream_s = wire / speed + exchange.switch.round_trip(network, hops)
+        policy = self.training.strategy.compile(range(self.workers))
+        self.counted = np.array([bool(policy.sync_mask >> worker & 1) for worker in range(self.workers)])
+        self.staleness, self.quorum = policy.staleness, policy.quorum
+        self.finished = np.zeros(self.workers, dtype=np.int64)  # rounds
+        self.reached = np.zeros(0, dtype=np.int64)  # [c]: counted workers that finished round c + 1
+        self.base = 0
+        self.waiting_for: dict[int, list[int]] = {}  # base that they need -> workers
+        self.state = np.zeros(self.workers, dtype=np.int64)  # 0 computes, 1 sends, 2 waits, 3 reads
+        self.since = np.zeros(self.workers)
+        self.spent = np.zeros(4)
+        self.went: list[tuple[int, float, int]] = []  # (worker, when it went on, rounds ahead of the slowest)
+        self.compute = _Compute(self.training)
+        self.over = -self.workers  # rounds of all workers together, reading included; the first is not begun by one
+
+    def play(self) -> None:
+        for worker in range(self.workers):
+            self._compute(worker)
+        wanted = self.training.iterations * self.workers
+        while self.over < wanted:
+            until = self._events[0][0] - self.now if self._events else np.inf
+            bundles = [bundle for bundle in (self.push, self.pull) if bundle is not None]
+            pause = min([until, *(bundle.next_in() for bundle in bundles)])
+            ended = [bundle.advance(pause) for bundle in bundles]
+            self.now += pause
+            for worker in ended[0] if ended else []:
+                self._sent(worker)
+            for worker in ended[1] if ended else []:
+                self._compute(worker)
+            while self._events and self._events[0][0] <= self.now:
+                _, worker = heapq.heappop(self._events)
+                self._computed(worker) if self.state[worker] == 0 else self._sent(worker)
+
+    def _enter(self, worker: int, state: int) -> None:
+        self.spent[self.state[worker]] += self.now - self.since[worker]
+        self.state[worker], self.since[worker] = state, self.now
+
+    def _compute(self, worker: int) -> None:
+        self.over += 1
+        self._enter(worker, 0)
+        seconds = self.compute(worker, int(self.finished[worker]) + 1, self.workers)
+        heapq.heappush(self._events, (self.now + seconds, worker))
+
+    def _computed(self, worker: int) -> None:
+        self._enter(worker, 1)
+        if self.push is None:
+            heapq.heappush(self._events, (self.now + self.stream_s, worker))
+        else:
+            self.push.add(int(self.leaf[worker]), worker, self.training.exchange.size)
+
+    def _sent(self, worker: int) -> None:
+        self.finished[worker] += 1
+        done = int(self.finished[worker])
+        self._enter(worker, 2)
+        if self.counted[worker]:
+            if self.reached.size < done:
+                self.reached = np.append(self.reached, 0)
+            self.reached[done - 1] += 1
+        if self.counted[worker] and done > self.base + self.staleness:
+            self.waiting_for.setdefault(done - self.staleness, []).append(worker)
+        else:
+            self._go_on(worker)
+        while self.base < self.reached.size and self.reached[self.base] >= self.quorum > 0:
+            self.base += 1
+            for released in self.waiting_for.pop(self.base, ()):
+                self._go_on(released)
+
+    def _go_on(self, worker: int) -> None:
+        self.went.append((worker, self.now, int(self.finished[worker] - self.finished.min())))
+        if self.pull is None:
+            self._compute(worker)
+        else:
+            self._enter(worker, 3)
+            self.pull.add(int(self.leaf[worker]), worker, self.training.exchange.size)
+
+    def outcome(self) -> Outcome:
+        for worker in range(self.workers):
+            self._enter(worker, int(self.state[worker]))
+        computing, sending, waiting, reading = (self.spent / self.spent.sum()).tolist()
+        ahead = [rounds for _, _, rounds in self.went]
+        return Outcome(
+            self.workers, self.now, self.over / self.workers / self.now, computing, waiting,
+            sending + reading, float(np.mean(ahead)), max(ahead),
+        )  # fmt: skip

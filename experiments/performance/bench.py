@@ -1,0 +1,241 @@
+"""How fast is it? One table of ratios, measured in one run: ``make bench``.
+
+Absolute numbers belong to the machine and the hour; a ratio to something that ran beside it is what counts. Each row is
+measured several times and shows the median and the spread. What is not installed is a row that says so.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from experiments.performance import scapy_peer as bench_scapy
+from experiments.performance.networks import BridgeNetwork, run_parts, serene_network, with_job
+from experiments.performance.push_path import PushPath
+from experiments.run.settings import BMV2
+from serene import outputs
+from serene.errors import SereneError
+from serene.program import Program
+
+REPEATS = 5
+SECONDS = 3.0  # of one repeat of packets
+SLOTS = 256  # that one worker pushes
+LINK_MBIT = 100.0
+PATIENCE_S = 240.0
+MLP_VALUES = 79_510
+OUTPUT = Path("build/bench.json")
+# The seed of this project, a program of one 32-bit register a lane, on a BMv2 compiled with the same options.
+SEED_VALUES_PER_S = (0.16e6, 0.19e6)
+SEED = "the seed's program (quoted, not run)"
+
+Json = dict[str, Any]
+Samples = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement beside its peer. ours, peer: one number a repeat, in ``unit``; limit: what cannot be beaten.
+
+    less: whether less is better. bar: the ratio that we want at least; most: what we want at most, in ``unit``.
+    missing: why there is no measurement.
+    """
+
+    work: str
+    unit: str
+    less: bool
+    bar: float | None
+    ours: Samples = ()
+    peer: Samples = ()
+    peer_name: str = ""
+    limit: float | None = None
+    most: float | None = None
+    missing: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times better than the peer."""
+        if not self.ours or not self.peer:
+            return None
+        ours, peer = statistics.median(self.ours), statistics.median(self.peer)
+        return peer / ours if self.less else ours / peer
+
+
+def all_reduce(workers: int, values: int, bar: float | None, most: float, series: int = 5) -> Row:
+    """Seconds until every worker has the sum of all vectors; links of 100 Mbit/s, a star."""
+    options = {"workers": workers, "values": values, "repeats": REPEATS, "series": series}
+    row = partial(
+        Row, f"all-reduce of {values:,} float32, {workers} hosts, {LINK_MBIT:.0f} Mbit/s", "s", True, bar,
+        peer_name="gloo, Linux bridge", limit=values * 32 / LINK_MBIT / 1e6, most=most,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as work:
+        parts = {worker: ("serene", options) for worker in range(workers)}
+        with serene_network("embedded", "serene", workers, LINK_MBIT, Path(work)) as network:
+            ours = _slowest(with_job(network, parts, Path(work), PATIENCE_S))
+    with tempfile.TemporaryDirectory() as work, BridgeNetwork(workers, LINK_MBIT, None) as bridge:
+        parts = {worker: ("gloo", options) for worker in range(workers)}
+        return row(ours=ours, peer=_slowest(run_parts(bridge, parts, Path(work), PATIENCE_S)))
+
+
+def overlap(workers: int) -> Row:
+    """Seconds of an iteration whose layers leave while the backward pass, as long as the exchange, goes on."""
+    program = Program.load("serene")
+    layers, backward_s = 8, 0.035
+    values = 40 * layers * program.lanes
+    options = {"workers": workers, "values": values, "layers": layers, "backward_s": backward_s}
+    options |= {"repeats": REPEATS, "series": 5}
+    parts = {worker: ("overlap", options) for worker in range(workers)}
+    with (
+        tempfile.TemporaryDirectory() as work,
+        serene_network("embedded", program.name, workers, LINK_MBIT, Path(work)) as network,
+    ):
+        results = with_job(network, parts, Path(work), PATIENCE_S)
+    return Row(
+        f"backward pass of {backward_s * 1e3:.0f} ms, exchange of {values:,} float32, {workers} hosts", "s", True, None,
+        _slowest(results), _slowest(results, "in_turn_s"), "the exchange after the pass",
+        limit=backward_s + values / layers * 32 / LINK_MBIT / 1e6,
+    )  # fmt: skip
+
+
+def _slowest(results: Sequence[Json], what: str = "seconds") -> Samples:
+    return tuple(max(times) for times in zip(*(result[what] for result in results), strict=True))
+
+
+def pushes(target: str, program: Program) -> Samples:
+    """Answered PUSHes a second of one worker in a Mininet host."""
+    options = {"values": SLOTS * program.lanes, "repeats": REPEATS, "seconds": SECONDS}
+    with (
+        tempfile.TemporaryDirectory() as work,
+        serene_network(target, program.name, 1, None, Path(work)) as network,
+    ):
+        (result,) = with_job(network, {0: ("pushes", options)}, Path(work), PATIENCE_S)
+    return tuple(result["rates"])
+
+
+def in_process(program: Program) -> Samples:
+    path = PushPath(program)
+    path.measure()  # the first one runs with cold caches
+    return tuple(path.measure() for _ in range(REPEATS))
+
+
+def packets() -> Iterator[Row]:
+    """The whole PUSH path with the same JSON, and values a second on BMv2."""
+    serene = Program.load("serene")
+    lacking = "" if shutil.which(BMV2) else f"{BMV2} is not installed"
+    bmv2 = {name: () if lacking else pushes("bmv2", Program.load(name)) for name in ("serene", "serene_jumbo")}
+    path = partial(Row, unit="packets/s", less=False, peer=bmv2["serene"], peer_name=BMV2, missing=lacking)
+    yield path("PUSH path, embedded in process", bar=30.0, ours=in_process(serene))
+    yield path("PUSH path, embedded, from a Mininet host", bar=30.0, ours=pushes("embedded", serene))
+    for name, bar in (("serene", 25.0), ("serene_jumbo", 100.0)):
+        lanes = Program.load(name).lanes
+        yield Row(
+            f"values through BMv2, {name}", "values/s", False, bar, tuple(rate * lanes for rate in bmv2[name]),
+            () if lacking else SEED_VALUES_PER_S, SEED, missing=lacking,
+        )  # fmt: skip
+
+
+def worker_cpu() -> Row:
+    """A worker's CPU time in one exchange of the mlp, the kernel's included; scapy's without any socket."""
+    program = Program.load("serene")
+    options = {"workers": 1, "values": MLP_VALUES, "repeats": REPEATS, "series": 20}
+    with (
+        tempfile.TemporaryDirectory() as work,
+        serene_network("embedded", program.name, 1, None, Path(work)) as network,
+    ):
+        (result,) = with_job(network, {0: ("serene", options)}, Path(work), PATIENCE_S)
+    return Row(
+        f"a worker's CPU in an iteration, {MLP_VALUES:,} values", "s", True, 50.0, tuple(result["cpu_s"]),
+        bench_scapy.iteration_s(MLP_VALUES, program.lanes, REPEATS), "scapy, packet by packet",
+    )  # fmt: skip
+
+
+def rows() -> Iterator[Row]:
+    """Every row as it is measured."""
+    measurements: list[Callable[[], Row]] = [
+        partial(all_reduce, 4, 100_000, 1.5, 0.036),
+        partial(all_reduce, 8, 100_000, 1.9, 0.038),
+        partial(all_reduce, 4, 1_000_000, None, 0.36, series=2),
+        partial(overlap, 4),
+        worker_cpu,
+    ]
+    for measure in measurements:
+        yield measure()
+    yield from packets()
+
+
+def _number(value: float, unit: str) -> str:
+    if unit == "s":
+        return f"{value * 1e3:,.2f} ms"
+    return f"{value / 1e6:,.2f} M" if value >= 1e6 else f"{value:,.0f}"
+
+
+def _spread(samples: Samples) -> str:
+    middle = statistics.median(samples)
+    return f"{100 * (min(samples) / middle - 1):+.0f} {100 * (max(samples) / middle - 1):+.0f} %"
+
+
+def _bar(row: Row) -> str:
+    wanted = [f"{row.bar:g}"] if row.bar is not None else []
+    return ", ".join(wanted + ([f"{row.most * 1e3:g} ms"] if row.most is not None else []))
+
+
+def table(measured: Sequence[Row]) -> Table:
+    shown = Table(box=None, pad_edge=False, padding=(0, 2))
+    for heading in ("work", "unit", "ours", "spread", "peer", "spread", "limit", "ratio", "bar", "the peer"):
+        shown.add_column(heading, justify="left" if heading in ("work", "unit", "the peer") else "right")
+    for row in measured:
+        if row.missing:
+            shown.add_row(row.work, row.unit, *[""] * 6, _bar(row), row.missing)
+            continue
+        ours, peer = statistics.median(row.ours), statistics.median(row.peer)
+        limit = _number(row.limit, row.unit) if row.limit else ""
+        shown.add_row(
+            row.work, "time" if row.unit == "s" else row.unit, _number(ours, row.unit), _spread(row.ours),
+            _number(peer, row.unit), _spread(row.peer), limit, f"{row.ratio:.2f}", _bar(row), row.peer_name,
+        )  # fmt: skip
+    return shown
+
+
+def main() -> int:
+    from topologies.isolation import run_isolated
+
+    # A pipe has no width to fold to.
+    console = Console(highlight=False) if sys.stdout.isatty() else Console(width=220, highlight=False)
+
+    def run() -> int:
+        measured = []
+        try:
+            outputs.check_file(OUTPUT, outputs.MB)
+            for row in rows():
+                measured.append(row)
+                console.print(f"measured: {row.work}", style="dim")
+            text = json.dumps([{**asdict(row), "ratio": row.ratio} for row in measured], indent=2) + "\n"
+            outputs.write_text(OUTPUT, text)
+        except SereneError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        finally:
+            if measured:  # also when the last of them failed: each took its time
+                console.print(table(measured))
+        console.print(f"ratio: how many times better than the peer; bar: what we want it to be. {OUTPUT}")
+        return 0
+
+    try:
+        return run_isolated(run)
+    except OSError as error:
+        print(f"error: {error} (make bench uses Mininet: run it as root)", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,155 @@
+"""What `make bench` runs in the hosts of its networks; each part writes its measurements as JSON.
+
+python -m experiments.performance.hosts PART '{"...": ...}' RESULTS
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from serene.client import Client, UdpTransport
+from serene.client.parts import Parts
+from serene.fixedpoint import DEFAULT_SCALE
+
+Json = dict[str, Any]
+WARM_UP = 5
+
+
+def gradient(worker: int, values: int) -> np.ndarray:
+    """float32[values], each worker's own and known to all."""
+    return np.random.default_rng(worker).normal(0, 0.1, values).astype(np.float32)
+
+
+def _repeat(once: Callable[[], np.ndarray], expected: np.ndarray, bound: float, options: Json) -> Json:
+    """Seconds and CPU seconds an all-reduce, each over a series of them that follow one another without a pause."""
+    for _ in range(WARM_UP):
+        once()
+    seconds, cpu, error = [], [], 0.0
+    for _ in range(options["repeats"]):
+        before, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+        for _ in range(options["series"]):
+            result = once()
+        seconds.append((time.perf_counter() - began) / options["series"])
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        cpu.append(used / options["series"])
+        error = max(error, float(np.abs(result - expected).max()))
+    if not error <= bound:
+        raise SystemExit(f"a sum is wrong by {error:g}; at most {bound:g} was expected")
+    return {"seconds": seconds, "cpu_s": cpu, "error": error, "bound": bound}
+
+
+def _expected(options: Json) -> np.ndarray:
+    rows = [gradient(worker, options["values"]).astype(np.float64) for worker in range(options["workers"])]
+    return np.asarray(np.sum(rows, axis=0))
+
+
+def _rounding(options: Json, expected: np.ndarray) -> float:
+    """Half a unit for each contribution, and the last bit of a float32 sum."""
+    return float(options["workers"] * 0.5 / DEFAULT_SCALE + np.abs(expected).max() * 2**-23)
+
+
+def serene(options: Json) -> Json:
+    """All-reduce through the switch: every worker's sum, within the fixed-point error."""
+    expected = _expected(options)
+    mine = gradient(options["worker"], options["values"])
+    bound = _rounding(options, expected)
+    with Client(UdpTransport(), 0, options["worker"], options["values"]) as client:
+        client.join()
+        measured = _repeat(lambda: client.exchange(mine).delta, expected, bound, options)
+        measured["retransmissions"] = client.counts.retransmissions
+        measured["window"] = client.window
+        client.leave()
+    return measured
+
+
+def overlap(options: Json) -> Json:
+    """Iterations of a backward pass through equal layers and their exchange, at once and one after the other.
+
+    The pass is slept, not computed: the hosts share the machine's processors. Both send the same values.
+    """
+    expected = _expected(options)
+    mine = gradient(options["worker"], options["values"])
+    bound = _rounding(options, expected)
+    layers = np.split(mine, options["layers"])
+    layer_s = options["backward_s"] / options["layers"]
+    with Client(UdpTransport(), 0, options["worker"], options["values"]) as client:
+        slots = client.join().slots // options["layers"]
+
+        def overlapped() -> np.ndarray:
+            results = []
+            for layer in reversed(range(options["layers"])):
+                time.sleep(layer_s)
+                results.append(parts.submit(layer * slots, layers[layer]))
+            return np.concatenate([result.result() for result in reversed(results)])
+
+        def in_turn() -> np.ndarray:
+            for _ in layers:
+                time.sleep(layer_s)
+            return client.exchange(mine).delta
+
+        with Parts(client) as parts:
+            at_once = _repeat(overlapped, expected, bound, options)
+        after = _repeat(in_turn, expected, bound, options)
+        client.leave()
+    return {"seconds": at_once["seconds"], "in_turn_s": after["seconds"]}
+
+
+def gloo(options: Json) -> Json:
+    """torch.distributed's all_reduce of the same vectors, over TCP."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    host = f"h{options['worker'] + 1}"
+    os.environ["GLOO_SOCKET_IFNAME"] = f"{host}-eth0"
+    dist.init_process_group(
+        "gloo", init_method="tcp://10.0.0.1:29500", rank=options["worker"], world_size=options["workers"]
+    )
+    mine = torch.from_numpy(gradient(options["worker"], options["values"]))
+    result = torch.empty_like(mine)
+
+    def once() -> np.ndarray:
+        result.copy_(mine)
+        dist.all_reduce(result)
+        return result.numpy()
+
+    expected = _expected(options)
+    measured = _repeat(once, expected, options["workers"] * float(np.abs(expected).max()) * 2**-23, options)
+    dist.barrier()
+    dist.destroy_process_group()
+    return measured
+
+
+def pushes(options: Json) -> Json:
+    """PUSHes a second of one worker, each answered at once."""
+    with Client(UdpTransport(), 0, 0, options["values"]) as client:
+        slots = client.join().slots
+        mine = np.ones(options["values"], np.float32)
+        client.exchange(mine)
+        rates = []
+        for _ in range(options["repeats"]):
+            began, count = time.perf_counter(), 0
+            while time.perf_counter() - began < options["seconds"]:
+                client.exchange(mine)
+                count += slots
+            rates.append(count / (time.perf_counter() - began))
+        client.leave()
+        return {"rates": rates, "retransmissions": client.counts.retransmissions, "window": client.window}
+
+
+PARTS = {"serene": serene, "overlap": overlap, "gloo": gloo, "pushes": pushes}
+
+
+if __name__ == "__main__":
+    result = PARTS[sys.argv[1]](json.loads(sys.argv[2]))
+    Path(sys.argv[3]).write_text(json.dumps(result))

@@ -1,0 +1,114 @@
+"""The networks of `make bench`: ours, and the same hosts and links around a Linux bridge for the peer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from mininet.net import Mininet
+from mininet.node import Switch
+
+from controller.http.client import ControllerClient
+from experiments.run.network import MininetNetwork
+from experiments.run.settings import check
+from serene.errors import SereneError
+from serene.spawn import module
+from topologies.processes import ROOT
+from topologies.star import Star
+
+Json = dict[str, Any]
+
+
+class BenchFailed(SereneError):
+    """A measurement that is void; the message says what happened."""
+
+
+class Bridge(Switch):  # type: ignore[misc]
+    """The kernel's own switch, in a network namespace of its own: with its processes it is gone."""
+
+    def __init__(self, name: str, **params: Any) -> None:
+        super().__init__(name, **{**params, "inNamespace": True})
+
+    def start(self, controllers: Sequence[Any]) -> None:
+        said = self.cmd("ip link add", self.name, "type bridge && ip link set dev", self.name, "up")
+        for interface in self.intfs.values():
+            if interface.name != "lo":
+                said += self.cmd("ip link set dev", interface.name, "master", self.name)
+        if said.strip():
+            raise BenchFailed(f"cannot make a bridge: {said.strip()}")
+
+
+class BridgeNetwork:
+    """``Star`` around a bridge, for programs that bring a network stack of their own."""
+
+    def __init__(self, workers: int, link_mbit: float, mtu: int | None) -> None:
+        self._net = Mininet(
+            topo=Star(workers, link_mbit=link_mbit, mtu=mtu, switch="b1", offload=True),
+            controller=None,
+            build=False,
+            switch=Bridge,
+        )
+
+    def __enter__(self) -> BridgeNetwork:
+        try:
+            self._net.build()
+            self._net["b1"].start([])
+        except BaseException:
+            self._net.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._net.stop()
+
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
+
+
+def serene_network(target: str, program: str, workers: int, link_mbit: float | None, work: Path) -> MininetNetwork:
+    settings = check(
+        target=target, workers=str(workers), strategy="bsp", straggler="none", steps="1", model="mlp",
+        dataset="digits", data_dir=None, link_mbit=f"{link_mbit:g}" if link_mbit else "", seed="1", compute_ms="0",
+        program=program, mininet=True, out=work / "none",
+    )  # fmt: skip
+    return MininetNetwork(settings, work)
+
+
+def with_job(
+    network: MininetNetwork, parts: Mapping[int, tuple[str, Json]], work: Path, timeout_s: float
+) -> list[Json]:
+    """A BSP job for the workers, and what their parts measured."""
+    with ControllerClient(network.url) as controller:
+        controller.create_job(network.settings.workers, network.settings.strategy)
+        return run_parts(network, parts, work, timeout_s)
+
+
+def run_parts(
+    network: MininetNetwork | BridgeNetwork, parts: Mapping[int, tuple[str, Json]], work: Path, timeout_s: float
+) -> list[Json]:
+    """Runs a part of ``bench_hosts`` in each host. Raises BenchFailed with the log of the first that failed."""
+    processes, results = [], []
+    for worker, (part, options) in parts.items():
+        log, result = work / f"{part}-{worker}.log", work / f"{part}-{worker}.json"
+        command = module("experiments.performance.hosts", part, json.dumps({**options, "worker": worker}), str(result))
+        with log.open("wb") as output:
+            process = network.popen(worker, command, stdout=output, stderr=output, cwd=str(ROOT))
+        processes.append(process)
+        results.append((log, result))
+    try:
+        for process, (log, _) in zip(processes, results, strict=True):
+            if process.wait(timeout=timeout_s):
+                raise BenchFailed(f"{log.stem}: {log.read_text(errors='replace')[-2000:]}")
+    except subprocess.TimeoutExpired:
+        raise BenchFailed(f"not over within {timeout_s:g} s") from None
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return [json.loads(result.read_text()) for _, result in results]

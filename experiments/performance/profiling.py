@@ -1,0 +1,153 @@
+"""Where a packet's time goes, on each switch: ``make profile``.
+
+The embedded switch is compiled with a counter of cycles in each stage and each action, and runs in this process.
+Counting takes about 25 cycles a visit, so what is entered often looks more expensive than it is. Then both switches
+run in Mininet, one worker pushing, and `perf` samples where the time goes: in the program, in the code around it, or in
+the kernel. What is not installed is a line that says so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from experiments.performance.networks import serene_network, with_job
+from experiments.performance.push_path import SLOTS, PushPath
+from experiments.run.settings import BMV2
+from serene.errors import SereneError
+from serene.program import Program
+
+PROFILE = ("-DPROFILE",)  # as in runtime/switch.h
+STAGES = ("outside", "receive", "parse", "checksum", "match", "replicate", "deparse", "send")
+MAX_STAGES = len(STAGES) + 1024
+REPEATS = 10
+WARM_S, SECONDS = 2.0, 5.0
+PATIENCE_S = 120.0
+SHOWN = 14
+LEAST = 0.02  # of the time; what takes less is summed up
+
+
+def stages(program: Program) -> list[tuple[str, float, float]]:
+    """(stage or action, cycles a packet, visits a packet) of the embedded switch, the most expensive first."""
+    path = PushPath(program, PROFILE)
+    path.measure()
+    cycles, entered = (ctypes.c_uint64 * MAX_STAGES)(), (ctypes.c_uint64 * MAX_STAGES)()
+    path.switch.profile(cycles, entered)
+    for _ in range(REPEATS):
+        path.measure()
+    path.switch.profile(cycles, entered)
+    packets = entered[STAGES.index("deparse")]
+    names = dict(enumerate(STAGES))
+    names.update({len(STAGES) + action.id: action.name for action in path.switch.program.actions})
+    return sorted(
+        (
+            (name, cycles[stage] / packets, entered[stage] / packets)
+            for stage, name in names.items()
+            if entered[stage] and name != "outside"
+        ),
+        key=lambda row: -row[1],
+    )
+
+
+def stage_table(rows: list[tuple[str, float, float]], lanes: int) -> Table:
+    shown = Table(box=None, pad_edge=False, padding=(0, 2), title=f"embedded switch, in process, {lanes} lanes")
+    for heading in ("stage or action", "cycles a packet", "share", "times a packet"):
+        shown.add_column(heading, justify="left" if heading.startswith("stage") else "right")
+    total = sum(cycles for _, cycles, _ in rows)
+    rest = [row for row in rows if row[1] < LEAST * total]
+    for name, cycles, times in rows:
+        if cycles >= LEAST * total:
+            shown.add_row(name, f"{cycles:,.0f}", f"{cycles / total:.0%}", f"{times:.2f}")
+    if rest:
+        cycles = sum(row[1] for row in rest)
+        shown.add_row(f"{len(rest)} others", f"{cycles:,.0f}", f"{cycles / total:.0%}", "")
+    shown.add_row("all", f"{total:,.0f}", "", "", style="bold")
+    return shown
+
+
+def perf(target: str, program: Program, work: Path) -> list[tuple[float, str, str]]:
+    """(share, where, function) of the switch's processor time while one worker pushes as fast as it is answered."""
+    options = {"values": SLOTS * program.lanes, "repeats": 1, "seconds": 2 * WARM_S + SECONDS}
+    data = work / "perf.data"
+    with serene_network(target, program.name, 1, None, work) as network:
+        recording = ["perf", "record", "-q", "-F", "999", "-p", str(network.parts["switch"].pid), "-o", str(data)]
+        recording += ["--delay", str(int(2 * WARM_S * 1e3)), "--", "sleep", str(2 * WARM_S + SECONDS)]
+        with subprocess.Popen(recording, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as recorder:
+            with_job(network, {0: ("pushes", options)}, work, PATIENCE_S)
+            said, _ = recorder.communicate(timeout=PATIENCE_S)
+        if recorder.returncode:
+            raise SereneError(f"perf: {said.strip()[-300:]}")
+    report = subprocess.run(
+        ["perf", "report", "-q", "--stdio", "--no-children", "-s", "dso,symbol", "-i", str(data)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [
+        (float(share) / 100, _place(kind, dso), re.split(r"\s{2,}", symbol.strip())[0])
+        for share, dso, kind, symbol in re.findall(r"^\s*([\d.]+)%\s+(\S+)\s+\[(.)\] (.*)$", report.stdout, re.M)
+    ]
+
+
+def _place(kind: str, dso: str) -> str:
+    """perf's name of a file, in words; the compiled program is a library named after a digest."""
+    if kind == "k":
+        return "kernel"
+    return "the P4 program" if re.fullmatch(r"[0-9a-f]{32}\.so", dso) else dso
+
+
+def perf_table(target: str, rows: list[tuple[float, str, str]]) -> Table:
+    by_place: dict[str, float] = {}
+    for share, where, _ in rows:
+        by_place[where] = by_place.get(where, 0.0) + share
+    places = ", ".join(f"{where} {share:.0%}" for where, share in sorted(by_place.items(), key=lambda p: -p[1])[:5])
+    shown = Table(box=None, pad_edge=False, padding=(0, 2), title=f"{target} in Mininet: {places}")
+    for heading in ("share", "where", "function"):
+        shown.add_column(heading, justify="right" if heading == "share" else "left", no_wrap=True)
+    for share, where, function in rows[:SHOWN]:
+        shown.add_row(f"{share:.1%}", where, function[:70])
+    return shown
+
+
+def profile(console: Console) -> int:
+    program = Program.load("serene")
+    console.print(stage_table(stages(program), program.lanes))
+    for target in ("embedded", "bmv2"):
+        console.print()
+        if shutil.which("perf") is None:
+            console.print(f"{target} in Mininet: perf is not installed (Debian: linux-perf)")
+        elif target == "bmv2" and shutil.which(BMV2) is None:
+            console.print(f"{target} in Mininet: {BMV2} is not installed")
+        else:
+            with tempfile.TemporaryDirectory() as work:
+                console.print(perf_table(target, perf(target, program, Path(work))))
+    return 0
+
+
+def main() -> int:
+    from topologies.isolation import run_isolated
+
+    console = Console(highlight=False) if sys.stdout.isatty() else Console(width=120, highlight=False)
+
+    def run() -> int:
+        try:
+            return profile(console)
+        except SereneError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+
+    try:
+        return run_isolated(run)
+    except OSError as error:
+        print(f"error: {error} (make profile uses Mininet: run it as root)", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,240 @@
+"""Live swaps, many in one training run, and how long each takes: ``make swaps``.
+
+A swap's latency runs from the command to the moment at which the last worker computes under the new epoch; also in
+iterations, the most that a worker still finished under an older one. Written to swaps.csv and swaps.png, beside what
+every run leaves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import random
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from controller.http.client import ControllerClient
+from experiments.run.launch import launch
+from experiments.run.results import Results
+from experiments.run.settings import check
+from experiments.shared.palette import COLOURS
+from experiments.shared.random_strategies import FAMILIES, alternating
+from serene.arguments import Parser
+from serene.errors import SereneError
+from serene.strategy import Strategy
+
+Json = dict[str, Any]
+
+FIRST = "bsp"  # family, with which the run begins
+FIRST_AT_STEP = 3  # of every worker: the first swap
+LONGER = 1.3  # than the swaps need, in steps
+
+
+@dataclass(frozen=True)
+class Commanded:
+    """One swap as the controller did it. t_unix: when it was asked for. write_ms: the switch's part."""
+
+    t_unix: float
+    epoch: int
+    before: str
+    strategy: str
+    write_ms: float
+
+
+@dataclass(frozen=True)
+class Swap:
+    """One swap as the workers saw it. latency_ms: from the command to the last worker under the new epoch.
+
+    iterations: the most that one worker finished under an older epoch meanwhile.
+    """
+
+    t: float
+    epoch: int
+    before: str
+    strategy: str
+    write_ms: float
+    latency_ms: float
+    iterations: int
+
+
+class Swapper:
+    """Accompanies a run and commands so many swaps, ``every_s`` apart, each to another family of strategies."""
+
+    def __init__(self, count: int, every_s: float, seed: int, workers: int) -> None:
+        self._left = count
+        self._every_s = every_s
+        self._random = random.Random(seed)
+        self._next_at = 0.0
+        self._strategies = alternating(walk(self._random), seed, workers)
+        self.commanded: list[Commanded] = []
+        self.swaps: list[Swap] = []
+
+    def look(self, job: Json, controller: ControllerClient) -> None:
+        """Commands a swap, if it is time for one."""
+        begun = min(int(worker["iteration"]) for worker in job["workers"]) >= FIRST_AT_STEP
+        if not begun or not self._left or time.monotonic() < self._next_at or job["state"] != "running":
+            return
+        self._next_at = time.monotonic() + self._every_s * self._random.uniform(0.5, 1.5)
+        self._left -= 1
+        asked, strategy = time.time(), self._another(self.commanded[-1].strategy if self.commanded else "")
+        change = controller.set_strategy(job["job"], strategy)
+        before = self.commanded[-1].strategy if self.commanded else "the first"
+        self.commanded.append(Commanded(asked, change["epoch"], before, str(strategy), change["write_ms"]))
+
+    def _another(self, than: str) -> Strategy:
+        return next(strategy for strategy in self._strategies if str(strategy) != than)
+
+    def keep(self, results: Results, directory: Path) -> None:
+        """Writes its own files beside the run's, if there is anything to write."""
+        self.swaps = list(latencies(self.commanded, results.rows))
+        if not self.swaps:
+            return
+        with (directory / "swaps.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, [field.name for field in fields(Swap)])
+            writer.writeheader()
+            writer.writerows(asdict(swap) for swap in self.swaps)
+        draw(self.swaps, results.summary, directory / "swaps.png")
+
+    def told(self) -> list[str]:
+        """The distribution in words. Raises SereneError if there is none."""
+        if not self.swaps:
+            raise SereneError("the run ended before the first swap: give it more --swaps, or a longer --compute-ms")
+        late = np.array([swap.latency_ms for swap in self.swaps])
+        finished = np.array([swap.iterations for swap in self.swaps])
+        counts = ", ".join(f"{(finished == number).sum()} after {number}" for number in range(finished.max() + 1))
+        written = np.median([swap.write_ms for swap in self.swaps])
+        return [
+            f"{len(self.swaps)} swaps, from the command to the last worker under the new epoch: "
+            f"median {np.median(late):.0f} ms, 95 % within {np.percentile(late, 95):.0f} ms, "
+            f"longest {late.max():.0f} ms",
+            f"in iterations that a worker still finished under the old epoch: {counts}",
+            f"the switch's part, one MODIFY: median {written:.1f} ms",
+        ]
+
+
+def walk(rng: random.Random) -> tuple[str, ...]:
+    """What to swap a run's first strategy for, and that, and so on for ever: a closed walk from the first family on, in
+    which every family follows every other exactly once. The same for the same seed."""
+    left = {family: [other for other in FAMILIES if other != family] for family in FAMILIES}
+    for others in left.values():
+        rng.shuffle(others)
+    # Hierholzer's algorithm: walk while a pair is left, then insert the detours where the walk ended early.
+    way, found = [FIRST], []
+    while way:
+        if left[way[-1]]:
+            way.append(left[way[-1]].pop())
+        else:
+            found.append(way.pop())
+    return tuple(reversed(found[:-1]))
+
+
+def latencies(commanded: Iterable[Commanded], rows: Sequence[Json]) -> Iterator[Swap]:
+    """rows: every worker's iterations, as in metrics.csv. Swaps that some worker did not live to adopt are left out."""
+    steps: dict[str, list[tuple[float, int]]] = {}
+    for row in rows:
+        steps.setdefault(row["worker"], []).append((float(row["t_unix"]), int(row["epoch"])))
+    start = min(float(row["t_unix"]) - row["t"] for row in rows)
+    for swap in commanded:
+        seen = [_seen(sorted(of_worker), swap) for of_worker in steps.values()]
+        if all(seen):
+            yield Swap(
+                t=round(swap.t_unix - start, 3),
+                epoch=swap.epoch,
+                before=swap.before,
+                strategy=swap.strategy,
+                write_ms=round(swap.write_ms, 3),
+                latency_ms=round(max(when - swap.t_unix for when, _ in filter(None, seen)) * 1e3, 3),
+                iterations=max(finished for _, finished in filter(None, seen)),
+            )
+
+
+def _seen(steps: Sequence[tuple[float, int]], swap: Commanded) -> tuple[float, int] | None:
+    """When a worker began to compute under the new epoch (or a newer one), and what it finished before that.
+
+    A worker adopts an epoch as it finishes an iteration, so it is under it from the end of the one before its first.
+    """
+    first = next((number for number, (_, epoch) in enumerate(steps) if epoch >= swap.epoch), None)
+    if first is None:
+        return None
+    adopted = max(steps[first - 1][0], swap.t_unix) if first else swap.t_unix
+    return adopted, sum(when > swap.t_unix for when, _ in steps[:first])
+
+
+def draw(swaps: Sequence[Swap], summary: Json, path: Path) -> None:
+    """How many of the swaps had reached everybody after how long; and how many iterations that was."""
+    from experiments.shared.style import panels, save  # matplotlib takes a second to import
+
+    figure, axes = panels(1, 2, width=4.5, height=3.6, width_ratios=(3, 2))
+    left, right = axes[0]
+    figure.suptitle(
+        f"{len(swaps)} live swaps in one run: {summary['workers']} workers, {summary['target']} switch, "
+        f"straggler {summary['straggler']}",
+        fontsize=11,
+    )
+    late = np.sort([swap.latency_ms for swap in swaps])
+    left.step([0, *late], np.arange(len(late) + 1) / len(late) * 100, where="post", color=COLOURS[0], linewidth=1.6)
+    left.set_xlabel("command to the last worker under the new epoch [ms]")
+    left.set_ylabel("swaps [%]")
+    left.set_xlim(0, late[-1] * 1.03)
+    left.set_ylim(0, 101)
+    numbers, counts = np.unique([swap.iterations for swap in swaps], return_counts=True)
+    right.bar(numbers, counts, color=COLOURS[0], width=0.6)
+    right.set_xticks(range(numbers.max() + 1))
+    right.set_xlabel("iterations finished under the old epoch")
+    right.set_ylabel("swaps")
+    save(figure, path, dpi=130)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(prog="python -m experiments.performance.swaps", description=__doc__.splitlines()[0])
+    parser.add_argument("--swaps", type=int, default=200)
+    parser.add_argument("--every-ms", type=float, default=400, help="between two swaps, on average")
+    parser.add_argument("--workers", default="4")
+    parser.add_argument("--target", default="auto", help="auto, embedded or bmv2")
+    parser.add_argument("--compute-ms", type=float, default=100, help="mean compute time of an iteration")
+    parser.add_argument("--straggler", default="slow_worker:probability=0.2")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--out", type=Path, help="directory for the results (default runs/DATE-swaps)")
+    return parser
+
+
+def main() -> int:
+    parser = _parser()
+    options = parser.parse_args()
+    if options.swaps < 1 or not 0 < options.every_ms < math.inf or not 0 < options.compute_ms < math.inf:
+        parser.error("--swaps: expected 1 or more; --every-ms and --compute-ms: expected more than 0")
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    try:
+        settings = check(
+            workers=options.workers,
+            strategy=FIRST,
+            straggler=options.straggler,
+            steps=str(math.ceil(LONGER * options.swaps * options.every_ms / options.compute_ms) + 10 * FIRST_AT_STEP),
+            target=options.target,
+            model="mlp",
+            dataset="digits",
+            data_dir=None,
+            link_mbit="",
+            seed=options.seed,
+            compute_ms=str(options.compute_ms),
+            program="serene",
+            mininet=True,
+            out=options.out or Path("runs", f"{time.strftime('%Y%m%d-%H%M%S')}-swaps"),
+        )
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    swapper = Swapper(options.swaps, options.every_ms / 1e3, settings.seed, settings.workers)
+    return launch(settings, console, swapper)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

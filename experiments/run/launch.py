@@ -1,0 +1,221 @@
+"""One run from nothing to results: network, switch, controller and workers up, a view of the training, and what it
+leaves: a table, a picture and the numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+from rich.console import Console
+
+from controller.http.client import ControllerClient, NoController, Rejected
+from experiments.run import results
+from experiments.run.events import Events
+from experiments.run.live import View
+from experiments.run.network import LocalNetwork, MininetNetwork, Network, NetworkError, WorkerProcess
+from experiments.run.picture import draw
+from experiments.run.results import Work
+from experiments.run.settings import Settings
+from serene import outputs
+from serene.errors import SereneError
+from serene.outputs import CannotWrite
+from serene.spawn import module
+from workers.results import BYTES_PER_STEP, ROOM
+
+POLL_S = 0.2
+
+Json = dict[str, Any]
+
+
+class Failed(SereneError):
+    """A part of the run died; the message has the end of its log."""
+
+
+class Companion(Protocol):
+    """Something that accompanies a run: it may command the controller, and writes files of its own beside the run's."""
+
+    def look(self, job: Json, controller: ControllerClient) -> None:
+        """Called every POLL_S seconds or so with the job's status."""
+
+    def keep(self, found: results.Results, directory: Path) -> None:
+        """Called at the end, before anything is kept."""
+
+    def told(self) -> list[str]:
+        """The last lines that the user reads."""
+
+
+def train(settings: Settings, work: Work, console: Console, companion: Companion | None = None) -> results.Results:
+    """One run, from nothing to results; everything it started is gone when it returns or raises."""
+    kind = MininetNetwork if settings.mininet else LocalNetwork
+    with kind(settings, work.directory) as network, ControllerClient(network.url) as controller:
+        job = controller.create_job(settings.workers, settings.strategy)["job"]
+        workers = [
+            network.start_worker(worker, _arguments(settings, worker, job, work)) for worker in range(settings.workers)
+        ]
+        events = Events(settings, network, workers, lambda worker: _arguments(settings, worker, job, work))
+        prefix = "" if network.url.endswith(":8559") else f"SERENE_CONTROLLER={network.url} "
+        hint = f"in another terminal: {prefix}.venv/bin/serenectl sync ssp --staleness 3   (or bsp, asp, quorum --k 3)"
+        with View(settings, console, hint) as view:
+            if not console.is_terminal:
+                console.print(hint)
+            while any(worker.poll() is None for worker in workers) or events.under_way:
+                _check_alive(network, workers, events)
+                # Busy, or just started again; if it has died, the next look says so.
+                with contextlib.suppress(NoController, Rejected):
+                    status = controller.job(job)
+                    view.show(status)
+                    events.look(status)
+                    if companion is not None:
+                        companion.look(status, controller)
+                events.end_due()
+                time.sleep(POLL_S)  # the pace of the display
+            _check_alive(network, workers, events)
+            status = controller.job(job)
+            view.show(status)
+    for line in events.never:
+        console.print(f"this never came: {line}", highlight=False)
+    return results.collect(settings, work, status, events.played, events.lost_lives)
+
+
+def _arguments(settings: Settings, worker: int, job: int, work: Work) -> list[str]:
+    arguments = {
+        "--job": job,
+        "--worker": worker,
+        "--workers": settings.workers,
+        "--model": settings.model,
+        "--dataset": settings.dataset,
+        "--steps": settings.steps,
+        "--seed": settings.seed,
+        "--straggler": settings.straggler,
+        "--compute-ms": settings.compute_ms,
+        "--out": work.directory,
+        "--out-else": work.spare,
+    }
+    if settings.data_dir is not None:
+        arguments["--data-dir"] = settings.data_dir
+    return [str(part) for pair in arguments.items() for part in pair]
+
+
+def _check_alive(network: Network, workers: list[WorkerProcess], events: Events) -> None:
+    dead = network.dead()
+    if dead:
+        raise Failed(dead)
+    for worker in workers:
+        if worker.poll() and worker.worker not in events.away:
+            raise Failed(f"worker {worker.worker} ended with status {worker.poll()}:\n{worker.error()}")
+
+
+def launch(settings: Settings, console: Console, companion: Companion | None = None) -> int:
+    """Runs, shows and keeps, as root where that is needed; the exit status."""
+    if not settings.mininet:
+        return _run(settings, console, companion)
+    if os.geteuid() != 0:
+        return _with_sudo(console)
+    from topologies.isolation import run_isolated
+
+    try:
+        return run_isolated(lambda: _run(settings, console, companion))
+    except OSError as error:
+        print(f"error: {error}; 'make run-local' works without Mininet", file=sys.stderr)
+        return 1
+
+
+def _with_sudo(console: Console) -> int:
+    sudo = shutil.which("sudo")
+    if sudo is None:
+        print("error: Mininet needs root, and there is no sudo; 'make run-local' works without both", file=sys.stderr)
+        return 1
+    console.print("Mininet needs root: asking sudo")
+    spec = sys.modules["__main__"].__spec__
+    command = [sudo, *module(spec.name if spec else __name__, *sys.argv[1:])]
+    os.execv(sudo, command)
+
+
+def _run(settings: Settings, console: Console, companion: Companion | None) -> int:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    console.print(
+        f"{settings.workers} workers train {settings.model} on {settings.dataset} through the {settings.target} "
+        f"switch, {settings.strategy}, straggler {settings.straggler}, {settings.steps} steps",
+        highlight=False,
+    )
+    above = [directory for directory in settings.out.parents if not directory.exists()]
+    try:
+        outputs.check(settings.out, _room(settings))
+        settings.out.parent.mkdir(parents=True, exist_ok=True)
+        directory = Path(tempfile.mkdtemp(prefix=".run-", dir=settings.out.parent))
+        # Created when it is first needed.
+        work = Work(directory, outputs.spare_places(directory)[0] / f"serene-run-{secrets.token_hex(8)}")
+    except (SereneError, OSError) as error:
+        print(f"error: OUT: {error}", file=sys.stderr)
+        return 2
+    lost: CannotWrite | None = None
+    try:
+        found = train(settings, work, console, companion)
+        try:
+            further = [lambda results, part: draw(results, part / "accuracy.png")]
+            results.write(found, work, settings.out, further + ([companion.keep] if companion else []))
+        except CannotWrite as error:
+            lost = error
+    except (SereneError, NetworkError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped; nothing is kept", file=sys.stderr)
+        return 130
+    finally:
+        for path in (work.directory, work.spare) if lost is None or not lost.nowhere else ():
+            shutil.rmtree(path, ignore_errors=True)
+        for directory in above[-1:]:
+            outputs.give_to_caller(directory)
+    _conclude(found, settings, console, kept=lost is None)
+    try:
+        for line in companion.told() if companion is not None else ():
+            console.print(line, highlight=False)
+        if lost is not None:
+            stays = f"; what the workers wrote stays in {work.directory} and {work.spare}" if lost.nowhere else ""
+            raise CannotWrite(f"OUT: {lost}{stays}")
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _room(settings: Settings) -> int:
+    """Bytes that a run writes, a guess that is rather too large: every worker's steps, twice, its replica, pictures."""
+    steps, replica = 2 * BYTES_PER_STEP * settings.steps, 4 * settings.parameters
+    return settings.workers * (steps + replica + ROOM) + 2 * outputs.MB
+
+
+def _conclude(found: results.Results, settings: Settings, console: Console, kept: bool) -> None:
+    summary = found.summary
+    console.print(results.table(found))
+    sent, applied = summary["contributions_sent"], summary["contributions_applied"]
+    under_way = summary["contributions_under_way"]
+    balance = "every one counted once" if sent <= applied <= sent + under_way else "NOT EQUAL"
+    for event in summary["events"]:
+        console.print(f"{event['t']:6.1f} s  {event['event']}", highlight=False)
+    if "links" in summary:
+        console.print(f"on the links: {summary['links']}", highlight=False)
+    if under_way:
+        line = f"{under_way:,} contributions, of which {applied - sent:,} were applied"
+        console.print(f"under way when a worker was killed: {line}", highlight=False)
+    console.print(
+        f"accuracy {summary['initial_accuracy']:.3f} -> {summary['final_accuracy']:.3f} in {summary['wall_s']:.1f} s; "
+        f"contributions sent {sent:,}, applied {applied:,}: {balance}",
+        highlight=False,
+    )
+    if kept:
+        console.print(f"{settings.out}/  summary.json  metrics.csv  accuracy.png", highlight=False)

@@ -1,0 +1,289 @@
+"""The network of a run: a Mininet star, or UDP ports on loopback where there is no root."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from typing_extensions import Self
+
+from experiments.run.settings import Settings
+from serene.errors import SereneError
+from serene.spawn import module
+from topologies.processes import Background, NotReady, free_ports, listens, mortal, program, set_up_turn
+
+SWITCH_UDP_PORT = 20000  # the first of the switch's, where it has no Mininet
+
+
+class NetworkError(SereneError):
+    """The network could not be set up, or a part of it died."""
+
+
+class WorkerProcess:
+    """One worker's training program, with its log."""
+
+    def __init__(self, worker: int, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.worker = worker
+        self.log = log
+        self._process = process
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def kill(self) -> None:
+        """Without LEAVE: the whole network ends with it, or another process takes its place."""
+        self._process.kill()
+        self._process.wait()
+
+    def pause(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def error(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-15:])
+
+
+class Network(ABC):
+    """Switch and controller up, and a place to start each worker."""
+
+    def __init__(self, settings: Settings, work: Path) -> None:
+        self.settings = settings
+        self.work = work
+        self._workers: list[WorkerProcess] = []
+
+    @abstractmethod
+    def start(self) -> None:
+        """Raises NetworkError."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Everything that ``start`` made is gone afterwards, also when it failed half-way."""
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """Of the controller."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> dict[str, Background]:
+        """The processes of the network by name: switch and controller, and the shim if there is one."""
+
+    @abstractmethod
+    def start_again(self, part: str) -> None:
+        """A part that was killed, as it was started. Raises NetworkError."""
+
+    def dead(self) -> str | None:
+        """Which part of the network has died, not being killed on purpose, with the end of its log."""
+        for name, process in self.parts.items():
+            if not process.killed and process.poll() is not None:
+                return f"the {name} ended with status {process.poll()}:\n{process.tail()}"
+        return None
+
+    @abstractmethod
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        """A command in a worker's place in the network; options as subprocess.Popen's."""
+
+    @abstractmethod
+    def _worker_address(self, worker: int) -> list[str]: ...
+
+    def start_worker(self, worker: int, arguments: Sequence[str]) -> WorkerProcess:
+        log = self.work / f"worker-{worker}.log"
+        command = module("workers.train", *arguments, *self._worker_address(worker))
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        with log.open("ab") as output:  # a worker that starts again goes on in the same log
+            process = self.popen(worker, command, stdout=output, stderr=output, env=environment)
+        self._workers.append(WorkerProcess(worker, process, log))
+        return self._workers[-1]
+
+    def __enter__(self) -> Self:
+        try:
+            with set_up_turn():
+                self.start()
+        except NotReady as error:
+            self.stop()
+            raise NetworkError(str(error)) from None
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._workers:
+            process.kill()
+        self.stop()
+
+
+class MininetNetwork(Network):
+    """Hosts with kernels' network stacks of their own around one switch."""
+
+    def __init__(self, settings: Settings, work: Path) -> None:
+        super().__init__(settings, work)
+        self._net: Any = None
+        self._switch: Any = None
+        self._controller: Any = None
+
+    def start(self) -> None:
+        try:
+            from mininet.log import setLogLevel
+            from mininet.net import Mininet
+        except ImportError:
+            raise NetworkError("Mininet is not installed: run 'make setup', or 'make run-local' without it") from None
+        from topologies.nodes import SereneController
+        from topologies.star import Star, switches
+
+        setLogLevel("error")
+        name = _free_switch_name()
+        # The embedded switch cuts large buffers; BMv2 and the shim hand on what they get.
+        offload = self.settings.target == "embedded" and self.settings.shim_file is None
+        topology = Star(
+            self.settings.workers,
+            link_mbit=self.settings.link_mbit,
+            mtu=self.settings.mtu,
+            switch=name,
+            offload=offload,
+        )
+        kind = switches[self.settings.target]
+        self._net = Mininet(
+            topo=topology,
+            controller=None,
+            build=False,
+            switch=lambda switch, **params: kind(
+                switch, log=self.work / "switch.log", faults=self.settings.shim_file, **params
+            ),
+        )
+        self._controller = SereneController(
+            "c0", log=self.work / "controller.log", p4_program=self.settings.program.name
+        )
+        self._net.build()
+        self._switch = self._net[name]
+        self._switch.start([self._controller])
+
+    def stop(self) -> None:
+        for part in (self._controller, self._net):
+            if part is not None:
+                part.stop()
+        self._net = self._controller = None
+
+    @property
+    def url(self) -> str:
+        return str(self._controller.url)
+
+    @property
+    def parts(self) -> dict[str, Background]:
+        found = {"switch": self._switch.process, "controller": self._controller.process, "shim": self._switch.shim}
+        return {name: process for name, process in found.items() if process is not None}
+
+    def start_again(self, part: str) -> None:
+        with _network_errors():
+            if part == "switch":
+                self._switch.start_again()
+            else:
+                self._controller.start_again()
+
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
+
+    def _worker_address(self, worker: int) -> list[str]:
+        return []
+
+
+class LocalNetwork(Network):
+    """The embedded switch with a UDP port on loopback for each worker: no root, no Mininet."""
+
+    def __init__(self, settings: Settings, work: Path) -> None:
+        super().__init__(settings, work)
+        self._switch: Background | None = None
+        self._controller: Background | None = None
+        self._http = self._p4runtime = 0
+        # The workers' ends, open from the start: a port that was free would not stay so until a worker is up.
+        self._ends: list[socket.socket] = []
+        self._switch_ports: list[int] = []
+
+    def start(self) -> None:
+        self._ends = [_bound() for _ in range(self.settings.workers)]
+        self._start_switch()
+        command = [
+            program("serenectl"), "up", "--foreground", "--switch", f"127.0.0.1:{self._p4runtime}",
+            "--ports", f"1-{self.settings.workers}", "--http", f"127.0.0.1:{self._http}",
+            "--program", self.settings.program.name, "--wait", "60",
+        ]  # fmt: skip
+        self._controller = Background("controller", command, self.work / "controller.log")
+        self._controller.wait_until(lambda: listens(self._http), 90)
+
+    def _start_switch(self) -> None:
+        self._p4runtime, self._http = free_ports(9559, 8559)
+        self._switch_ports = free_ports(*[SWITCH_UDP_PORT] * len(self._ends), kind=socket.SOCK_DGRAM)
+        ports = [
+            f"-i={worker + 1}@udp:{number}:{end.getsockname()[1]}"
+            for worker, (number, end) in enumerate(zip(self._switch_ports, self._ends, strict=True))
+        ]
+        further = ["--", "--grpc-server-addr", f"127.0.0.1:{self._p4runtime}", "--cpu-port", "255"]
+        command = [program("serene-switch"), "--no-p4", *ports, *further]
+        self._switch = Background("switch", command, self.work / "switch.log")
+        self._switch.wait_until(lambda: listens(self._p4runtime), 30)
+
+    def stop(self) -> None:
+        for part in (self._controller, self._switch):
+            if part is not None:
+                part.stop()
+        for end in self._ends:
+            end.close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._http}"
+
+    @property
+    def parts(self) -> dict[str, Background]:
+        found = {"switch": self._switch, "controller": self._controller}
+        return {name: process for name, process in found.items() if process is not None}
+
+    def start_again(self, part: str) -> None:
+        port = self._p4runtime if part == "switch" else self._http
+        with _network_errors():
+            self.parts[part].start_again()
+            self.parts[part].wait_until(lambda: listens(port), 90)
+
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        end = self._ends[worker].fileno()
+        return subprocess.Popen(
+            mortal(command), stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=(end,), **options
+        )
+
+    def _worker_address(self, worker: int) -> list[str]:
+        return ["--frame-udp", f"fd{self._ends[worker].fileno()}:{self._switch_ports[worker]}"]
+
+
+@contextlib.contextmanager
+def _network_errors() -> Iterator[None]:
+    try:
+        yield
+    except NotReady as error:
+        raise NetworkError(str(error)) from None
+
+
+def _free_switch_name() -> str:
+    """s1, or the next one whose interfaces do not exist: another run may be under way."""
+    taken = {name.partition("-")[0] for _, name in socket.if_nameindex()}
+    return next(f"s{number}" for number in range(1, 1000) if f"s{number}" not in taken)
+
+
+def _bound() -> socket.socket:
+    """A UDP socket on a port of loopback that was free."""
+    end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    end.bind(("127.0.0.1", 0))
+    return end

@@ -1,0 +1,52 @@
+"""Colours, and how every study calls and draws a strategy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from serene.strategy import parse
+
+# Okabe and Ito's palette: distinct also for colour-blind readers.
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW)
+
+# By a strategy's text, or by what its text begins with.
+_COLOUR = {
+    "bsp": BLACK,
+    "ssp:1": SKY,
+    "ssp:3": BLUE,
+    "ssp:10": PURPLE,
+    "asp": VERMILION,
+    "quorum": GREEN,
+    "mixed": ORANGE,
+    "auto:dssp": BLUE,
+    "auto:waiting": VERMILION,
+    "auto:sync-switch": GREEN,
+    "auto:evict": ORANGE,
+}
+_OTHER = "#888888"
+
+
+@dataclass(frozen=True)
+class Look:
+    """A strategy in tables and pictures. ``kind``: its name without what depends on the number of workers."""
+
+    name: str
+    kind: str
+    colour: str
+    line: str = "-"
+
+
+def look(text: str) -> Look:
+    """Of a strategy as on command lines, or of an automatic one, ``auto:NAME:...``. Raises BadStrategy."""
+    head, _, rest = text.partition(":")
+    colour = _COLOUR.get(text) or _COLOUR.get(f"{head}:{rest.partition(':')[0]}") or _COLOUR.get(head, _OTHER)
+    if head == "auto":
+        name = f"auto: {rest.partition(':')[0]}"
+        return Look(name, name, colour, "--")
+    if head == "mixed":
+        return Look(f"Mixed(async {rest})", "Mixed", colour)
+    if head == "quorum":
+        return Look(str(parse(text)) if rest else "k-of-n", "k-of-n", colour)
+    return Look(str(parse(text)), str(parse(text)), colour)

@@ -1,0 +1,35 @@
+"""Strategies at random, for runs that are swapped from one to the next. A seed tells all of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from serene.errors import SereneError, choices
+from serene.strategy import ASP, BSP, MAX_STALENESS, SSP, Mixed, Quorum, Strategy
+
+FAMILIES = ("bsp", "ssp", "asp", "quorum", "mixed")
+
+
+def some(family: str, rng: random.Random, workers: int) -> Strategy:
+    """A strategy of a family, with random parameters that fit so many workers (two or more)."""
+    if family == "bsp":
+        return BSP()
+    if family == "ssp":
+        return SSP(rng.randint(1, MAX_STALENESS) if rng.random() < 0.5 else rng.randint(1, 3))
+    if family == "asp":
+        return ASP()
+    if family == "quorum":
+        return Quorum(rng.randint(1, workers))
+    if family == "mixed":
+        free = rng.sample(range(workers), rng.randint(1, workers - 1))
+        return Mixed(tuple(free), rng.choice([0, 0, 1, 3]))
+    raise SereneError(f"no strategy {family!r}; expected {choices(FAMILIES)}")
+
+
+def alternating(families: tuple[str, ...], seed: int, workers: int) -> Iterator[Strategy]:
+    """One family after the other, for ever, with new parameters each time."""
+    rng = random.Random(f"strategies/{seed}")
+    while True:
+        for family in families:
+            yield some(family, rng, workers)

@@ -1,0 +1,89 @@
+"""What the resumable studies share: working tasks off with a progress bar, their command line's end, and the frame of
+their pages."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TypeVar
+
+import jinja2
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from experiments.shared.pool import work_off
+from serene.errors import SereneError
+from serene.outputs import CannotWrite
+
+T = TypeVar("T")
+
+
+class BadUsage(SereneError):
+    """Options that make no sense."""
+
+
+def main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console], None]) -> int:
+    """Runs a study and says what happened: the process's exit status. ``options.out`` is where its results are."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    try:
+        run(options, console)
+    except BadUsage as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(
+            f"error: cannot write {error.filename or options.out}: {error.strerror}; what is done stays in "
+            f"{options.out}: the same command goes on",
+            file=sys.stderr,
+        )
+        return 1
+    except KeyboardInterrupt:
+        print(f"stopped; what is done stays in {options.out}: the same command goes on", file=sys.stderr)
+        return 130
+    return 0
+
+
+def work(
+    what: str, tasks: Sequence[T], do: Callable[[T], None], hands: int, label: Callable[[T], str], console: Console
+) -> list[str]:
+    """Does all tasks, ``hands`` at a time in processes of their own, with a progress bar; a line for each failure.
+
+    Gives up when a result cannot be written, raising CannotWrite: the next ones would be lost as well.
+    """
+    failures = []
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
+        TextColumn("{task.fields[last]}"),
+    )  # fmt: skip
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with Progress(*columns, console=console, refresh_per_second=2, transient=not console.is_terminal) as progress:
+        bar = progress.add_task(what, total=len(tasks), last="")
+        for task, trouble in work_off(tasks, do, hands):
+            if trouble is not None and trouble.startswith(CannotWrite.__name__):
+                raise CannotWrite(trouble.partition(": ")[2] + "; what was done before stays: the same command goes on")
+            if trouble is not None:
+                failures.append(f"  {label(task)}: {trouble}")
+            progress.update(bar, advance=1, last=label(task))
+    return failures
+
+
+def template(path: Path) -> jinja2.Template:
+    """A page that may extend ``study.html``, whose macros make its tables and pictures."""
+    places = [path.parent, Path(__file__).parent]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(places), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    return environment.get_template(path.name)

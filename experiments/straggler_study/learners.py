@@ -1,0 +1,101 @@
+"""What a worker of the simulated engine learns: a network of ``workers``, softmax regression, or nothing at all."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell
+from workers import data
+from workers.training import Recipe, Trainer
+
+POOLING = 4  # softmax sees images shrunk by this factor: 28x28 to 7x7, so 500 parameters with their biases
+SOFTMAX_RATE = 0.5
+BATCH = 32
+
+
+class Learner(Protocol):
+    """As workers.training.Trainer."""
+
+    @property
+    def size(self) -> int: ...
+    def gradient(self, iteration: int) -> tuple[np.ndarray, float]: ...
+    def apply(self, delta: np.ndarray) -> None: ...
+    def accuracy(self) -> float: ...
+
+
+class Softmax:
+    """Multinomial regression on small images: real gradients for a fraction of a network's cost."""
+
+    def __init__(self, cell: Cell, worker: int) -> None:
+        whole = _pooled(cell.dataset)
+        self._test, self._test_labels = whole[2], whole[3]
+        part = slice(worker, None, cell.workers)
+        self._images, self._labels = whole[0][part], whole[1][part]
+        self._classes = int(whole[1].max()) + 1
+        self._key = (cell.seed, worker)
+        self._rate = np.float32((cell.learning_rate or SOFTMAX_RATE) / cell.workers)
+        self._weights = np.zeros((self._images.shape[1], self._classes), np.float32)
+
+    @property
+    def size(self) -> int:
+        return self._weights.size
+
+    def gradient(self, iteration: int) -> tuple[np.ndarray, float]:
+        chosen = np.random.default_rng((*self._key, iteration)).integers(len(self._labels), size=BATCH)
+        images, labels = self._images[chosen], self._labels[chosen]
+        scores = images @ self._weights
+        scores -= scores.max(axis=1, keepdims=True)
+        shares = np.exp(scores)
+        shares /= shares.sum(axis=1, keepdims=True)
+        loss = float(-np.log(np.maximum(shares[np.arange(BATCH), labels], 1e-12)).mean())
+        shares[np.arange(BATCH), labels] -= 1
+        return (images.T @ shares / BATCH).reshape(-1), loss
+
+    def apply(self, delta: np.ndarray) -> None:
+        self._weights = self._weights - self._rate * delta.reshape(self._weights.shape)
+
+    def accuracy(self) -> float:
+        return float(((self._test @ self._weights).argmax(axis=1) == self._test_labels).mean())
+
+
+class Nothing:
+    """Timing alone: one value to push, so that the switch has something to count."""
+
+    size = 1
+
+    def gradient(self, iteration: int) -> tuple[np.ndarray, float]:
+        return np.ones(1, np.float32), float("nan")
+
+    def apply(self, delta: np.ndarray) -> None:
+        pass
+
+    def accuracy(self) -> float:
+        return float("nan")
+
+
+@lru_cache(maxsize=2)
+def _pooled(dataset: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Training and test images as float32[n, pixels + 1], the last being 1, with their labels int64[n]."""
+    whole = data.load(dataset)
+
+    def pool(images: torch.Tensor) -> np.ndarray:
+        small = torch.nn.functional.avg_pool2d(images, POOLING).flatten(1).numpy()
+        return np.hstack([small, np.ones((len(small), 1), np.float32)])
+
+    return (
+        pool(whole.train_images), whole.train_labels.numpy(), pool(whole.test_images), whole.test_labels.numpy()
+    )  # fmt: skip
+
+
+def learner(cell: Cell, worker: int) -> Learner:
+    """What this worker of the cell learns with."""
+    if cell.model == NOTHING:
+        return Nothing()
+    if cell.model == SOFTMAX:
+        return Softmax(cell, worker)
+    recipe = Recipe(cell.model, cell.dataset, cell.workers, cell.steps, BATCH, cell.learning_rate, cell.seed)
+    return Trainer(recipe, worker)

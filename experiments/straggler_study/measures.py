@@ -1,0 +1,97 @@
+"""Numbers from traces: when a target was reached, in how many steps, how long a step took and what it went into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.straggler_study.trace import Trace
+
+SMOOTHING = 3  # evaluations of every worker that an accuracy is the mean of
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Accuracy as training goes on: the mean over the workers' replicas and their last three evaluations.
+
+    t: seconds; steps: iterations done by then, per worker; accuracy: 0 to 1. All float64[n].
+    """
+
+    t: np.ndarray
+    steps: np.ndarray
+    accuracy: np.ndarray
+
+    def reaches(self, target: float) -> tuple[float, float] | None:
+        """Seconds and steps when the accuracy is first at the target, between two points by interpolation."""
+        above = np.flatnonzero(self.accuracy >= target)
+        if not above.size:
+            return None
+        at = int(above[0])
+        if at == 0:
+            return float(self.t[0]), float(self.steps[0])
+        low, high = self.accuracy[at - 1], self.accuracy[at]
+        part = (target - low) / (high - low)
+        return tuple(float(values[at - 1] + part * (values[at] - values[at - 1])) for values in (self.t, self.steps))  # type: ignore[return-value]
+
+
+def curve(trace: Trace) -> Curve:
+    """From the evaluations of all workers, in the order in which they were made."""
+    steps, workers = trace.steps, trace.cell.workers
+    done = np.arange(1, len(steps) + 1) / workers
+    rows = np.flatnonzero(~np.isnan(steps["accuracy"]))
+    latest = np.full((workers, SMOOTHING), trace.initial_accuracy)
+    means = np.empty(len(rows))
+    for place, row in enumerate(rows):
+        mine = latest[steps["worker"][row]]
+        mine[:-1], mine[-1] = mine[1:].copy(), steps["accuracy"][row]
+        means[place] = latest.mean()
+    start = trace.initial_accuracy
+    return Curve(
+        np.concatenate([[0.0], steps["ended"][rows]]),
+        np.concatenate([[0.0], done[rows]]),
+        np.concatenate([[start], means]),
+    )
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """One run. Seconds; steps are iterations per worker. target_s, target_steps: NaN if the target was not reached.
+
+    step_s: time per step, of all workers, until the first of them has done all its steps; compute_s, network_s and
+    waiting_s are its parts, and waited_s is what each worker waited by then (float64[workers]).
+    """
+
+    target_s: float
+    target_steps: float
+    step_s: float
+    compute_s: float
+    network_s: float
+    waiting_s: float
+    waited_s: np.ndarray
+    final_accuracy: float
+
+
+def numbers(trace: Trace, target: float) -> Numbers:
+    """The numbers of a run for a target accuracy (NaN for a run that learns nothing)."""
+    rows, workers = trace.steps, trace.cell.workers
+    last = [rows["ended"][rows["worker"] == worker].max() for worker in range(workers)]
+    until = min(last)
+    rows = rows[rows["ended"] <= until]
+    steps = len(rows) / workers
+    waited = np.array([rows["waited"][rows["worker"] == worker].sum() for worker in range(workers)])
+    compute = float((rows["pushed"] - rows["began"]).mean())
+    exchange = float((rows["ended"] - rows["pushed"]).mean())
+    waiting = float(rows["waited"].mean())
+    learned = curve(trace)
+    reached = learned.reaches(target) or (np.nan, np.nan)
+    return Numbers(
+        target_s=reached[0],
+        target_steps=reached[1],
+        step_s=float(until / steps),
+        compute_s=compute,
+        network_s=exchange - waiting,
+        waiting_s=waiting,
+        waited_s=waited,
+        final_accuracy=float(learned.accuracy[-1]),
+    )

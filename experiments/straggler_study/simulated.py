@@ -1,0 +1,255 @@
+"""The simulated engine: real protocol, real P4 program, real gradients if wanted; only time is invented.
+
+SimPy keeps the clock. Each worker runs ``serene.client.Protocol``, the code that runs over sockets, and its packets go
+through p4c's output in this process. What takes time is what the cell says: an iteration's computing, from the
+straggler's profile, and the packets' way (``Network``). Everything follows from the cell.
+
+Packets travel in groups of ``GROUP``, each with a time of its own; the switch takes a group when its last packet is
+there. So two workers' packets may overtake each other by less than a group lasts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+import numpy as np
+import simpy
+
+from controller.jobs.jobs import shrunk
+from experiments.straggler_study.cell import LANES, NOTHING, SOFTMAX, Cell
+from experiments.straggler_study.dataplane import FIRST_EPOCH, SESSION, DataPlane
+from experiments.straggler_study.learners import Learner, learner
+from experiments.straggler_study.pilot import Pilot, Reports
+from experiments.straggler_study.queues import Queue
+from experiments.straggler_study.strategies import automatic, first_strategy
+from experiments.straggler_study.trace import STEP, Swap, Trace
+from serene.client.protocol import Membership, Protocol
+from serene.errors import SereneError
+from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, FixedPoint
+from serene.program import Program
+from serene.strategy import Strategy
+from workers.stragglers import parse
+
+GROUP = 64  # packets of an event, at most
+SWAP_S = 1e-3  # a policy write, as serenectl reports it
+HOLDS_FOR_SURE = FixedPoint().capacity
+SPOKE = ("contributions", "repeats", "blocked")  # counters of what a worker does
+
+Packets = tuple[np.ndarray, np.ndarray]  # uint8[n, bytes]; float64[n], when each is there
+Life = Generator[simpy.Event, object, None]
+
+
+class Stuck(SereneError):
+    """Nothing is left to happen, but not all workers are done: a fault of the protocol."""
+
+
+@dataclass
+class Worker:
+    """One worker: its protocol, what it learns, its links, and what it has done."""
+
+    id: int
+    protocol: Protocol
+    learner: Learner
+    up: Queue
+    down: Queue
+    reports: Reports = field(default_factory=Reports)
+    inbox: list[np.ndarray] = field(default_factory=list)
+    arrived: simpy.Event | None = None
+    done: int = 0  # iterations
+    left: bool = False
+
+
+class Simulation:
+    """One cell in virtual time."""
+
+    def __init__(self, cell: Cell, *, group: int = GROUP) -> None:
+        cell.check()
+        self.cell = cell
+        self._group = group
+        self._env = simpy.Environment()
+        self._straggler = parse(cell.straggler)
+        self._mean_s = cell.compute_ms / 1e3
+        learners = [learner(cell, worker) for worker in range(cell.workers)]
+        size = learners[0].size
+        program = _program(cell)
+        self._epoch = FIRST_EPOCH
+        self._strategy = first_strategy(cell.strategy)
+        self.plane = DataPlane(program, cell.workers, size, self._strategy)
+        slots = self.plane.slots
+        # A packet of this program stands for so many of 320 values.
+        weight = -(-max(size, cell.stands_for) // LANES) / slots
+        network = cell.network
+        self._latency_s = network.latency_us * 1e-6
+        self._switch = Queue(weight / network.switch_pps if network.switch_pps else 0.0)
+        own = weight / network.worker_pps if network.worker_pps else 0.0
+        limit = int(DEFAULT_LIMIT * DEFAULT_SCALE)
+        membership = Membership(SESSION, FIRST_EPOCH, size, slots, program.lanes, DEFAULT_SCALE, limit, cell.workers)
+        self.workers = [
+            Worker(worker, Protocol(0, worker, membership, self.plane.incarnation), each, Queue(own), Queue(own))
+            for worker, each in enumerate(learners)
+        ]
+        self._fixed = FixedPoint(DEFAULT_SCALE, DEFAULT_LIMIT)
+        self._size = size
+        self._swaps = [Swap(0.0, str(self._strategy))]
+        self._rows: list[tuple[float | int, ...]] = []
+        self._at_risk = 0
+        self._evicted: frozenset[int] = frozenset()
+        self._swapped_at = 0.0
+        chosen = automatic(cell.strategy)
+        self._pilot = None if chosen is None else Pilot(chosen)
+
+    def run(self) -> Trace:
+        """Until every worker has done its steps and left. Raises Stuck."""
+        began = time.perf_counter()
+        initial = self.workers[0].learner.accuracy()
+        try:
+            lives = [self._env.process(self._life(worker)) for worker in self.workers]
+            if self._pilot is not None:
+                self._env.process(self._fly(self._pilot))
+            self._env.run(until=simpy.AllOf(self._env, lives))
+            applied = sum(self.plane.count("contributions", worker.id) for worker in self.workers)
+            dropped = self.plane.dropped()
+            staleness = np.array([self.plane.staleness(worker.id) for worker in self.workers]) / self.plane.slots
+        except RuntimeError as error:
+            raise Stuck(f"{self.cell}: {error}") from error
+        finally:
+            self.plane.close()
+        steps = np.array(self._rows, STEP)
+        counts = [worker.protocol.counts for worker in self.workers]
+        facts = {
+            "contributions_sent": sum(worker.done for worker in self.workers) * self.plane.slots,
+            "contributions_applied": applied,
+            "dropped": dropped,
+            "packets": sum(count.sent + count.received for count in counts),
+            "retransmissions": sum(count.retransmissions for count in counts),
+            "reads_at_risk": self._at_risk,
+            "engine_s": time.perf_counter() - began,
+        }
+        steps = steps[np.argsort(steps["ended"], kind="stable")]
+        return Trace(self.cell, steps, staleness, tuple(self._swaps), initial, facts)
+
+    # -- a worker -----------------------------------------------------------------------------------------------
+
+    def _life(self, worker: Worker) -> Life:
+        for step in range(1, self.cell.steps + 1):
+            yield from self._step(worker, step)
+        worker.left = True
+        worker.reports.send("finished", self._env.now, worker.done, float("nan"), force=True)
+        self._install(self._strategy, self._evicted)
+
+    def _step(self, worker: Worker, step: int) -> Life:
+        env, cell, reports = self._env, self.cell, worker.reports
+        began = env.now
+        gradient, loss = worker.learner.gradient(step)
+        delay = self._straggler.delay(worker.id, step, self._mean_s, cell.seed)
+        if delay > 1:
+            reports.send("paused", began, worker.done, loss, force=True)
+        yield env.timeout(self._mean_s + delay)
+        pushed = env.now
+        reports.sums["compute_s"] += pushed - began
+        reports.send("exchanging", pushed, worker.done, loss)
+        worker.protocol.push(self._quantised(gradient), pushed)
+        yield from self._exchange(worker)
+        read = worker.protocol.finish()
+        worker.learner.apply(self._fixed.dequantise(read.difference.reshape(-1)[: self._size]))
+        most = int(read.contributions.max())
+        self._at_risk += most > HOLDS_FOR_SURE
+        worker.done = step
+        reports.sums["waiting_s"] += read.waited_s
+        reports.sums["network_s"] += env.now - pushed - read.waited_s
+        reports.send("computing", env.now, step, loss)
+        evaluated = step % cell.eval_every == 0 or step == cell.steps
+        accuracy = worker.learner.accuracy() if evaluated else float("nan")
+        self._rows.append((worker.id, step, began, pushed, env.now, read.waited_s, read.epoch, most, loss, accuracy))
+
+    def _quantised(self, gradient: np.ndarray) -> np.ndarray:
+        whole = np.zeros((self.plane.slots, self.plane.program.lanes), np.int32)
+        whole.reshape(-1)[: self._size] = self._fixed.quantise(gradient)[0]
+        return whole
+
+    def _exchange(self, worker: Worker) -> Life:
+        """Sends and takes packets until every slot is answered."""
+        env, protocol = self._env, worker.protocol
+        while not protocol.done:
+            self._send(worker)
+            deadline = protocol.deadline()
+            worker.arrived = env.event()
+            timer = env.timeout(max((deadline or env.now) - env.now, 1e-6))
+            yield worker.arrived | timer
+            worker.arrived = None
+            for rows in worker.inbox:
+                if not protocol.done:
+                    protocol.receive(rows, env.now)
+            worker.inbox.clear()
+
+    # -- the network -----------------------------------------------------------------------------------------
+
+    def _send(self, worker: Worker) -> None:
+        payloads = worker.protocol.packets(self._env.now)
+        if not len(payloads):
+            return
+        times = worker.up.serve(np.full(len(payloads), self._env.now)) + self._latency_s
+        for start in range(0, len(payloads), self._group):
+            part = slice(start, start + self._group)
+            self._at(times[part][-1], lambda rows=payloads[part], at=times[part]: self._through(worker, (rows, at)))
+
+    def _through(self, worker: Worker, packets: Packets) -> None:
+        """Packets at the switch: what they cause goes to whom it is for."""
+        payloads, times = packets
+        left = self._switch.serve(times)
+        for receiver, cause, rows in self.plane.pushes(worker.id, payloads):
+            arrives = self.workers[receiver].down.serve(left[cause]) + self._latency_s
+            self._at(arrives[-1], lambda to=self.workers[receiver], rows=rows: self._arrives(to, rows))
+
+    def _arrives(self, worker: Worker, rows: np.ndarray) -> None:
+        worker.inbox.append(rows)
+        if worker.arrived is not None and not worker.arrived.triggered:
+            worker.arrived.succeed()
+
+    def _at(self, when: float, action: object) -> None:
+        event = self._env.timeout(max(float(when) - self._env.now, 0.0))
+        event.callbacks.append(lambda _: action())  # type: ignore[union-attr, operator]
+
+    # -- strategies ------------------------------------------------------------------------------------------
+
+    def _install(self, strategy: Strategy, evicted: frozenset[int]) -> None:
+        """As the controller does it: who has left or is evicted is not waited for."""
+        members = [worker.id for worker in self.workers if not worker.left and worker.id not in evicted]
+        if members:
+            self._epoch += 1
+            self._swapped_at = self._env.now
+            self.plane.install(self._epoch, shrunk(strategy, members), members)
+
+    def _fly(self, pilot: Pilot) -> Life:
+        """Shows an automatic strategy the job at every period, and does what it says."""
+        env = self._env
+        while True:
+            yield env.timeout(pilot.automatic.period_s)
+            seen = [self._shown(worker) for worker in self.workers if not worker.left]
+            if not seen:
+                return
+            since = env.now - self._swapped_at
+            decided = pilot.decide(env.now, self._epoch, since, self._strategy, self._evicted, seen)
+            if (decided.strategy, decided.evicted) == (self._strategy, self._evicted):
+                continue
+            yield env.timeout(SWAP_S)
+            self._strategy, self._evicted = decided.strategy, decided.evicted
+            out = f", without {', '.join(map(str, sorted(decided.evicted)))}" if decided.evicted else ""
+            self._swaps.append(Swap(env.now, f"{decided.strategy}{out}"))
+            self._install(decided.strategy, decided.evicted)
+
+    def _shown(self, worker: Worker) -> tuple[int, dict[str, int], int, Reports]:
+        counters = {name: self.plane.count(name, worker.id) for name in SPOKE}
+        return worker.id, counters, counters["contributions"] // self.plane.slots, worker.reports
+
+
+def _program(cell: Cell) -> Program:
+    """Jumbo frames: fewer packets to play for the same values, each charged for what it stands for."""
+    return Program.load("serene" if cell.model in (SOFTMAX, NOTHING) else "serene_jumbo")
+
+
+def simulate(cell: Cell) -> Trace:
+    """One cell in virtual time, from its beginning to its end."""
+    return Simulation(cell).run()

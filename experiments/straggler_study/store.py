@@ -1,0 +1,60 @@
+"""Results on disk, one file a cell, named by the cell's digest: what is there need not be run again."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.trace import BadTrace, Trace
+from serene.errors import SereneError
+
+
+class Busy(SereneError):
+    """Another run writes to the same directory."""
+
+
+class Store:
+    """A directory of results. Files appear whole."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def path(self, cell: Cell) -> Path:
+        return self.directory / f"{cell.digest}.npz"
+
+    def get(self, cell: Cell) -> Trace | None:
+        """The cell's result; None if there is none. One that cannot be read is removed: it will be run again."""
+        path = self.path(cell)
+        if not path.exists():
+            return None
+        try:
+            return Trace.load(path)
+        except BadTrace:
+            with contextlib.suppress(
+                OSError
+            ):  # a file that cannot be removed makes writing its successor fail, with an error
+                path.unlink()
+            return None
+
+    def missing(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Those of the cells, once each, that have no readable result."""
+        return [cell for cell in dict.fromkeys(cells) if self.get(cell) is None]
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Only one sweep at a time writes here; what a killed one left half-done is removed. Raises Busy."""
+        with (self.directory / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Busy(f"{self.directory} is in use by another run: wait for it, or choose another OUT") from None
+            for path in self.directory.glob(".*.npz.*"):
+                path.unlink(missing_ok=True)
+            for path in self.directory.glob(".run-*"):
+                shutil.rmtree(path, ignore_errors=True)
+            yield

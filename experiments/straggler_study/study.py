@@ -1,0 +1,145 @@
+"""All results of a grid, and the questions that are asked of them: medians over seeds, changes against BSP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from experiments.straggler_study import grid
+from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.grid import Grid
+from experiments.straggler_study.measures import Numbers, numbers
+from experiments.straggler_study.store import Store
+from experiments.straggler_study.trace import Trace
+from serene.errors import SereneError
+
+
+class Incomplete(SereneError):
+    """Results that a report needs and that are not there."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A number with its spread over the seeds: median, lowest, highest; NaN where a seed did not get there."""
+
+    middle: float
+    low: float
+    high: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Spread:
+        """A run that never reached its target counts as infinitely slow, so that the median is not biased."""
+        given = np.array([np.inf if np.isnan(value) else value for value in values])
+        if not given.size:
+            return cls(np.nan, np.nan, np.nan, 0)
+        middle = float(np.median(given))
+        return cls(middle, float(given.min()), float(given.max()), int(given.size))
+
+    def percent(self) -> str:
+        """As a change: -12.3 % [-15.0, -10.1]."""
+        if not np.isfinite(self.middle):
+            return "not reached" if self.count else "-"
+        return f"{100 * self.middle:+.1f} % [{100 * self.low:+.1f}, {_shown(100 * self.high, '+.1f')}]"
+
+    def text(self, form: str = ".1f", unit: str = "") -> str:
+        if not np.isfinite(self.middle):
+            return "not reached" if self.count else "-"
+        return f"{self.middle:{form}}{unit} [{self.low:{form}}, {_shown(self.high, form)}]"
+
+
+def _shown(value: float, form: str) -> str:
+    return f"{value:{form}}" if np.isfinite(value) else "never"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A strategy against BSP, seed by seed: whole time to the target, time per step, steps to the target, waiting."""
+
+    time: Spread
+    step: Spread
+    steps: Spread
+    waiting: Spread
+
+
+@dataclass
+class Study:
+    """A grid's results."""
+
+    grid: Grid
+    store: Store
+    _numbers: dict[Cell, Numbers] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Raises Incomplete, naming how many results are missing."""
+        missing = self.store.missing(self.grid.cells())
+        if missing:
+            raise Incomplete(f"{len(missing)} of {len(self.grid.cells())} results are missing: run the sweep again")
+
+    def trace(self, cell: Cell) -> Trace:
+        found = self.store.get(cell)
+        if found is None:
+            raise Incomplete(f"no result for {cell}: run the sweep again")
+        return found
+
+    def numbers(self, cell: Cell) -> Numbers:
+        if cell not in self._numbers:
+            self._numbers[cell] = numbers(self.trace(cell), grid.TARGETS.get(cell.model, float("nan")))
+        return self._numbers[cell]
+
+    # -- what there is ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def _groups(self) -> dict[Cell, list[Cell]]:
+        """Cells that differ in their seed alone."""
+        groups: dict[Cell, list[Cell]] = {}
+        for cell in self.grid.cells():
+            groups.setdefault(replace(cell, seed=0), []).append(cell)
+        return groups
+
+    def seeds(self, cell: Cell) -> list[Cell]:
+        """The cell with each of the grid's seeds."""
+        return self._groups.get(replace(cell, seed=0), [])
+
+    def cases(self, cells: Sequence[Cell]) -> list[tuple[str, int, str]]:
+        """(model, workers, straggler) in the order of the grid."""
+        return list(dict.fromkeys((cell.model, cell.workers, cell.straggler) for cell in cells))
+
+    def strategies(self, cells: Sequence[Cell], model: str, workers: int, straggler: str) -> list[Cell]:
+        """One cell (of any seed) for each strategy that a case has."""
+        mine = [cell for cell in cells if (cell.model, cell.workers, cell.straggler) == (model, workers, straggler)]
+        return list({cell.strategy: cell for cell in mine}.values())
+
+    # -- numbers ---------------------------------------------------------------------------------------------
+
+    def spread(self, cell: Cell, what: str) -> Spread:
+        """Of one of the Numbers, over the seeds."""
+        return Spread.of(float(getattr(self.numbers(each), what)) for each in self.seeds(cell))
+
+    def against(self, cell: Cell, other: Cell) -> Changes:
+        """Changes, paired by seed: the same seed has the same data, batches, initial parameters and delays."""
+        others = {each.seed: each for each in self.seeds(other)}
+        pairs = [
+            (self.numbers(each), self.numbers(others[each.seed])) for each in self.seeds(cell) if each.seed in others
+        ]
+        return Changes(
+            Spread.of(mine.target_s / theirs.target_s - 1 for mine, theirs in pairs),
+            Spread.of(mine.step_s / theirs.step_s - 1 for mine, theirs in pairs),
+            Spread.of(mine.target_steps / theirs.target_steps - 1 for mine, theirs in pairs),
+            Spread.of(
+                mine.waited_s.sum() / theirs.waited_s.sum() - 1 for mine, theirs in pairs if theirs.waited_s.sum() > 0
+            ),
+        )
+
+    def tuned(self, cell: Cell) -> Cell:
+        """The cell with the learning rate that has the shortest median time to the target, of those in the grid."""
+        candidates = [replace(cell, seed=0, learning_rate=rate) for rate in (None, *grid.RATES)]
+        known = [each for each in candidates if each in self._groups]
+        return min(known, key=lambda each: self.spread(each, "target_s").middle)
+
+    def best(self, cells: Sequence[Cell]) -> Cell:
+        """The one with the shortest median time to the target."""
+        return min(cells, key=lambda each: self.spread(each, "target_s").middle)
