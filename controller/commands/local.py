@@ -45,6 +45,7 @@ def start(address: str, ports: Sequence[int]) -> tuple[list[UdpPort], bool]:
         if there is not None:
             return there[1], False
         if _listens(host, grpc_port):
+            record.unlink()
             raise NoLocalSwitch(
                 f"something listens at {address} already: if it is a switch, leave --local out, or choose another "
                 "address with --switch"
@@ -68,6 +69,7 @@ def start(address: str, ports: Sequence[int]) -> tuple[list[UdpPort], bool]:
     end = time.monotonic() + START_TIMEOUT_S
     while not _listens(host, grpc_port):
         if process.poll() is not None:
+            record.unlink()
             raise NoLocalSwitch(last_error(log, "the switch"))
         if time.monotonic() > end:
             process.kill()

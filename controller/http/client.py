@@ -67,15 +67,15 @@ class ControllerClient:
         job: int | None = None,
         scale: int | None = None,
         limit: float | None = None,
+        pool_slots: int | None = None,
     ) -> Json:
-        """The new job; the controller chooses its id unless ``job`` is given, and the numbers that are not."""
+        """The new job; the controller chooses its id unless ``job`` is given, and the numbers that are not.
+
+        pool_slots: makes it a process group's, with so many slots.
+        """
         body: Json = {"workers": workers, "strategy": to_dict(strategy)}
-        if job is not None:
-            body["job"] = job
-        if scale is not None:
-            body["scale"] = scale
-        if limit is not None:
-            body["limit"] = limit
+        given = {"job": job, "scale": scale, "limit": limit, "pool_slots": pool_slots}
+        body.update({name: value for name, value in given.items() if value is not None})
         return self._ask("POST", "/v1/jobs", body)
 
     def delete_job(self, job: int) -> None:

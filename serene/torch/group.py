@@ -209,7 +209,8 @@ class SwitchGroup(ProcessGroup):
         try:
             self._pool.all_reduce(flat.numpy(), signature, timeout.total_seconds())
         except Disagreement:
-            raise CollectiveFailed(f"the ranks' calls do not fit together: {self._what_each_does(number, call)}") from None
+            calls = self._what_each_does(number, call)
+            raise CollectiveFailed(f"the ranks' calls do not fit together: {calls}") from None
         except SereneError as error:
             self._failed = CollectiveFailed(f"rank {self.rank()}, {call}: {error}")
             raise self._failed from error
