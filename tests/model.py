@@ -74,7 +74,7 @@ class Model:
         return self.policy is not None and self.admitted.get(worker) == incarnation
 
     def leave(self, worker: int, incarnation: int) -> bool:
-        """Whether a LEAVE goes to the controller."""
+        """Whether a LEAVE, or a REPORT, goes to the controller."""
         return self.admitted.get(worker) == incarnation
 
     def pull(self, worker: int, slot: int, seq: int, session: int, incarnation: int = 1) -> list[Answer]:

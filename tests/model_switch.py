@@ -89,7 +89,7 @@ class ModelSwitch:
         mac, ip, udp_port = (int.from_bytes(part, "big") for part in (frame[6:12], frame[26:30], frame[34:36]))
         model = self._model(job)
         model.admitted = self._admitted((port, mac, ip, udp_port, job, worker), incarnation)
-        if op in (Op.HELLO, Op.LEAVE):
+        if op in (Op.HELLO, Op.LEAVE, Op.REPORT):
             return self._control(port, frame, op, job, worker, incarnation)
         where = self.table.get(("job", (job,)))
         if where is None or int(header["slot"]) >= where.params[1]:
@@ -111,7 +111,7 @@ class ModelSwitch:
     ) -> list[tuple[int, bytes]]:
         model = self._model(job)
         to_controller = [(CPU_PORT, (port << 7).to_bytes(2, "big") + frame)]
-        if op == Op.LEAVE:
+        if op in (Op.LEAVE, Op.REPORT):
             return to_controller if model.leave(worker, incarnation) else []
         if not model.hello(worker, incarnation):
             return to_controller

@@ -145,8 +145,7 @@ FAULTS = (
 def planted(line: Line) -> Iterator[None]:
     """The function is wrong for a while."""
     original = inspect.getattr_static(line.owner, line.function)
-    static = isinstance(original, staticmethod)
-    function = original.__func__ if static else original
+    function = getattr(original, "__func__", None) or getattr(original, "fget", None) or original
     source = textwrap.dedent(inspect.getsource(function))
     if source.count(line.right) != 1:
         raise SereneError(f"{line.function}: {line.right!r} is there {source.count(line.right)} times, expected once")

@@ -71,7 +71,8 @@ class Pool:
         self._begun = 0  # pieces since the session began; the next one's slot is this modulo the number of slots
         self._under_way: dict[int, Piece] = {}  # by slot
         self._reports = Reports(self._client, self.telemetry)
-        self._client.while_waiting = lambda: self._reports.say("waiting")
+        self._client.while_waiting = self._wait
+        self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no packet arrives; may raise
         self.collectives = 0  # that have ended well
         self.network_s = 0.0  # in collectives
         self.waiting_s = 0.0  # of it, for other workers
@@ -92,6 +93,10 @@ class Pool:
     def counts(self) -> Counts:
         """Packets sent, received and retransmitted since it joined."""
         return self._client.counts
+
+    def _wait(self) -> None:
+        self._reports.say("waiting")
+        self.while_waiting()
 
     def idle(self) -> None:
         """To be called about every second between collectives: the controller takes a pool's worker that gives no sign
@@ -164,13 +169,12 @@ class Pool:
         while not collective.all_begun or self._under_way:
             self._begin(protocol, collective, order)
             self._client.exchange_round(self._client.plain_round)
-            change = self._change(protocol)
-            self._end(protocol, collective, change)
-            if change:
-                self._broken = change
-                # When a worker leaves, the others may lack answers to what it has seen the end of, but nothing more.
-                if not collective.all_begun or (protocol.exchange.state == UNSENT).any():
-                    raise PoolBroken(self._said())
+            self._broken = self._change(protocol)
+            self._end(protocol, collective)
+            # When a worker leaves, the others may lack answers to what it has seen the end of, but they contribute
+            # nothing more.
+            if self._broken and (protocol.exchange.state == UNSENT).any():
+                raise PoolBroken(self._said())
             if self._under_way and self._clock() > until:
                 raise NoAnswer(f"the collective was not over after {timeout_s:g} s: {self._missing(protocol)}")
 
@@ -181,6 +185,7 @@ class Pool:
             piece = next(order, None)
             if piece is None:
                 break
+            self._expect_whole()
             if protocol.exchange.rounds[slot] > LAST_ROUND:
                 raise PoolBroken(f"job {self._job} has used up its seqs: start another")
             protocol.values[slot] = collective.contribution(piece)
@@ -191,7 +196,7 @@ class Pool:
             self._settle(protocol)
             self._client.begin_slots(np.array(slots))
 
-    def _end(self, protocol: Protocol, collective: Collective, change: str | None) -> None:
+    def _end(self, protocol: Protocol, collective: Collective) -> None:
         """Takes in what was answered."""
         slots = np.array([slot for slot in self._under_way if protocol.exchange.state[slot] == ANSWERED], np.int64)
         if not slots.size:
@@ -200,7 +205,8 @@ class Pool:
         # Nobody contributes a slot's next round before it has seen all contributions of this one: so a read with as
         # many contributions as there are workers holds one of each, whatever was in force meanwhile.
         if (read.contributions != self._layout.workers).any():
-            self._broken = change or f"gave {read.contributions.tolist()} contributions where every worker makes one"
+            short = f"gave {read.contributions.tolist()} contributions where every worker makes one"
+            self._broken = self._broken or short
             raise PoolBroken(self._said())
         for slot, sums in zip(slots.tolist(), read.difference, strict=True):
             collective.answer(self._under_way.pop(slot), sums)

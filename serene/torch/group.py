@@ -16,6 +16,7 @@ import warnings
 import weakref
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import torch
@@ -34,6 +35,7 @@ from serene.client.collective import Disagreement
 from serene.client.pool import Pool
 from serene.errors import SereneError
 from serene.torch.opening import NotOpened, Seat, open_pool
+from serene.torch.ring import RankGone, Ring
 from serene.torch.work import Runner
 
 LOG = logging.getLogger("serene.torch")
@@ -69,6 +71,7 @@ class SwitchGroup(ProcessGroup):
         self._failed: Exception | None = None
         self._pool: Pool | None = None
         self._runner: Runner | None = None
+        self._ring: Ring | None = None
         self._seat: Seat | None = None
         if size > 1:
             self._open(rank, size, ranks)
@@ -78,7 +81,7 @@ class SwitchGroup(ProcessGroup):
 
     def _open(self, rank: int, size: int, ranks: Sequence[int]) -> None:
         try:
-            self._pool, self._seat = open_pool(self._store, rank, size, self._timeout)
+            self._pool, self._ring, self._seat = open_pool(self._store, rank, size, self._timeout)
         except NotOpened as error:
             if not ranks:
                 raise
@@ -203,16 +206,18 @@ class SwitchGroup(ProcessGroup):
         return self._runner.submit(run, list(outputs))
 
     def _exchange(self, flat: Tensor, signature: bytes, number: int, call: str, timeout: timedelta) -> None:
-        assert self._pool is not None
+        assert self._pool is not None and self._ring is not None
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
+        self._pool.while_waiting = partial(self._ring.check, number)
         try:
             self._pool.all_reduce(flat.numpy(), signature, timeout.total_seconds())
         except Disagreement:
             calls = self._what_each_does(number, call)
             raise CollectiveFailed(f"the ranks' calls do not fit together: {calls}") from None
         except SereneError as error:
-            self._failed = CollectiveFailed(f"rank {self.rank()}, {call}: {error}")
+            self._failed = CollectiveFailed(f"{call}: {error}")
+            self._ring.fail(str(error) if isinstance(error, RankGone) else f"on rank {self.rank()}, {error}")
             raise self._failed from error
 
     def _what_each_does(self, number: int, call: str) -> str:
@@ -244,6 +249,8 @@ class SwitchGroup(ProcessGroup):
         """Waits so long for what is under way."""
         pool, self._pool = self._pool, None
         if pool is not None and self._runner is not None and self._runner.stop(patience_s):
+            if self._ring is not None:
+                self._ring.leave(self.summed)
             pool.leave(LEAVE_TIMEOUT_S)
             pool.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -15,6 +16,8 @@ from torch.distributed import Store  # type: ignore[attr-defined]
 from serene.client import FrameTransport, Transport, TransportError, UdpTransport
 from serene.client.pool import Pool
 from serene.errors import SereneError
+from serene.torch.ring import Ring
+from serene.wire import SERENE_UDP_PORT
 
 CONTROLLER = "SERENE_CONTROLLER"
 DEFAULT_URL = "http://127.0.0.1:8559"
@@ -74,7 +77,7 @@ class Controller:
         return answer
 
 
-def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Pool, Seat]:
+def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Pool, Ring, Seat]:
     """Every rank of the group calls it; all get a pool that has joined, or all raise NotOpened."""
     if rank == 0:
         try:
@@ -97,10 +100,11 @@ def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[P
         assert pool is not None
         try:
             pool.join(timeout.total_seconds())
-        except SereneError as refused:
+            ring = Ring(store, rank, size, _our_address(seat), timeout)
+        except (SereneError, OSError) as refused:
             problem = str(refused)
         _agree(store, "joined", rank, size, problem, timeout)
-        return pool, seat
+        return pool, ring, seat
     except BaseException:
         if pool is not None:
             pool.close()
@@ -124,6 +128,15 @@ def transport_to(seat: Seat, rank: int) -> Transport:
         f"all {len(seat.udp_ports)} ports of the switch on this machine are taken: "
         "'serenectl up --local --ports 1-N' makes more"
     )
+
+
+def _our_address(seat: Seat) -> str:
+    """At which the other ranks reach this machine."""
+    if seat.udp_ports:
+        return LOOPBACK
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((seat.switch_ip, SERENE_UDP_PORT))
+        return str(probe.getsockname()[0])
 
 
 def _agree(store: Store, what: str, rank: int, size: int, error: str, timeout: timedelta) -> None:

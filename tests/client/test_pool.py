@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from experiments.correctness.virtual.switch import P4Switch
-from serene.client.blocks import PIECES_PER_BLOCK, Layout
+from serene.client import Disagreement, Pool, PoolBroken
+from serene.errors import SereneError
+from serene.faults import Faults
 from serene.program import Program
+from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
+from serene.wire import ENCAPSULATION_BYTES, HEADER, Op
+from tests.support.numbers import expected, random_values, same, within_bound
 from tests.support.pools import FINE, PoolRun, lossy
 
 LANES = 320
@@ -25,28 +34,209 @@ def vectors(workers: int, length: int, seed: int = 0) -> list[np.ndarray]:
     return [draw.astype(np.float32) * magnitudes for draw in draws]
 
 
-def check(results: list[np.ndarray], contributed: list[np.ndarray], lanes: int = LANES) -> None:
-    """All the same bits, and each sum as exact as serene/client/blocks.py says."""
-    for result in results:
-        assert np.array_equal(result.view(np.uint32), results[0].view(np.uint32))
-    exact = np.sum([vector.astype(np.float64) for vector in contributed], axis=0)
-    block = PIECES_PER_BLOCK * lanes
-    bits = (len(contributed) - 1).bit_length()
-    for start in range(0, len(exact), block):
-        part = slice(start, start + block)
-        largest = max(float(np.abs(vector[part]).max()) for vector in contributed)
-        bound = len(contributed) * 2.0 ** (bits - 28) * largest + np.abs(exact[part]) * 2.0**-24 + 2.0**-150
-        assert (np.abs(results[0][part] - exact[part]) <= bound).all()
+def check(results: list[np.ndarray], given: list[np.ndarray], lanes: int = LANES) -> None:
+    assert all(same(result, expected(given, lanes)) for result in results)
+    assert within_bound(results[0], given, lanes)
+
+
+# -- sums ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("faults", [FINE, lossy(5)], ids=["fine", "lossy"])
 @pytest.mark.parametrize("length", [0, 1, LANES - 1, LANES, LANES + 1, 4 * LANES + 1, 100 * LANES + 7])
 @pytest.mark.parametrize("workers", [1, 2, 4])
-def test_the_sum_of_any_length(switch: P4Switch, workers: int, length: int, faults) -> None:  # type: ignore[no-untyped-def]
+def test_the_sum_of_any_length(switch: P4Switch, workers: int, length: int, faults: Faults) -> None:
     given = vectors(workers, length)
     check(PoolRun(switch, workers, 8, faults).all_reduce(given), given)
 
 
-def test_slots_too_short_for_the_exponents_are_refused() -> None:
-    with pytest.raises(Exception, match="slots of 5 lanes are too short for a pool of 4 workers"):
-        Layout(4, 5)
+@pytest.mark.parametrize("workers", [3, 7, 8, 16, 31, 32])
+def test_the_sum_over_many_workers(switch: P4Switch, workers: int) -> None:
+    given = vectors(workers, 5 * LANES + 3)
+    check(PoolRun(switch, workers, 3, lossy(workers, 0.02)).all_reduce(given), given)
+
+
+@pytest.mark.parametrize("slots", [1, 7, 128])
+def test_thousands_of_pieces(switch: P4Switch, slots: int) -> None:
+    given = vectors(2, 2000 * LANES + 1)
+    before = switch.count("contributions")
+    run = PoolRun(switch, 2, slots, lossy(1, 0.01) if slots > 1 else FINE)
+    check(run.all_reduce(given), given)
+    assert switch.count("contributions") - before == run.pools[0].telemetry()["contributions_sent"] >= 2001
+
+
+def test_all_kinds_of_values(switch: P4Switch) -> None:
+    rng = np.random.default_rng(4)
+    given = [random_values(rng, 60 * LANES, LANES) for _ in range(3)]
+    for result in PoolRun(switch, 3, 5, lossy(2)).all_reduce(given):
+        assert same(result, expected(given, LANES))
+
+
+def test_collective_after_collective(switch: P4Switch) -> None:
+    lengths = [1, 700, 0, 5000, 320]
+    given = [vectors(3, length, seed) for seed, length in enumerate(lengths)]
+    results = [[vector.copy() for vector in of] for of in given]
+    run = PoolRun(switch, 3, 4, lossy(9))
+
+    def live(worker: int, pool: Pool) -> None:
+        for of in results:
+            pool.all_reduce(of[worker])
+
+    run.play(live)
+    assert not run.errors
+    for result, of in zip(results, given, strict=True):
+        check(result, of)
+
+
+def test_zeros_are_not_sent_and_come_back_as_zeros(switch: P4Switch) -> None:
+    run = PoolRun(switch, 2, 8)
+    results = run.all_reduce([np.full(100 * LANES, sign, np.float32) for sign in (0.0, -0.0)])
+    assert not any(result.view(np.uint32).any() for result in results)
+    assert run.pools[0].counts.sent <= 3
+
+
+@pytest.mark.parametrize(
+    "values", [np.zeros(3), np.zeros((3, 1), np.float32), np.zeros(6, np.float32)[::2], np.zeros(3, np.int32)]
+)
+def test_other_arrays_are_refused(switch: P4Switch, values: np.ndarray) -> None:
+    run = PoolRun(switch, 1, 4)
+    run.play(lambda worker, pool: pool.all_reduce(values))
+    with pytest.raises(SereneError, match=r"expected float32\[n\], contiguous and writeable"):
+        raise run.errors[0]
+
+
+# -- what ends a pool ----------------------------------------------------------------------------------------
+
+
+def broken(
+    switch: P4Switch, happen: Callable[[PoolRun], None], workers: int = 3, timeout_s: float = 30.0
+) -> tuple[PoolRun, dict[int, str]]:
+    """What each worker's error says when something happens in the middle of a long collective."""
+    run = PoolRun(switch, workers, 4, lossy(1, 0.01), give_up_s=10.0)
+    given = vectors(workers, 400 * LANES)
+    run.at(0.05, lambda: happen(run))
+    run.play(lambda worker, pool: pool.all_reduce(given[worker].copy(), timeout_s=timeout_s))
+    return run, {worker: f"{type(error).__name__}: {error}" for worker, error in run.errors.items()}
+
+
+@pytest.mark.parametrize("strategy", [ASP(), SSP(3), Quorum(2), BSP()], ids=str)
+def test_a_swap_ends_the_pool(switch: P4Switch, strategy: Strategy) -> None:
+    run, said = broken(switch, lambda run: run.put_policy(strategy, 2))
+    assert sorted(said) == [0, 1, 2]
+    assert all(error.startswith("PoolBroken: job 0 ") for error in said.values())
+    for pool in run.pools:
+        with pytest.raises(PoolBroken, match="job 0 "):
+            pool.all_reduce(np.zeros(1, np.float32))
+
+
+def test_a_lone_workers_swap_ends_its_pool(switch: P4Switch) -> None:
+    """Although its sums would be right all the same."""
+    _, said = broken(switch, lambda run: run.put_policy(BSP(), 2), workers=1)
+    assert said[0].startswith("PoolBroken: job 0 is in epoch 2: ")
+
+
+def test_an_eviction_ends_the_pool(switch: P4Switch) -> None:
+    _, said = broken(switch, lambda run: run.put_policy(BSP(), 2, members=[0, 2]))
+    assert said[1] == (
+        "PoolBroken: job 0 does not wait for this worker any more: it was evicted, or the strategy was swapped"
+    )
+    assert said[0] == said[2] == "PoolBroken: job 0 has 2 members now, not 3: a worker has left or was evicted"
+
+
+def test_a_lost_session_ends_the_pool(switch: P4Switch) -> None:
+    _, said = broken(switch, lambda run: run.lose_session())
+    assert sorted(said) == [0, 1, 2]
+    assert all(
+        re.match(r"PoolBroken: job 0 is over for this worker: the job's session is \d+ now", error)
+        for error in said.values()
+    )
+
+
+def test_a_worker_that_dies_is_missing(switch: P4Switch) -> None:
+    run, said = broken(switch, lambda run: run.kill(1))
+    assert sorted(said) == [0, 2]
+    for error in said.values():
+        assert error == "NoAnswer: the collective was not over after 30 s: 1 of 3 workers have not contributed"
+    with pytest.raises(PoolBroken, match="serves this worker no more since a collective failed"):
+        run.pools[0].all_reduce(np.zeros(1, np.float32))
+
+
+def test_a_switch_that_is_gone(switch: P4Switch) -> None:
+    def unplug(run: PoolRun) -> None:
+        run.into_switch = lambda port, frame: None  # type: ignore[method-assign]
+
+    _, said = broken(switch, unplug, timeout_s=300.0)
+    assert set(said.values()) == {"NoAnswer: nothing from the switch for 10 s, and no answer to HELLO"}
+
+
+@pytest.mark.parametrize("strategy", [ASP(), SSP(1), Quorum(1)], ids=str)
+def test_a_job_under_another_strategy_is_no_pool(switch: P4Switch, strategy: Strategy) -> None:
+    run = PoolRun(switch, 2, 4, strategy=strategy)
+    run.play(lambda worker, pool: pool.all_reduce(np.ones(5000, np.float32)))
+    assert {type(error) for error in run.errors.values()} == {PoolBroken}
+    assert any("is not under BSP" in str(error) or "does not wait" in str(error) for error in run.errors.values())
+
+
+def test_a_job_that_has_begun_is_no_pool(switch: P4Switch) -> None:
+    run = PoolRun(switch, 1, 4)
+    run.put_policy(BSP(), 3)
+    run.play(lambda worker, pool: None)
+    with pytest.raises(PoolBroken, match="job 0 has begun before: it is in epoch 3"):
+        raise run.errors[0]
+
+
+def test_a_job_of_another_size_is_no_pool(switch: P4Switch) -> None:
+    run = PoolRun(switch, 1, 4)
+    run.pools[0] = Pool(run.wires[0], 0, 0, slots=2, lanes=640, incarnation=1, clock=lambda: run.now)
+    run.play(lambda worker, pool: None)
+    with pytest.raises(PoolBroken, match="job 0 has 4 slots of 320 lanes, not 2 of 640"):
+        raise run.errors[0]
+
+
+@pytest.mark.parametrize("odd", ["signature", "length"])
+def test_workers_that_disagree_all_see_it_and_go_on(switch: P4Switch, odd: str) -> None:
+    run = PoolRun(switch, 4, 4, lossy(3))
+    given, seen = vectors(4, 5000), []
+
+    def live(worker: int, pool: Pool) -> None:
+        values = given[worker].copy()
+        other = worker == 2
+        with pytest.raises(Disagreement, match="the 4 workers call different collectives"):
+            if odd == "length":
+                pool.all_reduce(values[: 100 if other else None], b"sum")
+            else:
+                pool.all_reduce(values, b"max" if other else b"sum")
+        assert same(values, given[worker])
+        pool.all_reduce(values, b"sum")
+        seen.append(values)
+
+    run.play(live)
+    assert not run.errors
+    check(seen, given)
+
+
+def test_who_leaves_does_not_disturb_the_last_collective(switch: P4Switch) -> None:
+    for seed in range(20):
+        run, given = PoolRun(switch, 3, 4, lossy(seed, 0.1)), vectors(3, 3000)
+        results = [vector.copy() for vector in given]
+
+        def live(worker: int, pool: Pool, run: PoolRun = run, results: list[np.ndarray] = results) -> None:
+            pool.all_reduce(results[worker])
+            if worker == 0:
+                run.put_policy(BSP(), 2, members=[1, 2])
+
+        run.play(live)
+        assert not run.errors
+        check(results, given)
+
+
+def test_workers_report_collectives_as_iterations(switch: P4Switch) -> None:
+    before = [switch.count("contributions", worker) for worker in range(2)]
+    run = PoolRun(switch, 2, 4)
+    run.all_reduce(vectors(2, 5000))
+    frames = [frame[2:] for frame in run.punted]
+    reports = [frame[ENCAPSULATION_BYTES:] for frame in frames if frame[ENCAPSULATION_BYTES + 1] == Op.REPORT]
+    last = json.loads(reports[-1][HEADER.itemsize :])
+    assert last["state"] == "computing" and last["iteration"] == 1 and last["epoch"] == 1
+    worker = int(np.frombuffer(reports[-1], HEADER, 1)[0]["worker"])
+    assert last["contributions_sent"] == switch.count("contributions", worker) - before[worker]

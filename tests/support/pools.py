@@ -109,7 +109,7 @@ class PoolRun:
             switch.put(entries.address(host, 0, worker))
         switch.set_group(hosts)
         self._worker_at = {host.port: worker for worker, host in hosts.items()}
-        switch.put(entries.job(0, slots=slots, vector_length=slots * switch.lanes, workers=workers))
+        self._put_job(0)
         self.put_policy(strategy or BSP(), 1)
         self.pools = [
             Pool(wire, 0, wire.worker, slots=slots, lanes=switch.lanes, incarnation=1, clock=lambda: self.now,
@@ -122,8 +122,13 @@ class PoolRun:
         fields = strategy.compile(range(self.workers) if members is None else members)
         self.switch.put(entries.policy(0, self.session, epoch, fields))
 
+    def _put_job(self, lost_sessions: int) -> None:
+        place = {"slots": self.slots, "vector_length": self.slots * self.switch.lanes, "workers": self.workers}
+        self.switch.put(entries.job(0, **place, lost_sessions=lost_sessions))
+
     def lose_session(self) -> None:
         """The job goes on in another session."""
+        self._put_job(1)
         self.session = next(self.sessions)
         self.put_policy(BSP(), 1)
 
@@ -170,8 +175,13 @@ class PoolRun:
         while not all(worker.dead for worker in self._greenlets):
             if not self._due or self.now > TOO_LATE_S:
                 raise Stuck(f"after {self.now:g} s: {self.errors}")
-            self.now, _, action = heapq.heappop(self._due)
-            action()
+            self._step()
+        while self._due:  # what they said last
+            self._step()
+
+    def _step(self) -> None:
+        self.now, _, action = heapq.heappop(self._due)
+        action()
 
     def all_reduce(self, vectors: Sequence[np.ndarray], signature: bytes = b"") -> list[np.ndarray]:
         """One collective; what each worker has afterwards. Raises the first worker's error."""

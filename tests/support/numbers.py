@@ -1,0 +1,66 @@
+"""What a sum over workers has to be: block exponents from their description, without serene/client/blocks.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+PIECES = 4  # of a block
+
+
+def random_values(rng: np.random.Generator, length: int, lanes: int) -> np.ndarray:
+    """float32[length]: each few lanes of another kind, of all that there are."""
+    kinds = rng.integers(0, 8, size=-(-length // lanes) if length else 0).repeat(lanes)[:length]
+    normal = rng.normal(size=length)
+    exponents = rng.integers(-150, 128, size=length)
+    with np.errstate(over="ignore", under="ignore"):
+        wide = np.ldexp(rng.uniform(-1, 1, size=length), exponents)
+        values = np.select(
+            [kinds < 3, kinds == 3, kinds == 4, kinds == 5, kinds == 6],
+            [normal, 0.0, wide, normal * 1e-42, normal * 1e38],
+            rng.choice([np.nan, np.inf, -np.inf, 0.0, 1.5], size=length),
+        )
+        return values.astype(np.float32)
+
+
+def expected(vectors: Sequence[np.ndarray], lanes: int) -> np.ndarray:
+    """The sum to the bit. float32[n] each."""
+    result = np.zeros(len(vectors[0]), np.float32)
+    for start in range(0, len(result), PIECES * lanes):
+        parts = [vector[start : start + PIECES * lanes].astype(np.float64) for vector in vectors]
+        finite = [np.where(np.isfinite(part), part, 0.0) for part in parts]
+        largest = max(float(np.abs(part).max()) for part in finite)
+        total = np.zeros(len(parts[0]))
+        if largest:
+            power = int(np.floor(np.log2(largest))) if largest >= 2.0**-126 else -127
+            top = 2.0 ** (
+                power - (power + 127) % 4 + 4
+            )  # classes begin where float32's exponent field is divisible by 4
+            step = top * 2.0 ** ((len(vectors) - 1).bit_length() - 31)
+            total = np.sum([np.rint(part / step) for part in finite], axis=0) * step
+        with np.errstate(over="ignore", invalid="ignore"):
+            specials = np.sum([np.where(np.isfinite(part), 0.0, part) for part in parts], axis=0)
+            result[start : start + PIECES * lanes] = np.where(np.isfinite(specials), total, specials)
+    return result
+
+
+def same(first: np.ndarray, second: np.ndarray) -> bool:
+    """Equal to the bit, but that a NaN is a NaN."""
+    nans = np.isnan(first) & np.isnan(second)
+    return bool(((first.view(np.uint32) == second.view(np.uint32)) | nans).all())
+
+
+def within_bound(result: np.ndarray, vectors: Sequence[np.ndarray], lanes: int) -> bool:
+    """As serene/client/blocks.py states it, of values that are all finite, against sums in float64."""
+    exact = np.sum([vector.astype(np.float64) for vector in vectors], axis=0)
+    workers = len(vectors)
+    bounds = np.zeros(len(exact))
+    for start in range(0, len(exact), PIECES * lanes):
+        part = slice(start, start + PIECES * lanes)
+        largest = max(float(np.abs(vector[part]).max()) for vector in vectors)
+        coarse = workers * 2.0 ** ((workers - 1).bit_length() - 28) * largest if largest >= 2.0**-123 else 0.0
+        bounds[part] = coarse
+    with np.errstate(over="ignore"):
+        rounded = [(exact + sign * bounds).astype(np.float32) for sign in (-1, 1)]
+    return bool(((rounded[0] <= result) & (result <= rounded[1])).all())
