@@ -42,6 +42,7 @@ LOG = logging.getLogger("serene.torch")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 OPERATIONS = {"SUM": ReduceOp.SUM, "AVG": ReduceOp.AVG}
 LEAVE_TIMEOUT_S = 2.0
+STOP_TIMEOUT_S = 1.0  # for the thread to see that it is to end
 TELLING_TIMEOUT_S = 5.0  # to hear what the other ranks were doing
 
 
@@ -216,9 +217,20 @@ class SwitchGroup(ProcessGroup):
             calls = self._what_each_does(number, call)
             raise CollectiveFailed(f"the ranks' calls do not fit together: {calls}") from None
         except SereneError as error:
-            self._failed = CollectiveFailed(f"{call}: {error}")
-            self._ring.fail(str(error) if isinstance(error, RankGone) else f"on rank {self.rank()}, {error}")
+            reason = self._reason(number, error)
+            self._failed = CollectiveFailed(f"{call}: {reason}")
+            self._ring.fail(reason)
             raise self._failed from error
+
+    def _reason(self, number: int, error: SereneError) -> str:
+        """Why a collective has failed; where another rank is to blame, what is known of that."""
+        assert self._ring is not None
+        if not isinstance(error, RankGone):
+            try:
+                self._ring.check(number)
+            except RankGone as gone:
+                error = gone
+        return str(error) if isinstance(error, RankGone) else f"on rank {self.rank()}: {error}"
 
     def _what_each_does(self, number: int, call: str) -> str:
         """All ranks see a disagreement in the same collective; here they tell each other what they meant to do."""
@@ -248,11 +260,14 @@ class SwitchGroup(ProcessGroup):
     def leave(self, patience_s: float) -> None:
         """Waits so long for what is under way."""
         pool, self._pool = self._pool, None
-        if pool is not None and self._runner is not None and self._runner.stop(patience_s):
-            if self._ring is not None:
-                self._ring.leave(self.summed)
+        if pool is None or self._runner is None or self._ring is None:
+            return
+        if self._runner.stop(max(patience_s, STOP_TIMEOUT_S)):
+            self._ring.leave(self.summed)
             pool.leave(LEAVE_TIMEOUT_S)
             pool.close()
+        else:
+            self._ring.fail(f"rank {self.rank()} has ended in the middle of a collective")
 
 
 def _close_at_exit(group: SwitchGroup) -> None:

@@ -1,6 +1,6 @@
 """How a rank learns at once that another has died, failed or left: a TCP connection to each of its two neighbours.
 
-A rank that ends says how many collectives it took part in, so that one that comes after those cannot wait for it; one that
+A rank that ends says how many collectives it took part in: whoever waits for it in a later one need not wait. One that
 fails says why, and its neighbours fail with the same words and pass them on. A connection that ends without a word
 belonged to a process that was killed.
 """
