@@ -6,21 +6,20 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any
 
 from controller.admission.admission import Admission
 from controller.admission.frames import Answerer
 from controller.automatic import Decision
-from controller.automatic.runner import Autopilot
+from controller.automatic.runner import AutomaticRunner
 from controller.events import Events
-from controller.jobs.job import Change, Job, JobState, Place
+from controller.jobs.job import EpochBegun, Job, JobEpoch, JobState
 from controller.jobs.jobs import Conflict, Jobs
 from controller.jobs.plans import Swap
 from controller.settings import Settings, port_numbers, udp_port_numbers
-from controller.status.explain import explain, headline, workers
-from controller.status.metrics import Metrics, SwapTimes
-from controller.status.snapshot import change_status, job_status, status
+from controller.status.explain import explain, headline
+from controller.status.metrics import Metrics
+from controller.status.model import JobExplanation, JobStatus, Status, SwapStatus, workers
+from controller.status.snapshot import job_status, status
 from controller.switch.connection import SwitchError
 from controller.switch.entries import InstalledJob, SwitchAddress
 from controller.switch.switch import Switch, SwitchOptions
@@ -30,7 +29,7 @@ from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
 from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
 from serene.program import Program
-from serene.strategy import Strategy, to_dict
+from serene.strategy import Strategy
 from serene.wire import SWITCH_IP, SWITCH_MAC
 
 LOG = logging.getLogger("serene.controller")
@@ -66,9 +65,8 @@ class Coordinator:
         )
         self.switch = Switch(options, program, on_packet=self._on_packet, on_connected=self._on_connected)
         self.telemetry = Telemetry(self.switch, self.jobs)
-        self.autopilot = Autopilot(self.jobs, self.telemetry, self.events, self._enact)
-        self.swap_times = SwapTimes()
-        self._metrics = Metrics(self.swap_times)
+        self.automatic = AutomaticRunner(self.jobs, self.telemetry, self.events, self._enact)
+        self._metrics = Metrics()
         self._admission = Admission(
             self.jobs,
             self.switch,
@@ -91,7 +89,7 @@ class Coordinator:
         try:
             await asyncio.gather(self.switch.run(), self._admission.run(), self._look_after())
         finally:
-            self.autopilot.close()
+            self.automatic.close()
             await self.switch.close()
 
     async def _look_after(self) -> None:
@@ -124,7 +122,7 @@ class Coordinator:
                 await self._end_restoration(job)
 
     async def _end_restoration(self, job: Job) -> None:
-        least = min((self.telemetry.of(job.id, worker)["contributions"] for worker in job.members()), default=0)
+        least = min((self.telemetry.of(job.id, worker).contributions for worker in job.members()), default=0)
         if job.restoring and least >= RESTORING_ROUNDS * job.slots_needed:
             plan = self.jobs.plan_restored(job.id)
             if plan is not None:
@@ -164,7 +162,9 @@ class Coordinator:
         async with self._lock:
             for job in self.jobs:
                 if job.state is JobState.RUNNING and not job.members() and not self._active(job):
-                    self.jobs.abandoned(job.id, time.time())
+                    plan = self.jobs.plan_abandoned(job.id)
+                    await self.switch.swap(plan)
+                    self.jobs.abandoned(plan, time.time())
                     silent = f"{workers(job.evicted())} silent for {self._gone_after_s:g} s"
                     self.events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
 
@@ -216,9 +216,9 @@ class Coordinator:
                     job=job_id,
                 )
             for job_id, job in running.items():
-                await self._adopt(job_id, job)
+                await self._take_over(job_id, job)
 
-    async def _adopt(self, job_id: int, found: InstalledJob) -> None:
+    async def _take_over(self, job_id: int, found: InstalledJob) -> None:
         """A job that the switch holds: known already, to be taken over, or to be removed."""
         for worker, at in found.strays:
             await self.switch.shut_out(job_id, worker, at)
@@ -232,10 +232,12 @@ class Coordinator:
         try:
             if not found.complete:
                 raise SereneError("its entries are not complete")
-            self.jobs.adopt(job_from(job_id, found, time.time()))
+            job = job_from(job_id, found, time.time())
+            self.jobs.take_over(job)
+            how = "all workers have left" if job.state is JobState.FINISHED else "as it runs"
             self.events.emit(
                 "job_taken_over",
-                f"job {job_id}: taken over as it runs, session {found.session}, epoch {found.epoch}",
+                f"job {job_id}: taken over, {how}, session {found.session}, epoch {found.epoch}",
                 job=job_id,
             )
         except SereneError as error:
@@ -252,7 +254,7 @@ class Coordinator:
         scale: int = DEFAULT_SCALE,
         limit: float = DEFAULT_LIMIT,
         pool_slots: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> JobStatus:
         async with self._lock:
             created = self.jobs.create(workers, strategy, job=job, scale=scale, limit=limit, pool_slots=pool_slots)
             created.asked_at = time.monotonic()
@@ -262,7 +264,7 @@ class Coordinator:
                 f"job {created.id} created: waits for {workers} workers, {strategy}",
                 job=created.id,
             )
-            self.autopilot.stop(created.id)
+            self.automatic.stop(created.id)
             return self.job_status(created.id)
 
     async def delete_job(self, job_id: int) -> None:
@@ -274,13 +276,13 @@ class Coordinator:
         if job.slots is not None and job.state is not JobState.WAITING:
             await self._remove(job)
             await self._admission.send_away(job, why)
-        self.autopilot.stop(job.id)
+        self.automatic.stop(job.id)
         self.jobs.delete(job.id)
         self.telemetry.forget(job.id)
         self.events.emit("job_deleted", why, job=job.id)
 
-    async def set_strategy(self, job_id: int, strategy: Strategy) -> dict[str, Any]:
-        """The new epoch (0 while the job waits), the strategy before, and how long the switch took in ms.
+    async def set_strategy(self, job_id: int, strategy: Strategy) -> SwapStatus:
+        """A user's choice; in a job that waits, for its start.
 
         An automatic strategy that the job has ends: the user has decided.
         """
@@ -289,51 +291,39 @@ class Coordinator:
             plan = self.jobs.plan_swap(job_id, strategy)
             if plan is None:
                 self.jobs.choose(job_id, strategy)
-                self._end_autopilot(job_id)
-                return {
-                    "epoch": 0,
-                    "strategy": to_dict(strategy),
-                    "t": time.time(),
-                    "before": to_dict(before),
-                    "write_ms": 0.0,
-                }
-            change, write_ms = await self._swap(plan)
-            self._end_autopilot(job_id)
-            self.events.emit(
-                "strategy",
-                f"job {job_id}: {before} -> {strategy}, epoch {change.epoch} ({write_ms:.0f} ms)",
-                job=job_id,
-                epoch=change.epoch,
-                strategy=to_dict(strategy),
-            )
-            return {**change_status(change), "before": to_dict(before), "write_ms": write_ms}
+                self._end_automatic(job_id)
+                return SwapStatus(epoch=0, strategy=strategy, t=time.time(), before=before, write_ms=0.0)
+            begun, write_ms = await self._swap(plan)
+            self._end_automatic(job_id)
+            self._tell_strategy(job_id, before, begun, f"{write_ms:.0f} ms")
+            return SwapStatus(epoch=begun.epoch, strategy=strategy, t=begun.t, before=before, write_ms=write_ms)
 
-    async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> dict[str, Any]:
+    async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> JobStatus:
         """From now on an automatic strategy decides."""
         job = self.jobs[job_id]
         self.jobs.check_no_pool(job_id)
-        pilot = await self.autopilot.prepare(name, parameters)
+        prepared = await self.automatic.prepare(name, parameters)
         async with self._lock:
             if self.jobs[job_id] is not job:
-                raise Conflict(f"job {job_id}was replaced by another job meanwhile: nothing was changed")
+                raise Conflict(f"job {job_id} was replaced by another job meanwhile: nothing was changed")
             if job.state is JobState.FINISHED:
                 raise Conflict(f"job {job_id} has finished: its strategy cannot change")
-            self.autopilot.start(job_id, pilot)
-            self.events.emit("automatic", f"job {job_id}: {name} decides", job=job_id, automatic=pilot.status())
+            self.automatic.start(job_id, prepared)
+            self.events.emit("automatic", f"job {job_id}: {name} decides", job=job_id, automatic=prepared.status())
             return self.job_status(job_id)
 
-    async def unset_automatic(self, job_id: int) -> dict[str, Any]:
+    async def unset_automatic(self, job_id: int) -> JobStatus:
         """The job keeps the strategy that it has."""
         async with self._lock:
-            self._end_autopilot(job_id)
+            self._end_automatic(job_id)
             return self.job_status(job_id)
 
-    def _end_autopilot(self, job_id: int) -> None:
-        pilot = self.autopilot.stop(job_id)
-        if pilot is not None:
-            self.events.emit("automatic_ended", f"job {job_id}: {pilot.name} no longer decides", job=job_id)
+    def _end_automatic(self, job_id: int) -> None:
+        ended = self.automatic.stop(job_id)
+        if ended is not None:
+            self.events.emit("automatic_ended", f"job {job_id}: {ended.name} no longer decides", job=job_id)
 
-    async def set_evicted(self, job_id: int, worker: int, evicted: bool) -> dict[str, Any]:
+    async def set_evicted(self, job_id: int, worker: int, evicted: bool) -> JobStatus:
         """A worker is evicted, or readmitted. If it is so already, nothing changes."""
         async with self._lock:
             job = self.jobs[job_id]
@@ -342,7 +332,7 @@ class Coordinator:
             await self._change(job, job.in_force, out, f"worker {worker} {'evicted' if evicted else 'readmitted'}")
             return self.job_status(job_id)
 
-    async def _enact(self, seen: Place, decided: Strategy | Decision, name: str) -> bool:
+    async def _enact(self, seen: JobEpoch, decided: Strategy | Decision, name: str) -> bool:
         """An automatic strategy has decided. Whether there was anything to change.
 
         A decision about an epoch that is no longer in force is dropped: it was made before the present one began, and
@@ -350,7 +340,7 @@ class Coordinator:
         """
         async with self._lock:
             job = self.jobs.get(seen.job)
-            if job is None or Place.of(job) != seen:
+            if job is None or JobEpoch.of(job) != seen:
                 return False
             if isinstance(decided, Strategy):
                 decided = Decision(decided, frozenset(job.evicted()))
@@ -368,54 +358,56 @@ class Coordinator:
         plan = self.jobs.plan_barrier(job.id, strategy, evicted, reason)
         if plan is None:
             return False
-        change, _ = await self._swap(plan)
+        begun, _ = await self._swap(plan)
         for worker in sorted(evicted ^ out):
             what = "worker_evicted" if worker in evicted else "worker_readmitted"
             self.events.emit(
                 what,
                 f"job {job.id}: worker {worker} is {'evicted' if worker in evicted else 'readmitted'} "
-                f"({reason}), epoch {change.epoch}",
+                f"({reason}), epoch {begun.epoch}",
                 job=job.id,
                 worker=worker,
             )
-        if change.strategy != before:
-            self.events.emit(
-                "strategy",
-                f"job {job.id}: {before} -> {change.strategy}, epoch {change.epoch} ({reason})",
-                job=job.id,
-                epoch=change.epoch,
-                strategy=to_dict(change.strategy),
-            )
+        if begun.strategy != before:
+            self._tell_strategy(job.id, before, begun, reason)
         return True
 
-    async def _swap(self, plan: Swap) -> tuple[Change, float]:
-        """Written and remembered; the change, and how long the switch took in ms. The caller holds the lock."""
+    def _tell_strategy(self, job_id: int, before: Strategy, begun: EpochBegun, remark: str) -> None:
+        self.events.emit(
+            "strategy",
+            f"job {job_id}: {before} -> {begun.strategy}, epoch {begun.epoch} ({remark})",
+            job=job_id,
+            epoch=begun.epoch,
+            strategy=begun.strategy,
+        )
+
+    async def _swap(self, plan: Swap) -> tuple[EpochBegun, float]:
+        """Written and remembered; the new epoch, and how long the switch took in ms. The caller holds the lock."""
         begun = time.perf_counter()
         await self.switch.swap(plan)
         write_ms = (time.perf_counter() - begun) * 1e3
-        self.swap_times.add(write_ms)
+        self._metrics.swap_took(write_ms / 1e3)
         return self.jobs.swapped(plan, time.time()), write_ms
 
-    async def status(self, older_than_s: float = 0.0) -> dict[str, Any]:
+    async def status(self, older_than_s: float = 0.0) -> Status:
         """Everything; where the switch cannot be asked, the counters that were read last."""
         if self.switch.connected:
             try:
                 await self.telemetry.refresh(older_than_s)
             except SwitchError as error:
                 LOG.warning("counters: %s", error)
-        return status(self.switch, self.jobs, self.telemetry, self.autopilot, self._admission.overlooked)
+        return status(self.switch, self.jobs, self.telemetry, self.automatic, self._admission.overlooked)
 
     async def metrics(self) -> bytes:
         """For Prometheus."""
         return self._metrics.text(await self.status(METRICS_COUNTERS_S))
 
-    async def explain(self, job_id: int, worker: int | None = None) -> dict[str, Any]:
+    async def explain(self, job_id: int, worker: int | None = None) -> JobExplanation:
         """Why each worker of a job, or one of them, is where it is."""
         self.jobs[job_id]
         now = await self.status()
-        told = explain(now, job_id, worker)
-        return {"headline": headline(now, job_id), "workers": [asdict(explanation) for explanation in told]}
+        return JobExplanation(headline=headline(now, job_id), workers=explain(now, job_id, worker))
 
-    def job_status(self, job_id: int) -> dict[str, Any]:
+    def job_status(self, job_id: int) -> JobStatus:
         """One job, with counters as they were read last."""
-        return job_status(self.jobs[job_id], self.telemetry, self.autopilot)
+        return job_status(self.jobs[job_id], self.telemetry, self.automatic)

@@ -7,7 +7,8 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+
+from controller.status.model import Event
 
 LOG = logging.getLogger("serene.controller")
 
@@ -18,24 +19,24 @@ class Events:
     """A hub: every listener gets every event from when it subscribed. A slow listener misses the oldest."""
 
     def __init__(self) -> None:
-        self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
+        self._listeners: set[asyncio.Queue[Event]] = set()
 
     @property
     def listeners(self) -> int:
         return len(self._listeners)
 
-    def emit(self, event: str, text: str, **facts: Any) -> None:
-        """Publish an event: ``event`` is its name for programs, ``text`` a line for people."""
+    def emit(self, event: str, text: str, job: int, **facts: object) -> None:
+        """Publish an Event; ``facts`` are further fields of it."""
         LOG.info("%s", text)
-        told = {"event": event, "t": time.time(), "text": text, **facts}
+        told = Event.model_validate({"event": event, "t": time.time(), "text": text, "job": job, **facts})
         for listener in self._listeners:
             if listener.full():
                 listener.get_nowait()
             listener.put_nowait(told)
 
     @contextmanager
-    def subscribe(self) -> Iterator[asyncio.Queue[dict[str, Any]]]:
-        listener: asyncio.Queue[dict[str, Any]] = asyncio.Queue(BACKLOG)
+    def subscribe(self) -> Iterator[asyncio.Queue[Event]]:
+        listener: asyncio.Queue[Event] = asyncio.Queue(BACKLOG)
         self._listeners.add(listener)
         try:
             yield listener

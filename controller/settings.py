@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -85,10 +84,10 @@ class Settings(BaseModel):
         return value
 
 
-def settings(**given: Any) -> Settings:
+def settings(**given: object) -> Settings:
     """Checked settings. Raises BadSettings, which names the option."""
     try:
-        return Settings(**given)
+        return Settings.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         option = "--" + str(first["loc"][0]).replace("_", "-")

@@ -1,7 +1,7 @@
 """DistributedDataParallel, as anybody writes it. The one word about Serene is the backend's name.
 
-    torchrun --nproc-per-node 4 examples/ddp.py
-    torchrun --nproc-per-node 4 examples/ddp.py --backend gloo --optimiser adam
+torchrun --nproc-per-node 4 examples/ddp.py
+torchrun --nproc-per-node 4 examples/ddp.py --backend gloo --optimiser adam
 """
 
 import argparse

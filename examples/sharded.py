@@ -1,7 +1,7 @@
 """A small transformer whose parameters, gradients and optimiser states are spread over the ranks (`fully_shard`).
 
-    torchrun --nproc-per-node 4 examples/sharded.py
-    torchrun --nproc-per-node 4 examples/sharded.py --backend gloo --optimiser adam
+torchrun --nproc-per-node 4 examples/sharded.py
+torchrun --nproc-per-node 4 examples/sharded.py --backend gloo --optimiser adam
 """
 
 import argparse

@@ -119,11 +119,11 @@ FAULTS = (
     # -- the controller's rules
     fault("a HELLO may be as old as it likes", Proof, "lacks", "said != self.number(job, worker, who)", "False"),
     fault("a number is good for ever", Proof, "number",
-          "facts = (job.id, job.tag, job.session, job.lost_sessions, worker, seat.endpoint, who)",
+          "facts = (job.id, job.tag, job.session, job.lost_sessions, worker, job.workers[worker].endpoint, who)",
           "facts = (job.id, worker, who)", 200),
     fault("a retired incarnation takes its place back", Jobs, "hello",
           "endpoint.incarnation in worker.retired", "False"),
-    fault("a worker of a job that is over takes a seat in the next", Job, "has_had",
+    fault("a worker of a job that is over takes a place in the next", Job, "has_had",
           "session in self.lost or session in (0, self.session) or session < self.lost_before", "True", 400),
     fault("a worker comes back without a new epoch", Jobs, "_next_epoch", "job.epochs_spent += 1", "pass"),
     fault("sessions go back with the clock", Jobs, "_plan_start", "max(self._last_session + 1, ", "max(1, ", 200),

@@ -149,7 +149,7 @@ class Run(Marked):
         assert self.process.poll() is None, self.output
         with contextlib.suppress(NoController):
             for job in client.jobs():
-                return min(int(worker["iteration"]) for worker in job["workers"])
+                return min(int(worker.iteration) for worker in job.workers)
         return 0
 
     def summary(self) -> Json:

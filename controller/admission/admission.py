@@ -192,7 +192,8 @@ class Admission:
         plan = self._jobs.plan_leave(request.job, request.worker, request.sender, sent, self._active(job))
         news = job.workers[plan.worker].state is not WorkerState.LEFT
         alone = replace(plan, swap=None)
-        if plan.swap is not None and await self._starts_over(
+        goes_on = plan.swap is not None and not plan.job_over
+        if goes_on and await self._starts_over(
             job, f"worker {plan.worker} left", lambda: self._jobs.left(alone, time.time())
         ):
             plan = alone

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from controller.jobs.job import Fact, Report
 from controller.jobs.plans import Endpoint
 from serene.errors import SereneError
 from serene.wire import HEADER, MEMBERSHIP, SERENE_UDP_PORT, Op, control_payload, encapsulation
@@ -47,7 +48,7 @@ class Request:
         """Of a HELLO: the number of values the worker has."""
         return int(np.frombuffer(self.payload[: MEMBERSHIP.itemsize], MEMBERSHIP)[0]["vector_length"])
 
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> Report:
         """Of a REPORT or LEAVE: its JSON object, with None for what is neither a number of a usual size nor a short
         text. Raises NotARequest.
 
@@ -88,7 +89,7 @@ def parse(port: int, frame: bytes) -> Request:
     return Request(op, job, worker, sender, session, epoch, payload, proof)
 
 
-def _plain(value: object) -> object:
+def _plain(value: object) -> Fact:
     if isinstance(value, str):
         return value if _is_text(value) else None
     if isinstance(value, bool):
@@ -121,7 +122,7 @@ class Answerer:
         return self._frame(to, job, worker, Op.WAIT, reason.encode())
 
     def prove(self, request: Request, number: int) -> bytes:
-        """A whole frame for whoever asks for a seat: say that number with the next HELLO."""
+        """A whole frame for whoever asks for a place: say that number with the next HELLO."""
         return self._frame(request.sender, request.job, request.worker, Op.WAIT, b"", number)
 
     def bye(self, request: Request, *, job_over: bool) -> bytes:

@@ -1,8 +1,8 @@
 """Whether the process that says HELLO is there now.
 
-A HELLO may have been on its way for long: its sender may have died since, and the seat that it asks for belong to
-another process, or to a later job of the same id. So whoever asks for a seat is told a number, in a WAIT, and has to
-say it with its next HELLO. The number is of this controller, of this job, and of the seat as it is held now: what was
+A HELLO may have been on its way for long: its sender may have died since, and the place that it asks for belong to
+another process, or to a later job of the same id. So whoever asks for a place is told a number, in a WAIT, and has to
+say it with its next HELLO. The number is of this controller, of this job, and of the place as it is held now: what was
 said before any of them changed is void. Nothing is kept for those who ask.
 """
 
@@ -22,14 +22,13 @@ class Proof:
         self._secret = secrets.token_bytes(16)
 
     def number(self, job: Job, worker: int, who: Endpoint) -> int:
-        """What this process has to say to get that seat, 1 to 2^32 - 1."""
-        seat = job.workers[worker]
-        facts = (job.id, job.tag, job.session, job.lost_sessions, worker, seat.endpoint, who)
+        """What this process has to say to get that place, 1 to 2^32 - 1."""
+        facts = (job.id, job.tag, job.session, job.lost_sessions, worker, job.workers[worker].endpoint, who)
         digest = hashlib.blake2s(repr(facts).encode(), key=self._secret, digest_size=4).digest()
         return int.from_bytes(digest, "big") or 1
 
     def lacks(self, job: Job | None, worker: int, who: Endpoint, said: int) -> bool:
-        """Whether it asks for a seat that it does not hold, and has not said the number."""
+        """Whether it asks for a place that it does not hold, and has not said the number."""
         if job is None or not 0 <= worker < len(job.workers) or job.workers[worker].endpoint == who:
             return False
         return said != self.number(job, worker, who)

@@ -7,9 +7,10 @@ docs/automatic-strategies.md shows how to write one.
 """
 
 from controller.automatic.base import Automatic, Decision, Observation, WorkerView
-from controller.automatic.loading import SHIPPED, BadAutomatic, Terms, checked, load, terms
+from controller.automatic.loading import SHIPPED, Terms, checked, load, terms
 from controller.automatic.observer import Observer
 from controller.automatic.sight import Sight
+from controller.automatic.trust import BadAutomatic
 
 __all__ = [
     "SHIPPED",

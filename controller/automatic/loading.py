@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import sys
 import typing
 from collections.abc import Callable, Mapping
@@ -11,6 +10,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from controller.automatic.base import (
     LONGEST_PERIOD_S,
@@ -72,7 +73,7 @@ def _made(name: str, made: Any, given: Mapping[str, object]) -> Automatic:
         _observation, *rest = signature.parameters.values()
         hints = typing.get_type_hints(made)
         return FromFunction(made, _converted(name, signature.replace(parameters=rest), hints, given))
-    hints = typing.get_type_hints(made.__init__)  # type: ignore[misc]
+    hints = typing.get_type_hints(made.__init__)
     automatic = made(**_converted(name, signature, hints, given))
     if not isinstance(automatic, Automatic):
         raise BadAutomatic(f"{name} is no subclass of controller.automatic.Automatic")
@@ -95,20 +96,13 @@ def _converted(
 def _value(name: str, key: str, kind: Any, value: object) -> object:
     if kind not in KINDS:
         return value
+    adapter: TypeAdapter[object] = TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False))
     try:
-        if type(value) is kind:
-            converted = value
-        elif kind is bool:
-            converted = {"true": True, "yes": True, "false": False, "no": False}[str(value).lower()]
-        elif (kind is not str and isinstance(value, bool)) or (kind is int and isinstance(value, float)):
-            raise ValueError
-        else:
-            converted = kind(value)  # type: ignore[call-arg]
-        if isinstance(converted, float) and not math.isfinite(converted):
-            raise ValueError
-    except (KeyError, TypeError, ValueError, OverflowError):
+        if isinstance(value, str):  # as on a command line
+            return adapter.validate_strings(value)
+        return str(value) if kind is str else adapter.validate_python(value, strict=True)
+    except ValidationError:
         raise BadAutomatic(f"{name}: {key} is {KINDS[kind]}, not {value!r}") from None
-    return converted
 
 
 def terms(name: str, automatic: Automatic) -> Terms:

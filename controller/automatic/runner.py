@@ -1,4 +1,4 @@
-"""Runs automatic strategies: looks at a job every period, asks, and writes at most one rule for an answer."""
+"""Runs automatic strategies: looks at a job every period, asks, and makes at most one swap of the answer."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from controller.automatic import (
     terms,
 )
 from controller.events import Events
-from controller.jobs.job import Job, JobState, Place
+from controller.jobs.job import Job, JobEpoch, JobState
 from controller.jobs.jobs import Jobs
-from controller.status.explain import workers
+from controller.status.model import AutomaticStatus, workers
 from controller.switch.connection import SwitchError
 from controller.switch.telemetry import Telemetry
 from serene.errors import SereneError
@@ -36,17 +36,17 @@ LOG = logging.getLogger("serene.controller")
 
 T = TypeVar("T")
 
-PATIENCE_S = 5.0  # with a decision: it is the user's code
+DECISION_TIMEOUT_S = 5.0  # it is the user's code
 MOST_CALLS = 16  # of users' code at once; one that never ends cannot be ended
 
 
-class Calls:
-    """Runs users' code in threads that nothing waits for, a few at once at most."""
+class UserCode:
+    """Calls users' code in threads that may never end, a few at once at most."""
 
     def __init__(self) -> None:
         self._running = 0
 
-    async def aside(self, work: Callable[[], T]) -> T:
+    async def call(self, work: Callable[[], T]) -> T:
         """Raises what the code raises, or BadAutomatic when it takes too long."""
         if self._running >= MOST_CALLS:
             raise BadAutomatic(
@@ -77,13 +77,13 @@ class Calls:
         # asyncio waits for its own threads when it ends; this one may never end.
         threading.Thread(target=run, daemon=True).start()
         try:
-            return await asyncio.wait_for(future, PATIENCE_S)
+            return await asyncio.wait_for(future, DECISION_TIMEOUT_S)
         except asyncio.TimeoutError:
-            raise BadAutomatic(f"no answer within {PATIENCE_S:g} s") from None
+            raise BadAutomatic(f"no answer within {DECISION_TIMEOUT_S:g} s") from None
 
 
 @dataclass
-class Pilot:
+class RunningStrategy:
     """The automatic strategy of one job."""
 
     name: str
@@ -96,19 +96,19 @@ class Pilot:
     blind_to: tuple[int, ...] = ()  # workers whose reports tell nothing that it could decide by
     task: asyncio.Task[None] | None = field(default=None, repr=False)
 
-    def status(self) -> dict[str, object]:
-        return {
-            "name": self.name,
-            "parameters": self.parameters,
-            "decisions": self.decisions,
-            "changes": self.changes,
-            "trouble": self.trouble,
-            "needs": list(self.terms.needs),
-            "blind_to": list(self.blind_to),
-        }
+    def status(self) -> AutomaticStatus:
+        return AutomaticStatus(
+            name=self.name,
+            parameters=self.parameters,
+            decisions=self.decisions,
+            changes=self.changes,
+            trouble=self.trouble,
+            needs=list(self.terms.needs),
+            blind_to=list(self.blind_to),
+        )
 
 
-class Autopilot:
+class AutomaticRunner:
     """At most one automatic strategy a job. ``enact(seen, decision, name)`` makes a decision about a job real."""
 
     def __init__(
@@ -116,19 +116,19 @@ class Autopilot:
         jobs: Jobs,
         telemetry: Telemetry,
         events: Events,
-        enact: Callable[[Place, Strategy | Decision, str], Awaitable[bool]],
+        enact: Callable[[JobEpoch, Strategy | Decision, str], Awaitable[bool]],
     ) -> None:
         self._jobs = jobs
         self._telemetry = telemetry
         self._events = events
         self._enact = enact
-        self._calls = Calls()
-        self._pilots: dict[int, Pilot] = {}
+        self._user_code = UserCode()
+        self._running: dict[int, RunningStrategy] = {}
 
-    def of(self, job: int) -> Pilot | None:
-        return self._pilots.get(job)
+    def of(self, job: int) -> RunningStrategy | None:
+        return self._running.get(job)
 
-    async def prepare(self, name: str, parameters: dict[str, object]) -> Pilot:
+    async def prepare(self, name: str, parameters: dict[str, object]) -> RunningStrategy:
         """An automatic strategy, loaded and ready to `start`. Raises BadAutomatic, whatever the user's code does."""
 
         def made() -> tuple[Automatic, Terms]:
@@ -136,53 +136,53 @@ class Autopilot:
             return automatic, terms(name, automatic)
 
         try:
-            return Pilot(name, parameters, *await self._calls.aside(made))
+            return RunningStrategy(name, parameters, *await self._user_code.call(made))
         except BadAutomatic:
             raise
         except Exception as error:
             raise BadAutomatic(f"{name}: {type(error).__name__}: {error}") from None
 
-    def start(self, job: int, pilot: Pilot) -> None:
+    def start(self, job: int, running: RunningStrategy) -> None:
         """From now on, instead of another one."""
         self.stop(job)
-        self._pilots[job] = pilot
-        pilot.task = asyncio.create_task(self._fly(job, pilot))
+        self._running[job] = running
+        running.task = asyncio.create_task(self._decide_for_ever(job, running))
 
-    def stop(self, job: int) -> Pilot | None:
+    def stop(self, job: int) -> RunningStrategy | None:
         """The job keeps the strategy it has."""
-        pilot = self._pilots.pop(job, None)
-        if pilot is not None and pilot.task is not None:
-            pilot.task.cancel()
-        return pilot
+        running = self._running.pop(job, None)
+        if running is not None and running.task is not None:
+            running.task.cancel()
+        return running
 
     def close(self) -> None:
-        for job in list(self._pilots):
+        for job in list(self._running):
             self.stop(job)
 
-    async def _fly(self, job_id: int, pilot: Pilot) -> None:
-        observer, sight, session = Observer(), Sight(pilot.terms.needs), 0
+    async def _decide_for_ever(self, job_id: int, running: RunningStrategy) -> None:
+        observer, sight, session = Observer(), Sight(running.terms.needs), 0
         while True:
-            await asyncio.sleep(pilot.terms.period_s)
+            await asyncio.sleep(running.terms.period_s)
             job = self._jobs.get(job_id)
             if job is None or job.state is JobState.FINISHED:
                 return
             if job.state is not JobState.RUNNING or job.restoring:
                 continue
             if job.session != session:
-                observer, sight, session = Observer(), Sight(pilot.terms.needs), job.session
+                observer, sight, session = Observer(), Sight(running.terms.needs), job.session
             try:
-                await self._telemetry.refresh(pilot.terms.period_s / 2)
-                place = Place.of(job)
+                await self._telemetry.refresh(running.terms.period_s / 2)
+                epoch = JobEpoch.of(job)
                 seen = self._observe(job, observer)
-                self._say_whether_blind(job, pilot, sight.blind_to(seen, time.monotonic()))
-                decided = await self._calls.aside(lambda: checked(pilot.automatic.decide(seen)))  # noqa: B023 (ends here)
-                pilot.decisions += 1
-                if decided is not None and await self._enact(place, decided, pilot.name):
-                    pilot.changes += 1
+                self._say_whether_blind(job, running, sight.blind_to(seen, time.monotonic()))
+                decided = await self._user_code.call(lambda: checked(running.automatic.decide(seen)))  # noqa: B023 (ends here)
+                running.decisions += 1
+                if decided is not None and await self._enact(epoch, decided, running.name):
+                    running.changes += 1
             except SwitchError as error:
-                LOG.warning("%s: %s", pilot.name, error)
+                LOG.warning("%s: %s", running.name, error)
             except Exception as error:  # the user's code: whatever it is, the job goes on as it is
-                self._fail(job_id, pilot, _in_words(error))
+                self._fail(job_id, running, _in_words(error))
                 return
 
     def _observe(self, job: Job, observer: Observer) -> Observation:
@@ -191,27 +191,27 @@ class Autopilot:
         evicted = job.evicted()
         for worker in sorted(job.members() + evicted):
             observer.note(worker, job.workers[worker].report)
-            rounds = self._telemetry.of(job.id, worker)["contributions"] // job.slots_needed
+            rounds = self._telemetry.of(job.id, worker).contributions // job.slots_needed
             silent_s = self._telemetry.silent_s(job.id, job.workers[worker])
             views.append(observer.view(worker, rounds=rounds, is_member=worker not in evicted, silent_s=silent_s))
         return Observation(wall - job.began_at, job.epoch, wall - job.history[-1].t, job.in_force, views)
 
-    def _say_whether_blind(self, job: Job, pilot: Pilot, blind_to: tuple[int, ...]) -> None:
-        if blind_to == pilot.blind_to:
+    def _say_whether_blind(self, job: Job, running: RunningStrategy, blind_to: tuple[int, ...]) -> None:
+        if blind_to == running.blind_to:
             return
-        pilot.blind_to = blind_to
+        running.blind_to = blind_to
         if blind_to:
-            needs = " and ".join(pilot.terms.needs)
+            needs = " and ".join(running.terms.needs)
             what, event = f"is blind to {workers(blind_to)}, which report nothing to tell {needs} by", "automatic_blind"
         else:
             what, event = "sees every worker again", "automatic_sees"
-        self._events.emit(event, f"job {job.id}: {pilot.name} {what}", job=job.id, workers=list(blind_to))
+        self._events.emit(event, f"job {job.id}: {running.name} {what}", job=job.id, workers=list(blind_to))
 
-    def _fail(self, job: int, pilot: Pilot, trouble: str) -> None:
-        pilot.trouble = trouble
+    def _fail(self, job: int, running: RunningStrategy, trouble: str) -> None:
+        running.trouble = trouble
         self._events.emit(
             "automatic_failed",
-            f"job {job}: {pilot.name} no longer decides: {trouble}; the strategy stays as it is",
+            f"job {job}: {running.name} no longer decides: {trouble}; the strategy stays as it is",
             job=job,
         )
 

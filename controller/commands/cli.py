@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from pydantic import BaseModel, RootModel
 from rich.console import Console
 from rich.live import Live
 from typer.core import TyperGroup
@@ -21,6 +22,7 @@ from controller.commands import background, view
 from controller.commands import local as local_switch
 from controller.commands.live import LiveView
 from controller.http.client import ENVIRONMENT, ControllerClient, NoController, Rejected
+from controller.jobs.job import JobState
 from controller.settings import (
     DEFAULT_HTTP,
     DEFAULT_PORTS,
@@ -30,6 +32,7 @@ from controller.settings import (
     port_numbers,
     settings,
 )
+from controller.status.model import Event, JobStatus
 from serene.errors import SereneError, choices
 from serene.program import VARIANTS
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy, parse
@@ -44,7 +47,8 @@ class BadChoice(SereneError):
 class Choices(TyperGroup):
     """A group of commands that names them when it is given none or another."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+    # Any: the library that typer is built on, and that these types belong to, is private to it.
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and not self.invoke_without_command:
             raise BadChoice(f"{ctx.command_path}: expected {choices(self.commands)}")
         return super().parse_args(ctx, args)
@@ -55,14 +59,14 @@ class Choices(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-def _group(help: str, **options: Any) -> typer.Typer:
+def _group(help: str, *, invoke_without_command: bool = False) -> typer.Typer:
     return typer.Typer(
         cls=Choices,
         help=help,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        **options,
+        invoke_without_command=invoke_without_command,
     )
 
 
@@ -163,11 +167,11 @@ def _start(chosen: Settings, foreground: bool) -> None:
             raise SereneError(f"a controller runs at {url} already ('serenectl down' stops it)")
         files = background.Files.of(url)
         pid = background.start(["up", "--foreground", *_options(chosen.model_dump())], url, files)
-        print(view.switch_line(client.status()["switch"]))
+        print(view.switch_line(client.status().switch))
     print(f"controller at {url}, pid {pid}, log {files.log}")
 
 
-def _options(chosen: dict[str, Any]) -> list[str]:
+def _options(chosen: dict[str, object]) -> list[str]:
     return [f"--{name.replace('_', '-')}={value}" for name, value in chosen.items() if name != "grace_s"]
 
 
@@ -175,7 +179,7 @@ def _options(chosen: dict[str, Any]) -> list[str]:
 def down(controller: Url = None) -> None:
     """Stop the controller, and the switch that `up --local` started; another goes on forwarding and aggregating."""
     with ControllerClient(controller) as client:
-        switch = client.status()["switch"]
+        switch = client.status().switch
         client.shutdown()
         end = time.monotonic() + STOP_TIMEOUT_S
         while time.monotonic() < end:
@@ -183,7 +187,7 @@ def down(controller: Url = None) -> None:
                 client.status()
             except NoController:
                 background.Files.of(client.url).pid.unlink(missing_ok=True)
-                ended = bool(switch["udp_ports"]) and local_switch.stop(switch["address"])
+                ended = bool(switch.udp_ports) and local_switch.stop(switch.address)
                 print(f"controller at {client.url} stopped; the switch {'stopped, too' if ended else 'goes on'}")
                 return
             time.sleep(0.05)
@@ -196,7 +200,7 @@ def status(as_json: AsJson = False, controller: Url = None) -> None:
     with ControllerClient(controller) as client:
         now = client.status()
     if as_json:
-        print(json.dumps(now, indent=2))
+        _print_json(now)
     else:
         _console().print(view.whole(now))
 
@@ -215,10 +219,10 @@ def watch(controller: Url = None) -> None:
         else:
             shown = ""
             for told in client.events():
-                if told["event"] != "status":
+                if isinstance(told, Event):
                     continue
                 with console.capture() as capture:
-                    console.print(view.whole(told["status"]))
+                    console.print(view.whole(told.status))
                 if capture.get() != shown:
                     shown = capture.get()
                     print(shown, flush=True)
@@ -234,7 +238,7 @@ def sync_bsp(job: JobOption = None, controller: Url = None) -> None:
 @sync.command("ssp")
 def sync_ssp(staleness: Staleness, job: JobOption = None, controller: Url = None) -> None:
     """Nobody gets more than N rounds ahead of the slowest."""
-    _swap(job, controller, SSP, staleness)
+    _swap(job, controller, lambda: SSP(staleness))
 
 
 @sync.command("asp")
@@ -250,7 +254,7 @@ def sync_quorum(
     controller: Url = None,
 ) -> None:
     """A round is complete when the fastest K have contributed."""
-    _swap(job, controller, Quorum, k)
+    _swap(job, controller, lambda: Quorum(k))
 
 
 @sync.command("mixed")
@@ -265,7 +269,7 @@ def sync_mixed(
         free = tuple(int(worker) for worker in async_workers.split(","))
     except ValueError:
         raise BadChoice(f"--async-workers {async_workers!r}: expected worker ids, for example 3,5") from None
-    _swap(job, controller, Mixed, free, staleness)
+    _swap(job, controller, lambda: Mixed(free, staleness))
 
 
 @sync.command("auto", context_settings={"ignore_unknown_options": True})
@@ -284,7 +288,7 @@ def sync_auto(
     with ControllerClient(controller) as client:
         chosen = _only_job(client) if job is None else job
         if name == "off":
-            print(f"job {chosen}: stays with {view.strategy_text(client.unset_automatic(chosen)['strategy'])}")
+            print(f"job {chosen}: stays with {client.unset_automatic(chosen).strategy}")
             return
         client.set_automatic(chosen, name, given)
         print(f"job {chosen}: {name} decides")
@@ -315,7 +319,7 @@ def explain(
         chosen = _only_job(client) if job is None else job
         told = client.explain(chosen, worker)
     if as_json:
-        print(json.dumps(told, indent=2))
+        _print_json(told)
     else:
         _console().print(view.explanation(told))
 
@@ -328,7 +332,7 @@ def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -
     """The barrier waits for this worker no longer; what it sends still counts."""
     with ControllerClient(controller) as client:
         chosen = _only_job(client) if job is None else job
-        print(f"job {chosen}: worker {worker} is evicted, epoch {client.evict(chosen, worker)['epoch']}")
+        print(f"job {chosen}: worker {worker} is evicted, epoch {client.evict(chosen, worker).epoch}")
 
 
 @app.command()
@@ -336,26 +340,26 @@ def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None)
     """The barrier waits for this worker again."""
     with ControllerClient(controller) as client:
         chosen = _only_job(client) if job is None else job
-        print(f"job {chosen}: worker {worker} is readmitted, epoch {client.readmit(chosen, worker)['epoch']}")
+        print(f"job {chosen}: worker {worker} is readmitted, epoch {client.readmit(chosen, worker).epoch}")
 
 
-def _swap(job: int | None, controller: str | None, kind: Callable[..., Strategy], *parameters: Any) -> None:
-    strategy = _chosen(kind, *parameters)
+def _swap(job: int | None, controller: str | None, make: Callable[[], Strategy]) -> None:
+    strategy = _chosen(make)
     with ControllerClient(controller) as client:
         chosen = _only_job(client) if job is None else job
         print(view.swap_line(chosen, client.set_strategy(chosen, strategy)))
 
 
-def _chosen(make: Callable[..., Strategy], *parameters: Any) -> Strategy:
+def _chosen(make: Callable[[], Strategy]) -> Strategy:
     try:
-        return make(*parameters)
+        return make()
     except SereneError as error:
         raise BadChoice(str(error)) from None
 
 
 def _only_job(client: ControllerClient) -> int:
     there = client.jobs()
-    unfinished = [job["job"] for job in there if job["state"] != "finished"]
+    unfinished = [job.job for job in there if job.state is not JobState.FINISHED]
     if len(unfinished) == 1:
         return unfinished[0]
     if unfinished:
@@ -372,7 +376,7 @@ def list_jobs(ctx: typer.Context, as_json: AsJson = False, controller: Url = Non
     with ControllerClient(controller) as client:
         listed = client.jobs()
     if as_json:
-        print(json.dumps(listed, indent=2))
+        _print_json(listed)
     elif listed:
         _console().print(view.jobs_table(listed))
     else:
@@ -391,7 +395,7 @@ def create_job(
     controller: Url = None,
 ) -> None:
     """Create a job, which starts when its workers have joined."""
-    chosen = _chosen(parse, strategy)
+    chosen = _chosen(lambda: parse(strategy))
     with ControllerClient(controller) as client:
         print(view.job_line(client.create_job(workers, chosen, job=job, scale=scale, limit=limit)))
 
@@ -402,6 +406,10 @@ def delete_job(job: Annotated[int, typer.Argument(metavar="ID")], controller: Ur
     with ControllerClient(controller) as client:
         client.delete_job(job)
     print(f"job {job} deleted")
+
+
+def _print_json(told: BaseModel | list[JobStatus]) -> None:
+    print(json.dumps(RootModel(told).model_dump(), indent=2))
 
 
 def _console() -> Console:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from controller.commands.view import drops_line, shown, strategy_text, switch_line
-from controller.status.explain import Explanation, explain, headline
-
-Json = dict[str, Any]
+from controller.commands.view import drops_line, shown, switch_line
+from controller.jobs.job import JobState, Report, WorkerState
+from controller.status.explain import explain, headline
+from controller.status.model import Event, Explanation, JobStatus, Snapshot, Status, WorkerStatus
 
 WIDE = 110  # columns from which everything is shown
 BAR = 16
@@ -32,20 +31,20 @@ class LiveView:
     """Remembers the last seconds, for rates, and the last events. Renders the newest status."""
 
     def __init__(self) -> None:
-        self._status: Json | None = None
+        self._status: Status | None = None
         self._iterations: dict[tuple[int, int, int], deque[tuple[float, int]]] = {}
-        self._events: deque[Json] = deque(maxlen=EVENTS)
+        self._events: deque[Event] = deque(maxlen=EVENTS)
 
-    def hear(self, told: Json, now: float) -> None:
+    def hear(self, told: Snapshot | Event, now: float) -> None:
         """One message of the controller's stream; ``now`` on any clock that goes forward."""
-        if told["event"] != "status":
+        if isinstance(told, Event):
             self._events.append(told)
             return
-        self._status = told["status"]
-        for job in told["status"]["jobs"]:
-            for worker in job["workers"]:
-                past = self._iterations.setdefault((job["job"], job["session"], worker["worker"]), deque())
-                past.append((now, worker["iteration"]))
+        self._status = told.status
+        for job in told.status.jobs:
+            for worker in job.workers:
+                past = self._iterations.setdefault((job.job, job.session, worker.worker), deque())
+                past.append((now, worker.iteration))
                 while now - past[0][0] > RATE_OVER_S:
                     past.popleft()
 
@@ -53,25 +52,25 @@ class LiveView:
         if self._status is None:
             yield Text("no word from the controller yet")
             return
-        status, jobs = self._status, self._status["jobs"]
-        yield _line(switch_line(status["switch"]), "bold" if status["switch"]["connected"] else "bold red")
+        status, jobs = self._status, self._status.jobs
+        yield _line(switch_line(status.switch), "bold" if status.switch.connected else "bold red")
         if not jobs:
             yield Text("no jobs; 'serenectl jobs create --workers N' makes one")
         # One line each for the switch and the drops, the events, and per job a headline, a heading and the swaps.
         fixed = 3 + len(self._events) + 3 * len(jobs)
         lines = max((console.size.height - fixed) // max(len(jobs), 1), 2)
         for job in jobs:
-            yield _line(headline(status, job["job"]), "bold")
-            if job["state"] != "waiting":
-                yield self._workers(job, explain(status, job["job"]), lines, options.max_width)
+            yield _line(headline(status, job.job), "bold")
+            if job.state is not JobState.WAITING:
+                yield self._workers(job, explain(status, job.job), lines, options.max_width)
             yield _line(_swaps(job), "dim")
-        totals = status["switch"]["totals"]
-        counted = ", ".join(f"{name} {totals[name]}" for name in ("releases", "nudges", "repeats"))
-        yield _line(f"{counted}; {drops_line(status['switch'])}", "")
+        totals = status.switch.totals
+        counted = ", ".join(f"{name} {getattr(totals, name)}" for name in ("releases", "nudges", "repeats"))
+        yield _line(f"{counted}; {drops_line(status.switch)}", "")
         for event in self._events:
-            yield _line(f"{_clock(event['t'])} {event['text']}", "dim")
+            yield _line(f"{_clock(event.t)} {event.text}", "dim")
 
-    def _workers(self, job: Json, told: Sequence[Explanation], lines: int, width: int) -> Table:
+    def _workers(self, job: JobStatus, told: Sequence[Explanation], lines: int, width: int) -> Table:
         wide = width >= WIDE
         table = Table(box=None, pad_edge=False, padding=(0, 1), expand=False)
         columns = ["worker", "doing", "iteration", "lead", "per s"]
@@ -79,29 +78,29 @@ class LiveView:
         columns += ["compute network waiting", "staleness"]
         for name in columns:
             table.add_column(name, justify="left" if name in ("doing", "staleness") else "right", no_wrap=True)
-        going = [worker["iteration"] for worker in job["workers"] if worker["state"] == "running"]
+        going = [worker.iteration for worker in job.workers if worker.state is WorkerState.RUNNING]
         least = min(going, default=0)
-        order = sorted(job["workers"], key=lambda worker: worker["iteration"]) if len(told) > lines else job["workers"]
+        order = sorted(job.workers, key=lambda worker: worker.iteration) if len(told) > lines else job.workers
         words = {explanation.worker: explanation for explanation in told}
         for worker in order[: lines - 1] if len(order) > lines else order:
-            report = worker["report"] or {}
-            doing = words[worker["worker"]]
-            row: list[Any] = [
-                str(worker["worker"]),
+            report = worker.report or {}
+            doing = words[worker.worker]
+            row: list[RenderableType] = [
+                str(worker.worker),
                 _doing(doing),
-                str(worker["iteration"]),
-                f"+{worker['iteration'] - least}" if worker["state"] == "running" else "",
+                str(worker.iteration),
+                f"+{worker.iteration - least}" if worker.state is WorkerState.RUNNING else "",
                 f"{self._rate(job, worker):.1f}",
             ]
             row += [shown(report.get("loss"), ".4f"), shown(report.get("accuracy"), ".3f")] if wide else []
-            row += [_time_bar(report), _histogram(worker["staleness"])]
+            row += [_time_bar(report), _histogram(worker.staleness)]
             table.add_row(*row)
         if len(order) > lines:
             table.add_row("", Text(f"and {len(order) - lines + 1} that are further", style="dim"))
         return table
 
-    def _rate(self, job: Json, worker: Json) -> float:
-        past = self._iterations[job["job"], job["session"], worker["worker"]]
+    def _rate(self, job: JobStatus, worker: WorkerStatus) -> float:
+        past = self._iterations[job.job, job.session, worker.worker]
         (began, first), (ended, last) = past[0], past[-1]
         return (last - first) / (ended - began) if ended > began else 0.0
 
@@ -117,35 +116,33 @@ def _doing(told: Explanation) -> Text:
     return Text(told.state, style={"silent": "red", "evicted": "magenta", "waiting": "yellow"}.get(told.state, ""))
 
 
-def _time_bar(report: Json) -> Text:
+def _time_bar(report: Report) -> Text:
     """How the worker's time divides, as it has reported it."""
-    seconds = [report.get(key) for key, _, _ in PARTS]
-    if not all(isinstance(part, int | float) and part >= 0 for part in seconds) or not sum(seconds):  # type: ignore[arg-type]
+    said = [report.get(key) for key, _, _ in PARTS]
+    seconds = [float(part) for part in said if isinstance(part, int | float) and part >= 0]
+    total = sum(seconds)
+    if len(seconds) < len(PARTS) or not total:
         return Text("-")
-    total = float(sum(seconds))  # type: ignore[arg-type]
     bar, ends = Text(), 0
     so_far = 0.0
     for part, (_, letter, style) in zip(seconds, PARTS, strict=True):
-        so_far += float(part or 0)
+        so_far += part
         upto = round(BAR * so_far / total)
         bar.append(letter * (upto - ends), style=style)
         ends = upto
-    return bar.append(f" {float(seconds[2] or 0) / total:4.0%}")
+    return bar.append(f" {seconds[2] / total:4.0%}")
 
 
 def _histogram(counts: Sequence[int]) -> Text:
     """A column for each class of staleness up to the last that is not empty; the highest is the commonest."""
-    used = counts[: max((place for place, count in enumerate(counts) if count), default=-1) + 1]
+    used = counts[: max((age for age, count in enumerate(counts) if count), default=-1) + 1]
     most = max(used, default=0)
     return Text("".join(LEVELS[-(-count * 8 // most)] for count in used) or "-", style="cyan")
 
 
-def _swaps(job: Json) -> str:
+def _swaps(job: JobStatus) -> str:
     """The last epochs, and why they began."""
-    last = [
-        f"{_clock(change['t'])} {strategy_text(change['strategy'])} ({change['reason']})"
-        for change in job["history"][-3:]
-    ]
+    last = [f"{_clock(begun.t)} {begun.strategy} ({begun.reason})" for begun in job.history[-3:]]
     return "  epochs: " + (" · ".join(last) or "none yet")
 
 

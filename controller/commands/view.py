@@ -2,54 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from controller.jobs.job import Fact, JobState, Report, WorkerState
 from controller.status.explain import automatic_in_words
-from serene.strategy import strategy_from_dict
-
-Json = dict[str, Any]
+from controller.status.model import JobExplanation, JobStatus, Status, SwapStatus, SwitchStatus
 
 NOT_YET = "-"
 
 
-def whole(status: Json) -> RenderableType:
+def whole(status: Status) -> RenderableType:
     """The switch, every job with a line per worker, and the drops."""
-    parts: list[RenderableType] = [Text(switch_line(status["switch"]))]
-    if not status["jobs"]:
+    parts: list[RenderableType] = [Text(switch_line(status.switch))]
+    if not status.jobs:
         parts.append(Text("no jobs; 'serenectl jobs create --workers N' makes one"))
-    for job in status["jobs"]:
+    for job in status.jobs:
         parts += [Text(job_line(job), style="bold"), workers_table(job)]
-    parts.append(Text(drops_line(status["switch"])))
+    parts.append(Text(drops_line(status.switch)))
     return Group(*parts)
 
 
-def switch_line(switch: Json) -> str:
-    state = "connected" if switch["connected"] else f"NOT connected: {switch['trouble']}"
+def switch_line(switch: SwitchStatus) -> str:
+    state = "connected" if switch.connected else f"NOT connected: {switch.trouble}"
     return (
-        f"switch {switch['address']} (device {switch['device_id']}), program {switch['program']}: "
-        f"{switch['slots']} slots of {switch['lanes']} values; {state}"
+        f"switch {switch.address} (device {switch.device_id}), program {switch.program}: "
+        f"{switch.slots} slots of {switch.lanes} values; {state}"
     )
 
 
-def job_line(job: Json) -> str:
-    line = f"job {job['job']}: {job['state']}, {strategy_text(job['strategy'])}"
-    if job["state"] == "waiting":
-        here = sum(worker["state"] != "expected" for worker in job["workers"])
-        return f"{line}, {here} of {job['workers_expected']} workers here"
-    line += f", epoch {job['epoch']}, {job['vector_length']} values in {job['slots']} slots"
-    return f"{line}; {automatic_in_words(job['automatic'])}" if job["automatic"] else line
+def job_line(job: JobStatus) -> str:
+    line = f"job {job.job}: {job.state.value}, {job.strategy}"
+    if job.state is JobState.WAITING:
+        here = sum(worker.state is not WorkerState.EXPECTED for worker in job.workers)
+        return f"{line}, {here} of {job.workers_expected} workers here"
+    line += f", epoch {job.epoch}, {job.vector_length} values in {job.slots} slots"
+    return f"{line}; {automatic_in_words(job.automatic)}" if job.automatic else line
 
 
-def drops_line(switch: Json) -> str:
-    dropped = [f"{reason.replace('_', ' ')} {packets}" for reason, packets in switch["drops"].items() if packets]
+def drops_line(switch: SwitchStatus) -> str:
+    dropped = [f"{reason.replace('_', ' ')} {packets}" for reason, packets in switch.drops.items() if packets]
     return "dropped packets: " + (", ".join(dropped) or "none")
 
 
-def workers_table(job: Json) -> Table:
+def workers_table(job: JobStatus) -> Table:
     """A line per worker: what it said last, and what the switch counted."""
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     for heading in (
@@ -64,53 +61,49 @@ def workers_table(job: Json) -> Table:
         "repeats",
     ):
         table.add_column(heading, justify="left" if heading == "state" else "right")
-    for worker in job["workers"]:
-        report = worker["report"] or {}
+    for worker in job.workers:
+        report = worker.report or {}
         table.add_row(
-            str(worker["worker"]),
-            shown(report.get("state") if worker["state"] == "running" and report else worker["state"]),
-            str(worker["iteration"]),
+            str(worker.worker),
+            shown(report.get("state") if worker.state is WorkerState.RUNNING and report else worker.state.value),
+            str(worker.iteration),
             shown(report.get("round")),
             shown(report.get("loss"), ".4f"),
             shown(report.get("accuracy"), ".3f"),
             waiting_share(report),
-            str(worker["blocked"]),
-            str(worker["repeats"]),
+            str(worker.blocked),
+            str(worker.repeats),
         )
     return table
 
 
-def jobs_table(jobs: list[Json]) -> Table:
+def jobs_table(jobs: list[JobStatus]) -> Table:
     """A line per job."""
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     for heading in ("job", "state", "strategy", "epoch", "workers", "values", "slots"):
         table.add_column(heading, justify="left" if heading in ("state", "strategy") else "right")
     for job in jobs:
         table.add_row(
-            str(job["job"]),
-            job["state"],
-            strategy_text(job["strategy"]),
-            str(job["epoch"] or NOT_YET),
-            str(job["workers_expected"]),
-            str(job["vector_length"] or NOT_YET),
-            str(job["slots"] or NOT_YET),
+            str(job.job),
+            job.state.value,
+            str(job.strategy),
+            str(job.epoch or NOT_YET),
+            str(job.workers_expected),
+            str(job.vector_length or NOT_YET),
+            str(job.slots or NOT_YET),
         )
     return table
 
 
-def swap_line(job: int, change: Json) -> str:
+def swap_line(job: int, swap: SwapStatus) -> str:
     """``job 0: BSP -> SSP(3), epoch 4 (12 ms)``."""
-    line = f"job {job}: {strategy_text(change['before'])} -> {strategy_text(change['strategy'])}"
-    if change["epoch"] == 0:
+    line = f"job {job}: {swap.before} -> {swap.strategy}"
+    if swap.epoch == 0:
         return f"{line}, when it starts"
-    return f"{line}, epoch {change['epoch']} ({change['write_ms']:.0f} ms)"
+    return f"{line}, epoch {swap.epoch} ({swap.write_ms:.0f} ms)"
 
 
-def strategy_text(strategy: Json) -> str:
-    return str(strategy_from_dict(strategy))
-
-
-def waiting_share(report: Json) -> str:
+def waiting_share(report: Report) -> str:
     """Of the time a worker has reported, the share in which it waited at the barrier."""
     parts = [report.get(part) for part in ("waiting_s", "compute_s", "network_s")]
     seconds = [float(part) for part in parts if isinstance(part, int | float) and part >= 0]
@@ -118,18 +111,18 @@ def waiting_share(report: Json) -> str:
     return f"{seconds[0] / total:.0%}" if len(seconds) == len(parts) and total else NOT_YET
 
 
-def shown(value: Any, form: str = "") -> Text:
+def shown(value: Fact, form: str = "") -> Text:
     """What a worker said is shown whatever it is, and is no markup."""
     if value is None:
         return Text(NOT_YET)
     return Text(format(value, form) if isinstance(value, int | float) else str(value))
 
 
-def explanation(told: Json) -> RenderableType:
+def explanation(told: JobExplanation) -> RenderableType:
     """The job's headline, and a line or two a worker."""
-    lines = [Text(told["headline"], style="bold")]
-    for worker in told["workers"]:
-        lines.append(Text(f"  {worker['text']}", style="yellow" if worker["waits_for"] else ""))
-        if worker["advice"]:
-            lines.append(Text(f"    {worker['advice']}", style="dim"))
+    lines = [Text(told.headline, style="bold")]
+    for worker in told.workers:
+        lines.append(Text(f"  {worker.text}", style="yellow" if worker.waits_for else ""))
+        if worker.advice:
+            lines.append(Text(f"    {worker.advice}", style="dim"))
     return Group(*lines)

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 import httpx
+from pydantic import TypeAdapter
 from typing_extensions import Self
 
 from controller.settings import DEFAULT_HTTP
+from controller.status.model import Event, JobExplanation, JobStatus, Snapshot, Status, SwapStatus
 from serene.errors import SereneError
 from serene.strategy import Strategy, to_dict
 
 ENVIRONMENT = "SERENE_CONTROLLER"
 DEFAULT_URL = f"http://{DEFAULT_HTTP}"
 
-Json = dict[str, Any]
+T = TypeVar("T")
+
+STATUS = TypeAdapter(Status)
+JOB = TypeAdapter(JobStatus)
+JOBS = TypeAdapter(list[JobStatus])
+SWAP = TypeAdapter(SwapStatus)
+EXPLANATION = TypeAdapter(JobExplanation)
+ANYTHING = TypeAdapter(object)
+TOLD: TypeAdapter[Snapshot | Event] = TypeAdapter(Snapshot | Event)
 
 
 class NoController(SereneError):
@@ -33,7 +43,7 @@ class Rejected(SereneError):
 
 
 class ControllerClient:
-    """One controller. Every method raises NoController or Rejected; `controller.status.snapshot` makes the JSON."""
+    """One controller. Every method raises NoController or Rejected; `controller.status.model` says what they return."""
 
     def __init__(self, url: str | None = None, *, timeout_s: float = 15.0) -> None:
         self.url = (url or os.environ.get(ENVIRONMENT) or DEFAULT_URL).rstrip("/")
@@ -49,15 +59,14 @@ class ControllerClient:
     def close(self) -> None:
         self._http.close()
 
-    def status(self) -> Json:
-        """``{"switch": {...}, "jobs": [...]}``."""
-        return self._ask("GET", "/v1/status")
+    def status(self) -> Status:
+        return self._ask(STATUS, "GET", "/v1/status")
 
-    def jobs(self) -> list[Json]:
-        return self._ask("GET", "/v1/jobs")
+    def jobs(self) -> list[JobStatus]:
+        return self._ask(JOBS, "GET", "/v1/jobs")
 
-    def job(self, job: int) -> Json:
-        return self._ask("GET", f"/v1/jobs/{job}")
+    def job(self, job: int) -> JobStatus:
+        return self._ask(JOB, "GET", f"/v1/jobs/{job}")
 
     def create_job(
         self,
@@ -68,76 +77,79 @@ class ControllerClient:
         scale: int | None = None,
         limit: float | None = None,
         pool_slots: int | None = None,
-    ) -> Json:
+    ) -> JobStatus:
         """The new job; the controller chooses its id unless ``job`` is given, and the numbers that are not.
 
         pool_slots: makes it a process group's, with so many slots.
         """
-        body: Json = {"workers": workers, "strategy": to_dict(strategy)}
-        given = {"job": job, "scale": scale, "limit": limit, "pool_slots": pool_slots}
-        body.update({name: value for name, value in given.items() if value is not None})
-        return self._ask("POST", "/v1/jobs", body)
+        chosen = {"job": job, "scale": scale, "limit": limit, "pool_slots": pool_slots}
+        given = {name: value for name, value in chosen.items() if value is not None}
+        return self._ask(JOB, "POST", "/v1/jobs", {"workers": workers, "strategy": to_dict(strategy), **given})
 
     def delete_job(self, job: int) -> None:
-        self._ask("DELETE", f"/v1/jobs/{job}")
+        self._ask(ANYTHING, "DELETE", f"/v1/jobs/{job}")
 
-    def set_strategy(self, job: int, strategy: Strategy) -> Json:
-        """``{"epoch", "strategy", "t", "before", "write_ms"}``; epoch 0 when the job has not started."""
-        return self._ask("PUT", f"/v1/jobs/{job}/strategy", to_dict(strategy))
+    def set_strategy(self, job: int, strategy: Strategy) -> SwapStatus:
+        """The swap; its epoch is 0 when the job has not started."""
+        return self._ask(SWAP, "PUT", f"/v1/jobs/{job}/strategy", to_dict(strategy))
 
-    def set_automatic(self, job: int, name: str, parameters: dict[str, object] | None = None) -> Json:
+    def set_automatic(self, job: int, name: str, parameters: Mapping[str, object] | None = None) -> JobStatus:
         """The job, for which an automatic strategy decides from now on."""
-        return self._ask("PUT", f"/v1/jobs/{job}/automatic", {"name": name, "parameters": parameters or {}})
+        return self._ask(JOB, "PUT", f"/v1/jobs/{job}/automatic", {"name": name, "parameters": parameters or {}})
 
-    def unset_automatic(self, job: int) -> Json:
+    def unset_automatic(self, job: int) -> JobStatus:
         """The job, which keeps the strategy it has."""
-        return self._ask("DELETE", f"/v1/jobs/{job}/automatic")
+        return self._ask(JOB, "DELETE", f"/v1/jobs/{job}/automatic")
 
-    def evict(self, job: int, worker: int) -> Json:
+    def evict(self, job: int, worker: int) -> JobStatus:
         """The job, whose barrier does not wait for that worker any more."""
-        return self._ask("PUT", f"/v1/jobs/{job}/workers/{worker}/evicted")
+        return self._ask(JOB, "PUT", f"/v1/jobs/{job}/workers/{worker}/evicted")
 
-    def readmit(self, job: int, worker: int) -> Json:
+    def readmit(self, job: int, worker: int) -> JobStatus:
         """The job, whose barrier waits for that worker again."""
-        return self._ask("DELETE", f"/v1/jobs/{job}/workers/{worker}/evicted")
+        return self._ask(JOB, "DELETE", f"/v1/jobs/{job}/workers/{worker}/evicted")
 
-    def explain(self, job: int, worker: int | None = None) -> Json:
-        """``{"headline", "workers": [{"worker", "state", "text", "advice", "waits_for", "round", "epoch"}]}``."""
-        return self._ask("GET", f"/v1/jobs/{job}/explanation" + (f"?worker={worker}" if worker is not None else ""))
+    def explain(self, job: int, worker: int | None = None) -> JobExplanation:
+        """Why each worker, or one of them, is where it is."""
+        query = "" if worker is None else f"?worker={worker}"
+        return self._ask(EXPLANATION, "GET", f"/v1/jobs/{job}/explanation{query}")
 
     def shutdown(self) -> None:
-        self._ask("POST", "/v1/shutdown")
+        self._ask(ANYTHING, "POST", "/v1/shutdown")
 
-    def events(self) -> Iterator[Json]:
-        """The live stream, until the controller stops.
-
-        ``{"event": "status", "status": ...}`` about five times a second, and whenever something happens
-        ``{"event": NAME, "t", "text", ...}``.
-        """
+    def events(self) -> Iterator[Snapshot | Event]:
+        """The live stream, until the controller stops: a Snapshot about five times a second, and whenever something
+        happens an Event."""
         try:
             with self._http.stream("GET", "/v1/events") as response:
+                if response.is_error:
+                    raise _rejected(response.status_code, json.loads(response.read()))
                 for line in response.iter_lines():
-                    yield json.loads(line)
-        except httpx.TransportError:
+                    yield TOLD.validate_json(line)
+        except (httpx.TransportError, ValueError):
             raise self._nobody() from None
 
-    def _ask(self, method: str, path: str, body: Json | None = None) -> Any:
+    def _ask(self, kind: TypeAdapter[T], method: str, path: str, body: Mapping[str, object] | None = None) -> T:
         try:
             content = None if body is None else json.dumps(body, allow_nan=False).encode()
         except ValueError:
             raise SereneError("only finite numbers can be told the controller") from None
-        kind = {} if body is None else {"Content-Type": "application/json"}
+        headers = {} if body is None else {"Content-Type": "application/json"}
         try:
-            response = self._http.request(method, path, content=content, headers=kind)
+            response = self._http.request(method, path, content=content, headers=headers)
         except (httpx.TransportError, httpx.InvalidURL):
             raise self._nobody() from None
         try:
             answer = response.json()
-        except ValueError:
+            if not response.is_error:
+                return kind.validate_python(answer)
+        except ValueError:  # no JSON, or not what a controller says
             raise self._nobody() from None
-        if response.is_error:
-            raise Rejected(answer.get("error", f"HTTP {response.status_code}"), response.status_code)
-        return answer
+        raise _rejected(response.status_code, answer)
 
     def _nobody(self) -> NoController:
         return NoController(f"no controller at {self.url} (start one with 'serenectl up')")
+
+
+def _rejected(status: int, answer: object) -> Rejected:
+    return Rejected(answer.get("error", f"HTTP {status}") if isinstance(answer, dict) else f"HTTP {status}", status)

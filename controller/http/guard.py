@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import MutableMapping
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from controller.http.answers import Json
 
 LARGEST_BODY = 64 << 10  # bytes
 PATIENCE_S = 10.0  # for the whole body
-
-Message = MutableMapping[str, Any]
 
 
 class Guard:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Body, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from controller.coordinator import Coordinator
-from controller.http.answers import Json
+from controller.http.answers import Json, to_json
 from controller.http.guard import Guard
 from controller.jobs.jobs import Conflict, NoSuchJob
 from controller.status.explain import NoSuchWorker
 from controller.status.metrics import CONTENT_TYPE
+from controller.status.model import Snapshot, StrategyField
 from controller.switch.connection import SwitchError
 from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
-from serene.strategy import strategy_from_dict
+from serene.strategy import BSP
 
 SNAPSHOT_S = 0.2  # between two snapshots of the live stream
 MOST_STREAMS = 32
@@ -35,7 +35,7 @@ class NewJob(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     workers: int
-    strategy: dict[str, Any] = {"name": "bsp"}
+    strategy: StrategyField = BSP()
     job: int | None = None
     scale: int = DEFAULT_SCALE
     limit: float = Field(default=DEFAULT_LIMIT, allow_inf_nan=False)
@@ -66,7 +66,7 @@ def application(coordinator: Coordinator, stop: Callable[[], None], stopping: as
 
     @app.get("/v1/jobs")
     async def jobs() -> Json:
-        return Json((await coordinator.status())["jobs"])
+        return Json((await coordinator.status()).jobs)
 
     @app.get("/v1/jobs/{job}")
     async def one_job(job: int) -> Json:
@@ -75,12 +75,8 @@ def application(coordinator: Coordinator, stop: Callable[[], None], stopping: as
 
     @app.post("/v1/jobs")
     async def create_job(new: NewJob) -> Json:
-        return Json(
-            await coordinator.create_job(
-                new.workers, strategy_from_dict(new.strategy), new.job, new.scale, new.limit, new.pool_slots
-            ),
-            201,
-        )
+        created = await coordinator.create_job(new.workers, new.strategy, new.job, new.scale, new.limit, new.pool_slots)
+        return Json(created, 201)
 
     @app.delete("/v1/jobs/{job}")
     async def delete_job(job: int) -> Json:
@@ -88,8 +84,8 @@ def application(coordinator: Coordinator, stop: Callable[[], None], stopping: as
         return Json({"job": job})
 
     @app.put("/v1/jobs/{job}/strategy")
-    async def set_strategy(job: int, strategy: dict[str, Any]) -> Json:
-        return Json(await coordinator.set_strategy(job, strategy_from_dict(strategy)))
+    async def set_strategy(job: int, strategy: Annotated[StrategyField, Body()]) -> Json:
+        return Json(await coordinator.set_strategy(job, strategy))
 
     @app.put("/v1/jobs/{job}/automatic")
     async def set_automatic(job: int, chosen: Chosen) -> Json:
@@ -133,13 +129,13 @@ async def _stream(coordinator: Coordinator, stopping: asyncio.Event) -> AsyncIte
     """A JSON object a line: events as they happen, and between them a snapshot of the status."""
     with coordinator.events.subscribe() as listener:
         while not stopping.is_set():
-            snapshot = await coordinator.status(STREAM_COUNTERS_S)
-            yield json.dumps({"event": "status", "status": snapshot}) + "\n"
+            snapshot = Snapshot(status=await coordinator.status(STREAM_COUNTERS_S))
+            yield to_json(snapshot) + "\n"
             try:
                 told = await asyncio.wait_for(listener.get(), SNAPSHOT_S)
             except asyncio.TimeoutError:
                 continue
-            yield json.dumps(told) + "\n"
+            yield to_json(told) + "\n"
 
 
 def _answer_errors(app: FastAPI) -> None:

@@ -18,13 +18,18 @@ MOST_RETIRED = 64  # incarnations of a worker that are remembered
 LARGEST_LOST_SESSIONS = 255  # WELCOME has a byte for it
 
 
-class JobState(Enum):
+# What a worker says of itself, in REPORT and LEAVE: whatever it likes, but no more than numbers and short texts.
+Fact = bool | int | float | str | None
+Report = dict[str, Fact]
+
+
+class JobState(str, Enum):
     WAITING = "waiting"  # for workers to join
     RUNNING = "running"
     FINISHED = "finished"  # every worker has left
 
 
-class WorkerState(Enum):
+class WorkerState(str, Enum):
     EXPECTED = "expected"
     JOINED = "joined"  # waits for the others
     RUNNING = "running"
@@ -42,7 +47,7 @@ class Worker:
     uncertain: bool = False  # it is unknown whether the switch admits it: it has to be readmitted
     retired: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_RETIRED))  # incarnations before this one
     contributions_sent: int | None = None  # packets, as the worker said when it left
-    report: dict[str, object] | None = None  # its latest
+    report: Report | None = None  # its latest
     reported_at: float = -math.inf  # on the monotonic clock
     readmitted_at: float = -math.inf  # on the monotonic clock
 
@@ -55,8 +60,8 @@ class Worker:
 
 
 @dataclass(frozen=True)
-class Change:
-    """An epoch's beginning; ``t`` in Unix seconds."""
+class EpochBegun:
+    """An epoch began, at ``t`` in Unix seconds."""
 
     t: float
     session: int
@@ -66,7 +71,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Place:
+class JobEpoch:
     """One epoch of one job: what a decision was made about."""
 
     job: int
@@ -74,7 +79,7 @@ class Place:
     epoch: int
 
     @classmethod
-    def of(cls, job: Job) -> Place:
+    def of(cls, job: Job) -> JobEpoch:
         return cls(job.id, job.session, job.epoch)
 
 
@@ -105,7 +110,7 @@ class Job:
     tag: int = field(default_factory=lambda: secrets.randbits(64))  # tells jobs of the same id apart
     workers: list[Worker] = field(default_factory=list)
     epochs_begun: int = 0  # of all its sessions
-    history: deque[Change] = field(default_factory=lambda: deque(maxlen=LONGEST_HISTORY))  # the latest of them
+    history: deque[EpochBegun] = field(default_factory=lambda: deque(maxlen=LONGEST_HISTORY))  # the latest of them
 
     def __post_init__(self) -> None:
         self.workers = [Worker(worker) for worker in range(self.workers_expected)]
@@ -139,7 +144,7 @@ class Job:
     def evicted(self) -> list[int]:
         return [worker.id for worker in self.workers if worker.state is WorkerState.EVICTED]
 
-    def adopt(self, policy: Policy, reason: str, now: float) -> Change:
+    def begin_epoch(self, policy: Policy, reason: str, now: float) -> EpochBegun:
         """The switch has this policy now."""
         if policy.session != self.session:
             self.began_at = now
@@ -147,10 +152,10 @@ class Job:
         self.epoch = policy.epoch
         if not self.restoring:
             self.strategy = policy.strategy
-        change = Change(now, policy.session, policy.epoch, policy.strategy, reason)
-        self.history.append(change)
+        begun = EpochBegun(now, policy.session, policy.epoch, policy.strategy, reason)
+        self.history.append(begun)
         self.epochs_begun += 1
-        return change
+        return begun
 
     def mark_evicted(self, evicted: Collection[int]) -> None:
         """Of those who take part, these are evicted and the others are not."""

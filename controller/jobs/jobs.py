@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from controller.jobs.job import Change, Job, JobState, Worker, WorkerState
+from controller.jobs.job import EpochBegun, Job, JobState, Report, Worker, WorkerState
 from controller.jobs.plans import Endpoint, Leave, Policy, Readmission, Refusal, Start, Swap, Waiting
 from controller.jobs.slots import SlotRange, first_fit, free_ranges
 from serene.errors import SereneError, choices
@@ -235,7 +235,7 @@ class Jobs:
             if worker.id in start.members:
                 worker.state = WorkerState.RUNNING
         job.restoring = start.lost_sessions > 0
-        job.adopt(start.policy, "resumed" if job.restoring else "started", now)
+        job.begin_epoch(start.policy, "resumed" if job.restoring else "started", now)
 
     def plan_restored(self, job_id: int) -> Swap | None:
         """The workers have put the sums back: the job's own strategy takes over, unless it is BSP anyway.
@@ -328,19 +328,19 @@ class Jobs:
         """The strategy that a waiting job will start with."""
         self[job_id].strategy = strategy
 
-    def swapped(self, swap: Swap, now: float) -> Change:
+    def swapped(self, swap: Swap, now: float) -> EpochBegun:
         """Commits a swap."""
         job = self._jobs[swap.job]
         if swap.evicted is not None:
             for worker in job.workers:
                 if worker.state in (WorkerState.RUNNING, WorkerState.EVICTED):
                     worker.state = WorkerState.EVICTED if worker.id in swap.evicted else WorkerState.RUNNING
-        return job.adopt(swap.policy, swap.reason, now)
+        return job.begin_epoch(swap.policy, swap.reason, now)
 
     def _plan_policy(
         self, job: Job, strategy: Strategy, members: list[int], reason: str, free: Sequence[int] = ()
     ) -> Swap:
-        """``free``: the evicted workers that go on when no member is left."""
+        """``free``: the evicted workers that go on when no member is left; without them nobody takes part any more."""
         fields = shrunk(strategy, members).compile(members) if members else ASP().compile(free)
         return Swap(job.id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
 
@@ -357,7 +357,8 @@ class Jobs:
         """A worker's LEAVE, for the first time or again; ``active``: the workers heard from recently.
 
         The job is over when no member is left and none of the evicted is active; as long as one is, it
-        goes on freely. Raises NoSuchJob or Conflict.
+        goes on freely. The switch is told of the last one, too, or a controller that takes over would wait for it.
+        Raises NoSuchJob or Conflict.
         """
         job = self._begun(job_id, worker_id, at)
         before, state = job.members(), job.workers[worker_id].state
@@ -365,7 +366,8 @@ class Jobs:
         free = [worker for worker in job.evicted() if worker in active and worker != worker_id]
         over = job.state is JobState.FINISHED or not (remaining or free)
         swap = None
-        if not over and (state is WorkerState.RUNNING or (state is WorkerState.EVICTED and not remaining)):
+        gone = state is WorkerState.RUNNING or (state is WorkerState.EVICTED and not remaining)
+        if job.state is JobState.RUNNING and gone:
             swap = self._plan_policy(job, job.in_force, remaining, f"worker {worker_id} left", free)
         return Leave(job_id, worker_id, contributions_sent, swap, job_over=over)
 
@@ -379,11 +381,20 @@ class Jobs:
         if leave.swap is not None:
             self.swapped(leave.swap, now)
         if leave.job_over:
-            self.abandoned(job.id, now)
+            self._finished(job, now)
 
-    def abandoned(self, job_id: int, now: float) -> None:
-        """Nobody is left: the job has finished."""
+    def plan_abandoned(self, job_id: int) -> Swap:
+        """All members of a running job have left, and those who were evicted are silent."""
         job = self._jobs[job_id]
+        return self._plan_policy(job, job.in_force, [], "abandoned")
+
+    def abandoned(self, swap: Swap, now: float) -> None:
+        """Commits that: the job has finished."""
+        self.swapped(swap, now)
+        self._finished(self._jobs[swap.job], now)
+
+    @staticmethod
+    def _finished(job: Job, now: float) -> None:
         if job.state is JobState.RUNNING:
             job.state = JobState.FINISHED
             job.finished_at = now
@@ -402,7 +413,7 @@ class Jobs:
 
     # Telemetry, and jobs found or lost
 
-    def adopt(self, job: Job) -> None:
+    def take_over(self, job: Job) -> None:
         """A job that the switch runs already; what was known of the same session is kept."""
         known = self._jobs.get(job.id)
         if known is not None and known.session == job.session:
@@ -410,7 +421,7 @@ class Jobs:
         self._jobs[job.id] = job
         self.note_session(job.session)
 
-    def report(self, job_id: int, worker_id: int, at: Endpoint, report: dict[str, object], now: float) -> None:
+    def report(self, job_id: int, worker_id: int, at: Endpoint, report: Report, now: float) -> None:
         """The latest REPORT of a member; ``now`` on the monotonic clock. Raises NoSuchJob or Conflict."""
         job = self._begun(job_id, worker_id, at)
         worker = job.workers[worker_id]

@@ -6,10 +6,9 @@ up. docs/telemetry.md lists the metrics; a test holds the list and this module t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -20,10 +19,11 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from controller.automatic.observer import number
-from controller.switch.switch import WORKER_COUNTERS
-from serene.strategy import strategy_from_dict
+from controller.jobs.job import JobState, WorkerState
+from controller.status.model import JobStatus, Status, SwitchStatus, WorkerStatus
+from controller.switch.counters import WORKER_COUNTERS
 
-Json = dict[str, Any]
+OneWorker = tuple[JobStatus, WorkerStatus]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 WHO = ("job", "worker")
@@ -41,40 +41,30 @@ SECONDS = {
     "network_s": ("network", "Time the worker sent and received, as it reports"),
     "waiting_s": ("waiting", "Time the worker waited for others at the barrier, as it reports"),
 }
-SWAP_BUCKETS_MS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+SWAP_BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 
-
-class SwapTimes:
-    """How long the switch took to write new policies, as a histogram."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(SWAP_BUCKETS_MS) + 1)
-        self._sum_ms = 0.0
-
-    def add(self, milliseconds: float) -> None:
-        place = next((i for i, bound in enumerate(SWAP_BUCKETS_MS) if milliseconds <= bound), len(SWAP_BUCKETS_MS))
-        self._counts[place] += 1
-        self._sum_ms += milliseconds
-
-    def family(self) -> Metric:
-        family = HistogramMetricFamily(
-            "serene_policy_write_seconds", "Time the switch took to put a new policy in force"
-        )
-        bounds = [format(bound / 1e3, "g") for bound in SWAP_BUCKETS_MS] + ["+Inf"]
-        family.add_metric([], _cumulative(bounds, self._counts), self._sum_ms / 1e3)
-        return family
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a histogram's time of birth tells nothing
 
 
 class Metrics(Collector):
-    """Everything, from a status as `controller.status.snapshot` makes it."""
+    """Everything, from a status."""
 
-    def __init__(self, swaps: SwapTimes) -> None:
-        self._swaps = swaps
-        self._status: Json = {}
+    def __init__(self) -> None:
+        self._swaps = Histogram(
+            "serene_policy_write_seconds",
+            "Time the switch took to put a new policy in force",
+            buckets=SWAP_BUCKETS_S,
+            registry=None,
+        )
+        self._status: Status | None = None
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
-    def text(self, status: Json) -> bytes:
+    def swap_took(self, seconds: float) -> None:
+        """A new policy was put in force."""
+        self._swaps.observe(seconds)
+
+    def text(self, status: Status) -> bytes:
         """The exposition format, of this status."""
         self._status = status
         return generate_latest(self._registry)
@@ -83,66 +73,65 @@ class Metrics(Collector):
         return []  # or registering would collect from a status that is not there yet
 
     def collect(self) -> Iterator[Metric]:
-        switch, jobs = self._status["switch"], self._status["jobs"]
-        yield from _of_switch(switch)
-        yield self._swaps.family()
+        assert self._status is not None
+        jobs = self._status.jobs
+        yield from _of_switch(self._status.switch)
+        yield from self._swaps.collect()
         yield from _of_jobs(jobs)
-        yield from _of_workers([(job, worker) for job in jobs for worker in job["workers"]])
+        yield from _of_workers([(job, worker) for job in jobs for worker in job.workers])
 
 
-def _of_switch(switch: Json) -> Iterator[Metric]:
-    yield GaugeMetricFamily("serene_switch_up", "Whether the controller commands the switch", value=switch["connected"])
-    yield GaugeMetricFamily("serene_switch_slots", "Slots of the switch's program", value=switch["slots"])
-    yield GaugeMetricFamily("serene_switch_lanes", "Values that a slot holds", value=switch["lanes"])
+def _of_switch(switch: SwitchStatus) -> Iterator[Metric]:
+    yield GaugeMetricFamily("serene_switch_up", "Whether the controller commands the switch", value=switch.connected)
+    yield GaugeMetricFamily("serene_switch_slots", "Slots of the switch's program", value=switch.slots)
+    yield GaugeMetricFamily("serene_switch_lanes", "Values that a slot holds", value=switch.lanes)
     drops = CounterMetricFamily("serene_switch_dropped_packets", "Packets dropped, by reason", labels=["reason"])
-    for reason, packets in switch["drops"].items():
+    for reason, packets in switch.drops.items():
         drops.add_metric([reason], packets)
     yield drops
 
 
-def _of_jobs(jobs: list[Json]) -> Iterator[Metric]:
+def _of_jobs(jobs: list[JobStatus]) -> Iterator[Metric]:
     info = InfoMetricFamily("serene_job", "What is in force", labels=["job"])
-    gauges: list[tuple[str, str, Callable[[Json], float]]] = [
-        ("running", "Whether the job runs", lambda job: job["state"] == "running"),
-        ("session", "The job's session; grows when the switch has lost its state", lambda job: job["session"]),
-        ("epoch", "The job's epoch; grows with every swap", lambda job: job["epoch"]),
-        ("sessions_lost", "Sessions that the switch has lost", lambda job: job["lost_sessions"]),
-        ("workers", "Workers that take part", lambda job: sum(w["state"] == "running" for w in job["workers"])),
-        ("slots", "Slots that the job holds", lambda job: job["slots"]),
+    gauges: list[tuple[str, str, Callable[[JobStatus], float]]] = [
+        ("running", "Whether the job runs", lambda job: job.state is JobState.RUNNING),
+        ("session", "The job's session; grows when the switch has lost its state", lambda job: job.session),
+        ("epoch", "The job's epoch; grows with every swap", lambda job: job.epoch),
+        ("sessions_lost", "Sessions that the switch has lost", lambda job: job.lost_sessions),
+        ("workers", "Workers that take part", lambda job: sum(w.state is WorkerState.RUNNING for w in job.workers)),
+        ("slots", "Slots that the job holds", lambda job: job.slots),
     ]
     for job in jobs:
-        automatic = job["automatic"]["name"] if job["automatic"] else ""
-        strategy = str(strategy_from_dict(job["strategy"]))
-        info.add_metric([str(job["job"])], {"strategy": strategy, "automatic": automatic, "state": job["state"]})
+        automatic = job.automatic.name if job.automatic else ""
+        info.add_metric(
+            [str(job.job)], {"strategy": str(job.strategy), "automatic": automatic, "state": job.state.value}
+        )
     yield info
     for name, text, value in gauges:
         family = GaugeMetricFamily(f"serene_job_{name}", text, labels=["job"])
         for job in jobs:
-            family.add_metric([str(job["job"])], float(value(job)))
+            family.add_metric([str(job.job)], float(value(job)))
         yield family
 
 
-def _of_workers(workers: list[tuple[Json, Json]]) -> Iterator[Metric]:
-    def labels(job: Json, worker: Json) -> list[str]:
-        return [str(job["job"]), str(worker["worker"])]
-
+def _of_workers(workers: list[OneWorker]) -> Iterator[Metric]:
     rounds = CounterMetricFamily("serene_worker_rounds", "Iterations contributed to, in this session", labels=WHO)
     for job, worker in workers:
-        rounds.add_metric(labels(job, worker), worker["iteration"])
+        rounds.add_metric(_labels(job, worker), worker.iteration)
     yield rounds
     for name in WORKER_COUNTERS:
         family = CounterMetricFamily(f"serene_worker_{name}_packets", PACKETS[name], labels=WHO)
         for job, worker in workers:
-            family.add_metric(labels(job, worker), worker[name])
+            family.add_metric(_labels(job, worker), getattr(worker, name))
         yield family
     staleness = HistogramMetricFamily(
         "serene_worker_staleness_rounds", "How stale contributions were when they arrived, in rounds", labels=WHO
     )
     for job, worker in workers:
-        counts = worker["staleness"]
+        counts = worker.staleness
         bounds = [str(rounds) for rounds in range(len(counts) - 1)] + ["+Inf"]
         total = sum(rounds * packets for rounds, packets in enumerate(counts))
-        staleness.add_metric(labels(job, worker), _cumulative(bounds, counts), total)
+        staleness.add_metric(_labels(job, worker), _cumulative(bounds, counts), total)
     yield staleness
     for key, (name, text) in SECONDS.items():
         yield from _reported(CounterMetricFamily(f"serene_worker_{name}_seconds", text, labels=WHO), workers, key)
@@ -152,14 +141,18 @@ def _of_workers(workers: list[tuple[Json, Json]]) -> Iterator[Metric]:
     yield from _reported(accuracy, workers, "accuracy")
 
 
-def _reported(family: Any, workers: list[tuple[Json, Json]], key: str) -> Iterator[Metric]:
+def _reported(family: CounterMetricFamily | GaugeMetricFamily, workers: list[OneWorker], key: str) -> Iterator[Metric]:
     """A worker may have reported nothing yet, or something unusable."""
     for job, worker in workers:
-        value = number((worker["report"] or {}).get(key))
+        value = number((worker.report or {}).get(key))
         if value is not None:
-            family.add_metric([str(job["job"]), str(worker["worker"])], value)
+            family.add_metric(_labels(job, worker), value)
     yield family
 
 
-def _cumulative(bounds: list[str], counts: list[int]) -> list[tuple[str, float]]:
-    return [(bound, float(sum(counts[: place + 1]))) for place, bound in enumerate(bounds)]
+def _labels(job: JobStatus, worker: WorkerStatus) -> list[str]:
+    return [str(job.job), str(worker.worker)]
+
+
+def _cumulative(bounds: list[str], counts: Sequence[int]) -> list[tuple[str, float]]:
+    return [(bound, float(sum(counts[: last + 1]))) for last, bound in enumerate(bounds)]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import Any, TypeVar, cast
 
 import finsy as fy
 import grpc
@@ -30,6 +30,8 @@ LOG = logging.getLogger("serene.controller")
 
 # The embedded switch compiles a program it has not seen before.
 PUSH_TIMEOUT_S = 120.0
+
+Entity = TypeVar("Entity", fy.P4TableEntry, fy.P4CounterEntry, fy.P4MulticastGroupEntry)
 
 
 class SwitchError(SereneError):
@@ -156,13 +158,13 @@ class Connection:
                 raise self._explained(error) from None
             await self.write(p4r.Update(type=p4r.Update.MODIFY, entity=one) for one in encoded)
 
-    async def read(self, entities: Iterable[P4EntityList]) -> list[Any]:
-        """What the switch has of these; raises like `write`."""
+    async def read(self, entities: Sequence[Entity]) -> list[Entity]:
+        """What the switch has of these, all of one kind; raises like `write`."""
         request = p4r.ReadRequest(device_id=self.device_id, entities=encode_entities(entities, self._schema))
         try:
             with self._while_open():
                 return [
-                    decode_entity(entity, self._schema)
+                    cast("Entity", decode_entity(entity, self._schema))
                     async for reply in self._client.request_iter(request)
                     for entity in reply.entities
                 ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import finsy as fy
+from finsy.p4entity import P4UpdateList
 
 from controller.jobs.plans import Endpoint, Policy, Readmission, Start, Swap
 from controller.jobs.slots import SlotRange
@@ -18,7 +18,7 @@ FLOOD_GROUP = 1
 JOB_GROUPS = 16
 LEARNED = "learned_source_t"
 
-Updates = list[Any]
+Updates = list[P4UpdateList]
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def policy_entry(job: int, policy: Policy) -> fy.P4TableEntry:
 # Plans. The table `member` admits packets, so it is written last when a job begins and first when it ends.
 
 
-def places(plan: Start, switch: SwitchAddress) -> Updates:
+def job_entries(plan: Start, switch: SwitchAddress) -> Updates:
     """All of a job but its policy and its members."""
     return [
         +job_group(plan.job, plan.members),

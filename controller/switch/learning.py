@@ -7,7 +7,6 @@ most makes room: a host that invents addresses pushes out its own, and not its n
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 import finsy as fy
 
@@ -27,7 +26,7 @@ class Learning:
         self._capacity = capacity
         self._behind: dict[int, dict[str, None]] = {}  # the addresses of each port, oldest first
         self._waiting: dict[int, dict[str, None]] = {}
-        self._acks: deque[Any] = deque(maxlen=ACKS)
+        self._acks: deque[fy.P4DigestListAck] = deque(maxlen=ACKS)
 
     def seen(self, mac: str, port: int) -> None:
         """Something came from that address."""
@@ -37,7 +36,7 @@ class Learning:
         if len(waiting) < WAITING_PER_PORT:
             waiting[mac] = None
 
-    def to_acknowledge(self, ack: Any) -> None:
+    def to_acknowledge(self, ack: fy.P4DigestListAck) -> None:
         """A list of digests has been read."""
         self._acks.append(ack)
 
@@ -49,9 +48,9 @@ class Learning:
         self._waiting.clear()
         self._acks.clear()
 
-    def next(self) -> tuple[list[Any], list[Any]]:
+    def next(self) -> tuple[entries.Updates, entries.Updates]:
         """Updates for the next addresses, a port at a time in turn; and acknowledgements."""
-        updates: list[Any] = []
+        updates: entries.Updates = []
         taken = 0
         while taken < BATCH and any(self._waiting.values()):
             for port, waiting in list(self._waiting.items()):
@@ -62,11 +61,11 @@ class Learning:
                 del waiting[mac]
                 updates += self._learn(mac, port)
                 taken += 1
-        acks = list(self._acks)
+        acks: entries.Updates = [*self._acks]
         self._acks.clear()
         return updates, acks
 
-    def _learn(self, mac: str, port: int) -> list[Any]:
+    def _learn(self, mac: str, port: int) -> entries.Updates:
         before = self.port_of.get(mac)
         if before == port:
             return []
@@ -78,7 +77,7 @@ class Learning:
                 +entries.known_source(mac, port),
                 ~entries.forward(mac, port),
             ]
-        room = []
+        room: entries.Updates = []
         if len(self.port_of) >= self._capacity:
             fullest = max(self._behind.values(), key=len)
             room = self._drop(next(iter(fullest)))
@@ -89,12 +88,12 @@ class Learning:
         self.port_of[mac] = port
         self._behind.setdefault(port, {})[mac] = None
 
-    def _drop(self, mac: str) -> list[Any]:
+    def _drop(self, mac: str) -> entries.Updates:
         port = self.port_of.pop(mac)
         del self._behind[port][mac]
         return [-_known_source(mac, port), -_forward(mac)]
 
-    def adopt(self, found: entries.Installed) -> list[Any]:
+    def take_over(self, found: entries.Installed) -> entries.Updates:
         """Takes what the switch holds as learned; the updates that remove incomplete pairs."""
         self.port_of.clear()
         self._behind.clear()

@@ -14,11 +14,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import finsy as fy
+from finsy.p4entity import P4UpdateList
 
 from controller.jobs.plans import Endpoint, Readmission, Start, Swap
 from controller.settings import UdpPort
 from controller.switch import entries
 from controller.switch.connection import Connection, NotPrimary, SwitchError, Unreachable
+from controller.switch.counters import STALENESS_CLASSES, WORKER_COUNTERS, Counters
 from controller.switch.learning import Learning
 from serene.program import Program
 
@@ -28,8 +30,6 @@ RETRY_S = 0.5
 CONNECT_TIMEOUT_S = 10.0
 LEARNING_PAUSE_S = 0.02  # between two writes, of which each may hold up an admission
 
-WORKER_COUNTERS = ("contributions", "repeats", "blocked", "answers", "releases", "nudges")
-STALENESS_CLASSES = 16  # of the data plane's histogram: 0, 1, ... 14 rounds, 15 or more
 DROPPED = "dropped_"
 
 
@@ -71,7 +71,7 @@ class Switch:
         self._pushed = False  # the program, over the present connection
         self._learning = Learning()
         self._seen = asyncio.Event()  # there is something to learn
-        self.drop_reasons = [
+        self.drop_reasons: Sequence[str] = [
             counter.alias.removeprefix(DROPPED)
             for counter in self._schema.counters
             if counter.alias.startswith(DROPPED)
@@ -165,7 +165,7 @@ class Switch:
         await connection.put(entries.learning_digest())
         found = entries.installed(await connection.read([fy.P4TableEntry()]))
         self._learning.forget_waiting()
-        await connection.write(self._learning.adopt(found), missing_ok=True)
+        await connection.write(self._learning.take_over(found), missing_ok=True)
         self.trouble = None
         LOG.info(
             "primary at %s with election id %d; program %s %s",
@@ -211,7 +211,7 @@ class Switch:
         except SwitchError as error:
             LOG.warning("addresses are not learned: %s", error)
             with contextlib.suppress(SwitchError):
-                await self._write(self._learning.adopt(await self.read_entries()), missing_ok=True)
+                await self._write(self._learning.take_over(await self.read_entries()), missing_ok=True)
 
     # Jobs
 
@@ -219,7 +219,7 @@ class Switch:
         """Write a job, all of it; a job that could not be written whole is taken back."""
         await self._zero_counters(plan.job, sorted(plan.members))
         try:
-            await self._write(entries.places(plan, self.options.own))
+            await self._write(entries.job_entries(plan, self.options.own))
             await self._primary().put(entries.policy_entry(plan.job, plan.policy))  # an earlier job's may be there
             await self._write(entries.members(plan))
         except SwitchError:
@@ -251,12 +251,14 @@ class Switch:
 
     # Counters
 
-    async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], dict[str, int]]:
-        """Packets by counter name for each (job, worker) of ``members`` (workers by job)."""
+    async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]:
+        """For each (job, worker) of ``members`` (workers by job)."""
         index_of = {(job, worker): self._index(job, worker) for job, workers in members.items() for worker in workers}
         wanted = [fy.P4CounterEntry(name, index=index) for index in index_of.values() for name in WORKER_COUNTERS]
         packets = {(entry.counter_id, entry.index): entry.packet_count for entry in await self._read(wanted)}
-        return {who: {name: packets[name, index] for name in WORKER_COUNTERS} for who, index in index_of.items()}
+        return {
+            who: Counters(**{name: packets[name, index] for name in WORKER_COUNTERS}) for who, index in index_of.items()
+        }
 
     async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]:
         """For each (job, worker) of ``members``: contributions by staleness, 0 to 15 rounds (and more)."""
@@ -292,7 +294,7 @@ class Switch:
     def _staleness_index(self, job: int, worker: int) -> int:
         return self._index(job, worker) * STALENESS_CLASSES
 
-    async def _write(self, updates: entries.Updates, *, missing_ok: bool = False) -> None:
+    async def _write(self, updates: Sequence[P4UpdateList], *, missing_ok: bool = False) -> None:
         await self._primary().write(updates, missing_ok=missing_ok)
 
     async def _read(self, wanted: list[fy.P4CounterEntry]) -> list[fy.P4CounterEntry]:

@@ -11,17 +11,18 @@ from serene.wire import UNBOUNDED
 
 
 def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
-    """The running job behind complete entries, which do not tell why epochs began.
+    """The job behind complete entries, which do not tell why epochs began.
 
     A worker that has a place but takes no part was evicted or has left, which nobody can tell apart: it is taken for
-    evicted, which holds nobody up, and one that is leaving says so again.
+    evicted, which holds nobody up, and one that is leaving says so again. Where nobody takes part, the job is over, and
+    its entries are there for the last reads.
     """
     assert found.slots is not None and found.fields is not None
     members = [worker for worker in range(32) if found.fields.member_mask >> worker & 1]
     strategy = recognise(found.fields, members)
     # Who was gone before a later session began is not among its workers, but ids do not move up.
-    seats = max(found.workers, 1 + max([*members, *found.members]))
-    job = Job(job_id, seats, strategy, found.scale, found.limit / found.scale, JobState.RUNNING)
+    places = max(found.workers, 1 + max([*members, *found.members]))
+    job = Job(job_id, places, strategy, found.scale, found.limit / found.scale, JobState.RUNNING)
     job.slots = found.slots
     job.slots_needed = found.slots.count
     job.vector_length = found.vector_length
@@ -29,13 +30,15 @@ def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
     job.lost_before = found.session if found.lost_sessions else 0
     job.restoring = found.lost_sessions > 0 and found.epoch == 1
     job.epochs_spent = found.epoch
+    if not members:
+        job.state, job.finished_at = JobState.FINISHED, now
     for worker in job.workers:
         worker.endpoint = found.members.get(worker.id)
         if worker.id in members:
             worker.state = WorkerState.RUNNING
         else:
-            worker.state = WorkerState.EVICTED if worker.endpoint is not None else WorkerState.LEFT
-    job.adopt(Policy(found.session, found.epoch, strategy, found.fields), "taken over", now)
+            worker.state = WorkerState.EVICTED if worker.endpoint is not None and members else WorkerState.LEFT
+    job.begin_epoch(Policy(found.session, found.epoch, strategy, found.fields), "taken over", now)
     return job
 
 

@@ -6,23 +6,34 @@ import asyncio
 import math
 import time
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from controller.jobs.job import JobState, Worker
 from controller.jobs.jobs import Jobs
+from controller.switch.counters import STALENESS_CLASSES, WORKER_COUNTERS, Counters
 from controller.switch.silence import Silence, spoken
-from controller.switch.switch import STALENESS_CLASSES, WORKER_COUNTERS, Switch
 
-NOTHING: Mapping[str, int] = dict.fromkeys(WORKER_COUNTERS, 0)
+NOTHING = Counters()
 UNKNOWN = (0,) * STALENESS_CLASSES
+
+
+class CounterSource(Protocol):
+    """The part of a Switch that is needed here."""
+
+    drop_reasons: Sequence[str]
+
+    async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]: ...
+    async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]: ...
+    async def read_drops(self) -> dict[str, int]: ...
 
 
 class Telemetry:
     """The latest counters. Those of a job that has ended stay as they were."""
 
-    def __init__(self, switch: Switch, jobs: Jobs) -> None:
+    def __init__(self, switch: CounterSource, jobs: Jobs) -> None:
         self._switch = switch
         self._jobs = jobs
-        self._workers: dict[tuple[int, int], Mapping[str, int]] = {}
+        self._workers: dict[tuple[int, int], Counters] = {}
         self._silence = Silence()
         self._staleness: dict[tuple[int, int], Sequence[int]] = {}
         self._read_at = -math.inf  # when the last reading began
@@ -47,11 +58,11 @@ class Telemetry:
             self._workers.update({who: read for who, read in counts.items() if who[0] in same})
             self._staleness.update({who: read for who, read in staleness.items() if who[0] in same})
             for who, read in self._workers.items():
-                self._silence.note(who, spoken(read), time.monotonic())
+                self._silence.note(who, spoken(dict(read)), time.monotonic())
             self._read_at = began
 
-    def of(self, job: int, worker: int) -> Mapping[str, int]:
-        """Packets by counter name: contributions, repeats, blocked, answers, releases, nudges."""
+    def of(self, job: int, worker: int) -> Counters:
+        """All zero before anything is known."""
         return self._workers.get((job, worker), NOTHING)
 
     def silent_s(self, job: int, worker: Worker) -> float:
@@ -63,10 +74,10 @@ class Telemetry:
         """Contributions by staleness: how many were 0, 1, ... 14, and 15 or more rounds old when they arrived."""
         return self._staleness.get((job, worker), UNKNOWN)
 
-    def totals(self) -> dict[str, int]:
-        """The same, of all workers of all listed jobs together."""
+    def totals(self) -> Counters:
+        """Of all workers of all listed jobs together."""
         listed = [self.of(job.id, worker.id) for job in self._jobs for worker in job.workers]
-        return {name: sum(counts[name] for counts in listed) for name in WORKER_COUNTERS}
+        return Counters(**{name: sum(getattr(counts, name) for counts in listed) for name in WORKER_COUNTERS})
 
     def forget(self, job: int) -> None:
         """The id is about to be used anew."""

@@ -22,6 +22,8 @@ import numpy as np
 from rich.console import Console
 
 from controller.http.client import ControllerClient
+from controller.jobs.job import JobState
+from controller.status.model import JobStatus
 from experiments.run.launch import launch
 from experiments.run.results import Results
 from experiments.run.settings import check
@@ -77,17 +79,17 @@ class Swapper:
         self.commanded: list[Commanded] = []
         self.swaps: list[Swap] = []
 
-    def look(self, job: Json, controller: ControllerClient) -> None:
+    def look(self, job: JobStatus, controller: ControllerClient) -> None:
         """Commands a swap, if it is time for one."""
-        begun = min(int(worker["iteration"]) for worker in job["workers"]) >= FIRST_AT_STEP
-        if not begun or not self._left or time.monotonic() < self._next_at or job["state"] != "running":
+        begun = min(worker.iteration for worker in job.workers) >= FIRST_AT_STEP
+        if not begun or not self._left or time.monotonic() < self._next_at or job.state is not JobState.RUNNING:
             return
         self._next_at = time.monotonic() + self._every_s * self._random.uniform(0.5, 1.5)
         self._left -= 1
         asked, strategy = time.time(), self._another(self.commanded[-1].strategy if self.commanded else "")
-        change = controller.set_strategy(job["job"], strategy)
+        swap = controller.set_strategy(job.job, strategy)
         before = self.commanded[-1].strategy if self.commanded else "the first"
-        self.commanded.append(Commanded(asked, change["epoch"], before, str(strategy), change["write_ms"]))
+        self.commanded.append(Commanded(asked, swap.epoch, before, str(strategy), swap.write_ms))
 
     def _another(self, than: str) -> Strategy:
         return next(strategy for strategy in self._strategies if str(strategy) != than)

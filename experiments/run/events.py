@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from controller.status.model import JobStatus
 from experiments.run.network import Network, WorkerProcess
 from experiments.run.settings import Settings
 from serene.client.restoration import ROUNDS
@@ -56,9 +57,9 @@ class Events:
         """Events for which the run was too short."""
         return [str(event) for event in self._waiting]
 
-    def look(self, job: Json) -> None:
+    def look(self, job: JobStatus) -> None:
         """Begins what is due at the iterations that the controller's status tells."""
-        iterations = [int(worker["iteration"]) for worker in job["workers"]]
+        iterations = [worker.iteration for worker in job.workers]
         for event in list(self._waiting):
             here = min(iterations) if event.worker is None else iterations[event.worker]
             if here >= event.iteration and not (event.worker in self.away or self._over(event)):

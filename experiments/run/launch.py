@@ -13,11 +13,12 @@ import tempfile
 import time
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Protocol
 
 from rich.console import Console
 
 from controller.http.client import ControllerClient, NoController, Rejected
+from controller.status.model import JobStatus
 from experiments.run import results
 from experiments.run.events import Events
 from experiments.run.live import View
@@ -33,8 +34,6 @@ from workers.results import BYTES_PER_STEP, ROOM
 
 POLL_S = 0.2
 
-Json = dict[str, Any]
-
 
 class Failed(SereneError):
     """A part of the run died; the message has the end of its log."""
@@ -43,7 +42,7 @@ class Failed(SereneError):
 class Companion(Protocol):
     """Something that accompanies a run: it may command the controller, and writes files of its own beside the run's."""
 
-    def look(self, job: Json, controller: ControllerClient) -> None:
+    def look(self, job: JobStatus, controller: ControllerClient) -> None:
         """Called every POLL_S seconds or so with the job's status."""
 
     def keep(self, found: results.Results, directory: Path) -> None:
@@ -57,7 +56,7 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
     """One run, from nothing to results; everything it started is gone when it returns or raises."""
     kind = MininetNetwork if settings.mininet else LocalNetwork
     with kind(settings, work.directory) as network, ControllerClient(network.url) as controller:
-        job = controller.create_job(settings.workers, settings.strategy)["job"]
+        job = controller.create_job(settings.workers, settings.strategy).job
         workers = [
             network.start_worker(worker, _arguments(settings, worker, job, work)) for worker in range(settings.workers)
         ]

@@ -12,10 +12,10 @@ from typing import Any
 
 from rich.table import Table
 
+from controller.status.model import EpochStatus, JobStatus
 from experiments.run.settings import Settings
 from serene import outputs
 from serene.errors import SereneError
-from serene.strategy import strategy_from_dict
 
 Json = dict[str, Any]
 
@@ -47,7 +47,7 @@ class Work:
 
 
 def collect(
-    settings: Settings, work: Work, job: Json, events: Sequence[Json] = (), lost_lives: Sequence[int] = ()
+    settings: Settings, work: Work, job: JobStatus, events: Sequence[Json] = (), lost_lives: Sequence[int] = ()
 ) -> Results:
     """From the workers' files and the controller's view of the job.
 
@@ -74,11 +74,11 @@ def collect(
         "initial_accuracy": workers[0]["initial_accuracy"],
         "final_accuracy": workers[0]["final_accuracy"],
         "waiting_s": [round(worker["waiting_s"], 3) for worker in workers],
-        "strategy": list(_strategies(job["history"], start)),
+        "strategy": list(_strategies(job.history, start)),
         "events": [{"t": round(event["t_unix"] - start, 3), "event": event["event"]} for event in events],
         "contributions_sent": sum(worker["contributions_sent"] for worker in workers) + slots * sum(lost_lives),
         "contributions_under_way": slots * len(lost_lives),  # when workers were killed: each applied once or never
-        "contributions_applied": sum(worker["contributions"] for worker in job["workers"]),
+        "contributions_applied": sum(worker.contributions for worker in job.workers),
         "retransmissions": sum(worker["retransmissions"] for worker in workers),
         "clipped_values": sum(worker["clipped_values"] for worker in workers),
         "packets": sum(worker["packets_sent"] + worker["packets_received"] for worker in workers),
@@ -89,13 +89,13 @@ def collect(
     return Results(summary, workers, rows)
 
 
-def _strategies(history: list[Json], start: float) -> Iterable[Json]:
+def _strategies(history: Iterable[EpochStatus], start: float) -> Iterable[Json]:
     """Changes of strategy; an epoch that only the set of workers began is none."""
     last = None
-    for change in history:
-        name = str(strategy_from_dict(change["strategy"]))
+    for begun in history:
+        name = str(begun.strategy)
         if name != last:
-            yield {"t": round(max(change["t"] - start, 0.0), 3), "epoch": change["epoch"], "strategy": name}
+            yield {"t": round(max(begun.t - start, 0.0), 3), "epoch": begun.epoch, "strategy": name}
         last = name
 
 

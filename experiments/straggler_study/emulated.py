@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from controller.http.client import ControllerClient
+from controller.status.model import EpochStatus, JobStatus
 from experiments.run.network import LocalNetwork, WorkerProcess
 from experiments.run.settings import Settings
 from experiments.straggler_study.cell import Cell
@@ -24,7 +25,6 @@ from experiments.straggler_study.strategies import automatic_parts, first_strate
 from experiments.straggler_study.trace import STEP, Swap, Trace
 from serene.errors import SereneError
 from serene.program import Program
-from serene.strategy import strategy_from_dict
 
 POLL_S = 0.2
 Json = dict[str, Any]
@@ -48,7 +48,7 @@ def emulate(cell: Cell, scratch: Path) -> Trace:
     )  # fmt: skip
     try:
         with LocalNetwork(settings, work) as network, ControllerClient(network.url) as controller:
-            job = controller.create_job(cell.workers, settings.strategy)["job"]
+            job = controller.create_job(cell.workers, settings.strategy).job
             if cell.automatic:
                 name, parameters = automatic_parts(cell.strategy)
                 controller.set_automatic(job, name, parameters)
@@ -87,7 +87,7 @@ def _wait(cell: Cell, network: LocalNetwork, workers: list[WorkerProcess]) -> No
         time.sleep(POLL_S)  # between two looks
 
 
-def _trace(cell: Cell, work: Path, status: Json, engine_s: float) -> Trace:
+def _trace(cell: Cell, work: Path, status: JobStatus, engine_s: float) -> Trace:
     results = [json.loads((work / f"worker-{worker}.json").read_text()) for worker in range(cell.workers)]
     start = min(result["started_unix"] for result in results)
     rows = [row for worker, result in enumerate(results) for row in _rows(work, worker, start, result)]
@@ -96,15 +96,15 @@ def _trace(cell: Cell, work: Path, status: Json, engine_s: float) -> Trace:
     slots = sent / len(rows)
     facts = {
         "contributions_sent": sent,
-        "contributions_applied": sum(worker["contributions"] for worker in status["workers"]),
+        "contributions_applied": sum(worker.contributions for worker in status.workers),
         "packets": sum(result["packets_sent"] + result["packets_received"] for result in results),
         "retransmissions": sum(result["retransmissions"] for result in results),
         "reads_at_risk": sum(result["reads_at_risk"] for result in results),
         "engine_s": engine_s,
     }
-    staleness = np.array([worker["staleness"] for worker in status["workers"]]) / slots
+    staleness = np.array([worker.staleness for worker in status.workers]) / slots
     steps = steps[np.argsort(steps["ended"], kind="stable")]
-    swaps = tuple(_swaps(status["history"], start))
+    swaps = tuple(_swaps(status.history, start))
     return Trace(cell, steps, staleness, swaps, results[0]["initial_accuracy"], facts)
 
 
@@ -127,11 +127,11 @@ def _rows(work: Path, worker: int, start: float, result: Json) -> list[tuple[flo
     return rows
 
 
-def _swaps(history: list[Json], start: float) -> list[Swap]:
+def _swaps(history: list[EpochStatus], start: float) -> list[Swap]:
     """Changes of strategy; an epoch that only the set of workers began is none."""
     swaps: list[Swap] = []
-    for change in history:
-        name = str(strategy_from_dict(change["strategy"]))
+    for begun in history:
+        name = str(begun.strategy)
         if not swaps or swaps[-1].strategy != name:
-            swaps.append(Swap(round(max(change["t"] - start, 0.0), 3), name))
+            swaps.append(Swap(round(max(begun.t - start, 0.0), 3), name))
     return swaps

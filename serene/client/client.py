@@ -9,6 +9,7 @@ with Client(UdpTransport(), job=0, worker=2, vector_length=79510) as client:
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import secrets
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from serene.client.fastpath import FastPath, Outcome, dequantise, library, quantise
+from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
 from serene.client.protocol import BadWelcome, Counts, Membership, Protocol, Read, parse_welcome
 from serene.client.restoration import Remains, Restored, Vote, ballot, count, donor_of, outcome
 from serene.client.transport import Transport, TransportError
@@ -209,15 +210,16 @@ class Client:
         self._protocol, self._session_lost, self._left, self._missing = protocol, False, False, ""
         self._joining = False
         self._fixed = FixedPoint(welcome.scale, welcome.limit / welcome.scale)
-        self._fast = self._fast_path(protocol)
+        compiled = self.compiled_link()
+        self._fast = None if compiled is None else FastPath(compiled[0], protocol, compiled[1])
 
-    def _fast_path(self, protocol: Protocol) -> FastPath | None:
-        """None in virtual time, over other things than sockets, and without a C compiler."""
-        link = self._transport.link(protocol.payloads.shape[1])
+    def compiled_link(self) -> tuple[ctypes.CDLL, Link] | None:
+        """What a fast path needs. None in virtual time, over other things than sockets, and without a C compiler."""
+        link = self._transport.link(self._joined.payloads.shape[1])
         compiled = library()
         if link is None or compiled is None or self._clock is not time.monotonic:
             return None
-        return FastPath(compiled, protocol, link)
+        return compiled, link
 
     def catch_up(self) -> CaughtUp | None:
         """To be called after ``join``: what the job did before, or None when it has just begun.
@@ -368,7 +370,7 @@ class Client:
         if step is not None:
             anything = step(protocol)
         else:
-            anything = self._fast_round(protocol, self._fast) if self._fast else self.plain_round(protocol)
+            anything = self.fast_round(protocol, self._fast) if self._fast else self.plain_round(protocol)
         now = self._clock()
         if anything:
             self._heard_at = now
@@ -402,13 +404,15 @@ class Client:
         self.contributions_sent += slots.stop - slots.start
         protocol.begin_part(slots, now)
 
+    def expect_answers(self) -> None:
+        """A pool's collective begins (serene.client.pool): silence counts from now on."""
+        self._contributing.exchange.restart(self._clock())
+        self._heard_at = self._asked_at = self._clock()
+
     def begin_slots(self, slots: np.ndarray) -> None:
-        """Contributes what was written to these slots' ``protocol.values`` (serene.client.pool)."""
-        protocol, now = self._contributing, self._clock()
-        if protocol.done:
-            self._heard_at = self._asked_at = now
+        """Contributes what was written to these slots' ``protocol.values``."""
         self.contributions_sent += len(slots)
-        protocol.begin_slots(slots, now)
+        self._contributing.begin_slots(slots, self._clock())
 
     def part_done(self, slots: slice) -> bool:
         return self._running.part_done(slots)
@@ -434,7 +438,7 @@ class Client:
             self.hand_over(payloads, lengths)
         return bool(len(payloads))
 
-    def _fast_round(self, protocol: Protocol, fast: FastPath) -> bool:
+    def fast_round(self, protocol: Protocol, fast: FastPath) -> bool:
         """The same, for as long as nothing happens that the protocol has to decide."""
         self._transport.send(protocol.retransmissions(self._clock()))
         sent, received = protocol.counts.sent, protocol.counts.received

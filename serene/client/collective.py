@@ -30,6 +30,17 @@ from serene.errors import SereneError
 class Disagreement(SereneError):
     """The workers' calls do not fit together: another operation, another number of values."""
 
+    @classmethod
+    def of(cls, workers: int, count: int) -> Disagreement:
+        return cls(
+            f"the {workers} workers call different collectives (their operations, types or numbers of values differ); "
+            f"this one's has {count} values"
+        )
+
+
+class Incomplete(SereneError):
+    """A collective that cannot end: a sum lacks contributions, or a piece must not be begun any more."""
+
 
 class Kind(IntEnum):
     EXPONENTS = 0
@@ -134,10 +145,7 @@ class Collective:
 
     def _learn(self, group: int, sums: np.ndarray) -> None:
         if (sums[:SIGNATURE_LANES] != self.signature * np.uint32(self.layout.workers)).any():
-            raise Disagreement(
-                f"the {self.layout.workers} workers call different collectives (their operations, types or numbers of "
-                f"values differ); this one's has {len(self.values)} values"
-            )
+            raise Disagreement.of(self.layout.workers, len(self.values))
         self.agreed = True
         blocks, lanes = self.layout.blocks_per_piece, self.layout.lanes_per_block
         counters = sums[SIGNATURE_LANES : SIGNATURE_LANES + blocks * lanes].reshape(blocks, lanes)

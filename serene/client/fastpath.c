@@ -20,10 +20,10 @@
 #define UDP_SEGMENT 103
 #endif
 
-enum { HEADER_BYTES = 40, BATCH = 128 };
-enum { OP_ANSWER = 0x82, UNBOUNDED = 255, LARGEST_READ_MODE = 1 };
+enum { HEADER_BYTES = 40, BATCH = 128, LARGEST_LANES = 2304 };
+enum { OP_PUSH = 0x02, OP_ANSWER = 0x82, UNBOUNDED = 255, LARGEST_READ_MODE = 1 };
 enum state { UNSENT, IN_FLIGHT, ANSWERED };
-enum outcome { ALL_ANSWERED, SILENCE, ODD_PACKETS, OVERTAKEN, WOKEN, BROKEN };
+enum outcome { ALL_ANSWERED, SILENCE, ODD_PACKETS, OVERTAKEN, WOKEN, BROKEN, DISAGREEMENT, NO_MORE, TIME_UP, GO_ON };
 
 /* Offsets in a packet (serene.wire.SERENE_FIELDS). */
 enum { AT_OP = 1, AT_JOB = 2, AT_WORKER = 3, AT_SESSION = 4, AT_EPOCH = 8, AT_ROUND = 12, AT_SEQ = 16, AT_SLOT = 20,
@@ -248,28 +248,26 @@ struct batch {
     uint32_t accepted, once, in_network;
 };
 
-static void accept_answer(struct exchange *exchange, const uint8_t *packet, struct batch *batch) {
-    uint32_t slot = read32(packet + AT_SLOT), seq = read32(packet + AT_SEQ);
-    int echo = seq == exchange->awaited[slot];
+static int is_echo(const struct exchange *exchange, const uint8_t *packet, uint32_t slot) {
+    return read32(packet + AT_SEQ) == exchange->awaited[slot];
+}
+
+/* Whether an answer ends the slot's contribution. */
+static int is_awaited(const struct exchange *exchange, const uint8_t *packet, uint32_t slot) {
     int permitted = packet[AT_STALENESS] == UNBOUNDED
                     || exchange->rounds[slot] < (uint64_t)read32(packet + AT_ROUND) + packet[AT_STALENESS];
-    int release = !seq && !exchange->pulling && permitted && read32(packet + AT_EPOCH) == exchange->epoch;
-    if (exchange->state[slot] != IN_FLIGHT || !(echo || release)) {
-        exchange->ignored++;
-        return;
-    }
-    if (!echo) {
+    int release = !read32(packet + AT_SEQ) && !exchange->pulling && permitted
+                  && read32(packet + AT_EPOCH) == exchange->epoch;
+    return exchange->state[slot] == IN_FLIGHT && (is_echo(exchange, packet, slot) || release);
+}
+
+/* What is counted of an answer that was awaited. */
+static void answered(struct exchange *exchange, const uint8_t *packet, uint32_t slot, struct batch *batch) {
+    if (!is_echo(exchange, packet, slot)) {
         exchange->releases++;
     } else if (exchange->attempts[slot] == 1) {
         batch->once++;
         if (exchange->sent_at[slot] > batch->sent_last) batch->sent_last = exchange->sent_at[slot];
-    }
-    uint32_t total = read32(packet + AT_TOTAL);
-    if ((int32_t)(total - exchange->totals[slot]) > 0) {     /* reads go forward only */
-        exchange->totals[slot] = total;
-        uint32_t *to = exchange->values + (size_t)slot * exchange->lanes;
-        const uint8_t *from = packet + HEADER_BYTES;
-        for (uint32_t lane = 0; lane < exchange->lanes; lane++) to[lane] = read32(from + 4 * lane);
     }
     exchange->state[slot] = ANSWERED;
     batch->in_network += exchange->in_network[slot];
@@ -279,6 +277,22 @@ static void accept_answer(struct exchange *exchange, const uint8_t *packet, stru
     if (seen > exchange->seen) exchange->seen = seen;
     batch->accepted++;
 }
+
+/* 0: the protocol has to decide. */
+static int accept_answer(struct exchange *exchange, const uint8_t *packet, uint32_t slot, struct batch *batch) {
+    uint32_t total = read32(packet + AT_TOTAL);
+    if ((int32_t)(total - exchange->totals[slot]) > 0) {     /* reads go forward only */
+        exchange->totals[slot] = total;
+        uint32_t *to = exchange->values + (size_t)slot * exchange->lanes;
+        const uint8_t *from = packet + HEADER_BYTES;
+        for (uint32_t lane = 0; lane < exchange->lanes; lane++) to[lane] = read32(from + 4 * lane);
+    }
+    answered(exchange, packet, slot, batch);
+    return 1;
+}
+
+struct pool;
+static int accept_piece(struct pool *pool, const uint8_t *packet, uint32_t slot, struct batch *batch);
 
 static void measured(struct exchange *exchange, double sample) {
     if (!exchange->measured) {
@@ -316,8 +330,9 @@ static void progressed(struct exchange *exchange, const struct batch *batch, dou
     exchange->backoff = 0;
 }
 
-/* Takes in whatever has arrived; how many slots it answered, or -1. Odd packets stay in their rows. */
-static int receive_batch(struct exchange *exchange, struct flight *at) {
+/* Takes in whatever has arrived, for a pool or (NULL) for an iteration; how many slots it answered, or -1. Odd packets
+ * stay in their rows. */
+static int receive_batch(struct exchange *exchange, struct flight *at, struct pool *pool) {
     struct mmsghdr messages[BATCH];
     struct iovec parts[BATCH];
     memset(messages, 0, sizeof messages);
@@ -338,9 +353,19 @@ static int receive_batch(struct exchange *exchange, struct flight *at) {
         const uint8_t *row = exchange->rows + (size_t)i * exchange->row_bytes;
         uint32_t length = messages[i].msg_len, head = exchange->head_bytes;
         if (length < head || !is_framed(exchange, row)) continue;
-        if (is_plain(exchange, row + head, length - head)) {
+        const uint8_t *packet = row + head;
+        int plain = is_plain(exchange, packet, length - head);
+        if (plain) {
+            uint32_t slot = read32(packet + AT_SLOT);
+            if (!is_awaited(exchange, packet, slot))
+                exchange->ignored++;
+            else if (pool)
+                plain = accept_piece(pool, packet, slot, &batch);
+            else
+                plain = accept_answer(exchange, packet, slot, &batch);
+        }
+        if (plain) {
             exchange->received++;
-            accept_answer(exchange, row + head, &batch);
         } else {
             exchange->odd_rows[exchange->odd] = (uint32_t)i;
             exchange->odd_lengths[exchange->odd++] = length - head;
@@ -362,6 +387,28 @@ static int overtaken(const struct exchange *exchange) {
     return 0;
 }
 
+/* Waits for packets and takes them in. GO_ON, or why not. room: wait also for room in the socket's queue. */
+static int await(struct exchange *exchange, struct flight *flight, struct pool *pool, int room) {
+    double from = flight->sent_last > exchange->heard_at ? flight->sent_last : exchange->heard_at;
+    double left = from + timeout_s(exchange) - now_s();
+    if (left < 0) left = 0;      /* a worker that was kept from running looks first whether something has come */
+    struct timespec wait = {(time_t)left, (long)(1e9 * (left - floor(left)))};
+    short events = room ? POLLIN | POLLOUT : POLLIN;
+    struct pollfd waits[2] = {{.fd = exchange->socket, .events = events}, {.fd = exchange->wake, .events = POLLIN}};
+    int ready = ppoll(waits, 2, &wait, NULL);
+    if (ready < 0) {
+        if (errno == EINTR) return WOKEN;
+        exchange->error = errno;
+        return BROKEN;
+    }
+    if (!ready) return SILENCE;
+    int answered = receive_batch(exchange, flight, pool);
+    if (answered < 0) return BROKEN;
+    if (exchange->odd) return ODD_PACKETS;
+    if (answered && overtaken(exchange)) return OVERTAKEN;
+    return waits[1].revents ? WOKEN : GO_ON;
+}
+
 /* Goes on until every slot is answered or something happens that the protocol has to decide. */
 int run(struct exchange *exchange) {
     struct flight flight = flight_of(exchange);
@@ -370,23 +417,7 @@ int run(struct exchange *exchange) {
     for (;;) {
         if (send_fresh(exchange, &flight)) return BROKEN;
         if (!flight.in_flight) return ALL_ANSWERED;
-
-        double from = flight.sent_last > exchange->heard_at ? flight.sent_last : exchange->heard_at;
-        double left = from + timeout_s(exchange) - now_s();
-        if (left < 0) left = 0;  /* a worker that was kept from running looks first whether something has come */
-        struct timespec wait = {(time_t)left, (long)(1e9 * (left - floor(left)))};
-        struct pollfd waits[2] = {{.fd = exchange->socket, .events = POLLIN}, {.fd = exchange->wake, .events = POLLIN}};
-        int ready = ppoll(waits, 2, &wait, NULL);
-        if (ready < 0) {
-            if (errno == EINTR) return WOKEN;
-            exchange->error = errno;
-            return BROKEN;
-        }
-        if (!ready) return SILENCE;
-        int answered = receive_batch(exchange, &flight);
-        if (answered < 0) return BROKEN;
-        if (exchange->odd) return ODD_PACKETS;
-        if (answered && overtaken(exchange)) return OVERTAKEN;
-        if (waits[1].revents) return WOKEN;
+        int outcome = await(exchange, &flight, NULL, 0);
+        if (outcome != GO_ON) return outcome;
     }
 }

@@ -21,7 +21,7 @@ from serene.fixedpoint import FixedPoint
 from serene.native import CompileFailed, CompilerMissing, compile_source
 from serene.wire import HEADER
 
-SOURCE = Path(__file__).with_name("fastpath.c")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("fastpath.c", "pool.c"))  # one unit, in this order
 COMPILER_FLAGS: tuple[str, ...] = ()  # beside the usual ones; a fuzzer sets sanitizers
 RUN_MOST = 16  # packets that one call hands to the kernel in one buffer; more only makes bursts
 RUN_MOST_BYTES = 65000
@@ -34,7 +34,7 @@ COUNTS = ("sent", "received", "releases", "ignored")
 
 
 class Outcome(IntEnum):
-    """Why ``run`` came back."""
+    """Why ``run`` came back; the same numbers as in C."""
 
     ALL_ANSWERED = 0
     SILENCE = 1
@@ -42,6 +42,9 @@ class Outcome(IntEnum):
     OVERTAKEN = 3
     WOKEN = 4
     BROKEN = 5
+    DISAGREEMENT = 6  # from here on of a pool (serene.client.fastpool)
+    NO_MORE = 7
+    TIME_UP = 8
 
 
 class _Exchange(ctypes.Structure):
@@ -72,7 +75,7 @@ class _Exchange(ctypes.Structure):
 def library() -> ctypes.CDLL | None:
     """The compiled fast path; None where it cannot be compiled."""
     try:
-        return ctypes.CDLL(str(compile_source(SOURCE.read_text(), COMPILER_FLAGS)))
+        return ctypes.CDLL(str(compile_source("".join(source.read_text() for source in SOURCES), COMPILER_FLAGS)))
     except (CompilerMissing, CompileFailed):
         return None
 
@@ -128,7 +131,7 @@ class FastPath:
     """One worker's protocol over one link. ``wake``: a descriptor that ends ``run`` when it is readable."""
 
     def __init__(self, compiled: ctypes.CDLL, protocol: Protocol, link: Link, wake: int = -1) -> None:
-        self._run = compiled.run
+        self._compiled = compiled
         self._protocol = protocol
         head_bytes, payload_bytes = len(link.head), protocol.payloads.shape[1]
         row_bytes = head_bytes + max(payload_bytes, 2048)  # control packets may be longer than ours
@@ -159,11 +162,14 @@ class FastPath:
         Raises OSError when the socket cannot be used.
         """
         self._copy_in()
-        outcome = Outcome(self._run(ctypes.byref(self._exchange)))
+        outcome = Outcome(self._call())
         self._copy_out()
         if outcome is Outcome.BROKEN:
             raise OSError(self._exchange.error, "the worker's socket failed")
         return outcome
+
+    def _call(self) -> int:
+        return int(self._compiled.run(ctypes.byref(self._exchange)))
 
     @property
     def refused(self) -> int:

@@ -15,7 +15,7 @@ the first epoch of a session and under BSP; when anything else is in force it ra
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -24,8 +24,10 @@ from typing_extensions import Self
 
 from serene.client.blocks import Layout
 from serene.client.client import Client, NoAnswer, Refused, SessionLost
-from serene.client.collective import Collective, Disagreement, Piece, hashes
-from serene.client.exchange import ANSWERED, UNSENT
+from serene.client.collective import Disagreement, Incomplete, hashes
+from serene.client.exchange import UNSENT
+from serene.client.fastpool import FastPool
+from serene.client.plainpool import PlainPool
 from serene.client.protocol import PULL_SEQ, Counts, Membership, PlaceTaken, Protocol
 from serene.client.reports import Reports
 from serene.client.transport import Transport
@@ -68,8 +70,6 @@ class Pool:
         self._clock = clock
         self._job, self._worker = job, worker
         self._broken: str | None = None  # why nothing more is contributed
-        self._begun = 0  # pieces since the session began; the next one's slot is this modulo the number of slots
-        self._under_way: dict[int, Piece] = {}  # by slot
         self._reports = Reports(self._client, self.telemetry)
         self._client.while_waiting = self._wait
         self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no packet arrives; may raise
@@ -117,6 +117,12 @@ class Pool:
             self._broken = f"has begun before: it is in epoch {welcome.epoch}"
         self._expect_whole()
         self._layout = Layout(welcome.workers, welcome.lanes)
+        compiled = self._client.compiled_link()
+        self._engine: PlainPool | FastPool = (
+            PlainPool(self._client, self._layout)
+            if compiled is None
+            else FastPool(self._client, self._layout, *compiled)
+        )
         return welcome
 
     def leave(self, timeout_s: float = 5.0) -> bool:
@@ -147,15 +153,18 @@ class Pool:
         self._expect_whole()
         self._reports.say("exchanging")
         began = self._clock()
-        signed = hashes(signature, self.collectives, len(values))
-        collective = Collective(values, self._layout, self._slots, signed)
+        engine, until = self._engine, began + timeout_s
+        if int(protocol.exchange.rounds.max()) + 3 * len(values) // (self._slots * self._lanes) + 3 > LAST_ROUND:
+            raise SereneError(f"the slots of job {self._job} have no seqs left: start another job")
         try:
-            self._exchange(protocol, collective, began + timeout_s, timeout_s)
+            engine.begin(values, hashes(signature, self.collectives, len(values)), until)
+            self._client.expect_answers()
+            self._exchange(engine, protocol, until, timeout_s)
         except (SessionLost, Refused, PlaceTaken) as error:
             self._broken = f"is over for this worker: {error}"
             raise PoolBroken(self._said()) from error
         except BaseException as error:
-            if not isinstance(error, Disagreement) or self._under_way:
+            if not isinstance(error, Disagreement) or engine.slots_under_way:
                 self._broken = self._broken or f"serves this worker no more since a collective failed ({error!r})"
             raise
         finally:
@@ -164,52 +173,23 @@ class Pool:
             self.collectives += 1
             self._reports.say("computing")
 
-    def _exchange(self, protocol: Protocol, collective: Collective, until: float, timeout_s: float) -> None:
-        order = collective.pieces()
-        while not collective.all_begun or self._under_way:
-            self._begin(protocol, collective, order)
-            self._client.exchange_round(self._client.plain_round)
-            self._broken = self._change(protocol)
-            self._end(protocol, collective)
-            # When a worker leaves, the others may lack answers to what it has seen the end of, but they contribute
-            # nothing more.
-            if self._broken and (protocol.exchange.state == UNSENT).any():
-                raise PoolBroken(self._said())
-            if self._under_way and self._clock() > until:
-                raise NoAnswer(f"the collective was not over after {timeout_s:g} s: {self._missing(protocol)}")
-
-    def _begin(self, protocol: Protocol, collective: Collective, order: Iterator[Piece | None]) -> None:
-        """Begins what can begin, in slots that are free."""
-        slots: list[int] = []
-        while (slot := self._begun % self._slots) not in self._under_way:
-            piece = next(order, None)
-            if piece is None:
-                break
-            self._expect_whole()
-            if protocol.exchange.rounds[slot] > LAST_ROUND:
-                raise PoolBroken(f"job {self._job} has used up its seqs: start another")
-            protocol.values[slot] = collective.contribution(piece)
-            self._under_way[slot] = piece
-            slots.append(slot)
-            self._begun += 1
-        if slots:
-            self._settle(protocol)
-            self._client.begin_slots(np.array(slots))
-
-    def _end(self, protocol: Protocol, collective: Collective) -> None:
-        """Takes in what was answered."""
-        slots = np.array([slot for slot in self._under_way if protocol.exchange.state[slot] == ANSWERED], np.int64)
-        if not slots.size:
-            return
-        read = protocol.finish_part(slots)
-        # Nobody contributes a slot's next round before it has seen all contributions of this one: so a read with as
-        # many contributions as there are workers holds one of each, whatever was in force meanwhile.
-        if (read.contributions != self._layout.workers).any():
-            short = f"gave {read.contributions.tolist()} contributions where every worker makes one"
-            self._broken = self._broken or short
-            raise PoolBroken(self._said())
-        for slot, sums in zip(slots.tolist(), read.difference, strict=True):
-            collective.answer(self._under_way.pop(slot), sums)
+    def _exchange(self, engine: PlainPool | FastPool, protocol: Protocol, until: float, timeout_s: float) -> None:
+        over = False
+        while not over:
+            try:
+                self._client.exchange_round(engine.step)
+                self._broken = self._broken or self._change(protocol)
+                over = engine.end()
+            except Incomplete as error:
+                self._broken = self._broken or f"did not give every worker's contribution: {error}"
+                raise PoolBroken(self._said()) from error
+            if self._broken:
+                # When a worker leaves, the others may lack answers to what it has seen the end of, but nothing more.
+                engine.begin_no_more()
+                if (protocol.exchange.state == UNSENT).any():
+                    raise PoolBroken(self._said())
+            if not over and self._clock() > until:
+                raise NoAnswer(f"the collective was not over after {timeout_s:g} s: {self._missing(protocol, engine)}")
 
     def _settle(self, protocol: Protocol) -> None:
         """Takes the time spent waiting from the protocol, which begins anew when nothing is under way."""
@@ -241,9 +221,9 @@ class Pool:
             return f"is in epoch {epoch}: a worker has left, was evicted or started anew, or the strategy was swapped"
         return None
 
-    def _missing(self, protocol: Protocol) -> str:
+    def _missing(self, protocol: Protocol, engine: PlainPool | FastPool) -> str:
         """Asks the switch, at the slot that has waited longest, how many contributions it has."""
-        slot = next(iter(self._under_way))
+        slot = engine.slots_under_way[0]
         workers, held = self._layout.workers, int(protocol.held_totals[slot])
         seq = PULL_SEQ | (self._client.incarnation % PULL_SEQ)
         question = control_payload(

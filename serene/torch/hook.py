@@ -112,7 +112,7 @@ class SwitchReducer:
                 updates = [part.result() for part in parts]
                 self._warn_of_clipping()
                 self._warn_of_overflow(sum(update.overflow_possible for update in updates))
-                mean = torch.cat([torch.from_numpy(update.delta) / update.members for update in updates])
+                mean = torch.cat([torch.from_numpy(update.delta) / max(update.members, 1) for update in updates])
             except Exception as error:
                 result.set_exception(error)  # type: ignore[arg-type]
             else:

@@ -17,6 +17,7 @@ import pytest
 from serene.client.blocks import Layout
 from serene.client.client import NoAnswer
 from serene.client.collective import Collective, Disagreement
+from serene.client.plainpool import PlainPool
 from serene.client.pool import Pool, PoolBroken
 from serene.client.protocol import Protocol
 from serene.faults import Faults, PacketFaults
@@ -154,9 +155,9 @@ def test_the_right_rules() -> None:
 
 FAULTS = (
     # -- slots in turn
-    fault("a slot is used again before its answer", Pool, "_begin", " not in self._under_way:", " is not None:"),
-    fault("slots go in another order on each worker", Pool, "_begin",
-          "self._begun % self._slots", "(self._begun * (1 + self._worker)) % self._slots"),
+    fault("a slot is used again before its answer", PlainPool, "_begin", " not in self._under_way:", " is not None:"),
+    fault("slots go in another order on each worker", PlainPool, "_begin",
+          "self._begun % self._slots", "(self._begun * (1 + self._client._worker)) % self._slots"),
     fault("a release of another round is believed", Protocol, "receive", " & within_bound", ""),
     fault("the answer to another round is believed", Protocol, "receive",
           'echo = headers["seq"] == ', 'echo = headers["seq"] <= '),
@@ -165,12 +166,12 @@ FAULTS = (
           "self.exchange.new_values[slots],\n", "self.held_values[slots],\n"),
     fault("rounds do not go on", Protocol, "_finish", "self.exchange.rounds[slots] += 1", "pass"),
     # -- when it is not a pool any more
-    fault("a read need not hold every worker's contribution", Pool, "_end",
+    fault("a read need not hold every worker's contribution", PlainPool, "end",
           "(read.contributions != self._layout.workers)", "(read.contributions < 0)"),
     fault("who has only answers to wait for does not get them", Pool, "_exchange",
-          "if self._broken and (protocol.exchange.state == UNSENT).any():", "if self._broken:"),
+          "if (protocol.exchange.state == UNSENT).any():", "if True:"),
     fault("a collective never gives up", Pool, "_exchange",
-          "if self._under_way and self._clock() > until:", "if False:"),
+          "if not over and self._clock() > until:", "if False:"),
     # -- numbers
     fault("a counter is too narrow and carries", Layout, "counter_bits",
           "self.workers.bit_length()", "max((self.workers - 1).bit_length(), 1)"),

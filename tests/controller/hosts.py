@@ -58,6 +58,21 @@ class UdpLink:
         self._socket.close()
 
 
+class Caught:
+    """Sends nothing: keeps the frames, to be sent later and faster."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+
+    def send(self, frame: bytes) -> None:
+        self.frames.append(frame)
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        return None
+
+    def close(self) -> None: ...
+
+
 class PacketLink:
     """One end of a veth pair whose other end the switch has."""
 
@@ -133,7 +148,7 @@ class Host:
         self.say_hello(job, worker, vector_length, session, epoch)
         while (answer := self._next(0.15)) is not None:
             self._heard.append(answer)
-            if answer.op is Op.WELCOME:
+            if answer.op in (Op.WELCOME, Op.WAIT, Op.REFUSED):
                 return
 
     def push(self, job: int, worker: int, values: list[int], **fields: int) -> None:
@@ -176,7 +191,7 @@ class Host:
             self._hello()
         return bool(wanted)
 
-    def ask(self, request: Callable[[], None], *expected: Op) -> Answer:
+    def ask(self, request: Callable[[], object], *expected: Op) -> Answer:
         """Repeat a request as a worker does until one of the expected answers comes."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
@@ -198,7 +213,7 @@ class Host:
 def join(hosts: list[Host], job: int, vector_length: int = 5) -> list[Any]:
     """All hosts join as workers 0, 1, ...; their WELCOMEs."""
 
-    def hello(worker: int) -> Any:
+    def hello(worker: int) -> Callable[[], None]:
         return lambda: hosts[worker].hello(job, worker, vector_length)
 
     for worker in range(len(hosts) - 1):

@@ -12,17 +12,22 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from controller.http.client import ControllerClient, NoController
+from controller.jobs.job import Report
+from controller.status.model import AutomaticStatus
 from tests.controller.hosts import Link, PacketLink, UdpLink
 from tests.ports import some_port, some_ports
 
 PORTS = 3
 PATIENCE_S = 60.0
+
+T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 
 
-def until(condition: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> object:
+def until(condition: Callable[[], T | None], what: str, patience_s: float = PATIENCE_S) -> T:
     """Poll until ``condition`` is true; its value."""
     end = time.monotonic() + patience_s
     while True:
@@ -203,8 +208,20 @@ def _listens(address: str) -> bool:
         return probe.connect_ex((host, int(port))) == 0
 
 
+def report(client: ControllerClient, worker: int = 0) -> Report:
+    """The worker's latest in job 0; empty before the first."""
+    return client.job(0).workers[worker].report or {}
+
+
+def automatic(client: ControllerClient) -> AutomaticStatus:
+    """Of job 0, which has one."""
+    found = client.job(0).automatic
+    assert found is not None
+    return found
+
+
 def states(client: ControllerClient, job: int = 0) -> list[str]:
-    return [worker["state"] for worker in client.job(job)["workers"]]
+    return [worker.state for worker in client.job(job).workers]
 
 
 def resident_mb(controller: ControllerProcess) -> float:

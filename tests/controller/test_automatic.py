@@ -7,6 +7,7 @@ import os
 import re
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,9 @@ from tests.controller.processes import ROOT
 PAGE = ROOT / "docs" / "automatic-strategies.md"
 
 
-def view(worker: int, pace: float = 0.1, **fields: object) -> WorkerView:
+def view(worker: int, pace: float = 0.1, **fields: Any) -> WorkerView:
     whole = WorkerView(worker, True, 10, 0.0, pace * 1.2, pace, pace, 0.1, 1.0)
-    return replace(whole, **fields)  # type: ignore[arg-type]
+    return replace(whole, **fields)
 
 
 def seen(*workers: WorkerView, strategy: Strategy = BSP(), since: float = 100.0) -> Observation:
@@ -102,6 +103,7 @@ def test_waiting_climbs_the_ladder_while_workers_wait() -> None:
     strategy: Strategy = BSP()
     climbed = []
     while (step := automatic.decide(waiting(0.5, strategy))) is not None:
+        assert isinstance(step, Strategy)
         climbed.append(step)
         strategy = step
     assert climbed == [SSP(1), SSP(2), SSP(4), SSP(8), SSP(15), ASP()]
@@ -179,7 +181,7 @@ def test_a_restarted_worker_and_nonsense_in_reports() -> None:
 
 def test_who_reports_nothing_is_not_seen_and_who_reports_is() -> None:
     sight = Sight(load("dssp").needs)
-    dark = {"compute_s": None, "slowest_s": None}
+    dark: dict[str, Any] = {"compute_s": None, "slowest_s": None}
     for rounds, now in ((0, 0.0), (2, 1.0), (9, 2.9)):
         assert sight.blind_to(seen(view(0), view(1, rounds=rounds, **dark)), now) == (), "reports may be on their way"
     assert sight.blind_to(seen(view(0), view(1, rounds=10, **dark)), 3.1) == (1,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -11,9 +12,9 @@ from typing import Any
 import pytest
 
 from controller.http.client import ControllerClient, Rejected
-from serene.strategy import ASP, BSP, SSP, Strategy, to_dict
+from serene.strategy import ASP, BSP, SSP, Strategy
 from tests.controller.hosts import Host, join
-from tests.controller.processes import ControllerProcess, until
+from tests.controller.processes import ControllerProcess, automatic, until
 
 ROUNDS = 12
 
@@ -25,7 +26,7 @@ def client(controller: ControllerProcess, hosts: list[Host]) -> Iterator[Control
     join(hosts, 0)
     yield controller.client
     for job in controller.client.jobs():
-        controller.client.delete_job(job["job"])
+        controller.client.delete_job(job.job)
 
 
 def at_once(url: str, *commands: Callable[[ControllerClient], Any]) -> list[Any]:
@@ -43,27 +44,27 @@ def at_once(url: str, *commands: Callable[[ControllerClient], Any]) -> list[Any]
 
 
 def states(client: ControllerClient) -> list[str]:
-    return [worker["state"] for worker in client.job(0)["workers"]]
+    return [worker.state for worker in client.job(0).workers]
 
 
 def test_evictions_and_strategies_at_once_all_hold(client: ControllerClient) -> None:
-    epoch = client.job(0)["epoch"]
+    epoch = client.job(0).epoch
     for round_ in range(ROUNDS):
         strategy: Strategy = SSP(1 + round_)
         at_once(
             client.url,
             lambda own: own.evict(0, 0),
-            lambda own, strategy=strategy: own.set_strategy(0, strategy),
+            partial(ControllerClient.set_strategy, job=0, strategy=strategy),
             lambda own: own.evict(0, 2),
         )
         job = client.job(0)
         assert states(client) == ["evicted", "running", "evicted"]
-        assert job["strategy"] == to_dict(strategy)
-        assert job["epoch"] == epoch + 3, "one epoch a command"
+        assert job.strategy == strategy
+        assert job.epoch == epoch + 3, "one epoch a command"
         at_once(client.url, lambda own: own.readmit(0, 0), lambda own: own.readmit(0, 2))
         assert states(client) == ["running", "running", "running"]
-        assert client.job(0)["strategy"] == to_dict(strategy)
-        epoch = job["epoch"] + 2
+        assert client.job(0).strategy == strategy
+        epoch = job.epoch + 2
 
 
 def test_the_last_two_in_the_barrier_are_not_both_evicted(client: ControllerClient) -> None:
@@ -108,25 +109,25 @@ def test_a_decision_about_an_earlier_epoch_is_dropped(client: ControllerClient, 
     until(asked.exists, "the program looks")
     client.evict(0, 2)
     go.touch()
-    until(lambda: client.job(0)["automatic"]["decisions"] > 1, "it is asked again")
+    until(lambda: automatic(client).decisions > 1, "it is asked again")
     job = client.job(0)
-    assert (states(client), job["strategy"]) == (["running", "running", "evicted"], to_dict(BSP()))
-    assert (job["automatic"]["changes"], job["automatic"]["trouble"]) == (0, None)
+    assert (states(client), job.strategy) == (["running", "running", "evicted"], BSP())
+    assert (automatic(client).changes, automatic(client).trouble) == (0, None)
 
 
 def test_jobs_made_and_deleted_at_once(client: ControllerClient) -> None:
     """Each id is given out once, whoever else deletes and makes jobs meanwhile."""
 
     def make_and_delete(own: ControllerClient) -> int:
-        job = int(own.create_job(1, ASP())["job"])
+        job = int(own.create_job(1, ASP()).job)
         own.delete_job(job)
         return job
 
     for _ in range(ROUNDS):
-        made = at_once(client.url, *[lambda own: own.create_job(1, BSP())["job"]] * 3, *[make_and_delete] * 3)
+        made = at_once(client.url, *[lambda own: own.create_job(1, BSP()).job] * 3, *[make_and_delete] * 3)
         kept = made[:3]
         assert len(set(kept)) == 3
-        assert {job["job"] for job in client.jobs()} == {0, *kept}
+        assert {job.job for job in client.jobs()} == {0, *kept}
         at_once(client.url, *[lambda own, job=job: own.delete_job(job) for job in kept])
 
 
@@ -152,5 +153,5 @@ def test_an_automatic_strategy_is_for_the_job_it_was_asked_for(client: Controlle
         client.delete_job(0)
         client.create_job(3, BSP(), job=0)
         go.touch()
-        assert chosen.result(30) == "job 0was replaced by another job meanwhile: nothing was changed"
-    assert client.job(0)["automatic"] is None
+        assert chosen.result(30) == "job 0 was replaced by another job meanwhile: nothing was changed"
+    assert client.job(0).automatic is None

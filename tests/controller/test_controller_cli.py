@@ -49,7 +49,7 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
 def controller(controller: ControllerProcess) -> Iterator[ControllerProcess]:
     yield controller
     for job in controller.client.jobs():
-        controller.client.delete_job(job["job"])
+        controller.client.delete_job(job.job)
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_a_job_from_creation_to_deletion(
         state="computing",
     )
     hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
-    until(lambda: controller.client.job(0)["workers"][0]["report"], "the report arrives")
-    until(lambda: controller.client.job(0)["workers"][0]["contributions"], "the contribution is counted")
-    drops = controller.client.status()["switch"]["drops"]
+    until(lambda: controller.client.job(0).workers[0].report, "the report arrives")
+    until(lambda: controller.client.job(0).workers[0].contributions, "the contribution is counted")
+    drops = controller.client.status().switch.drops
     dropped = ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in drops.items() if count) or "none"
     assert [line.rstrip() for line in said("status").splitlines()] == [
         f"switch {switch.grpc} (device 0), program serene: 8192 slots of 320 values; connected",

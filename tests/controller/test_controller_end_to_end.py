@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from controller.http.client import ControllerClient, Rejected
+from controller.status.model import Event, Snapshot
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import Op, ReadMode
 from tests.controller.hosts import Host, join
-from tests.controller.processes import ControllerProcess, until
+from tests.controller.processes import ControllerProcess, report, until
 
 
 @pytest.fixture
@@ -23,69 +24,69 @@ def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
     """The controller without jobs."""
     yield controller.client
     for job in controller.client.jobs():
-        controller.client.delete_job(job["job"])
+        controller.client.delete_job(job.job)
 
 
 def test_brings_the_switch_up(client: ControllerClient) -> None:
-    switch = client.status()["switch"]
-    assert switch["connected"]
-    assert switch["trouble"] is None
-    assert switch["program"] == "serene"
-    assert (switch["lanes"], switch["slots"]) == (320, 8192)
+    switch = client.status().switch
+    assert switch.connected
+    assert switch.trouble is None
+    assert switch.program == "serene"
+    assert (switch.lanes, switch.slots) == (320, 8192)
 
 
 def test_job_starts_when_all_have_joined(client: ControllerClient, hosts: list[Host]) -> None:
     job = client.create_job(2, BSP())
-    assert (job["job"], job["state"], job["epoch"]) == (0, "waiting", 0)
+    assert (job.job, job.state, job.epoch) == (0, "waiting", 0)
     hosts[0].hello(0, 0, 700)
-    until(lambda: client.job(0)["workers"][0]["state"] == "joined", "worker 0 joined")
-    assert client.job(0)["state"] == "waiting"
-    assert client.job(0)["workers"][0]["port"] == 1
+    until(lambda: client.job(0).workers[0].state == "joined", "worker 0 joined")
+    assert client.job(0).state == "waiting"
+    assert client.job(0).workers[0].port == 1
 
     welcomes = join(hosts[:2], 0, 700)
     job = client.job(0)
-    assert job["state"] == "running"
-    assert job["slots"] == 3
+    assert job.state == "running"
+    assert job.slots == 3
     for worker, welcome in enumerate(welcomes):
-        assert (welcome["worker"], welcome["epoch"], welcome["session"]) == (worker, 1, job["session"])
+        assert (welcome["worker"], welcome["epoch"], welcome["session"]) == (worker, 1, job.session)
         assert (welcome["sync_mask"], welcome["staleness"], welcome["quorum"]) == (0b11, 0, 2)
         assert welcome["read_mode"] == ReadMode.SNAPSHOT
-    assert [change["reason"] for change in job["history"]] == ["started"]
+    assert [change.reason for change in job.history] == ["started"]
 
 
 def test_sums_and_counts(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(2, BSP())
     session = join(hosts[:2], 0)[0]["session"]
     hosts[0].push(0, 0, [1, 2], session=session, epoch=1, seq=1)
-    until(lambda: client.job(0)["workers"][0]["contributions"] == 1, "the first contribution is counted")
+    until(lambda: client.job(0).workers[0].contributions == 1, "the first contribution is counted")
     answer = hosts[1].ask(lambda: hosts[1].push(0, 1, [10, 20], session=session, epoch=1, seq=1), Op.ANSWER)
     assert (answer["total"], answer["seq"]) == (2, 1)
     assert answer.body[:8] == (11).to_bytes(4, "big") + (22).to_bytes(4, "big")
     hosts[1].ask(lambda: hosts[1].push(0, 1, [10, 20], session=session, epoch=1, seq=1), Op.ANSWER)
-    first, second = client.job(0)["workers"]
-    assert (first["contributions"], first["blocked"], first["releases"], first["iteration"]) == (1, 1, 1, 1)
-    assert (second["contributions"], second["answers"]) == (1, second["repeats"] + 1)
-    assert second["repeats"] >= 1
-    assert client.status()["switch"]["totals"]["contributions"] == 2
+    first, second = client.job(0).workers
+    assert (first.contributions, first.blocked, first.releases, first.iteration) == (1, 1, 1, 1)
+    assert (second.contributions, second.answers) == (1, second.repeats + 1)
+    assert second.repeats >= 1
+    assert client.status().switch.totals.contributions == 2
 
 
 def test_swap_is_visible_in_the_next_answers(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(2, BSP())
     session = join(hosts[:2], 0)[0]["session"]
     change = client.set_strategy(0, ASP())
-    assert (change["epoch"], change["strategy"], change["before"]) == (2, {"name": "asp"}, {"name": "bsp"})
+    assert (change.epoch, change.strategy, change.before) == (2, ASP(), BSP())
     answer = hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1), Op.ANSWER)
     assert (answer["epoch"], answer["sync_mask"], answer["read_mode"]) == (2, 0, ReadMode.LATEST)
     client.set_strategy(0, SSP(3))
     answer = hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=2, seq=2), Op.ANSWER)
     assert (answer["epoch"], answer["sync_mask"], answer["staleness"]) == (3, 0b11, 3)
-    history = client.job(0)["history"]
-    assert [(past["epoch"], past["strategy"]["name"]) for past in history] == [
+    history = client.job(0).history
+    assert [(past.epoch, past.strategy.name) for past in history] == [
         (1, "bsp"),
         (2, "asp"),
         (3, "ssp"),
     ]
-    assert sorted(past["t"] for past in history) == [past["t"] for past in history]
+    assert sorted(past.t for past in history) == [past.t for past in history]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_refusals(
 ) -> None:
     client.create_job(2, BSP())
     hosts[0].hello(0, 0, 5)
-    until(lambda: client.job(0)["workers"][0]["state"] == "joined", "worker 0 joined")
+    until(lambda: client.job(0).workers[0].state == "joined", "worker 0 joined")
     refused = hosts[1].ask(lambda: hosts[1].hello(job, worker, vector_length), Op.REFUSED)
     assert refused.text == reason
     assert (refused["job"], refused["worker"]) == (job, worker)
@@ -142,8 +143,8 @@ def test_restarted_worker_is_admitted_again(client: ControllerClient, hosts: lis
     welcome = hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WELCOME)
     assert (welcome["epoch"], welcome["sync_mask"], welcome["quorum"]) == (2, 0b11, 1)
     job = client.job(0)
-    assert job["workers"][1]["udp_port"] == hosts[1].udp_port
-    assert [change["reason"] for change in job["history"]] == ["started", "worker 1 restarted"]
+    assert job.workers[1].udp_port == hosts[1].udp_port
+    assert [change.reason for change in job.history] == ["started", "worker 1 restarted"]
 
 
 def test_leaving(client: ControllerClient, hosts: list[Host]) -> None:
@@ -152,12 +153,12 @@ def test_leaving(client: ControllerClient, hosts: list[Host]) -> None:
     bye = hosts[2].ask(lambda: hosts[2].leave(0, 2, contributions_sent=7), Op.BYE)
     assert bye.text == '{"job_over": false}'
     job = client.job(0)
-    assert (job["workers"][2]["state"], job["workers"][2]["contributions_sent"]) == ("left", 7)
+    assert (job.workers[2].state, job.workers[2].contributions_sent) == ("left", 7)
     answer = hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1), Op.ANSWER)
     assert (answer["epoch"], answer["sync_mask"], answer["quorum"]) == (2, 0b011, 2)
     hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE)
     assert hosts[1].ask(lambda: hosts[1].leave(0, 1), Op.BYE).text == '{"job_over": true}'
-    assert client.job(0)["state"] == "finished"
+    assert client.job(0).state == "finished"
     answer = hosts[0].ask(lambda: hosts[0].send(Op.PULL, 0, 0, bytes(1280), session=session, seq=1), Op.ANSWER)
     assert answer["total"] == 1, "a last PULL is still served"
     assert hosts[2].ask(lambda: hosts[2].leave(0, 2), Op.BYE).text == '{"job_over": true}'
@@ -169,19 +170,19 @@ def test_finished_job_gives_its_slots_back(client: ControllerClient, hosts: list
     client.create_job(1, BSP())
     assert "needs 1 slots" in hosts[1].ask(lambda: hosts[1].hello(1, 0, 1), Op.REFUSED).text
     hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE)
-    until(lambda: client.job(0)["first_slot"] is None, "the slots of job 0 are free")
+    until(lambda: client.job(0).first_slot is None, "the slots of job 0 are free")
     assert hosts[1].ask(lambda: hosts[1].hello(1, 0, 1), Op.WELCOME)["job"] == 1
-    assert client.job(0)["state"] == "finished", "it stays listed"
-    assert client.create_job(1, BSP(), job=0)["state"] == "waiting", "and its id may be used again"
+    assert client.job(0).state == "finished", "it stays listed"
+    assert client.create_job(1, BSP(), job=0).state == "waiting", "and its id may be used again"
 
 
 def test_deleted_job_is_gone_from_the_switch(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(2, BSP())
     session = join(hosts[:2], 0, 320 * 8192)[0]["session"]
-    strangers = client.status()["switch"]["drops"]["stranger"]
+    strangers = client.status().switch.drops["stranger"]
     client.delete_job(0)
     hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
-    until(lambda: client.status()["switch"]["drops"]["stranger"] > strangers, "the push is a stranger's")
+    until(lambda: client.status().switch.drops["stranger"] > strangers, "the push is a stranger's")
     client.create_job(2, BSP())
     later = join(hosts[:2], 0, 320 * 8192)[0]
     assert later["session"] > session
@@ -190,7 +191,7 @@ def test_deleted_job_is_gone_from_the_switch(client: ControllerClient, hosts: li
 def test_drops_by_reason(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(1, BSP())
     session = join(hosts[:1], 0)[0]["session"]
-    before = client.status()["switch"]["drops"]
+    before = client.status().switch.drops
     hosts[0].push(0, 0, [1], session=session + 1, epoch=1, seq=1)
     hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1, slot=1)
     hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1, round=1)
@@ -203,19 +204,19 @@ def test_drops_by_reason(client: ControllerClient, hosts: list[Host]) -> None:
             for reason in ("wrong_session", "wrong_slot", "wrong_round", "stranger", "malformed")
         },
     }
-    until(lambda: client.status()["switch"]["drops"] == expected, f"drops become {expected}")
+    until(lambda: client.status().switch.drops == expected, f"drops become {expected}")
 
 
 def test_reports(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(1, BSP())
     join(hosts[:1], 0)
     hosts[0].report(0, 0, iteration=3, loss=0.5, state="computing")
-    report = until(lambda: client.job(0)["workers"][0]["report"], "the report arrives")
-    assert report == {"iteration": 3, "loss": 0.5, "state": "computing"}
+    told = until(lambda: client.job(0).workers[0].report, "the report arrives")
+    assert told == {"iteration": 3, "loss": 0.5, "state": "computing"}
     hosts[0].send(Op.REPORT, 0, 0, b"{no json")
     hosts[0].send(Op.REPORT, 0, 0, b'{"iteration": 4, "loss": NaN, "accuracy": 1e999}')
-    until(lambda: client.job(0)["workers"][0]["report"]["iteration"] == 4, "a bad report does no harm")
-    assert client.job(0)["workers"][0]["report"] == {"iteration": 4, "loss": None, "accuracy": None}
+    until(lambda: report(client)["iteration"] == 4, "a bad report does no harm")
+    assert report(client) == {"iteration": 4, "loss": None, "accuracy": None}
 
 
 def test_two_jobs_share_the_switch(client: ControllerClient, hosts: list[Host]) -> None:
@@ -223,7 +224,7 @@ def test_two_jobs_share_the_switch(client: ControllerClient, hosts: list[Host]) 
     client.create_job(1, ASP())
     first, second = join(hosts[:1], 0)[0], hosts[1].ask(lambda: hosts[1].hello(1, 0, 5), Op.WELCOME)
     assert second["session"] > first["session"]
-    assert [job["first_slot"] for job in client.jobs()] == [0, 1]
+    assert [job.first_slot for job in client.jobs()] == [0, 1]
     hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=first["session"], epoch=1, seq=1), Op.ANSWER)
     answer = hosts[1].ask(lambda: hosts[1].push(1, 0, [5], session=second["session"], epoch=1, seq=1), Op.ANSWER)
     assert answer.body[:4] == (5).to_bytes(4, "big")
@@ -290,12 +291,12 @@ def test_bad_requests(client: ControllerClient, call: Any, status: int, error: s
 
 
 def test_live_stream(client: ControllerClient) -> None:
-    told: list[dict[str, Any]] = []
+    told: list[Snapshot | Event] = []
 
     def listen() -> None:
         for event in ControllerClient(client.url).events():
             told.append(event)
-            if event["event"] == "job_created":
+            if event.event == "job_created":
                 return
 
     listener = threading.Thread(target=listen)
@@ -304,6 +305,6 @@ def test_live_stream(client: ControllerClient) -> None:
     client.create_job(4, SSP(2))
     listener.join(10)
     assert not listener.is_alive()
-    assert told[0]["event"] == "status"
-    assert told[0]["status"]["jobs"] == []
-    assert told[-1]["job"] == 0
+    first, last = told[0], told[-1]
+    assert isinstance(first, Snapshot) and first.status.jobs == []
+    assert isinstance(last, Event) and last.job == 0

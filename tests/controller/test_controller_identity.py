@@ -42,7 +42,7 @@ class TestEvicted:
         final = jobs.plan_leave(0, 2, at(3), None, active={2})
         assert (final.swap, final.job_over) == (None, True)
         jobs.left(final, NOW)
-        assert jobs[0].state is JobState.FINISHED
+        assert jobs[0].state.value == "finished"
         assert jobs.plan_leave(0, 0, at(1), None, active={1, 2}).job_over, "who asks again hears it"
 
     def test_a_silent_one_does_not_hold_it(self) -> None:
@@ -78,7 +78,7 @@ class TestIncarnations:
         assert reason(jobs.hello(0, 1, at(2, 4001), 5, NOW)) == said, "wherever it asks from"
         assert jobs.hello(0, 1, at(2, incarnation=8), 5, NOW) is None
 
-    def test_before_the_start_the_later_one_has_the_seat(self) -> None:
+    def test_before_the_start_the_later_one_has_the_place(self) -> None:
         jobs = new_jobs()
         jobs.create(2, BSP())
         jobs.hello(0, 0, at(1, incarnation=1), 5, NOW)
@@ -141,7 +141,7 @@ class TestIncarnations:
 class TestSessions:
     """To which job a worker that was away belongs."""
 
-    def test_a_deleted_job_s_worker_gets_no_seat_in_the_next(self) -> None:
+    def test_a_deleted_job_s_worker_gets_no_place_in_the_next(self) -> None:
         jobs = new_jobs()
         jobs.create(1, BSP())
         session = started(jobs).policy.session

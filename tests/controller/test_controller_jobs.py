@@ -230,13 +230,16 @@ class TestLeave:
 
     def test_the_last_one_ends_the_job(self) -> None:
         jobs = new_jobs()
-        jobs.create(2, BSP())
+        jobs.create(2, SSP(3))
         started(jobs)
         left(jobs, 0)
         last = left(jobs, 1)
-        assert (last.swap, last.job_over) == (None, True)
+        assert last.job_over and last.swap is not None
+        assert (last.swap.policy.epoch, last.swap.policy.fields) == (3, ASP().compile([])), "nobody takes part"
         assert jobs[0].state is JobState.FINISHED
-        assert left(jobs, 0).job_over, "who left first hears it, too"
+        assert [str(past.strategy) for past in jobs[0].history] == ["SSP(3)"] * 3
+        again = left(jobs, 0)
+        assert (again.swap, again.job_over) == (None, True), "who left first hears it, too"
         assert jobs.due(NOW + 4.9, 5) == []
         assert jobs.due(NOW + 5, 5) == [0]
         jobs.cleared(0)

@@ -14,7 +14,7 @@ from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed
 from serene.wire import Op
 from tests.controller.hosts import Host, join
-from tests.controller.processes import ROOT, Start, SwitchProcess, serenectl, until
+from tests.controller.processes import ROOT, Start, SwitchProcess, serenectl, states, until
 from tests.ports import some_port
 
 
@@ -58,18 +58,18 @@ def test_second_controller_with_a_higher_election_id(start: Start, hosts: list[H
     first.client.create_job(2, BSP())
     session = join(hosts[:2], 0)[0]["session"]
     second = start("--election-id", "2")
-    trouble = until(lambda: first.client.status()["switch"]["trouble"], "the first one notices")
+    trouble = until(lambda: first.client.status().switch.trouble, "the first one notices")
     assert "another controller, with election id 2, holds the switch" in str(trouble)
     with pytest.raises(Rejected, match="out of reach") as rejected:
         first.client.set_strategy(0, ASP())
     assert rejected.value.status == 503
-    assert second.client.set_strategy(0, SSP(2))["epoch"] == 2
+    assert second.client.set_strategy(0, SSP(2)).epoch == 2
     answer = hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1), Op.ANSWER)
     assert answer["epoch"] == 2
     second.kill()
-    until(lambda: first.client.status()["switch"]["connected"], "the first one has the switch back")
-    assert first.client.set_strategy(0, ASP())["epoch"] == 3, "epochs grow, whoever gives them out"
-    assert [past["reason"] for past in first.client.job(0)["history"]] == [
+    until(lambda: first.client.status().switch.connected, "the first one has the switch back")
+    assert first.client.set_strategy(0, ASP()).epoch == 3, "epochs grow, whoever gives them out"
+    assert [past.reason for past in first.client.job(0).history] == [
         "started",
         "taken over",
         "requested",
@@ -87,10 +87,10 @@ def test_a_killed_controller_leaves_its_jobs_to_the_next(start: Start, hosts: li
     second = start()
     assert "was running already" in second.log.read_text()
     job = second.client.job(0)
-    assert (job["state"], job["session"], job["epoch"]) == ("running", session, 2)
-    assert job["strategy"] == {"name": "mixed", "async_workers": [2], "staleness": 0}
-    assert [worker["port"] for worker in job["workers"]] == [1, 2, 3]
-    assert job["workers"][2]["contributions"] == 1
+    assert (job.state, job.session, job.epoch) == ("running", session, 2)
+    assert job.strategy == Mixed((2,))
+    assert [worker.port for worker in job.workers] == [1, 2, 3]
+    assert job.workers[2].contributions == 1
     answer = hosts[2].ask(lambda: hosts[2].push(0, 2, [4], session=session, epoch=2, round=1, seq=2), Op.ANSWER)
     assert answer["total"] == 2, "the sums are as they were"
     second.client.delete_job(0)
@@ -98,33 +98,65 @@ def test_a_killed_controller_leaves_its_jobs_to_the_next(start: Start, hosts: li
     assert join(hosts[:1], 0)[0]["session"] > session
 
 
+def test_a_controller_that_ends_right_after_the_last_worker(start: Start, hosts: list[Host]) -> None:
+    """The next one knows that the job is over, lets everybody read once more, and frees the slots."""
+    first = start()
+    first.client.create_job(2, SSP(2))
+    session = join(hosts[:2], 0)[0]["session"]
+    hosts[0].ask(lambda: hosts[0].push(0, 0, [4], session=session, epoch=1, seq=1), Op.ANSWER)
+    for worker in (0, 1):
+        hosts[worker].ask(lambda worker=worker: hosts[worker].leave(0, worker, 1 - worker), Op.BYE)
+    first.kill()
+
+    second = start()
+    job = second.client.job(0)
+    assert (job.state, states(second.client)) == ("finished", ["left", "left"])
+    again = hosts[1].ask(lambda: hosts[1].leave(0, 1), Op.BYE)
+    assert "true" in again.text, "the job is over"
+    until(lambda: second.client.job(0).first_slot is None, "its slots are free")
+
+
+def test_an_abandoned_job_is_over_for_the_next_controller_too(start: Start, hosts: list[Host]) -> None:
+    """All others have left, and the evicted one has not been heard for so long that it is gone."""
+    first = start("--gone-after", "1")
+    first.client.create_job(2, BSP())
+    join(hosts[:2], 0)
+    first.client.evict(0, 1)
+    hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE)
+    until(lambda: first.client.job(0).state == "finished", "the job is abandoned")
+    first.kill()
+
+    second = start()
+    assert second.client.job(0).state == "finished"
+
+
 def test_switch_goes_away_and_comes_back_empty(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:
     controller = start()
     controller.client.create_job(2, BSP())
     session = join(hosts[:2], 0)[0]["session"]
     switch.restart()
-    until(lambda: controller.client.job(0)["state"] == "waiting", "the job waits for its workers again")
-    assert controller.client.status()["switch"]["connected"]
+    until(lambda: controller.client.job(0).state == "waiting", "the job waits for its workers again")
+    assert controller.client.status().switch.connected
     assert join(hosts[:2], 0)[0]["session"] > session
-    assert controller.client.job(0)["state"] == "running"
+    assert controller.client.job(0).state == "running"
 
 
 def test_status_says_that_the_switch_is_away(switch: SwitchProcess, start: Start) -> None:
     controller = start()
     controller.client.create_job(1, BSP())
     switch.kill()
-    until(lambda: not controller.client.status()["switch"]["connected"], "the loss is noticed")
-    assert switch.grpc in controller.client.status()["switch"]["trouble"]
-    assert controller.client.create_job(1, BSP())["job"] == 1
+    until(lambda: not controller.client.status().switch.connected, "the loss is noticed")
+    assert switch.grpc in str(controller.client.status().switch.trouble)
+    assert controller.client.create_job(1, BSP()).job == 1
     switch.start()
-    until(lambda: controller.client.status()["switch"]["connected"], "the controller finds it again")
+    until(lambda: controller.client.status().switch.connected, "the controller finds it again")
 
 
 def test_another_program_runs(switch: SwitchProcess, start: Start) -> None:
     start("--program", "serene_jumbo").kill()
     controller = start("--program", "serene")
     assert "program serene pushed" in controller.log.read_text()
-    assert controller.client.status()["switch"]["lanes"] == Program.load("serene").lanes
+    assert controller.client.status().switch.lanes == Program.load("serene").lanes
 
 
 def test_nothing_is_sent_twice_after_another_program(switch: SwitchProcess, start: Start, hosts: list[Host]) -> None:
@@ -148,7 +180,7 @@ def test_p4info_of_another_program(switch: SwitchProcess, start: Start, tmp_path
     refused = up(switch, "--program", str(tmp_path / "odd.json"))
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1].startswith(f"error: the switch at {switch.grpc} refused: ")
-    assert start().client.status()["switch"]["connected"]
+    assert start().client.status().switch.connected
 
 
 def test_port_in_use(switch: SwitchProcess, start: Start) -> None:

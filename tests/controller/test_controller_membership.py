@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -11,17 +12,18 @@ import pytest
 
 from controller.automatic.runner import MOST_CALLS
 from controller.http.client import ControllerClient, Rejected
-from serene.strategy import ASP, BSP, SSP, Quorum, to_dict
+from controller.status.model import Event
+from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import Op
 from tests.controller.hosts import Host, join
-from tests.controller.processes import ControllerProcess, serenectl, until
+from tests.controller.processes import ControllerProcess, automatic, serenectl, until
 
 
 @pytest.fixture
 def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
     yield controller.client
     for job in controller.client.jobs():
-        controller.client.delete_job(job["job"])
+        controller.client.delete_job(job.job)
 
 
 class Trio:
@@ -34,7 +36,7 @@ class Trio:
 
     @property
     def epoch(self) -> int:
-        return int(self.client.job(0)["epoch"])
+        return int(self.client.job(0).epoch)
 
     def push(self, worker: int, round_: int, *, again: bool = False) -> None:
         self.seq[worker] += not again
@@ -61,20 +63,20 @@ def trio(client: ControllerClient, hosts: list[Host]) -> Trio:
 
 
 def states(client: ControllerClient) -> list[str]:
-    return [worker["state"] for worker in client.job(0)["workers"]]
+    return [worker.state for worker in client.job(0).workers]
 
 
 def test_an_evicted_worker_is_not_waited_for_and_waits_for_nobody(trio: Trio, client: ControllerClient) -> None:
     trio.push(0, 0)
     assert not trio.answered(1, 0), "worker 2 has not come"
-    assert client.evict(0, 2)["epoch"] == 2
+    assert client.evict(0, 2).epoch == 2
     assert states(client) == ["running", "running", "evicted"]
     # A new epoch begins with round 0; the two that are left complete it.
     trio.push(0, 0)
     assert trio.answered(1, 0)
     assert trio.answered(2, 0) and trio.answered(2, 1) and trio.answered(2, 2), "the evicted one goes freely"
-    assert client.job(0)["workers"][2]["contributions"] == 3, "and what it sends counts"
-    assert client.readmit(0, 2)["epoch"] == 3
+    assert client.job(0).workers[2].contributions == 3, "and what it sends counts"
+    assert client.readmit(0, 2).epoch == 3
     trio.push(0, 0)
     assert not trio.answered(1, 0), "the barrier waits for it again"
     assert trio.answered(2, 0)
@@ -82,7 +84,7 @@ def test_an_evicted_worker_is_not_waited_for_and_waits_for_nobody(trio: Trio, cl
 
 def test_what_cannot_be_evicted(trio: Trio, client: ControllerClient) -> None:
     client.evict(0, 2)
-    assert client.evict(0, 2)["epoch"] == 2, "once is enough"
+    assert client.evict(0, 2).epoch == 2, "once is enough"
     client.evict(0, 1)
     with pytest.raises(Rejected, match="job 0: no member would be left"):
         client.evict(0, 0)
@@ -90,7 +92,7 @@ def test_what_cannot_be_evicted(trio: Trio, client: ControllerClient) -> None:
         client.evict(0, 7)
     with pytest.raises(Rejected, match="worker 7 does not take part in job 0: expected 0, 1 or 2"):
         client.readmit(0, 7)
-    assert client.readmit(0, 0)["epoch"] == 3, "who is in is in"
+    assert client.readmit(0, 0).epoch == 3, "who is in is in"
     assert states(client) == ["running", "evicted", "evicted"]
     client.readmit(0, 1)
     assert states(client) == ["running", "running", "evicted"]
@@ -98,7 +100,7 @@ def test_what_cannot_be_evicted(trio: Trio, client: ControllerClient) -> None:
 
 def test_strategies_are_among_those_in_the_barrier(trio: Trio, client: ControllerClient) -> None:
     client.set_strategy(0, Quorum(3))
-    assert client.evict(0, 0)["strategy"] == {"name": "quorum", "k": 3}, "of as many as there are"
+    assert client.evict(0, 0).strategy == Quorum(3), "of as many as there are"
     trio.push(1, 0)
     assert trio.answered(2, 0)
     client.set_strategy(0, SSP(1))
@@ -118,10 +120,16 @@ def test_a_silent_worker_is_evicted_and_let_back_in(trio: Trio, client: Controll
     until(lambda: worker_two_is("evicted"), "the silent one is out")
     assert states(client)[:2] == ["running", "running"]
     epoch = trio.epoch
-    before = client.job(0)["automatic"]["decisions"]
+
+    def decisions() -> int:
+        automatic = client.job(0).automatic
+        assert automatic is not None
+        return automatic.decisions
+
+    before = decisions()
 
     def decided_again() -> bool:
-        return worker_two_is("evicted") and client.job(0)["automatic"]["decisions"] >= before + 3
+        return worker_two_is("evicted") and decisions() >= before + 3
 
     until(decided_again, "it decides again")
     assert trio.epoch == epoch, "the same answer writes nothing"
@@ -132,10 +140,10 @@ def test_a_silent_worker_is_evicted_and_let_back_in(trio: Trio, client: Controll
 
     until(returns, "it is heard and let back in")
     assert trio.epoch == epoch + 1
-    assert client.job(0)["strategy"] == to_dict(BSP())
-    told = client.job(0)["automatic"]
-    assert (told["name"], told["trouble"]) == ("evict", None)
-    assert told["changes"] == trio.epoch - 1
+    assert client.job(0).strategy == BSP()
+    told = automatic(client)
+    assert (told.name, told.trouble) == ("evict", None)
+    assert told.changes == trio.epoch - 1
 
 
 def test_a_user_s_own_file_decides_until_the_user_does(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
@@ -147,11 +155,11 @@ def test_a_user_s_own_file_decides_until_the_user_does(trio: Trio, client: Contr
     )
     said = serenectl("sync", "auto", f"{file}:Mine", "--bound", "4", "--controller", client.url)
     assert (said.returncode, said.stdout) == (0, f"job 0: {file}:Mine decides\n"), said.stderr
-    until(lambda: client.job(0)["strategy"] == to_dict(SSP(4)), "it decides")
-    until(lambda: client.job(0)["automatic"]["decisions"] > 3, "it decides again")
-    assert (trio.epoch, client.job(0)["automatic"]["changes"]) == (2, 1), "one rule, however often it says so"
+    until(lambda: client.job(0).strategy == SSP(4), "it decides")
+    until(lambda: automatic(client).decisions > 3, "it decides again")
+    assert (trio.epoch, automatic(client).changes) == (2, 1), "one rule, however often it says so"
     client.set_strategy(0, BSP())
-    assert client.job(0)["automatic"] is None
+    assert client.job(0).automatic is None
     refused = serenectl("sync", "auto", f"{file}:Mine", "--controller", client.url)
     assert (refused.returncode, refused.stderr) == (2, f"error: {file}:Mine needs bound\n")
 
@@ -174,12 +182,12 @@ def test_a_program_that_fails_is_asked_no_more(
     imports = "from controller.automatic import Decision\nfrom serene.strategy import BSP, Quorum\n"
     file.write_text(f"{imports}def bad(seen):\n    {body}\n")
     client.set_automatic(0, f"{file}:bad")
-    until(lambda: client.job(0)["automatic"]["trouble"], "it fails")
-    assert client.job(0)["automatic"]["trouble"] == trouble
-    assert f"bad no longer decides ({trouble})" in client.explain(0)["headline"]
-    assert (trio.epoch, client.job(0)["strategy"]) == (1, to_dict(BSP()))
+    until(lambda: automatic(client).trouble, "it fails")
+    assert automatic(client).trouble == trouble
+    assert f"bad no longer decides ({trouble})" in client.explain(0).headline
+    assert (trio.epoch, client.job(0).strategy) == (1, BSP())
     client.unset_automatic(0)
-    assert client.job(0)["automatic"] is None
+    assert client.job(0).automatic is None
 
 
 def test_a_program_that_never_ends_holds_nothing_up(trio: Trio, client: ControllerClient, tmp_path: Path) -> None:
@@ -191,9 +199,9 @@ def test_a_program_that_never_ends_holds_nothing_up(trio: Trio, client: Controll
     )
     try:
         client.set_automatic(0, f"{file}:endless")
-        until(lambda: client.job(0)["automatic"]["trouble"], "it is given up")
-        assert client.job(0)["automatic"]["trouble"] == "no answer within 5 s"
-        assert client.set_strategy(0, SSP(2))["epoch"] == 2
+        until(lambda: automatic(client).trouble, "it is given up")
+        assert automatic(client).trouble == "no answer within 5 s"
+        assert client.set_strategy(0, SSP(2)).epoch == 2
     finally:
         go.touch()
 
@@ -215,7 +223,7 @@ def test_code_that_never_ends_is_bounded(trio: Trio, client: ControllerClient, t
             said = list(pool.map(load, range(24)))
         assert said.count("no answer within 5 s") == MOST_CALLS
         assert sum("calls of automatic strategies have not ended" in text for text in said) == 24 - MOST_CALLS
-        assert client.set_strategy(0, SSP(2))["epoch"] == 2
+        assert client.set_strategy(0, SSP(2)).epoch == 2
     finally:
         go.touch()
     until(lambda: "has no automatic strategy" in load(0), "there is room again when they have ended")
@@ -228,7 +236,9 @@ def test_a_strategy_without_telemetry_says_that_it_is_blind(
     client.set_strategy(0, ASP())
     client.set_automatic(0, "dssp", {"period": "0.2"})
     heard: list[str] = []
-    told = Thread(target=lambda: heard.extend(event.get("text", "") for event in client.events()), daemon=True)
+    told = Thread(
+        target=lambda: heard.extend(event.text for event in client.events() if isinstance(event, Event)), daemon=True
+    )
     told.start()
     iterations = [0, 0, 0]
 
@@ -241,16 +251,20 @@ def test_a_strategy_without_telemetry_says_that_it_is_blind(
                 hosts[worker].report(
                     0, worker, iteration=iterations[worker], epoch=trio.epoch, state="computing", **spent
                 )
-        return list(client.job(0)["automatic"]["blind_to"])
+        return automatic(client).blind_to
 
-    assert client.job(0)["automatic"]["blind_to"] == []
+    assert automatic(client).blind_to == []
     until(lambda: train(()) == [0, 1, 2], "it says that it sees nobody")
-    headline = client.explain(0)["headline"]
+    headline = client.explain(0).headline
     assert "dssp is blind to workers 0, 1 and 2 (no reports to tell compute_s and slowest_s by)" in headline
     status = serenectl("status", "--controller", client.url).stdout
     assert "dssp is blind to workers 0, 1 and 2" in status
     until(lambda: train((0, 2)) == [1], "it says whom it does not see")
     until(lambda: train((0, 1, 2)) == [], "it sees everybody")
+
+    def was_heard(said: str) -> bool:
+        return any(said in text for text in heard)
+
     words = ["dssp is blind to workers 0, 1 and 2", "dssp is blind to worker 1", "dssp sees every worker again"]
     for said in words:
-        until(lambda said=said: any(said in text for text in heard), f"an event says: {said}")
+        until(partial(was_heard, said), f"an event says: {said}")

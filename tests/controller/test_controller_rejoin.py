@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.controller.processes import ControllerProcess, states, until
 def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
     yield controller.client
     for job in controller.client.jobs():
-        controller.client.delete_job(job["job"])
+        controller.client.delete_job(job.job)
 
 
 # -- the same place, another life ----------------------------------------------------------------------------
@@ -34,12 +35,12 @@ def test_a_restarted_process_at_the_same_place_begins_anew(client: ControllerCli
     welcome = worker.ask(lambda: worker.hello(0, 1, 5, session), Op.WELCOME)
     assert (welcome["epoch"], welcome["incarnation"]) == (2, 77)
     job = client.job(0)
-    assert job["workers"][1]["incarnation"] == 77
-    assert job["history"][-1]["reason"] == "worker 1 restarted"
+    assert job.workers[1].incarnation == 77
+    assert job.history[-1].reason == "worker 1 restarted"
 
-    strangers = client.status()["switch"]["drops"]["stranger"]
+    strangers = client.status().switch.drops["stranger"]
     worker.push(0, 1, [3], session=session, epoch=2, seq=6, incarnation=before)
-    until(lambda: client.status()["switch"]["drops"]["stranger"] == strangers + 1, "the earlier process is a stranger")
+    until(lambda: client.status().switch.drops["stranger"] == strangers + 1, "the earlier process is a stranger")
     worker.ask(lambda: worker.push(0, 1, [3], session=session, epoch=2, seq=6), Op.ANSWER)
 
 
@@ -76,15 +77,20 @@ def test_two_live_processes_with_one_id(client: ControllerClient, hosts: list[Ho
                 refused.add(answer["incarnation"])
             answer = worker.hear(0.02)
         if not running and incarnation == 501:
-            until(lambda: client.job(0)["workers"][1]["incarnation"] is not None, "it has joined")
+            until(lambda: client.job(0).workers[1].incarnation is not None, "it has joined")
     if not running:
-        until(lambda: hosts[0].hello(0, 0, 5) or client.job(0)["state"] == "running", "the other one comes")
+
+        def runs() -> bool:
+            hosts[0].hello(0, 0, 5)
+            return client.job(0).state == "running"
+
+        until(runs, "the other one comes")
     worker.incarnation = 501
     assert "another process" in worker.ask(lambda: worker.hello(0, 1, 5), Op.REFUSED).text
     worker.incarnation = 502
     assert worker.ask(lambda: worker.hello(0, 1, 5), Op.WELCOME)["worker"] == 1
-    assert client.job(0)["workers"][1]["incarnation"] == 502
-    assert client.job(0)["epoch"] <= 3
+    assert client.job(0).workers[1].incarnation == 502
+    assert client.job(0).epoch <= 3
     assert refused <= {501}
 
 
@@ -98,8 +104,8 @@ def test_one_host_s_restarts_are_bounded(client: ControllerClient, hosts: list[H
         hosts[1].say_hello(0, 1, 5)
     hosts[1].incarnation = 20_000
     hosts[1].ask(lambda: hosts[1].hello(0, 1, 5), Op.WELCOME)
-    assert client.job(0)["epoch"] <= 3 + (time.monotonic() - began) / 0.5
-    assert client.job(0)["workers"][1]["incarnation"] == 20_000
+    assert client.job(0).epoch <= 3 + (time.monotonic() - began) / 0.5
+    assert client.job(0).workers[1].incarnation == 20_000
 
 
 def test_a_goodbye_of_an_earlier_life_changes_nothing(client: ControllerClient, hosts: list[Host]) -> None:
@@ -111,18 +117,18 @@ def test_a_goodbye_of_an_earlier_life_changes_nothing(client: ControllerClient, 
     for _ in range(3):
         worker.send(Op.LEAVE, 0, 1, b"{}", incarnation=before)
     worker.report(0, 1, iteration=1)
-    until(lambda: client.job(0)["workers"][1]["report"], "a report that came later is here")
+    until(lambda: client.job(0).workers[1].report, "a report that came later is here")
     assert states(client) == ["running", "running"]
     bye = worker.ask(lambda: worker.leave(0, 1), Op.BYE)
     assert bye["incarnation"] == 79
     assert worker.ask(lambda: worker.leave(0, 1), Op.BYE).text == '{"job_over": false}', "as often as it likes"
-    assert client.job(0)["epoch"] == 3
+    assert client.job(0).epoch == 3
 
 
 # -- sessions ------------------------------------------------------------------------------------------------
 
 
-def test_a_paused_worker_of_a_deleted_job_gets_no_seat(client: ControllerClient, hosts: list[Host]) -> None:
+def test_a_paused_worker_of_a_deleted_job_gets_no_place(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(2, BSP())
     session = join(hosts[:2], 0)[0]["session"]
     client.delete_job(0)
@@ -178,7 +184,7 @@ def test_ids_that_no_switch_has(client: ControllerClient, hosts: list[Host], job
 
 
 def test_the_job_s_limit_is_told(client: ControllerClient, hosts: list[Host]) -> None:
-    assert client.create_job(1, BSP(), scale=1000, limit=2.5)["limit"] == 2.5
+    assert client.create_job(1, BSP(), scale=1000, limit=2.5).limit == 2.5
     welcome = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)
     assert int.from_bytes(welcome.body[12:16], "big") == 2500
     with pytest.raises(Rejected, match=r"expected a limit of 9\.53674e-07 to 2048, or a scale of 1 to 2$"):
@@ -188,9 +194,9 @@ def test_the_job_s_limit_is_told(client: ControllerClient, hosts: list[Host]) ->
 def test_nobody_speaks_for_the_switch(client: ControllerClient, hosts: list[Host]) -> None:
     payload = control_payload(Op.REFUSED, b"go away")
     ends = {"source": (SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT), "destination": (hosts[1].mac, hosts[1].ip, 40002)}
-    before = client.status()["switch"]["drops"]["impostor"]
-    hosts[0].link.send(encapsulation(len(payload), **ends) + payload)  # type: ignore[arg-type]
-    until(lambda: client.status()["switch"]["drops"]["impostor"] == before + 1, "it is dropped")
+    before = client.status().switch.drops["impostor"]
+    hosts[0].link.send(encapsulation(len(payload), **ends) + payload)
+    until(lambda: client.status().switch.drops["impostor"] == before + 1, "it is dropped")
     assert hosts[1].hear(0.2) is None
 
 
@@ -202,20 +208,18 @@ def test_an_evicted_worker_keeps_its_job_alive(client: ControllerClient, hosts: 
     session = join(hosts, 0)[0]["session"]
     client.evict(0, 2)
     for worker in (0, 1):
-        bye = hosts[worker].ask(lambda worker=worker: hosts[worker].leave(0, worker), Op.BYE)
+        bye = hosts[worker].ask(partial(hosts[worker].leave, 0, worker), Op.BYE)
         assert bye.text == '{"job_over": false}'
     job = client.job(0)
-    assert (job["state"], states(client)) == ("running", ["left", "left", "evicted"])
+    assert (job.state, states(client)) == ("running", ["left", "left", "evicted"])
     for seq in (1, 2, 3):
-        epoch = client.job(0)["epoch"]
-        answer = hosts[2].ask(
-            lambda seq=seq, epoch=epoch: hosts[2].push(0, 2, [1], session=session, epoch=epoch, seq=seq), Op.ANSWER
-        )
+        epoch = client.job(0).epoch
+        answer = hosts[2].ask(partial(hosts[2].push, 0, 2, [1], session=session, epoch=epoch, seq=seq), Op.ANSWER)
         assert (answer["sync_mask"], answer["members"]) == (0, 1)
     hosts[2].incarnation += 1
-    assert hosts[2].ask(lambda: hosts[2].hello(0, 2, 5, session), Op.WELCOME)["epoch"] > job["epoch"], "not refused"
+    assert hosts[2].ask(lambda: hosts[2].hello(0, 2, 5, session), Op.WELCOME)["epoch"] > job.epoch, "not refused"
     assert hosts[2].ask(lambda: hosts[2].leave(0, 2), Op.BYE).text == '{"job_over": true}'
-    assert client.job(0)["state"] == "finished"
+    assert client.job(0).state == "finished"
 
 
 def test_deleted_while_workers_join(client: ControllerClient, hosts: list[Host]) -> None:
@@ -228,7 +232,7 @@ def test_deleted_while_workers_join(client: ControllerClient, hosts: list[Host])
         client.create_job(2, BSP(), scale=1000 + turn)
         sessions.append(join(hosts[:2], 0)[0]["session"])
         job = client.job(0)
-        assert (job["session"], job["scale"]) == (sessions[-1], 1000 + turn)
+        assert (job.session, job.scale) == (sessions[-1], 1000 + turn)
         client.delete_job(0)
         for host in hosts[:2]:
             host.incarnation += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -20,21 +21,26 @@ def test_a_lost_session_s_workers_come_back(switch: SwitchProcess, start: Start,
     controller.client.create_job(2, BSP())
     session = join(hosts[:2], 0)[0]["session"]
     switch.restart()
-    until(lambda: controller.client.job(0)["state"] == "waiting", "the job waits for its workers again")
+    until(lambda: controller.client.job(0).state == "waiting", "the job waits for its workers again")
     hosts[0].hello(0, 0, 5, session)
-    welcome = hosts[1].ask(lambda: (hosts[0].hello(0, 0, 5, session), hosts[1].hello(0, 1, 5, session))[0], Op.WELCOME)
+
+    def both(first: int, second: int) -> None:
+        hosts[0].hello(0, 0, 5, first)
+        hosts[1].hello(0, 1, 5, second)
+
+    welcome = hosts[1].ask(lambda: both(session, session), Op.WELCOME)
     assert welcome["session"] > session
     job = controller.client.job(0)
-    assert (job["lost_sessions"], job["state"]) == (1, "running")
+    assert (job.lost_sessions, job.state) == (1, "running")
     controller.kill()
 
     second = start()
     hosts[1].incarnation += 1
     # The sums are not restored yet: all begin again.
     later = welcome["session"]
-    again = hosts[1].ask(lambda: (hosts[0].hello(0, 0, 5, later), hosts[1].hello(0, 1, 5, session))[0], Op.WELCOME)
+    again = hosts[1].ask(lambda: both(later, session), Op.WELCOME)
     assert again["session"] > later
-    assert second.client.job(0)["lost_sessions"] == 1
+    assert second.client.job(0).lost_sessions == 1
 
 
 def test_sessions_grow_past_what_the_switch_holds(start: Start, hosts: list[Host]) -> None:
@@ -52,14 +58,14 @@ def test_sessions_grow_past_what_the_switch_holds(start: Start, hosts: list[Host
     assert second.client.jobs() == [], "what is left in the switch is no job"
     for job in (3, 0):
         second.client.create_job(1, BSP(), job=job)
-        welcome = hosts[0].ask(lambda job=job: hosts[0].hello(job, 0, 5), Op.WELCOME)
+        welcome = hosts[0].ask(partial(hosts[0].hello, job, 0, 5), Op.WELCOME)
         assert welcome["session"] > last
         last = welcome["session"]
-        hosts[0].ask(lambda job=job, last=last: hosts[0].push(job, 0, [1], session=last, epoch=1, seq=1), Op.ANSWER)
+        hosts[0].ask(partial(hosts[0].push, job, 0, [1], session=last, epoch=1, seq=1), Op.ANSWER)
     second.client.delete_job(3)
     second.kill()
     third = start()
-    assert [job["job"] for job in third.client.jobs()] == [0]
+    assert [job.job for job in third.client.jobs()] == [0]
 
 
 def test_a_silent_evicted_worker_does_not(start: Start, hosts: list[Host]) -> None:
@@ -68,10 +74,10 @@ def test_a_silent_evicted_worker_does_not(start: Start, hosts: list[Host]) -> No
     session = join(hosts[:2], 0)[0]["session"]
     client.evict(0, 1)
     hosts[1].push(0, 1, [1], session=session, epoch=2, seq=1)
-    until(lambda: client.job(0)["workers"][1]["contributions"], "it has been heard")
+    until(lambda: client.job(0).workers[1].contributions, "it has been heard")
     assert hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE).text == '{"job_over": false}'
-    assert client.job(0)["state"] == "running"
-    until(lambda: client.job(0)["state"] == "finished", "it is taken for gone")
+    assert client.job(0).state == "running"
+    until(lambda: client.job(0).state == "finished", "it is taken for gone")
     assert hosts[0].ask(lambda: hosts[0].leave(0, 0), Op.BYE).text == '{"job_over": true}'
 
 
@@ -85,8 +91,8 @@ def test_who_has_left_is_not_waited_for_after_a_restart(start: Start, hosts: lis
     first.kill()
     second = start()
     assert states(second.client) == ["running", "evicted", "running"]
-    assert second.client.job(0)["limit"] == 8.0
-    epoch = second.client.set_strategy(0, BSP())["epoch"]
+    assert second.client.job(0).limit == 8.0
+    epoch = second.client.set_strategy(0, BSP()).epoch
     hosts[0].push(0, 0, [1], session=session, epoch=epoch, seq=1)
     answer = hosts[2].ask(lambda: hosts[2].push(0, 2, [1], session=session, epoch=epoch, seq=1), Op.ANSWER)
     assert (answer["sync_mask"], answer["members"], answer["round"]) == (0b101, 2, 1)
@@ -115,11 +121,11 @@ def test_what_is_planned_holds_for_the_switch_that_is_there(
     def runs() -> bool:
         for worker in range(3):
             hosts[worker].hello(0, worker, 5)
-        return bool(client.job(0)["state"] == "running")
+        return bool(client.job(0).state == "running")
 
     def turn_out(own: ControllerClient, turn: int) -> None:
         """Not in a restoration: that would begin again each time, and never end."""
-        if not own.job(0)["restoring"]:
+        if not own.job(0).restoring:
             own.evict(0, 2) if turn % 2 else own.readmit(0, 2)
 
     commands: list[Callable[[ControllerClient, int], object]] = [
@@ -131,7 +137,7 @@ def test_what_is_planned_holds_for_the_switch_that_is_there(
         try:
             for _ in range(4):
                 switch.restart()
-                until(lambda: client.job(0)["state"] == "waiting", "the loss is noticed")
+                until(lambda: client.job(0).state == "waiting", "the loss is noticed")
                 until(runs, "they are all back")
                 until(lambda: not given[0].done() and not given[1].done(), "commands go on")
         finally:
@@ -141,7 +147,7 @@ def test_what_is_planned_holds_for_the_switch_that_is_there(
     job = client.job(0)
     hosts[0].forget()
     welcome = hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WELCOME)
-    assert (welcome["session"], welcome["epoch"]) == (job["session"], job["epoch"])
+    assert (welcome["session"], welcome["epoch"]) == (job.session, job.epoch)
     assert welcome["members"] == states(client).count("running")
 
 
@@ -161,4 +167,4 @@ def test_a_process_whose_place_was_taken_does_not_go_on_in_it(start: Start, host
     worker.incarnation = paused
     refused = worker.ask(lambda: worker.hello(0, 0, 5, session, epoch=1), Op.REFUSED, Op.WELCOME)
     assert refused.text == "another process has taken the place of worker 0 of job 0"
-    assert second.client.job(0)["workers"][0]["incarnation"] == 77
+    assert second.client.job(0).workers[0].incarnation == 77

@@ -8,8 +8,9 @@ from typing import Any
 import finsy as fy
 import pytest
 from finsy.p4entity import decode_entity, encode_updates
+from finsy.proto import p4r
 
-from controller.jobs.job import Job
+from controller.jobs.job import Job, JobState
 from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Endpoint, Policy, Readmission, Start
 from controller.jobs.slots import SlotRange
@@ -54,10 +55,19 @@ def test_who_takes_no_part_is_taken_for_evicted(strategy: Strategy) -> None:
     assert states(job) == ["running", "evicted", "running", "running"]
     assert (job.strategy, job.limit) == (strategy, 8.0)
     jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
-    jobs.adopt(job)
+    jobs.take_over(job)
     plan = jobs.plan_swap(0, BSP())
     assert plan is not None
     assert (plan.policy.epoch, plan.policy.fields) == (4, BSP().compile([0, 2, 3]))
+
+
+def test_where_nobody_takes_part_the_job_is_over() -> None:
+    """Its entries are there for the last reads; no controller waits for workers that have left."""
+    jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+    jobs.take_over(job_from(0, found(ASP().compile([]), [0, 1], workers=2), NOW))
+    assert (jobs[0].state, states(jobs[0])) == (JobState.FINISHED, ["left", "left"])
+    assert jobs.plan_leave(0, 0, jobs[0].places()[0], 17).job_over
+    assert (jobs.due(NOW + 4.9, 5), jobs.due(NOW + 5, 5)) == ([], [0])
 
 
 def test_ids_do_not_move_up_when_a_later_session_began_without_somebody() -> None:
@@ -70,7 +80,7 @@ def test_ids_do_not_move_up_when_a_later_session_began_without_somebody() -> Non
 def test_a_member_whose_entry_is_missing_is_admitted_again() -> None:
     """The controller ended between taking a worker's old place away and giving it the new one."""
     jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
-    jobs.adopt(job_from(0, found(BSP().compile([0, 1]), [0], workers=2), NOW))
+    jobs.take_over(job_from(0, found(BSP().compile([0, 1]), [0], workers=2), NOW))
     assert states(jobs[0]) == ["running", "running"]
     plan = jobs.hello(0, 1, Endpoint(2, "02:00:00:00:00:01", "10.0.0.2", 4000, 3), 5, NOW)
     assert isinstance(plan, Readmission)
@@ -80,11 +90,11 @@ def test_a_member_whose_entry_is_missing_is_admitted_again() -> None:
 def test_what_the_switch_cannot_tell_is_remembered() -> None:
     jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
     fields = BSP().compile([0, 1])
-    jobs.adopt(job_from(0, found(fields, [0, 1], workers=2), NOW))
+    jobs.take_over(job_from(0, found(fields, [0, 1], workers=2), NOW))
     known = jobs[0]
     jobs.left(jobs.plan_leave(0, 1, known.places()[1], 17), NOW)
     known.workers[0].retired.append(5)
-    jobs.adopt(job_from(0, found(BSP().compile([0]), [0, 1], workers=2), NOW))
+    jobs.take_over(job_from(0, found(BSP().compile([0]), [0, 1], workers=2), NOW))
     again = jobs[0]
     assert again is not known
     assert states(again) == ["running", "left"]
@@ -157,10 +167,14 @@ def test_incomplete_jobs_are_told_apart() -> None:
 def read_back(entry: fy.P4TableEntry) -> fy.P4TableEntry:
     program = Program.load("serene")
     schema = fy.P4Schema(Path(program.p4info_path), Path(program.config_path))
-    return decode_entity(next(iter(encode_updates([+entry], schema))).entity, schema)
+    (update,) = encode_updates([+entry], schema)
+    assert isinstance(update, p4r.Update)
+    decoded = decode_entity(update.entity, schema)
+    assert isinstance(decoded, fy.P4TableEntry)
+    return decoded
 
 
-def written_by(start: Start) -> list[Any]:
+def written_by(start: Start) -> entries.Updates:
     """All that a start writes, in order."""
-    places = entries.places(start, SwitchAddress(SWITCH_IP, SWITCH_MAC))
-    return [*places, +entries.policy_entry(start.job, start.policy), *entries.members(start)]
+    first = entries.job_entries(start, SwitchAddress(SWITCH_IP, SWITCH_MAC))
+    return [*first, +entries.policy_entry(start.job, start.policy), *entries.members(start)]

@@ -27,7 +27,7 @@ def client(switch: SwitchProcess, controller: ControllerProcess) -> Iterator[Con
         pytest.skip("FrameTransport needs the embedded switch's udp: ports")
     yield controller.client
     for job in controller.client.jobs():
-        controller.client.delete_job(job["job"])
+        controller.client.delete_job(job.job)
 
 
 def worker(switch: SwitchProcess, number: int) -> Client:
@@ -67,12 +67,12 @@ def test_swaps_under_way_lose_nothing(switch: SwitchProcess, client: ControllerC
         assert {1, 2, 3, 4} <= set(epochs)
 
     job = client.job(0)
-    assert job["state"] == "finished"
-    for (_, _, sent), seen in zip(trained, job["workers"], strict=True):
-        assert sent == seen["contributions_sent"] == seen["contributions"] == STEPS * job["slots"]
-        assert seen["iteration"] == STEPS
-        assert seen["report"]["state"] == "finished"
-    swaps = [past["strategy"]["name"] for past in job["history"] if past["reason"] == "requested"]
+    assert job.state == "finished"
+    for (_, _, sent), seen in zip(trained, job.workers, strict=True):
+        assert sent == seen.contributions_sent == seen.contributions == STEPS * job.slots
+        assert seen.iteration == STEPS
+        assert (seen.report or {})["state"] == "finished"
+    swaps = [past.strategy.name for past in job.history if past.reason == "requested"]
     assert swaps == ["ssp", "asp", "bsp"]
 
 
@@ -91,7 +91,7 @@ def test_deletion_ends_a_worker_that_waits(switch: SwitchProcess, client: Contro
         for joining in [pool.submit(member.join) for member in (waiting, idle)]:
             joining.result(30)
         blocked = pool.submit(waiting.exchange, np.ones(VALUES, np.float32))
-        until(lambda: client.status()["jobs"][0]["workers"][0]["blocked"], "the switch has not answered worker 0")
+        until(lambda: client.status().jobs[0].workers[0].blocked, "the switch has not answered worker 0")
         client.delete_job(0)
         with pytest.raises(Refused, match=r"job 0 was deleted|there is no job 0"):
             blocked.result(30)

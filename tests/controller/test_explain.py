@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from controller.http.client import ControllerClient, Rejected
+from controller.jobs.job import Report
 from controller.status.explain import explain, headline
-from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy, to_dict
+from controller.status.model import AutomaticStatus, Explanation, Status, WorkerStatus
+from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from tests.controller.hosts import Host, join
 from tests.controller.processes import ControllerProcess, serenectl, until
+from tests.controller.statuses import job_status, status_of, worker_status
 
 
-def worker(number: int, doing: str = "computing", at: tuple[int, int] | None = (1, 5), **fields: Any) -> dict[str, Any]:
-    report = None if at is None else {"state": doing, "at_epoch": at[0], "at_round": at[1]}
-    return {"worker": number, "state": "running", "silent_s": 0.2, "report": report, **fields}
+def worker(
+    number: int, doing: str = "computing", at: tuple[int, int] | None = (1, 5), **fields: object
+) -> WorkerStatus:
+    report: Report | None = None if at is None else {"state": doing, "at_epoch": at[0], "at_round": at[1]}
+    return worker_status(number, report, **fields)
 
 
-def status(*workers: dict[str, Any], strategy: Strategy = BSP(), **job: Any) -> dict[str, Any]:
-    whole = {
-        "job": 0, "state": "running", "epoch": 1, "strategy": to_dict(strategy), "automatic": None, "lost_sessions": 0,
-        "restoring": False, "workers": list(workers), **job,
-    }  # fmt: skip
-    return {"switch": {"connected": True, "trouble": None}, "jobs": [whole]}
+def status(*workers: WorkerStatus, strategy: Strategy = BSP(), **job: object) -> Status:
+    return status_of(job_status(*workers, strategy=strategy, **job))
 
 
-def told(of: int, *workers: dict[str, Any], strategy: Strategy = BSP(), **job: Any) -> tuple[str, str | None]:
+def told(of: int, *workers: WorkerStatus, strategy: Strategy = BSP(), **job: object) -> tuple[str, str | None]:
     (explanation,) = explain(status(*workers, strategy=strategy, **job), 0, of)
     return explanation.text, explanation.advice
 
@@ -89,15 +89,15 @@ def test_who_is_free_waits_for_nobody(strategy: Strategy, waits: bool) -> None:
         (worker(0, "waiting"), "worker 0 waits in round 5 of epoch 1 for an answer that is on its way"),
     ],
 )
-def test_who_does_not_wait_for_others(one: dict[str, Any], text: str) -> None:
+def test_who_does_not_wait_for_others(one: WorkerStatus, text: str) -> None:
     assert told(0, one, worker(1, "exchanging"))[0] == text
 
 
 def test_headlines() -> None:
-    assert (
-        headline(status(worker(0), automatic={"name": "dssp", "trouble": None, "blind_to": []}), 0)
-        == "job 0 runs under BSP, dssp decides, epoch 1"
+    dssp = AutomaticStatus(
+        name="dssp", parameters={}, decisions=0, changes=0, trouble=None, needs=["compute_s"], blind_to=[]
     )
+    assert headline(status(worker(0), automatic=dssp), 0) == "job 0 runs under BSP, dssp decides, epoch 1"
     waiting = status(worker(0, state="joined"), worker(1, state="expected"), state="waiting")
     assert headline(waiting, 0) == "job 0 waits for worker 1 to join before it starts under BSP"
     again = status(worker(1, state="expected"), state="waiting", lost_sessions=1)
@@ -106,8 +106,7 @@ def test_headlines() -> None:
         status(worker(0), restoring=True, strategy=SSP(3)), 0
     )
     assert headline(status(worker(0), state="finished"), 0) == "job 0 has finished: every worker has left"
-    away = status(worker(0))
-    away["switch"] = {"connected": False, "trouble": "closed"}
+    away = status_of(job_status(worker(0)), trouble="closed")
     assert headline(away, 0) == "job 0: the switch is unreachable (closed); what follows is older"
 
 
@@ -118,7 +117,7 @@ def test_headlines() -> None:
 def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
     yield controller.client
     for job in controller.client.jobs():
-        controller.client.delete_job(job["job"])
+        controller.client.delete_job(job.job)
 
 
 def test_a_real_worker_that_waits(client: ControllerClient, hosts: list[Host]) -> None:
@@ -126,23 +125,22 @@ def test_a_real_worker_that_waits(client: ControllerClient, hosts: list[Host]) -
     session = join(hosts[:2], 0)[0]["session"]
     hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
 
-    def blocked() -> dict[str, Any] | None:
+    def blocked() -> Explanation | None:
         hosts[0].report(0, 0, state="waiting", at_epoch=1, at_round=0)
         hosts[1].report(0, 1, state="computing", at_epoch=1, at_round=0)
-        told = client.explain(0, 0)["workers"][0]
-        return told if told["waits_for"] else None
+        told = client.explain(0, 0).workers[0]
+        return told if told.waits_for else None
 
     told = until(blocked, "worker 0 is said to wait")
-    assert isinstance(told, dict)
-    assert (told["waits_for"], told["round"], told["epoch"]) == ([1], 0, 1)
-    assert "worker 0 waits in round 0 of epoch 1 for worker 1 to contribute to its round (1 is comp" in told["text"]
+    assert (told.waits_for, told.round, told.epoch) == ([1], 0, 1)
+    assert "worker 0 waits in round 0 of epoch 1 for worker 1 to contribute to its round (1 is comp" in told.text
     said = serenectl("explain", "--worker", "0", "--controller", client.url)
     assert (said.returncode, said.stdout.splitlines()[0]) == (0, "job 0 runs under BSP, epoch 1")
     # What it advises helps.
-    staleness = int(told["advice"].split("--staleness ")[1].split("'")[0])
+    staleness = int(str(told.advice).split("--staleness ")[1].split("'")[0])
     client.set_strategy(0, SSP(staleness))
     hosts[0].push(0, 0, [1], session=session, epoch=2, seq=1)
-    until(lambda: client.job(0)["workers"][0]["answers"] == 1, "it goes on")
+    until(lambda: client.job(0).workers[0].answers == 1, "it goes on")
 
 
 def test_who_is_not_there(client: ControllerClient) -> None:

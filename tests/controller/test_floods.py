@@ -7,8 +7,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
+from finsy import P4TableEntry
 
 from controller.admission.frames import Request
 from controller.admission.inbox import REPORTS_PER_PORT, WAITING_PER_PORT, Inbox, Pace
@@ -18,7 +20,7 @@ from controller.switch.entries import Installed
 from controller.switch.learning import BATCH, Learning
 from serene.strategy import ASP, BSP
 from serene.wire import Op
-from tests.controller.hosts import Host
+from tests.controller.hosts import Caught, Host
 from tests.controller.processes import ControllerProcess, resident_mb, until
 
 
@@ -26,7 +28,7 @@ from tests.controller.processes import ControllerProcess, resident_mb, until
 def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
     yield controller.client
     for job in controller.client.jobs():
-        controller.client.delete_job(job["job"])
+        controller.client.delete_job(job.job)
 
 
 def ethernet(destination: str, source: str, text: bytes = b"") -> bytes:
@@ -76,11 +78,13 @@ def join_and_leave(hosts: list[Host], job: int) -> None:
             host.hello(job, worker, 5)
         return any([heard(host, Op.WELCOME) for host in hosts[:2]])
 
+    def said_bye(worker: int, host: Host) -> bool:
+        host.leave(job, worker)
+        return heard(host, Op.BYE)
+
     until(joined, f"job {job} starts")
     for worker, host in enumerate(hosts[:2]):
-        until(
-            lambda worker=worker, host=host: host.leave(job, worker) or heard(host, Op.BYE), f"worker {worker} leaves"
-        )
+        until(partial(said_bye, worker, host), f"worker {worker} leaves")
 
 
 def reaches_only(sender: Host, receiver: Host, other: Host, turn: list[int]) -> bool:
@@ -118,22 +122,21 @@ def test_invented_addresses_hold_up_no_admission_and_push_out_nobody(
     assert resident_mb(controller) < before + 30
     assert reaches_only(second, first, hostile, turn), "its place is known still"
     second.link.send(ethernet(hostile.mac, invented(77_777)))
-    assert client.status()["switch"]["connected"]
+    assert client.status().switch.connected
 
 
 def test_hellos_of_processes_that_are_none(
     controller: ControllerProcess, client: ControllerClient, hosts: list[Host]
 ) -> None:
     hostile = hosts[2]
-    frames: list[bytes] = []
-    catch = hostile.link
-    hostile.link = type("Catch", (), {"send": staticmethod(frames.append), "receive": staticmethod(lambda _: None)})()  # type: ignore[assignment]
+    caught, link = Caught(), hostile.link
+    hostile.link = caught
     for number in range(3000):
         hostile.incarnation, hostile.udp_port = 1 + number, 1024 + number
-        hostile.hello(1 + number % 255, number % 256, 5)  # not job 0: a free seat is for whoever asks first
-    hostile.link = catch
+        hostile.hello(1 + number % 255, number % 256, 5)  # not job 0: a free place is for whoever asks first
+    hostile.link = link
     before, began = resident_mb(controller), time.monotonic()
-    with meanwhile(frames, hostile):
+    with meanwhile(caught.frames, hostile):
         client.create_job(2, BSP(), job=0)
         join_and_leave(hosts, 0)
     assert resident_mb(controller) < before + 30
@@ -144,16 +147,15 @@ def test_hellos_of_processes_that_are_none(
 def test_reports_without_end(controller: ControllerProcess, client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(1, ASP(), job=1)
     hosts[2].ask(lambda: hosts[2].hello(1, 0, 5), Op.WELCOME)
-    frames: list[bytes] = []
-    catch = hosts[2].link
-    hosts[2].link = type("Catch", (), {"send": staticmethod(frames.append), "receive": staticmethod(lambda _: None)})()  # type: ignore[assignment]
+    caught, link = Caught(), hosts[2].link
+    hosts[2].link = caught
     for number in range(1000):
         hosts[2].report(1, 0, iteration=number, state="x" * 90, loss=number * 0.5)
-    hosts[2].link = catch
-    with meanwhile(frames, hosts[2]):
+    hosts[2].link = link
+    with meanwhile(caught.frames, hosts[2]):
         client.create_job(2, BSP(), job=0)
         join_and_leave(hosts, 0)
-    until(lambda: client.job(1)["workers"][0]["report"], "the latest of them are heard")
+    until(lambda: client.job(1).workers[0].report, "the latest of them are heard")
     hosts[2].ask(lambda: hosts[2].leave(1, 0), Op.BYE)
 
 
@@ -189,7 +191,7 @@ def test_the_updates_make_room_first() -> None:
     learn(learning, (invented(1), 1))
     learning.seen(invented(2), 1)
     updates, _ = learning.next()
-    kinds = [(update._update_type.name, update.table_id) for update in updates]
+    kinds = [(update._update_type.name, update.table_id) for update in updates if isinstance(update, P4TableEntry)]
     assert kinds == [
         ("DELETE", "known_source"), ("DELETE", "forward"), ("INSERT", "known_source"), ("INSERT", "forward")
     ]  # fmt: skip
@@ -218,10 +220,11 @@ def test_halves_that_are_found_in_a_switch_are_taken_out() -> None:
         forwarded={invented(1): 1, invented(2): 2, invented(3): 3},
         known={(invented(1), 1), (invented(3), 1), (invented(4), 4)},
     )
-    updates = learning.adopt(found)
+    updates = learning.take_over(found)
+    tables = [update.table_id for update in updates if isinstance(update, P4TableEntry)]
     assert learning.port_of == {invented(1): 1}
-    assert [update.table_id for update in updates].count("forward") == 2
-    assert [update.table_id for update in updates].count("known_source") == 2
+    assert tables.count("forward") == 2
+    assert tables.count("known_source") == 2
 
 
 # -- the inbox -----------------------------------------------------------------------------------------------

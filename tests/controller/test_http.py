@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -14,17 +15,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controller.http.client import ControllerClient
-from serene.strategy import ASP, BSP, SSP, to_dict
+from controller.jobs.job import Report
+from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
 from tests.controller.hosts import Host, join
-from tests.controller.processes import ControllerProcess, resident_mb, until
+from tests.controller.processes import ControllerProcess, report, resident_mb, until
 
 
 @pytest.fixture
 def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
     yield controller.client
     for job in controller.client.jobs():
-        controller.client.delete_job(job["job"])
+        controller.client.delete_job(job.job)
 
 
 @pytest.fixture
@@ -85,7 +87,7 @@ def test_no_page_of_another_origin_may_ask(
             assert answer.status_code == 403, (method, path)
             assert answer.json()["error"].startswith(said)
             assert not [name for name in answer.headers if name.startswith("access-control")]
-    assert [job["state"] for job in client.jobs()] == ["waiting"], "nothing has happened"
+    assert [job.state for job in client.jobs()] == ["waiting"], "nothing has happened"
 
 
 def test_the_controller_s_own_origin_and_tunnels_may(client: ControllerClient, http: httpx.Client) -> None:
@@ -158,15 +160,15 @@ def test_status_does_not_grow_with_the_swaps(client: ControllerClient, http: htt
     join(hosts[:1], 0)
     sizes = []
     for count in (40, 1100):
-        while client.job(0)["epochs_begun"] < count:
+        while client.job(0).epochs_begun < count:
             for _ in range(20):
                 client.set_strategy(0, ASP())
         sizes.append(len(http.get("/v1/status").content))
     assert sizes[1] < sizes[0] + 500
     job = client.job(0)
-    assert len(job["history"]) == 1000
-    assert job["history"][-1]["epoch"] == job["epoch"] == job["epochs_begun"]
-    assert len(client.status()["jobs"][0]["history"]) == 20
+    assert len(job.history) == 1000
+    assert job.history[-1].epoch == job.epoch == job.epochs_begun
+    assert len(client.status().jobs[0].history) == 20
 
 
 def test_a_listener_that_does_not_read_costs_little(
@@ -185,7 +187,7 @@ def test_a_listener_that_does_not_read_costs_little(
         for step in range(1500):  # each wakes the stream up, and a status follows
             client.set_strategy(0, SSP(1 + step % 9))
         assert resident_mb(controller) < before + 20, f"{1500 * size / 1e6:.0f} MB were not read"
-    assert client.status()["jobs"][0]["strategy"] == to_dict(SSP(1 + 1499 % 9))
+    assert client.status().jobs[0].strategy == SSP(1 + 1499 % 9)
 
 
 def first_line_unread(connection: socket.socket) -> bytes:
@@ -282,6 +284,11 @@ def test_what_workers_report_cannot_spoil_the_status(client: ControllerClient, h
     """Half characters, escapes for a terminal, numbers without end, and what is nested deep."""
     client.create_job(1, BSP())
     join(hosts[:1], 0)
+
+    def reported(turn: int) -> Report | None:
+        latest = report(client)
+        return latest if latest.get("iteration") == turn else None
+
     deep = b"[" * 300 + b"]" * 300
     for turn, said in enumerate(
         [
@@ -294,9 +301,6 @@ def test_what_workers_report_cannot_spoil_the_status(client: ControllerClient, h
         ]
     ):
         hosts[0].send(Op.REPORT, 0, 0, b'{"iteration": %d, %s}' % (turn, said))
-        report = until(
-            lambda turn=turn: (told := client.job(0)["workers"][0]["report"]) and told["iteration"] == turn and told,
-            f"report {turn} arrives",
-        )
-        assert set(report.values()) <= {turn, None}  # type: ignore[attr-defined]
+        told = until(partial(reported, turn), f"report {turn} arrives")
+        assert set(told.values()) <= {turn, None}
         assert httpx.get(f"{client.url}/metrics", trust_env=False).status_code == 200

@@ -11,7 +11,7 @@ from controller.jobs.job import WorkerState
 from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Endpoint, Start
 from controller.settings import settings
-from controller.switch.switch import STALENESS_CLASSES, WORKER_COUNTERS
+from controller.switch.counters import STALENESS_CLASSES, Counters
 from controller.switch.telemetry import Telemetry
 from serene.strategy import ASP, BSP, SSP, Strategy
 from tests.controller.hosts import Host, join
@@ -68,9 +68,9 @@ class SlowSwitch:
     def __init__(self) -> None:
         self.arrive = asyncio.Event()
 
-    async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], dict[str, int]]:
+    async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]:
         await self.arrive.wait()
-        return {(job, worker): dict.fromkeys(WORKER_COUNTERS, 99) for job, ids in members.items() for worker in ids}
+        return {(job, worker): Counters(contributions=99) for job, ids in members.items() for worker in ids}
 
     async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]:
         return {(job, worker): [9] * STALENESS_CLASSES for job, ids in members.items() for worker in ids}
@@ -94,14 +94,14 @@ def test_counters_of_a_session_that_is_over_are_not_the_next_one_s() -> None:
         jobs.create(1, BSP())
         begin(jobs)
         slow = SlowSwitch()
-        telemetry = Telemetry(slow, jobs)  # type: ignore[arg-type]
+        telemetry = Telemetry(slow, jobs)
         reading = asyncio.create_task(telemetry.refresh())
         await asyncio.sleep(0)
         change(jobs)
         slow.arrive.set()
         await reading
         assert jobs[0].workers[0].state is WorkerState.RUNNING
-        return int(telemetry.of(0, 0)["contributions"])
+        return int(telemetry.of(0, 0).contributions)
 
     def made_again(jobs: Jobs) -> None:
         jobs.delete(0)

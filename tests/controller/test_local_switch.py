@@ -41,14 +41,14 @@ def listens(address: str) -> bool:
 
 def test_from_up_to_down(local: Local) -> None:
     local.up("--ports", "1-3,7")
-    switch = local.client.status()["switch"]
-    assert [port["port"] for port in switch["udp_ports"]] == [1, 2, 3, 7]
-    assert switch["ip"] == "10.0.0.254"
-    for port in switch["udp_ports"]:
+    switch = local.client.status().switch
+    assert [port.port for port in switch.udp_ports] == [1, 2, 3, 7]
+    assert switch.ip == "10.0.0.254"
+    for port in switch.udp_ports:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours, pytest.raises(OSError, match="in use"):
-            ours.bind(("127.0.0.1", port["switch"]))
+            ours.bind(("127.0.0.1", port.switch))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
-            ours.bind(("127.0.0.1", port["host"]))
+            ours.bind(("127.0.0.1", port.host))
     down = local.serenectl("down")
     assert (down.returncode, down.stdout) == (
         0, f"controller at {local.client.url} stopped; the switch stopped, too\n",
@@ -59,18 +59,18 @@ def test_from_up_to_down(local: Local) -> None:
 
 def test_a_second_controller_is_refused_and_nothing_is_disturbed(local: Local) -> None:
     local.up()
-    before = local.client.status()["switch"]
+    before = local.client.status().switch
     again = local.serenectl("up", "--local", "--switch", local.switch, "--http", local.client.url[len("http://") :])
     assert (again.returncode, again.stderr) == (
         1, f"error: a controller runs at {local.client.url} already ('serenectl down' stops it)\n",
     )  # fmt: skip
     assert listens(local.switch)
-    assert local.client.status()["switch"]["udp_ports"] == before["udp_ports"]
+    assert local.client.status().switch.udp_ports == before.udp_ports
 
 
 def test_the_switch_outlives_a_controller_that_is_killed(local: Local) -> None:
     local.up("--ports", "1-2")
-    ports = local.client.status()["switch"]["udp_ports"]
+    ports = local.client.status().switch.udp_ports
     local.client.create_job(2, BSP())
     os.kill(int(next(local.folder.glob("controller-*.pid")).read_text()), signal.SIGKILL)
 
@@ -84,7 +84,7 @@ def test_the_switch_outlives_a_controller_that_is_killed(local: Local) -> None:
     until(gone, "the controller is gone")
     switch_pid = json.loads(record(local).read_text())[0]
     local.up()
-    assert local.client.status()["switch"]["udp_ports"] == ports
+    assert local.client.status().switch.udp_ports == ports
     assert json.loads(record(local).read_text())[0] == switch_pid
 
 

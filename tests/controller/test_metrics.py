@@ -23,7 +23,7 @@ PAGE = ROOT / "docs" / "telemetry.md"
 def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
     yield controller.client
     for job in controller.client.jobs():
-        controller.client.delete_job(job["job"])
+        controller.client.delete_job(job.job)
 
 
 def families(client: ControllerClient) -> dict[str, Any]:
@@ -43,8 +43,8 @@ def test_metrics_say_what_the_status_says(client: ControllerClient, hosts: list[
         hosts[worker].push(0, worker, [1], session=session, epoch=1, seq=1)
     client.set_strategy(0, SSP(2))
     hosts[0].report(0, 0, iteration=1, compute_s=1.5, network_s=0.25, waiting_s="much", loss=0.5, accuracy=None)
-    until(lambda: client.job(0)["workers"][0]["report"], "the report is here")
-    until(lambda: client.job(0)["workers"][1]["repeats"] == 1, "all pushes are counted")
+    until(lambda: client.job(0).workers[0].report, "the report is here")
+    until(lambda: client.job(0).workers[1].repeats == 1, "all pushes are counted")
 
     told, job = families(client), client.job(0)
     assert samples(told["serene_switch_up"]) == {("serene_switch_up",): 1.0}
@@ -58,7 +58,7 @@ def test_metrics_say_what_the_status_says(client: ControllerClient, hosts: list[
     for name in ("contributions", "repeats", "blocked", "answers", "releases", "nudges"):
         family = told[f"serene_worker_{name}_packets"]
         assert family.type == "counter"
-        expected = {(f"{family.name}_total", "0", str(w["worker"])): float(w[name]) for w in job["workers"]}
+        expected = {(f"{family.name}_total", "0", str(w.worker)): float(getattr(w, name)) for w in job.workers}
         assert samples(family) == expected
     assert samples(told["serene_worker_compute_seconds"]) == {("serene_worker_compute_seconds_total", "0", "0"): 1.5}
     assert samples(told["serene_worker_waiting_seconds"]) == {}, "that was no number"
@@ -88,15 +88,15 @@ def test_every_metric_is_on_the_page_and_the_other_way_round(client: ControllerC
 def test_metrics_go_on_while_the_switch_is_away(client: ControllerClient, switch: Any) -> None:
     switch.kill()
     try:
-        until(lambda: not client.status()["switch"]["connected"], "the controller notices")
+        until(lambda: not client.status().switch.connected, "the controller notices")
         assert samples(families(client)["serene_switch_up"]) == {("serene_switch_up",): 0.0}
     finally:
         switch.start()
-    until(lambda: client.status()["switch"]["connected"], "the switch is back")
+    until(lambda: client.status().switch.connected, "the switch is back")
 
 
 def test_the_last_answer_of_a_worker_is_heard(client: ControllerClient, hosts: list[Host]) -> None:
     client.create_job(1, BSP())
     session = join(hosts[:1], 0)[0]["session"]
     hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1), Op.ANSWER)
-    assert client.job(0)["workers"][0]["silent_s"] < 5
+    assert client.job(0).workers[0].silent_s < 5

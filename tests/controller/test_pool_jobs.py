@@ -81,7 +81,7 @@ def test_over_http(switch: SwitchProcess, start: StartController) -> None:
     controller = start()
     client = controller.client
     job = client.create_job(2, BSP(), pool_slots=4)
-    assert (job["pool"], job["slots"], job["state"]) == (True, 4, "waiting")
+    assert (job.pool, job.slots, job.state) == (True, 4, JobState.WAITING)
     refusals: list[Callable[[], object]] = [
         lambda: client.set_strategy(0, ASP()),
         lambda: client.set_automatic(0, "dssp"),
@@ -96,7 +96,7 @@ def test_over_http(switch: SwitchProcess, start: StartController) -> None:
     said = serenectl("sync", "ssp", "--staleness", "2", controller=controller.url)
     assert (said.returncode, said.stderr.count("\n")) == (2, 1)
     assert said.stderr.startswith("error: job 0 is a process group's: it stays under BSP")
-    assert not client.create_job(2, BSP())["pool"]
+    assert not client.create_job(2, BSP()).pool
 
 
 def test_a_silent_worker_ends_its_pool_and_the_others_are_told(
@@ -105,7 +105,7 @@ def test_a_silent_worker_ends_its_pool_and_the_others_are_told(
     client = start("--gone-after", "1").client
     client.create_job(2, BSP(), pool_slots=1)
     join(hosts[:2], 0, LANES)
-    until(lambda: client.job(0)["state"] == JobState.RUNNING.value, "the job runs")
+    until(lambda: client.job(0).state is JobState.RUNNING, "the job runs")
     told = hosts[0].ask(lambda: hosts[0].report(0, 0, state="computing", pool=True), Op.REFUSED)
     assert told.text.startswith("job 0 is over: worker")
     assert told.text.endswith("silent for 1 s")
@@ -116,7 +116,7 @@ def test_a_pool_that_nobody_joins_does_not_stay(switch: SwitchProcess, start: St
     client = start("--gone-after", "1").client
     client.create_job(2, BSP(), pool_slots=1)
     client.create_job(2, BSP())
-    until(lambda: [job["job"] for job in client.jobs()] == [1], "the pool is gone, and nothing else")
+    until(lambda: [job.job for job in client.jobs()] == [1], "the pool is gone, and nothing else")
 
 
 def test_a_switch_that_restarts_ends_its_pools(
@@ -125,6 +125,6 @@ def test_a_switch_that_restarts_ends_its_pools(
     client = start().client
     client.create_job(2, BSP(), pool_slots=1)
     join(hosts[:2], 0, LANES)
-    until(lambda: client.job(0)["state"] == JobState.RUNNING.value, "the job runs")
+    until(lambda: client.job(0).state is JobState.RUNNING, "the job runs")
     switch.restart()
-    until(lambda: client.status()["switch"]["connected"] and client.jobs() == [], "the job is gone")
+    until(lambda: client.status().switch.connected and client.jobs() == [], "the job is gone")

@@ -49,7 +49,7 @@ def job(switch: SwitchProcess, controller: ControllerProcess) -> Iterator[tuple[
     for member in everybody:
         member.session.client.close()
     for each in controller.client.jobs():
-        controller.client.delete_job(each["job"])
+        controller.client.delete_job(each.job)
 
 
 @pytest.mark.parametrize("how", ["evicted", "evicted and readmitted"])
@@ -65,12 +65,12 @@ def test_a_worker_is_evicted_in_the_middle(
         # Two of them are in the middle of a step; the third only asks to join, and votes later.
         steps: list[Future[None]] = [pool.submit(member.step) for member in members[:2]]
         third.session.client.join(PATIENCE_S)
-        until(lambda: client.job(0)["restoring"], "all have joined the next session")
+        until(lambda: client.job(0).restoring, "all have joined the next session")
         client.evict(0, 2)
         if how == "evicted":
             members.pop()
         else:
-            until(lambda: client.job(0)["state"] == "running", "the others go on without it")
+            until(lambda: client.job(0).state == "running", "the others go on without it")
             third.session.join()
             steps.append(pool.submit(third.step))
         for each in steps:

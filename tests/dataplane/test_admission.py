@@ -178,6 +178,13 @@ def test_a_damaged_ip_header(running: DataPlane) -> None:
     refused(running, 1, altered(whole, 22, bytes([whole[22] ^ 1])), "bad_checksum")
 
 
+@pytest.mark.parametrize(("length", "reason"), [(0, "malformed"), (39, "malformed"), (40, "bad_checksum")])
+def test_a_damaged_ip_header_before_too_little(running: DataPlane, length: int, reason: str) -> None:
+    """Only Serene's packets are verified: what is too short for their header is none."""
+    short = frame(push(seq=2)[:length], 0)
+    refused(running, 1, altered(short, 22, bytes([short[22] ^ 1])), reason)
+
+
 def test_a_round_from_nowhere(plane: DataPlane) -> None:
     plane.start_job(BSP())
     assert plane.send(1, frame(push(), 0)) == []

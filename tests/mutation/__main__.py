@@ -155,6 +155,8 @@ def _first_failure(target: Target, environment: dict[str, str]) -> str:
 def judged(name: str, count: int, seed: int, processes: int) -> Iterator[Verdict]:
     """So many mutants of a program that can be loaded, in the order in which the seed draws them."""
     target = TARGETS[name]
+    if not count:
+        return
     intact = _first_failure(target, dict(os.environ))
     if intact:
         raise SereneError(f"{intact} fails on the program as it is: mend that first")

@@ -165,7 +165,7 @@ def test_a_job_from_start_to_end(switch: Switch, tofino: TofinoDataPlane) -> Non
         assert (answer.op, answer.epoch) == (Op.ANSWER, 2)
 
         counts = await switch.read_worker_counters({JOB: range(WORKERS)})
-        assert [counts[JOB, worker]["contributions"] for worker in range(WORKERS)] == [2, 1, 1]
+        assert [counts[JOB, worker].contributions for worker in range(WORKERS)] == [2, 1, 1]
         staleness = await switch.read_staleness({JOB: range(WORKERS)})
         assert [sum(staleness[JOB, worker]) for worker in range(WORKERS)] == [2, 1, 1]
 

@@ -2,8 +2,8 @@
 
     ... python -m tests.torch.failing [timeout_s=300] [uneven=RANK] [leaves=RANK] [raises=RANK] [after=STEPS]
 
-Prints "ready" after some collectives. uneven: this rank sums another number of values at step ``after``; leaves: it destroys
-its group then; raises: its program ends by an exception.
+Prints "ready" after some collectives. What happens at step ``after``: uneven: this rank sums another number of values;
+leaves: it destroys its group; raises: its program ends by an exception.
 """
 
 from __future__ import annotations

@@ -32,4 +32,4 @@ def test_what_gloo_gives(results: list[dict[str, tuple[str, int]]], case: collec
 
 
 def test_the_end_of_the_groups_ends_their_jobs(results: object, local: Local) -> None:
-    until(lambda: {job["state"] for job in local.client.jobs()} == {"finished"}, "the jobs have finished")
+    until(lambda: {job.state.value for job in local.client.jobs()} == {"finished"}, "the jobs have finished")

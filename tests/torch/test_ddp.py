@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = ["controller", "switch"]
 
 WORKERS = 3
 PATIENCE_S = 120
+Gloo = Callable[[int], list[np.ndarray]]
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def client(switch: SwitchProcess, controller: ControllerProcess) -> Iterator[Con
         pytest.skip("FrameTransport needs the embedded switch's udp: ports")
     yield controller.client
     for job in controller.client.jobs():
-        controller.client.delete_job(job["job"])
+        controller.client.delete_job(job.job)
 
 
 def transport(switch: SwitchProcess, worker: int) -> FrameTransport:
@@ -70,6 +72,12 @@ def train(switch: SwitchProcess | None, out: Path, workers: int = WORKERS) -> li
     return [np.load(out / f"{bool(switch)}-{rank}.npy") for rank in range(workers)]
 
 
+@pytest.fixture(scope="session")
+def gloo(tmp_path_factory: pytest.TempPathFactory) -> Gloo:
+    """Every worker's parameters at the end, for a number of workers that train with gloo: always the same."""
+    return cache(lambda workers: train(None, tmp_path_factory.mktemp("gloo"), workers))
+
+
 def expect_what_gloo_gives(ours: list[np.ndarray], theirs: list[np.ndarray]) -> None:
     for parameters in ours[1:]:
         assert np.array_equal(parameters, ours[0]), "under BSP everybody reads the same bits"
@@ -77,27 +85,27 @@ def expect_what_gloo_gives(ours: list[np.ndarray], theirs: list[np.ndarray]) -> 
     assert not np.array_equal(ours[0], theirs[0]), "one of them was not used"
 
 
-def test_ddp_ends_where_gloo_ends(switch: SwitchProcess, client: ControllerClient, tmp_path: Path) -> None:
+def test_ddp_ends_where_gloo_ends(switch: SwitchProcess, client: ControllerClient, gloo: Gloo, tmp_path: Path) -> None:
     client.create_job(WORKERS, BSP())
     ours = train(switch, tmp_path)
-    expect_what_gloo_gives(ours, train(None, tmp_path))
-    assert client.job(0)["state"] == "finished"
+    expect_what_gloo_gives(ours, gloo(WORKERS))
+    assert client.job(0).state == "finished"
 
 
 @pytest.mark.parametrize("died_after", [1, 3])
 def test_ranks_that_were_restarted_train_as_if_they_were_the_first(
-    switch: SwitchProcess, client: ControllerClient, tmp_path: Path, died_after: int
+    switch: SwitchProcess, client: ControllerClient, gloo: Gloo, tmp_path: Path, died_after: int
 ) -> None:
     """As torchrun does it: all die without LEAVE, and come back at the same addresses, to the same job."""
     client.create_job(WORKERS, BSP())
     run(switch, tmp_path, expect=17, die_after=died_after)
-    assert client.job(0)["state"] == "running"
+    assert client.job(0).state == "running"
     ours = train(switch, tmp_path)
-    expect_what_gloo_gives(ours, train(None, tmp_path))
+    expect_what_gloo_gives(ours, gloo(WORKERS))
 
 
 def test_the_mean_is_that_of_the_workers_that_take_part(
-    switch: SwitchProcess, client: ControllerClient, tmp_path: Path
+    switch: SwitchProcess, client: ControllerClient, gloo: Gloo, tmp_path: Path
 ) -> None:
     """A third worker joins and is evicted before it contributes: the mean of the two others is what gloo has."""
     client.create_job(3, BSP())
@@ -111,7 +119,7 @@ def test_the_mean_is_that_of_the_workers_that_take_part(
         third = pool.submit(idle)
         ours = train(switch, tmp_path, workers=2)
         third.result(PATIENCE_S)
-    expect_what_gloo_gives(ours, train(None, tmp_path, workers=2))
+    expect_what_gloo_gives(ours, gloo(2))
 
 
 def test_clipping_is_said(switch: SwitchProcess, client: ControllerClient, tmp_path: Path) -> None:

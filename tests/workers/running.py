@@ -58,7 +58,7 @@ class Workers:
     def reached(self, worker: int, step: int) -> None:
         def enough() -> bool:
             assert all(process.poll() is None for process in self._processes), self.ended()
-            return self.client.job(0)["workers"][worker]["iteration"] >= step
+            return self.client.job(0).workers[worker].iteration >= step
 
         until(enough, f"worker {worker} does step {step}")
 
@@ -86,7 +86,7 @@ class Workers:
                 process.kill()
             process.communicate()
         for job in self.client.jobs():
-            self.client.delete_job(job["job"])
+            self.client.delete_job(job.job)
 
 
 def done(process: subprocess.Popen[str], status: int = 0) -> str:

@@ -31,6 +31,22 @@ def test_digits(digits: Dataset) -> None:
     assert torch.bincount(digits.test_labels, minlength=10).min() >= 15
 
 
+def test_the_digits_are_those_of_scikit_learn(digits: Dataset) -> None:
+    """We read its file ourselves."""
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    small = torch.from_numpy(images.reshape(-1, 1, 8, 8).astype(np.float32) / 16)
+    large = torch.nn.functional.interpolate(small, size=(28, 28), mode="bilinear", align_corners=False)
+    theirs = sorted((int(label), image.numpy().tobytes()) for image, label in zip(large, labels, strict=True))
+    ours = [
+        (int(label), image.numpy().tobytes())
+        for images, labels in ((digits.train_images, digits.train_labels), (digits.test_images, digits.test_labels))
+        for image, label in zip(images, labels, strict=True)
+    ]
+    assert sorted(ours) == theirs
+
+
 def test_the_split_is_always_the_same_and_leaks_nothing(digits: Dataset) -> None:
     again = load("digits")
     assert torch.equal(digits.test_images, again.test_images) and torch.equal(digits.train_labels, again.train_labels)

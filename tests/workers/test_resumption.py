@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serene.strategy import ASP, BSP, SSP, Mixed, Strategy, to_dict
+from serene.strategy import ASP, BSP, SSP, Mixed, Strategy
 from tests.controller.processes import ControllerProcess, SwitchProcess, missing, until
 from tests.workers.running import SLOTS, Workers, done
 from workers import reference
@@ -39,7 +39,7 @@ def workers(switch: SwitchProcess, tmp_path: Path) -> Iterator[Workers]:
 def restored(workers: Workers, times: int = 1) -> None:
     def over() -> bool:
         job = workers.client.job(0)
-        return job["lost_sessions"] == times and job["state"] == "running" and not job["restoring"]
+        return job.lost_sessions == times and job.state == "running" and not job.restoring
 
     until(over, "the job is restored")
 
@@ -64,10 +64,10 @@ def test_a_bsp_run_has_the_bits_of_one_process_although_the_switch_was_restarted
         assert (results["contributions_lost"], results["iterations_repeated"]) == (0, 0)
         assert workers.parameters(worker).tobytes() == expected.tobytes()
         # Of the last session: what was sent, the two rounds that put the sums back among it, is what was applied.
-        assert results["contributions_sent"] == workers.client.job(0)["workers"][worker]["contributions"]
+        assert results["contributions_sent"] == workers.client.job(0).workers[worker].contributions
     job = workers.client.job(0)
-    assert job["lost_sessions"] == 2
-    sessions = [change["session"] for change in job["history"]]
+    assert job.lost_sessions == 2
+    sessions = [change.session for change in job.history]
     assert sessions == sorted(sessions) and len(set(sessions)) == 3
 
 
@@ -79,7 +79,7 @@ def test_a_job_goes_on_under_its_strategy(workers: Workers, switch: SwitchProces
     workers.reached(1, 10)
     switch.restart()
     restored(workers)
-    assert workers.client.job(0)["strategy"] == to_dict(strategy)
+    assert workers.client.job(0).strategy == strategy
     for process in processes:
         done(process)
     replicas = [workers.parameters(worker) for worker in range(3)]
@@ -96,7 +96,7 @@ def test_a_worker_that_has_left_does_not_hold_up_the_others(workers: Workers, sw
     workers.create(2, BSP())
     early = workers.start(0, 2, "--steps", 5)
     late = workers.start(1, 2, "--steps", 40, "--compute-ms", 20)
-    until(lambda: workers.client.job(0)["workers"][0]["state"] == "left", "the short one is through")
+    until(lambda: workers.client.job(0).workers[0].state == "left", "the short one is through")
     workers.reached(1, 10)
     switch.restart()
     restored(workers)
@@ -122,5 +122,5 @@ def test_a_worker_that_dies_with_the_switch_starts_from_the_others_sums(
     done(other)
     done(again)
     assert workers.results(0)["final_accuracy"] > 0.7, "its replica began where the others were"
-    assert workers.client.job(0)["workers"][0]["contributions"] == (10 + 2) * SLOTS
+    assert workers.client.job(0).workers[0].contributions == (10 + 2) * SLOTS
     np.testing.assert_allclose(workers.parameters(0), workers.parameters(1), rtol=0, atol=1e-5)

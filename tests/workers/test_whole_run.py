@@ -55,7 +55,7 @@ def test_bsp_gives_the_bits_of_one_process(workers: Workers) -> None:
         results = workers.results(worker)
         assert workers.parameters(worker).tobytes() == expected.tobytes()
         assert results["parameters_sha256"] == results["parameters_sha256_when_left"] == digest
-        applied = job["workers"][worker]["contributions"]
+        applied = job.workers[worker].contributions
         assert results["contributions_sent"] == applied == STEPS * SLOTS
         assert (results["steps"], results["clipped_values"], results["reads_at_risk"]) == (STEPS, 0, 0)
         assert results["packets_sent"] - results["retransmissions"] == (STEPS + 1) * SLOTS  # and the last PULL
@@ -85,22 +85,22 @@ def test_a_worker_that_is_stopped_leaves_and_the_others_go_on(workers: Workers) 
     workers.reached(0, 3)
     stopped.send_signal(signal.SIGTERM)
     done(stopped, 128 + signal.SIGTERM)
-    assert workers.client.job(0)["workers"][0]["state"] == "left"
+    assert workers.client.job(0).workers[0].state == "left"
     rows = len(workers.steps(0))
     assert 2 <= rows <= workers.results(0)["steps"] <= rows + 1  # the signal may come between the two
     assert workers.parameters(0).shape == (79_510,)
-    before = workers.client.job(0)["workers"][1]["iteration"]
-    until(lambda: workers.client.job(0)["workers"][1]["iteration"] > before + 3, "the other one goes on")
+    before = workers.client.job(0).workers[1].iteration
+    until(lambda: workers.client.job(0).workers[1].iteration > before + 3, "the other one goes on")
     other.send_signal(signal.SIGINT)
     done(other, 128 + signal.SIGINT)
-    assert workers.client.job(0)["state"] == "finished"
+    assert workers.client.job(0).state == "finished"
 
 
 def test_stopped_while_it_waits_for_the_others_it_still_writes(workers: Workers) -> None:
     workers.create(2, ASP())
     fast = workers.start(0, 2, "--steps", 2)
     workers.start(1, 2, "--steps", ENDLESS)
-    until(lambda: workers.client.job(0)["workers"][0]["state"] == "left", "the fast one is through")
+    until(lambda: workers.client.job(0).workers[0].state == "left", "the fast one is through")
     fast.send_signal(signal.SIGTERM)
     done(fast, 128 + signal.SIGTERM)
     assert workers.results(0)["steps"] == 2
@@ -116,10 +116,10 @@ def test_a_killed_worker_that_is_started_again_loses_nothing(workers: Workers) -
     killed.kill()
     killed.communicate()
     workers.forget(killed)
-    before = workers.client.job(0)["workers"][0]["contributions"]
+    before = workers.client.job(0).workers[0].contributions
     again = workers.start(0, 2, "--steps", 4)
-    until(lambda: workers.client.job(0)["workers"][0]["state"] == "left", "it trains four steps and leaves")
-    assert workers.client.job(0)["workers"][0]["contributions"] == before + 4 * SLOTS
+    until(lambda: workers.client.job(0).workers[0].state == "left", "it trains four steps and leaves")
+    assert workers.client.job(0).workers[0].contributions == before + 4 * SLOTS
     assert len(workers.steps(0)) == 4
     other.send_signal(signal.SIGTERM)
     done(other, 128 + signal.SIGTERM)
@@ -142,7 +142,7 @@ def test_a_worker_that_does_not_fit_the_job(
     workers.create(job_of, BSP())
     assert ended(monkeypatch, *workers.arguments(worker, 2)) == 1
     assert capsys.readouterr().err == f"error: worker {worker}: {said}\n"
-    assert workers.client.job(0)["state"] == ("finished" if worker == 0 else "waiting"), "who has joined leaves"
+    assert workers.client.job(0).state == ("finished" if worker == 0 else "waiting"), "who has joined leaves"
 
 
 def test_a_worker_whose_gradient_is_no_number_leaves(
@@ -151,5 +151,5 @@ def test_a_worker_whose_gradient_is_no_number_leaves(
     workers.create(1, BSP())
     assert ended(monkeypatch, *workers.arguments(0, 1, "--steps", ENDLESS, "--lr", "1e30")) == 1
     assert "only finite numbers can be added up" in capsys.readouterr().err
-    assert workers.client.job(0)["state"] == "finished"
+    assert workers.client.job(0).state == "finished"
     assert workers.results(0)["steps"] >= 1

@@ -54,7 +54,7 @@ class VirtualController:
         self._packets: deque[tuple[int, bytes]] = deque()
         self._answered: dict[object, float] = {}
         self._proof = Proof()
-        self._replaced: set[Endpoint | None] = set()  # that had a seat, and lost it to another one
+        self._replaced: set[Endpoint | None] = set()  # that had a place, and lost it to another one
         self.clock_s = CLOCK_S
         self.dies_for_s: float | None = None  # in the next plan that takes several writes, and is away for so long
         self.jobs = self._no_jobs()
@@ -133,7 +133,7 @@ class VirtualController:
             if job.record:
                 continue
             if job.complete:
-                self.jobs.adopt(job_from(job_id, job, self.now))
+                self.jobs.take_over(job_from(job_id, job, self.now))
             else:
                 self._remove(job_id, job.members)
         self._run.taken_over()

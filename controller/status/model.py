@@ -1,0 +1,184 @@
+"""What the controller says about itself: the one definition of the JSON that its HTTP interface sends.
+
+The server makes these, `controller.http.client` reads them back, and views, explanations, metrics and experiments take
+their fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator
+from pydantic_core import PydanticKnownError
+
+from controller.jobs.job import JobState, Report, WorkerState
+from controller.settings import UdpPort
+from controller.switch.counters import Counters
+from serene.strategy import Strategy, strategy_from_dict, to_dict
+
+
+def _strategy(given: object) -> Strategy:
+    if isinstance(given, Strategy):
+        return given
+    if not isinstance(given, dict):
+        raise PydanticKnownError("dict_type")
+    return strategy_from_dict(given)
+
+
+StrategyField = Annotated[Strategy, PlainValidator(_strategy), PlainSerializer(to_dict)]
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class SwitchStatus(Model):
+    """``trouble``: why it is not connected. ``drops``: packets dropped, by reason. ``totals``: of all listed workers.
+    ``requests_overlooked``: requests of workers for which there was no room."""
+
+    address: str
+    device_id: int
+    ip: str  # to which workers send
+    udp_ports: Sequence[UdpPort]  # where it is on this machine, and its ports are UDP sockets of loopback
+    election_id: int
+    connected: bool
+    trouble: str | None
+    program: str
+    lanes: int
+    slots: int
+    drops: dict[str, int]
+    totals: Counters
+    requests_overlooked: int
+
+
+class WorkerStatus(Counters):
+    """One worker; an iteration is a contribution to every slot of the job. ``staleness``: contributions that were 0, 1,
+    ... 14, and 15 or more rounds old when they arrived. ``contributions_sent``: packets, as it said when it left."""
+
+    worker: int
+    state: WorkerState
+    port: int | None
+    ip: str | None
+    mac: str | None
+    udp_port: int | None
+    incarnation: int | None
+    iteration: int
+    staleness: list[int]
+    silent_s: float
+    contributions_sent: int | None
+    report: Report | None
+
+
+class AutomaticStatus(Model):
+    """An automatic strategy of a job. ``trouble``: why it no longer decides. ``blind_to``: workers whose reports do not
+    tell what it ``needs``."""
+
+    name: str
+    parameters: dict[str, object]
+    decisions: int
+    changes: int
+    trouble: str | None
+    needs: list[str]
+    blind_to: list[int]
+
+
+class EpochStatus(Model):
+    """An epoch's beginning; ``t`` in Unix seconds."""
+
+    t: float
+    session: int
+    epoch: int
+    strategy: StrategyField
+    reason: str
+
+
+class JobStatus(Model):
+    """One job. ``slots`` is what it needs, ``first_slot`` where they are while it holds them; ``history`` has the
+    latest of all ``epochs_begun``. ``strategy`` is the wanted one: while ``restoring``, BSP is in force."""
+
+    job: int
+    state: JobState
+    session: int
+    epoch: int
+    strategy: StrategyField
+    pool: bool  # a process group's: BSP, and nobody is replaced
+    automatic: AutomaticStatus | None
+    lost_sessions: int
+    restoring: bool
+    workers_expected: int
+    first_slot: int | None
+    slots: int
+    vector_length: int
+    scale: int
+    limit: float
+    workers: list[WorkerStatus]
+    epochs_begun: int
+    history: list[EpochStatus]
+
+
+class Status(Model):
+    """Everything."""
+
+    switch: SwitchStatus
+    jobs: list[JobStatus]
+
+
+class SwapStatus(Model):
+    """A swap that was asked for: its epoch (0 while the job waits), the strategy before, how long the switch took."""
+
+    epoch: int
+    strategy: StrategyField
+    t: float
+    before: StrategyField
+    write_ms: float
+
+
+class Explanation(Model):
+    """One worker's state. waits_for: the workers it waits for; round, epoch: where it is, None when unknown."""
+
+    worker: int
+    state: str  # expected, joined, left, evicted, silent, or what the worker reports: computing, waiting, ...
+    text: str
+    advice: str | None = None
+    waits_for: list[int] = []
+    round: int | None = None
+    epoch: int | None = None
+
+
+class JobExplanation(Model):
+    """The job in one line, and each of its workers that was asked for."""
+
+    headline: str
+    workers: list[Explanation]
+
+
+class Event(Model):
+    """Something that happened at ``t`` (Unix seconds): ``event`` is its name for programs, ``text`` a line for people.
+    What the event is not about is None, and absent in JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    event: str
+    t: float
+    text: str
+    job: int
+    session: int | None = None
+    worker: int | None = None
+    workers: list[int] | None = None
+    epoch: int | None = None
+    strategy: StrategyField | None = None
+    automatic: AutomaticStatus | None = None
+
+
+class Snapshot(Model):
+    """In the live stream, about five times a second."""
+
+    event: Literal["status"] = "status"
+    status: Status
+
+
+def workers(ids: Sequence[int]) -> str:
+    """``worker 2``, or ``workers 0, 1 and 3``."""
+    names = [str(number) for number in ids]
+    return f"worker {names[0]}" if len(names) == 1 else f"workers {', '.join(names[:-1])} and {names[-1]}"

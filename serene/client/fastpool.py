@@ -1,0 +1,109 @@
+"""``pool.c``: a whole collective in C, over the arrays of ``Protocol``; to the bit what `PlainPool` does in Python."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from serene.client.blocks import PIECES_PER_BLOCK, SIGNATURE_LANES, Layout
+from serene.client.client import Client
+from serene.client.collective import Disagreement, Incomplete
+from serene.client.fastpath import FastPath, Link, Outcome
+from serene.client.protocol import Protocol
+
+UNKNOWN = -2  # the class of a block whose exponents have not been answered
+
+
+class _Pool(ctypes.Structure):
+    """``struct pool``."""
+
+    _fields_ = (
+        *[(name, ctypes.c_void_p) for name in (
+            "exchange", "values", "held_values", "held_totals", "index", "place", "kind", "under_way", "classes",
+            "not_finite", "specials", "specials_state",
+        )],
+        *[(name, ctypes.c_uint64) for name in (
+            "count", "begun", "sent", "pieces_under_way", "group", "groups", "exponents", "ahead",
+        )],
+        ("until", ctypes.c_double),
+        *[(name, ctypes.c_uint32) for name in (
+            "workers", "counter_bits", "counters_per_lane", "lanes_per_block", "blocks_per_piece", "block", "part",
+        )],
+        ("signature", ctypes.c_uint32 * SIGNATURE_LANES),
+        *[(name, ctypes.c_uint8) for name in ("agreed", "disagreed", "special_begun", "no_more")],
+    )  # fmt: skip
+
+
+class FastPool(FastPath):
+    """One worker's pool over one link. In a collective, `FastPath.run` goes on until it is over."""
+
+    def __init__(self, client: Client, layout: Layout, compiled: ctypes.CDLL, link: Link) -> None:
+        protocol = client.protocol
+        super().__init__(compiled, protocol, link)
+        self._client = client
+        self._layout = layout
+        self._outcome: Outcome | None = None
+        slots, lanes = protocol.membership.slots, protocol.membership.lanes
+        self._by_slot: dict[str, np.ndarray] = {
+            "held_values": protocol.held_values, "held_totals": protocol.held_totals,
+            "index": np.zeros(slots, np.uint64), "place": np.zeros(slots, np.uint64),
+            "kind": np.zeros(slots, np.uint8), "under_way": np.zeros(slots, np.uint8),
+            "specials": np.zeros((2 * slots, lanes), np.int32), "specials_state": np.zeros(2 * slots, np.uint8),
+        }  # fmt: skip
+        self._pool = _Pool(
+            exchange=ctypes.addressof(self._exchange),
+            **{name: array.ctypes.data for name, array in self._by_slot.items()},
+            workers=layout.workers, counter_bits=layout.counter_bits, counters_per_lane=layout.counters_per_lane,
+            lanes_per_block=layout.lanes_per_block, blocks_per_piece=layout.blocks_per_piece,
+            ahead=-(-slots // (layout.blocks_per_piece * PIECES_PER_BLOCK + 1)),
+        )  # fmt: skip
+
+    def begin(self, values: np.ndarray, signature: np.ndarray, until: float) -> None:
+        """A collective, as `Collective`. until: when `step` returns at the latest, on the monotonic clock."""
+        pool = self._pool
+        blocks = -(-len(values) // self._layout.values_per_block)
+        groups = max(-(-blocks // self._layout.blocks_per_piece), 1)
+        self._by_block = {  # kept here: C holds their addresses
+            "values": values,
+            "classes": np.full(groups * self._layout.blocks_per_piece, UNKNOWN, np.int8),
+            "not_finite": np.zeros(groups * self._layout.blocks_per_piece, np.uint8),
+        }
+        for name, array in self._by_block.items():
+            setattr(pool, name, array.ctypes.data)
+        pool.count, pool.groups, pool.until = len(values), groups, until
+        pool.signature[:] = signature.tolist()
+        for name in ("group", "exponents", "block", "part", "agreed", "disagreed", "special_begun", "no_more"):
+            setattr(pool, name, 0)
+
+    def begin_no_more(self) -> None:
+        """As `PlainPool.begin_no_more`."""
+        self._pool.no_more = 1
+
+    def step(self, protocol: Protocol) -> bool:
+        """Goes on until the collective is over or there is something to decide; whether anything came."""
+        begun = self._pool.begun
+        anything = self._client.fast_round(protocol, self)
+        self._client.contributions_sent += self._pool.begun - begun
+        return anything
+
+    def _call(self) -> int:
+        return int(self._compiled.run_pool(ctypes.byref(self._pool)))
+
+    def run(self) -> Outcome:
+        self._outcome = super().run()
+        return self._outcome
+
+    def end(self) -> bool:
+        """As `PlainPool.end`."""
+        if self._outcome is Outcome.DISAGREEMENT:
+            raise Disagreement.of(self._layout.workers, int(self._pool.count))
+        if self._outcome is Outcome.NO_MORE:
+            raise Incomplete("pieces are left" if self._pool.no_more else "a read has another number of contributions")
+        return self._outcome is Outcome.ALL_ANSWERED
+
+    @property
+    def slots_under_way(self) -> list[int]:
+        """Those whose pieces are not answered; the one that has waited longest first."""
+        slots = np.flatnonzero(self._by_slot["under_way"])
+        return [int(slot) for slot in slots[np.argsort(self._by_slot["place"][slots])]]

@@ -1,0 +1,401 @@
+/* A whole collective without Python in between: serene.client.collective and the usual part of serene.client.pool.
+ *
+ * Compiled behind fastpath.c, whose exchange it goes on with: a piece's packet is written when there is room for it, and
+ * an answer goes straight from the packet into the vector. Whatever is not plain ends the call, and the protocol decides.
+ * The numbers are those of serene.client.blocks, to the bit; tests/client/test_fastpool.py compares them. */
+
+enum kind { EXPONENTS, VALUES, SPECIALS };
+enum { NONE = -1, UNKNOWN = -2 };                    /* classes */
+enum { CLASSES = 64, NOT_FINITE = CLASSES, COUNTERS = CLASSES + 1 };
+enum { EXPONENT_BITS = 25, SIGNATURE_LANES = 2, PIECES_PER_BLOCK = 4, SPECIAL_BITS = 10 };
+enum { MAGNITUDE = 0x7FFFFFFF, INFINITE = 0x7F800000 };
+enum { NOTHING, COUNTS, SUMS };                      /* of values and their specials, what has been answered */
+enum { OVER = -1, NOT_YET, PIECE };
+
+struct pool {                    /* serene.client.fastpool.FastPool */
+    struct exchange *exchange;
+    float *values;               /* count of them */
+    uint32_t *held_values, *held_totals;             /* by slot: as read last */
+    uint64_t *index, *place;     /* by slot: the piece's, and how many were begun before it */
+    uint8_t *kind, *under_way;
+    int8_t *classes;             /* by block */
+    uint8_t *not_finite;
+    int32_t *specials;           /* 2 * slots rows of lanes: counts that wait for their sums, by the sums' place */
+    uint8_t *specials_state;
+    uint64_t count, begun, sent, pieces_under_way, group, groups, exponents, ahead;
+    double until;
+    uint32_t workers, counter_bits, counters_per_lane, lanes_per_block, blocks_per_piece, block, part;
+    uint32_t signature[SIGNATURE_LANES];
+    uint8_t agreed, disagreed, special_begun, no_more;
+};
+
+/* -- numbers ------------------------------------------------------------------------------------------------ */
+
+static uint32_t bits_of(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    return bits;
+}
+
+/* The class of the largest finite magnitude; whether any value is not finite. */
+static int classify(const float *values, uint64_t count, int *not_finite) {
+    uint32_t largest = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t bits = bits_of(values[i]) & MAGNITUDE;
+        largest = bits > largest ? bits : largest;
+    }
+    *not_finite = largest >= INFINITE;
+    if (*not_finite) {
+        largest = 0;
+        for (uint64_t i = 0; i < count; i++) {
+            uint32_t bits = bits_of(values[i]) & MAGNITUDE;
+            if (bits < INFINITE && bits > largest) largest = bits;
+        }
+    }
+    return largest ? (int)(largest >> EXPONENT_BITS) : NONE;
+}
+
+static int shift_of(const struct pool *pool, int class) {
+    int bits = pool->workers > 1 ? 32 - __builtin_clz(pool->workers - 1) : 0;
+    return 154 - bits - 4 * class;
+}
+
+/* Single precision does where no scale or result leaves its normal range, and is twice as fast. */
+static void to_fixed(const float *restrict values, uint64_t count, int shift, int not_finite, uint32_t *restrict to) {
+    if (!not_finite && shift >= -126 && shift <= 127) {
+        float scale = ldexpf(1.0f, shift);
+        for (uint64_t i = 0; i < count; i++) to[i] = __builtin_bswap32((uint32_t)(int32_t)rintf(values[i] * scale));
+        return;
+    }
+    double scale = ldexp(1.0, shift);
+    for (uint64_t i = 0; i < count; i++) {
+        double value = (bits_of(values[i]) & MAGNITUDE) < INFINITE ? (double)values[i] : 0.0;
+        to[i] = __builtin_bswap32((uint32_t)(int32_t)rint(value * scale));
+    }
+}
+
+/* Sums as they travel, less what was read before, to float32. */
+static void to_float(const uint8_t *restrict from, uint32_t *restrict held, uint64_t count, int shift,
+                     float *restrict values) {
+    if (shift <= 126) {
+        float scale = ldexpf(1.0f, -shift);
+        for (uint64_t i = 0; i < count; i++) {
+            uint32_t sum = read32(from + 4 * i);
+            values[i] = (float)(int32_t)(sum - held[i]) * scale;
+            held[i] = sum;
+        }
+        return;
+    }
+    double scale = ldexp(1.0, -shift);
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t sum = read32(from + 4 * i);
+        values[i] = (float)((double)(int32_t)(sum - held[i]) * scale);
+        held[i] = sum;
+    }
+}
+
+static void difference(const uint8_t *restrict from, uint32_t *restrict held, uint64_t count, uint32_t *restrict to) {
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t sum = read32(from + 4 * i);
+        to[i] = sum - held[i];
+        held[i] = sum;
+    }
+}
+
+static void count_specials(const float *values, uint64_t count, uint32_t *to) {
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t bits = bits_of(values[i]), magnitude = bits & MAGNITUDE;
+        int place = magnitude > INFINITE ? 0 : bits >> 31 ? 2 : 1;
+        to[i] = magnitude < INFINITE ? 0 : __builtin_bswap32(1u << place * SPECIAL_BITS);
+    }
+}
+
+static void add_specials(float *values, uint64_t count, const int32_t *counts) {
+    const int32_t mask = (1 << SPECIAL_BITS) - 1;
+    for (uint64_t i = 0; i < count; i++) {
+        int nans = counts[i] & mask, positive = counts[i] >> SPECIAL_BITS & mask;
+        int negative = counts[i] >> 2 * SPECIAL_BITS & mask;
+        if (nans || (positive && negative)) values[i] = NAN;
+        else if (positive) values[i] = INFINITY;
+        else if (negative) values[i] = -INFINITY;
+    }
+}
+
+/* -- the pieces --------------------------------------------------------------------------------------------- */
+
+/* Values of a piece, from `first` on. */
+static uint64_t length_of(const struct pool *pool, uint64_t first, uint64_t most) {
+    return first >= pool->count ? 0 : pool->count - first < most ? pool->count - first : most;
+}
+
+static int next_piece(struct pool *pool, uint8_t *kind, uint64_t *index) {
+    uint32_t lanes = pool->exchange->lanes;
+    if (pool->exponents && !pool->agreed) return NOT_YET;
+    for (;;) {
+        uint64_t ahead = pool->agreed ? pool->group + pool->ahead + 1 : 1;
+        if (pool->exponents < (ahead < pool->groups ? ahead : pool->groups)) {
+            *kind = EXPONENTS;
+            *index = pool->exponents++;
+            return PIECE;
+        }
+        if (pool->group == pool->groups) return OVER;
+        uint64_t block = pool->group * pool->blocks_per_piece + pool->block;
+        if (pool->classes[block] == UNKNOWN) return NOT_YET;
+        uint64_t piece = block * PIECES_PER_BLOCK + pool->part, first = piece * lanes;
+        if (pool->part == PIECES_PER_BLOCK || first >= pool->count) {
+            pool->part = 0;
+            if (++pool->block == pool->blocks_per_piece) {
+                pool->block = 0;
+                pool->group++;
+            }
+            continue;
+        }
+        *index = piece;
+        if (pool->not_finite[block] && !pool->special_begun) {
+            pool->special_begun = 1;
+            *kind = SPECIALS;
+            return PIECE;
+        }
+        pool->special_begun = 0;
+        pool->part++;
+        if (pool->classes[block] != NONE) {
+            *kind = VALUES;
+            return PIECE;
+        }
+        if (!pool->not_finite[block]) memset(pool->values + first, 0, sizeof(float) * length_of(pool, first, lanes));
+    }
+}
+
+static void count_exponents(const struct pool *pool, uint64_t group, uint32_t *to) {
+    for (uint32_t i = 0; i < SIGNATURE_LANES; i++) *to++ = __builtin_bswap32(pool->signature[i]);
+    uint64_t block_values = (uint64_t)PIECES_PER_BLOCK * pool->exchange->lanes;
+    for (uint32_t i = 0; i < pool->blocks_per_piece; i++, to += pool->lanes_per_block) {
+        uint64_t first = (group * pool->blocks_per_piece + i) * block_values;
+        uint64_t count = length_of(pool, first, block_values);
+        if (!count) return;
+        int not_finite, class = classify(pool->values + first, count, &not_finite);
+        int counters[2] = {class, not_finite ? NOT_FINITE : NONE};
+        for (int j = 0; j < 2; j++)
+            if (counters[j] != NONE) {
+                uint32_t *lane = to + counters[j] / pool->counters_per_lane;
+                uint32_t place = counters[j] % pool->counters_per_lane * pool->counter_bits;
+                *lane = __builtin_bswap32(__builtin_bswap32(*lane) + (1u << place));
+            }
+    }
+}
+
+static void learn(struct pool *pool, uint64_t group, const uint32_t *sums) {
+    for (uint32_t i = 0; i < SIGNATURE_LANES; i++)
+        if (*sums++ != pool->signature[i] * pool->workers) {
+            pool->disagreed = 1;
+            return;
+        }
+    pool->agreed = 1;
+    uint32_t mask = (uint32_t)((1ull << pool->counter_bits) - 1);
+    for (uint32_t i = 0; i < pool->blocks_per_piece; i++, sums += pool->lanes_per_block) {
+        uint64_t block = group * pool->blocks_per_piece + i;
+        int class = COUNTERS;
+        pool->not_finite[block] = 0;
+        while (--class >= 0) {
+            uint32_t lane = sums[class / pool->counters_per_lane];
+            if (!(lane >> class % pool->counters_per_lane * pool->counter_bits & mask)) continue;
+            if (class != NOT_FINITE) break;
+            pool->not_finite[block] = 1;
+        }
+        pool->classes[block] = (int8_t)class;
+    }
+}
+
+/* Writes a piece into its slot's packet. */
+static void contribute(const struct pool *pool, uint32_t slot) {
+    const struct exchange *exchange = pool->exchange;
+    uint8_t *packet = exchange->payloads + (size_t)slot * exchange->payload_bytes;
+    uint32_t *to = (uint32_t *)(packet + HEADER_BYTES), lanes = exchange->lanes;
+    uint64_t index = pool->index[slot], first = index * lanes, count = length_of(pool, first, lanes);
+    uint64_t block = index / PIECES_PER_BLOCK;
+    if (pool->kind[slot] == EXPONENTS) {
+        memset(to, 0, 4 * lanes);
+        count_exponents(pool, index, to);
+    } else {
+        if (pool->kind[slot] == VALUES)
+            to_fixed(pool->values + first, count, shift_of(pool, pool->classes[block]), pool->not_finite[block], to);
+        else
+            count_specials(pool->values + first, count, to);
+        memset(to + count, 0, 4 * (lanes - count));
+    }
+    uint32_t *header = (uint32_t *)packet;
+    header[AT_EPOCH / 4] = __builtin_bswap32(exchange->epoch);
+    header[AT_ROUND / 4] = __builtin_bswap32(exchange->rounds[slot]);
+    header[AT_SEQ / 4] = __builtin_bswap32(exchange->rounds[slot] + 1);
+    header[AT_TOTAL / 4] = __builtin_bswap32(pool->held_totals[slot]);
+    packet[AT_OP] = OP_PUSH;
+}
+
+/* The sums of the slot's piece, as they travel. */
+static void take(struct pool *pool, uint32_t slot, const uint8_t *from) {
+    uint32_t lanes = pool->exchange->lanes, *held = pool->held_values + (size_t)slot * lanes;
+    uint32_t sums[LARGEST_LANES];
+    uint64_t index = pool->index[slot], first = index * lanes, count = length_of(pool, first, lanes);
+    if (pool->kind[slot] == EXPONENTS) {
+        difference(from, held, lanes, sums);
+        learn(pool, index, sums);
+        return;
+    }
+    float *values = pool->values + first;
+    uint64_t block = index / PIECES_PER_BLOCK, place = pool->place[slot] + (pool->kind[slot] == SPECIALS);
+    uint8_t *state = pool->specials_state + place % (2 * pool->exchange->slots);
+    int32_t *counts = pool->specials + place % (2 * pool->exchange->slots) * lanes;
+    if (pool->kind[slot] == VALUES) {
+        to_float(from, held, count, shift_of(pool, pool->classes[block]), values);
+        difference(from + 4 * count, held + count, lanes - count, sums);
+        if (!pool->not_finite[block]) return;
+        if (*state == COUNTS) add_specials(values, count, counts);
+        *state = *state == COUNTS ? NOTHING : SUMS;
+        return;
+    }
+    difference(from, held, lanes, (uint32_t *)counts);
+    if (pool->classes[block] == NONE) memset(values, 0, sizeof(float) * count);
+    if (pool->classes[block] == NONE || *state == SUMS) {
+        add_specials(values, count, counts);
+        *state = NOTHING;
+    } else {
+        *state = COUNTS;
+    }
+}
+
+/* -- the exchange ------------------------------------------------------------------------------------------- */
+
+/* Whether a read of so many contributions is the piece's whole sum, which is then taken: nobody contributes a slot's
+ * next round before it has seen all contributions of this one. */
+static int finish_piece(struct pool *pool, uint32_t slot, uint32_t total, const uint8_t *values) {
+    if (total - pool->held_totals[slot] != pool->workers) return 0;
+    take(pool, slot, values);
+    pool->held_totals[slot] = pool->exchange->totals[slot] = total;
+    pool->exchange->rounds[slot]++;
+    pool->under_way[slot] = 0;
+    pool->pieces_under_way--;
+    return 1;
+}
+
+static int accept_piece(struct pool *pool, const uint8_t *packet, uint32_t slot, struct batch *batch) {
+    struct exchange *exchange = pool->exchange;
+    if (read32(packet + AT_TOTAL) - pool->held_totals[slot] != pool->workers) return 0;
+    answered(exchange, packet, slot, batch);
+    return finish_piece(pool, slot, read32(packet + AT_TOTAL), packet + HEADER_BYTES);
+}
+
+/* Answers that the protocol has accepted meanwhile. 0: one is no piece's sum. */
+static int finish_accepted(struct pool *pool) {
+    struct exchange *exchange = pool->exchange;
+    for (uint32_t slot = 0; slot < exchange->slots; slot++) {
+        if (!pool->under_way[slot] || exchange->state[slot] != ANSWERED) continue;
+        uint32_t travelling[LARGEST_LANES];
+        for (uint32_t lane = 0; lane < exchange->lanes; lane++)
+            travelling[lane] = __builtin_bswap32(exchange->values[(size_t)slot * exchange->lanes + lane]);
+        if (!finish_piece(pool, slot, exchange->totals[slot], (const uint8_t *)travelling)) return 0;
+    }
+    return 1;
+}
+
+/* Begins what can begin, for as many packets as the window has room for. */
+static int begin_pieces(struct pool *pool, const struct flight *flight) {
+    struct exchange *exchange = pool->exchange;
+    while (flight->in_network + (pool->begun - pool->sent) < (uint64_t)exchange->window) {
+        uint32_t slot = (uint32_t)(pool->begun % exchange->slots);
+        if (pool->under_way[slot] || next_piece(pool, &pool->kind[slot], &pool->index[slot]) != PIECE) return GO_ON;
+        if (pool->no_more) return NO_MORE;
+        contribute(pool, slot);
+        exchange->awaited[slot] = exchange->rounds[slot] + 1;
+        exchange->attempts[slot] = 0;
+        exchange->state[slot] = UNSENT;
+        pool->under_way[slot] = 1;
+        pool->place[slot] = pool->begun++;
+        pool->pieces_under_way++;
+    }
+    return GO_ON;
+}
+
+static void unsend(struct pool *pool, struct flight *flight, uint64_t to) {
+    struct exchange *exchange = pool->exchange;
+    while (pool->sent > to) {
+        uint32_t slot = (uint32_t)(--pool->sent % exchange->slots);
+        exchange->state[slot] = UNSENT;
+        exchange->attempts[slot]--;
+        exchange->sent--;
+        flight->in_flight--;
+        flight->in_network--;
+    }
+}
+
+/* Sends what has begun, in this order. 1: the socket's queue is full. -1: it is broken. */
+static int send_pieces(struct pool *pool, struct flight *flight) {
+    struct exchange *exchange = pool->exchange;
+    while (pool->sent < pool->begun) {
+        struct mmsghdr messages[BATCH];
+        struct iovec parts[BATCH][2];
+        _Alignas(struct cmsghdr) uint8_t control[BATCH][CMSG_SPACE(sizeof(uint16_t))];
+        uint64_t first[BATCH];
+        unsigned count = 0;
+        double now = now_s();
+        while (count < BATCH && pool->sent < pool->begun) {
+            uint32_t slot = (uint32_t)(pool->sent % exchange->slots), run = exchange->run_most;
+            if (run > pool->begun - pool->sent) run = (uint32_t)(pool->begun - pool->sent);
+            if (run > exchange->slots - slot) run = exchange->slots - slot;
+            memset(&messages[count], 0, sizeof messages[count]);
+            prepare(exchange, slot, run, &messages[count].msg_hdr, parts[count], control[count]);
+            first[count++] = pool->sent;
+            for (uint32_t i = slot; i < slot + run; i++) {
+                exchange->state[i] = IN_FLIGHT;
+                exchange->in_network[i] = 1;
+                exchange->order[i] = exchange->transmissions++;
+                exchange->attempts[i]++;
+                exchange->sent_at[i] = now;
+            }
+            pool->sent += run;
+            exchange->sent += run;
+            flight->in_flight += run;
+            flight->in_network += run;
+        }
+        flight->sent_last = now;
+        if (!exchange->stalled) exchange->busy_at = now;
+        for (unsigned sent = 0; sent < count;) {
+            int done = sendmmsg(exchange->socket, messages + sent, count - sent, MSG_DONTWAIT);
+            if (done > 0) {
+                sent += (unsigned)done;
+            } else if (errno == EAGAIN) {
+                unsend(pool, flight, first[sent]);
+                return 1;
+            } else if (exchange->run_most > 1 && (errno == EIO || errno == EINVAL)) {
+                exchange->run_most = 1;      /* an interface that does not cut, or no checksums: packet by packet */
+                unsend(pool, flight, first[sent]);
+                break;
+            } else if (is_transient(errno)) {
+                if (!exchange->refused) exchange->refused = errno;
+                break;                       /* to the protocol, losses */
+            } else if (errno != EINTR) {
+                exchange->error = errno;
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Goes on until the collective is over or something happens that the protocol has to decide. */
+int run_pool(struct pool *pool) {
+    struct exchange *exchange = pool->exchange;
+    exchange->odd = 0;
+    exchange->refused = 0;
+    if (!finish_accepted(pool)) return NO_MORE;
+    struct flight flight = flight_of(exchange);
+    for (;;) {
+        if (pool->disagreed) return DISAGREEMENT;
+        if (begin_pieces(pool, &flight) == NO_MORE) return NO_MORE;
+        int full = send_pieces(pool, &flight);
+        if (full < 0) return BROKEN;
+        if (!pool->pieces_under_way) return ALL_ANSWERED;
+        int outcome = await(exchange, &flight, pool, full);
+        if (outcome != GO_ON) return outcome;
+        if (exchange->heard_at > pool->until) return TIME_UP;
+    }
+}

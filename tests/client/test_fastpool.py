@@ -1,0 +1,175 @@
+"""The C path of a pool, over real sockets to the P4 program: the same bits as the path in Python beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from experiments.correctness.virtual.switch import P4Switch
+from serene.client import Disagreement, NoAnswer, Pool, PoolBroken
+from serene.client.fastpath import library
+from serene.client.fastpool import FastPool
+from serene.client.plainpool import PlainPool
+from serene.faults import Faults
+from serene.program import Program
+from serene.strategy import ASP, BSP, Strategy
+from tests.support.numbers import expected, random_values, same
+from tests.support.pools import FINE, lossy
+from tests.support.udp_switch import UdpSwitch
+
+LANES = 320
+
+pytestmark = pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
+
+
+@pytest.fixture(scope="module")
+def switch() -> P4Switch:
+    return P4Switch(Program.load("serene"))
+
+
+class Run:
+    """A job whose workers are threads; ``plain``: those that do everything in Python."""
+
+    def __init__(
+        self, switch: P4Switch, workers: int, slots: int, faults: Faults = FINE, plain: tuple[int, ...] = ()
+    ) -> None:
+        self.network = UdpSwitch(switch, workers, slots, faults)
+        self.pools = [
+            Pool(self.network.transport(worker), 0, worker, slots=slots, lanes=switch.lanes, incarnation=1)
+            for worker in range(workers)
+        ]
+        self._plain = plain
+
+    def play(self, body: Callable[[int, Pool], None]) -> list[BaseException | None]:
+        """Runs ``body`` in every worker; what each raised."""
+
+        def live(worker: int) -> None:
+            with self.pools[worker] as pool:
+                pool.join()
+                if worker in self._plain:
+                    pool._engine = PlainPool(pool._client, pool._layout)
+                assert isinstance(pool._engine, PlainPool if worker in self._plain else FastPool)
+                body(worker, pool)
+
+        with self.network, ThreadPoolExecutor(len(self.pools)) as threads:
+            return [
+                future.exception() for future in [threads.submit(live, worker) for worker in range(len(self.pools))]
+            ]
+
+
+def all_reduce(run: Run, given: list[np.ndarray]) -> list[np.ndarray]:
+    results = [vector.copy() for vector in given]
+    for error in run.play(lambda worker, pool: pool.all_reduce(results[worker])):
+        if error:
+            raise error
+    return results
+
+
+def mixed(workers: int, length: int, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [random_values(rng, length, LANES) for _ in range(workers)]
+
+
+@pytest.mark.parametrize("faults", [FINE, lossy(6, 0.03)], ids=["fine", "lossy"])
+@pytest.mark.parametrize("length", [0, 1, LANES - 1, LANES, LANES + 1, 700 * LANES + 5])
+def test_both_paths_in_one_job_get_the_same_bits(switch: P4Switch, length: int, faults: Faults) -> None:
+    given = mixed(3, length)
+    for result in all_reduce(Run(switch, 3, 16, faults, plain=(1,)), given):
+        assert same(result, expected(given, LANES))
+
+
+@pytest.mark.parametrize(("workers", "slots"), [(1, 1), (1, 5), (2, 1), (2, 512), (5, 40), (8, 7)])
+def test_any_number_of_workers_and_slots(switch: P4Switch, workers: int, slots: int) -> None:
+    given = mixed(workers, 300 * LANES + 1, seed=workers)
+    for result in all_reduce(Run(switch, workers, slots, lossy(workers, 0.01)), given):
+        assert same(result, expected(given, LANES))
+
+
+def test_a_larger_packet() -> None:
+    program = Program.load("serene_jumbo")
+    given = mixed(2, 200 * program.lanes + 9)
+    for result in all_reduce(Run(P4Switch(program), 2, 32), given):
+        assert same(result, expected(given, program.lanes))
+
+
+@pytest.mark.parametrize("kind", ["nan", "-inf", "both infinities", "all nan", "huge", "subnormal", "zero"])
+def test_each_kind_of_values(switch: P4Switch, kind: str) -> None:
+    rng = np.random.default_rng(1)
+    given = [rng.normal(size=30 * LANES).astype(np.float32) for _ in range(2)]
+    if kind == "nan":
+        given[0][::97] = np.nan
+    elif kind == "-inf":
+        given[0][5], given[1][5], given[1][900] = -np.inf, -np.inf, -np.inf
+    elif kind == "both infinities":
+        given[0][5], given[1][5] = np.inf, -np.inf
+    elif kind == "all nan":
+        given[1][:] = np.nan
+    else:
+        scale = {"huge": 1e38, "subnormal": 1e-40, "zero": 0.0}[kind]
+        given = [vector * np.float32(scale) for vector in given]
+    for result in all_reduce(Run(switch, 2, 8, lossy(2, 0.02), plain=(0,)), given):
+        assert same(result, expected(given, LANES))
+
+
+def test_collective_after_collective(switch: P4Switch) -> None:
+    lengths = [1, 5000, 0, 90_000, 320, 41_000]
+    given = [mixed(2, length, seed) for seed, length in enumerate(lengths)]
+    results = [[vector.copy() for vector in of] for of in given]
+
+    def live(worker: int, pool: Pool) -> None:
+        for of in results:
+            pool.all_reduce(of[worker])
+        assert pool.collectives == len(lengths)
+        assert pool.telemetry()["contributions_sent"] == pool._client.contributions_sent > 400
+
+    assert Run(switch, 2, 33, lossy(3, 0.01)).play(live) == [None, None]
+    for result, of in zip(results, given, strict=True):
+        assert all(same(one, expected(of, LANES)) for one in result)
+
+
+@pytest.mark.parametrize("strategy", [ASP(), BSP()], ids=str)
+def test_a_swap_ends_it(switch: P4Switch, strategy: Strategy) -> None:
+    run, given = Run(switch, 2, 4), mixed(2, 3000 * LANES)
+    begun = threading.Barrier(2, lambda: run.network.swap(strategy, 2))
+
+    def live(worker: int, pool: Pool) -> None:
+        pool.all_reduce(given[worker][:10])
+        begun.wait(30)
+        pool.all_reduce(given[worker])
+
+    for error in run.play(live):
+        assert isinstance(error, PoolBroken), error
+
+
+def test_a_worker_that_ends_is_missing(switch: P4Switch) -> None:
+    run, given = Run(switch, 3, 16), mixed(3, 50 * LANES)
+
+    def live(worker: int, pool: Pool) -> None:
+        pool.all_reduce(given[worker])
+        if worker:
+            pool.all_reduce(given[worker], timeout_s=1.0)
+
+    first, *others = run.play(live)
+    assert first is None
+    for error in others:
+        assert isinstance(error, NoAnswer)
+        assert str(error) == "the collective was not over after 1 s: 1 of 3 workers have not contributed"
+
+
+def test_workers_that_disagree_all_see_it_and_go_on(switch: P4Switch) -> None:
+    run, given, seen = Run(switch, 3, 16, plain=(0,)), mixed(3, 50 * LANES), []
+
+    def live(worker: int, pool: Pool) -> None:
+        values = given[worker].copy()
+        with pytest.raises(Disagreement, match="the 3 workers call different collectives"):
+            pool.all_reduce(values[: 1000 if worker == 1 else None])
+        assert same(values, given[worker])
+        pool.all_reduce(values)
+        seen.append(values)
+
+    assert run.play(live) == [None, None, None]
+    assert all(same(values, expected(given, LANES)) for values in seen)
