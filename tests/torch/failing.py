@@ -1,9 +1,10 @@
 """One rank that sums for ever, until something happens; says what it was told.
 
-    ... python -m tests.torch.failing [timeout_s=300] [uneven=RANK] [leaves=RANK] [raises=RANK] [after=STEPS]
+    ... python -m tests.torch.failing OUT [timeout_s=300] [uneven=RANK] [leaves=RANK] [raises=RANK] [after=STEPS]
 
-Prints "ready" after some collectives. What happens at step ``after``: uneven: this rank sums another number of values;
-leaves: it destroys its group; raises: its program ends by an exception.
+Makes OUT/began-RANK after some collectives. What happens at step ``after``: uneven: this rank sums another number of
+values; leaves: it destroys its group; raises: its program ends by an exception. again: after an error there is one
+collective more.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import os
 import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
 
-def main(settings: dict[str, float]) -> None:
+def main(out: Path, settings: dict[str, float]) -> None:
     rank = int(os.environ["RANK"])
     dist.init_process_group("serene", timeout=timedelta(seconds=settings.get("timeout_s", 300)))
     step = 0
@@ -35,15 +37,15 @@ def main(settings: dict[str, float]) -> None:
             assert bool((values == dist.get_world_size()).all())
             step += 1
             if step == 5:
-                print("ready", flush=True)
+                (out / f"began-{rank}").touch()
             time.sleep(0.01)
     except RuntimeError as error:
-        print(f"rank {rank} at {time.time():.2f}: {error}", flush=True)
+        print(f"rank {rank}: {error}", flush=True)
         if settings.get("again"):
             dist.all_reduce(torch.ones(3))
             print("again", flush=True)
 
 
 if __name__ == "__main__":
-    given = (argument.partition("=") for argument in sys.argv[1:])
-    main({name: float(value) for name, _, value in given})
+    given = (argument.partition("=") for argument in sys.argv[2:])
+    main(Path(sys.argv[1]), {name: float(value) for name, _, value in given})
