@@ -64,7 +64,7 @@ def main() -> None:
         fully_shard(layer, mesh=mesh)
     fully_shard(model, mesh=mesh)
     if arguments.optimiser == "sgd":
-        optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        optimiser = torch.optim.SGD(model.parameters(), lr=0.03, momentum=0.9)
     else:
         optimiser = torch.optim.Adam(model.parameters(), lr=0.002)
     losses: list[float] = []
