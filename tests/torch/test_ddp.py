@@ -216,7 +216,7 @@ def test_what_ended_the_exchange_is_said_in_the_backward_pass(
         reducer = SwitchReducer(network, worker=0, transport=transport(switch, 0))
         model.register_comm_hook(reducer, reduce_bucket)
         client.delete_job(0)
-        with pytest.raises(RuntimeError, match=r"job 0 was deleted|there is no job 0"):
+        with pytest.raises(RuntimeError, match="job 0"):
             model(torch.ones(1, 10)).sum().backward()
         reducer.close(leave=False)
     finally:
@@ -306,13 +306,3 @@ def test_closing_fails_what_is_under_way(switch: SwitchProcess, client: Controll
 def test_a_module_without_parameters(switch: SwitchProcess) -> None:
     with pytest.raises(SereneError, match="no parameter"):
         SwitchReducer(nn.Tanh(), worker=0)
-
-
-def test_the_page_in_the_documentation() -> None:
-    """Its program names what there is."""
-    page = (ROOT / "docs/pytorch.md").read_text()
-    program = page.split("```python\n")[1].split("```")[0]
-    compile(program, "docs/pytorch.md", "exec")
-    names: dict[str, object] = {}
-    exec("\n".join(line for line in program.splitlines() if line.startswith(("import ", "from "))), names)
-    assert names["SwitchReducer"] is SwitchReducer
