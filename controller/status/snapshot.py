@@ -18,6 +18,8 @@ def status(switch: Switch, jobs: Jobs, telemetry: Telemetry, automatic: Automati
         switch=SwitchStatus(
             address=switch.options.address,
             device_id=switch.options.device_id,
+            ip=switch.options.own.ip,
+            udp_ports=list(switch.options.udp_ports),
             election_id=switch.options.election_id,
             connected=switch.connected,
             trouble=switch.trouble,
@@ -41,6 +43,7 @@ def job_status(job: Job, telemetry: Telemetry, automatic: AutomaticRunner, lates
         session=job.session,
         epoch=job.epoch,
         strategy=job.strategy,
+        pool=job.pool,
         automatic=running.status() if running is not None else None,
         lost_sessions=job.lost_sessions,
         restoring=job.restoring,
