@@ -68,7 +68,7 @@ class Schedule:
 
     def _new_ledger(self) -> Ledger:
         sums = np.zeros((self.plan.slots, self.switch.lanes), np.uint32)
-        return Ledger(self.job, self.time.now, sums, [0] * self.plan.workers)
+        return Ledger(self.job, sums, [0] * self.plan.workers)
 
     def new_incarnation(self) -> int:
         return self._rng.randrange(1, 2**32)
@@ -206,7 +206,7 @@ class Schedule:
     def refused(self, incarnation: Incarnation, reason: str) -> None:
         """It ends. A worker of a job that was deleted is started anew, for the next one."""
         others = [other for other in incarnation.place.incarnations if other is not incarnation]
-        if incarnation.began_at < self.ledger.created_at:
+        if incarnation.started_for is not self.ledger:
             self.happened["sent away"] += 1
             if not any(other.process.alive for other in others):
                 self.time.at(self._rng.expovariate(1 / BACK_S), incarnation.place.start)
