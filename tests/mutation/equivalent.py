@@ -12,6 +12,10 @@ EQUIVALENT = {
         )
         for action in ("reply", "reply_empty", "release", "nudge")
     },
+    ("tofino", "Parser", "constant", "meta.round_counted = 1w0;"): (
+        "it is asked together with what the round lacks, and only of senders that the barrier counts: to them a round "
+        "that was not looked up lacks its whole quorum"
+    ),
     ("v1model", "admission", "another default", "member: default admit"): (
         "the program asks whether the table was hit; the action that a miss runs does nothing, as admit does"
     ),
