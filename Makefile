@@ -146,7 +146,7 @@ shell:
 lint: setup
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy serene controller workers experiments
+	@.venv/bin/mypy
 
 clean:
 	rm -rf build .venv .venv-shell *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

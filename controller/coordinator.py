@@ -284,19 +284,31 @@ class Coordinator:
     async def set_strategy(self, job_id: int, strategy: Strategy) -> SwapStatus:
         """A user's choice; in a job that waits, for its start.
 
-        An automatic strategy that the job has ends: the user has decided.
+        A strategy that is in force already begins no epoch. An automatic strategy that the job has ends: the user has
+        decided.
         """
         async with self._lock:
             before = self.jobs[job_id].strategy
+            if self.jobs.has_already(job_id, strategy):
+                self._end_automatic(job_id)
+                last = self.jobs[job_id].history[-1]
+                return SwapStatus(
+                    epoch=last.epoch, strategy=strategy, t=last.t, before=strategy, write_ms=0.0, changed=False
+                )
             plan = self.jobs.plan_swap(job_id, strategy)
             if plan is None:
                 self.jobs.choose(job_id, strategy)
                 self._end_automatic(job_id)
-                return SwapStatus(epoch=0, strategy=strategy, t=time.time(), before=before, write_ms=0.0)
+                changed = strategy != before
+                return SwapStatus(
+                    epoch=0, strategy=strategy, t=time.time(), before=before, write_ms=0.0, changed=changed
+                )
             begun, write_ms = await self._swap(plan)
             self._end_automatic(job_id)
             self._tell_strategy(job_id, before, begun, f"{write_ms:.0f} ms")
-            return SwapStatus(epoch=begun.epoch, strategy=strategy, t=begun.t, before=before, write_ms=write_ms)
+            return SwapStatus(
+                epoch=begun.epoch, strategy=strategy, t=begun.t, before=before, write_ms=write_ms, changed=True
+            )
 
     async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> JobStatus:
         """From now on an automatic strategy decides."""
@@ -329,7 +341,9 @@ class Coordinator:
             job = self.jobs[job_id]
             self.jobs.taking_part(job_id, {worker})
             out = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
-            await self._change(job, job.in_force, out, f"worker {worker} {'evicted' if evicted else 'readmitted'}")
+            await self._put_in_force(
+                job, job.in_force, out, f"worker {worker} {'evicted' if evicted else 'readmitted'}"
+            )
             return self.job_status(job_id)
 
     async def _enact(self, seen: JobEpoch, decided: Strategy | Decision, name: str) -> bool:
@@ -344,9 +358,9 @@ class Coordinator:
                 return False
             if isinstance(decided, Strategy):
                 decided = Decision(decided, frozenset(job.evicted()))
-            return await self._change(job, decided.strategy, decided.evicted, name)
+            return await self._put_in_force(job, decided.strategy, decided.evicted, name)
 
-    async def _change(self, job: Job, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
+    async def _put_in_force(self, job: Job, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
         """A strategy, and who is evicted: at most one swap. Whether there was anything to change.
 
         The caller has held the lock since it looked at the job.

@@ -1,10 +1,16 @@
-"""For all tests: Ctrl-C means what it means in a terminal, also where the tests were started in the background.
+"""For all tests: Ctrl-C means what it means in a terminal, also where the tests were started in the background; and
+which tests never run beside each other, where several run at a time.
 
 A shell without job control starts background jobs with SIGINT ignored, and every process of a test would inherit that.
 """
 
-import signal
+from __future__ import annotations
 
+import re
+import signal
+from typing import Any
+
+import pytest
 from hypothesis import Phase, settings
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -14,3 +20,41 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("no-deadline", deadline=None)
 settings.register_profile("first-failure", deadline=None, phases=[Phase.explicit, Phase.generate])  # make mutants
 settings.load_profile("no-deadline")
+
+# Which tests never run beside each other: those in folders whose tests need Mininet, and those of one module and
+# target, which share a switch.
+MININET = ("tests/endtoend/", "tests/topologies/")
+LONG_FIRST = (*MININET, "tests/controller/", "tests/torch/", "tests/workers/")  # or they would go on alone at the end
+
+
+def group(nodeid: str) -> str:
+    """Tests of one group run one after another, in one process."""
+    if nodeid.startswith(MININET):
+        return "mininet"
+    module, _, test = nodeid.partition("::")
+    target = re.search(r"\[(embedded|bmv2)\b", test)
+    return f"{module} {target[1]}" if target else module
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    # Not --dist loadgroup: pytest-xdist 3.8 cannot rename the tests of pytest 9.2, and groups nothing.
+    if config.getoption("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):  # type: ignore[misc] # it has no types
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid)
+
+    return ByGroup(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("mininet") and not item.nodeid.startswith(MININET):
+            raise pytest.UsageError(f"{item.nodeid} needs Mininet; such tests are in {' or '.join(MININET)}")
+    if hasattr(config, "workerinput"):  # one of several processes
+        starts = len(LONG_FIRST)
+        ranks = {path: rank for rank, path in enumerate(LONG_FIRST)}
+        items.sort(key=lambda item: ranks.get("/".join(item.nodeid.split("/")[:2]) + "/", starts))

@@ -29,6 +29,7 @@ from experiments.correctness.virtual.schedule import Schedule
 from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.client import Client
 from serene.client.protocol import Protocol
+from serene.client.requests import Requests
 from serene.errors import SereneError
 from tests.model import Model
 from tests.model_switch import ModelSwitch
@@ -96,8 +97,8 @@ FAULTS = (
     fault("a snapshot is said to hold what the sum holds", Model, "_request",
           "slot.snapshot_total if from_snapshot else slot.total", "slot.total"),
     # -- what a worker believes
-    fault("an answer to another incarnation is ours", Client, "_is_ours",
-          'int(header["incarnation"])', "self._incarnation"),
+    fault("an answer to another incarnation is ours", Requests, "is_answered_by",
+          'int(header["incarnation"])', "self.incarnation"),
     fault("a NUDGE is an answer", Protocol, "receive",
           'self.exchange.due[headers["slot"][nudge]] = True', 'self.exchange.state[headers["slot"][nudge]] = ANSWERED'),
     fault("a release of another epoch is believed", Protocol, "receive",
@@ -115,7 +116,7 @@ FAULTS = (
     fault("who joins again forgets what it has read", Client, "_begin_session",
           "protocol.go_on_from(before)", "protocol.seq = before.seq"),
     fault("who joins again is the same as before", Client, "join",
-          "self._incarnation = _new_incarnation()", "pass"),
+          "self._requests.begin_incarnation()", "pass"),
     # -- the controller's rules
     fault("a HELLO may be as old as it likes", Proof, "lacks", "said != self.number(job, worker, who)", "False"),
     fault("a number is good for ever", Proof, "number",
@@ -133,8 +134,7 @@ FAULTS = (
     fault("an evicted worker does not keep the job", Jobs, "plan_leave",
           "not (remaining or free)", "not remaining", 400),
     fault("who has left is waited for", Jobs, "plan_leave",
-          "if not over and (state is WorkerState.RUNNING or (state is WorkerState.EVICTED and not remaining)):",
-          "if False:"),
+          "if job.state is JobState.RUNNING and gone:", "if False:"),
     fault("the process before stays a member", VirtualController, "_readmit",
           "self._delete(entries.member(_host(plan.old), plan.job, plan.worker))", "pass", 400),
     fault("nobody knows whom the controller means", Answerer, "_frame", "incarnation=to.incarnation", "incarnation=0"),

@@ -127,7 +127,7 @@ def parse(text: str) -> Straggler:
                 given[key] = type(default)(value)
         except ValueError:
             raise BadStraggler(f"{name}: {key}={value}; expected something like {known[key]}") from None
-    return cls(**given)  # type: ignore[arg-type]
+    return cls(**given)
 
 
 def check_workers(profile: Straggler, workers: int) -> None:

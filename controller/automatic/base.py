@@ -85,7 +85,7 @@ class Automatic(ABC):
     def decide(self, seen: Observation) -> Strategy | Decision | None:
         """What the job should do from now on; None for no change. A plain strategy keeps who is evicted.
 
-        The controller writes one rule when that differs from what is in force, and none otherwise.
+        The controller makes one swap when that differs from what is in force, and none otherwise.
         """
 
 

@@ -161,7 +161,8 @@ class AutomaticRunner:
 
     async def _decide_for_ever(self, job_id: int, running: RunningStrategy) -> None:
         observer, sight, session = Observer(), Sight(running.terms.needs), 0
-        while True:
+        # Asked after each decision: before Python 3.12 wait_for forgets a cancellation that comes with the result.
+        while self._running.get(job_id) is running:
             await asyncio.sleep(running.terms.period_s)
             job = self._jobs.get(job_id)
             if job is None or job.state is JobState.FINISHED:
@@ -176,6 +177,8 @@ class AutomaticRunner:
                 seen = self._observe(job, observer)
                 self._say_whether_blind(job, running, sight.blind_to(seen, time.monotonic()))
                 decided = await self._user_code.call(lambda: checked(running.automatic.decide(seen)))  # noqa: B023 (ends here)
+                if self._running.get(job_id) is not running:
+                    return
                 running.decisions += 1
                 if decided is not None and await self._enact(epoch, decided, running.name):
                     running.changes += 1

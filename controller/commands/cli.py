@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 from pydantic import BaseModel, RootModel
@@ -35,8 +35,9 @@ from controller.settings import (
 from controller.status.model import Event, JobStatus
 from serene.errors import SereneError, choices
 from serene.program import VARIANTS
-from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy, parse
+from serene.strategy import ASP, BSP, MAX_STALENESS, SSP, Mixed, Quorum, Strategy, parse
 
+T = TypeVar("T")
 STOP_TIMEOUT_S = 15.0
 
 
@@ -88,7 +89,8 @@ Url = Annotated[
 ]
 JobOption = Annotated[int | None, typer.Option("--job", metavar="ID", help="Which job; default the only one.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The controller's JSON as it is.")]
-Staleness = Annotated[int, typer.Option("--staleness", metavar="N", help="Rounds a worker may be ahead.")]
+STALENESS = f"0 to {MAX_STALENESS}"
+STALENESS_HELP = f"Rounds a worker may be ahead, {STALENESS}."
 
 
 @app.command()
@@ -236,9 +238,14 @@ def sync_bsp(job: JobOption = None, controller: Url = None) -> None:
 
 
 @sync.command("ssp")
-def sync_ssp(staleness: Staleness, job: JobOption = None, controller: Url = None) -> None:
+def sync_ssp(
+    staleness: Annotated[int | None, typer.Option("--staleness", metavar="N", help=STALENESS_HELP)] = None,
+    job: JobOption = None,
+    controller: Url = None,
+) -> None:
     """Nobody gets more than N rounds ahead of the slowest."""
-    _swap(job, controller, lambda: SSP(staleness))
+    rounds = _given("--staleness", staleness, STALENESS)
+    _swap(job, controller, lambda: SSP(rounds))
 
 
 @sync.command("asp")
@@ -249,26 +256,28 @@ def sync_asp(job: JobOption = None, controller: Url = None) -> None:
 
 @sync.command("quorum")
 def sync_quorum(
-    k: Annotated[int, typer.Option("--k", metavar="K", help="Contributions that complete a round.")],
+    k: Annotated[int | None, typer.Option("--k", metavar="K", help="Contributions that complete a round.")] = None,
     job: JobOption = None,
     controller: Url = None,
 ) -> None:
     """A round is complete when the fastest K have contributed."""
-    _swap(job, controller, lambda: Quorum(k))
+    enough = _given("--k", k, "1 to the number of workers")
+    _swap(job, controller, lambda: Quorum(enough))
 
 
 @sync.command("mixed")
 def sync_mixed(
-    async_workers: Annotated[str, typer.Option(metavar="3,5", help="Workers that never wait.")],
-    staleness: Staleness = 0,
+    async_workers: Annotated[str | None, typer.Option(metavar="3,5", help="Workers that never wait.")] = None,
+    staleness: Annotated[int, typer.Option("--staleness", metavar="N", help=STALENESS_HELP)] = 0,
     job: JobOption = None,
     controller: Url = None,
 ) -> None:
     """Some workers never wait; the others do for each other."""
+    given = _given("--async-workers", async_workers, "worker ids, for example 3,5")
     try:
-        free = tuple(int(worker) for worker in async_workers.split(","))
+        free = tuple(int(worker) for worker in given.split(","))
     except ValueError:
-        raise BadChoice(f"--async-workers {async_workers!r}: expected worker ids, for example 3,5") from None
+        raise BadChoice(f"--async-workers {given!r}: expected worker ids, for example 3,5") from None
     _swap(job, controller, lambda: Mixed(free, staleness))
 
 
@@ -341,6 +350,13 @@ def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None)
     with ControllerClient(controller) as client:
         chosen = _only_job(client) if job is None else job
         print(f"job {chosen}: worker {worker} is readmitted, epoch {client.readmit(chosen, worker).epoch}")
+
+
+def _given(option: str, value: T | None, expected: str) -> T:
+    """An option that there is no default for."""
+    if value is None:
+        raise BadChoice(f"{option} is missing: expected {expected}")
+    return value
 
 
 def _swap(job: int | None, controller: str | None, make: Callable[[], Strategy]) -> None:

@@ -97,6 +97,8 @@ def jobs_table(jobs: list[JobStatus]) -> Table:
 
 def swap_line(job: int, swap: SwapStatus) -> str:
     """``job 0: BSP -> SSP(3), epoch 4 (12 ms)``."""
+    if not swap.changed:
+        return f"job {job}: {swap.strategy} already, nothing changes"
     line = f"job {job}: {swap.before} -> {swap.strategy}"
     if swap.epoch == 0:
         return f"{line}, when it starts"

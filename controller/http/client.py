@@ -90,7 +90,7 @@ class ControllerClient:
         self._ask(ANYTHING, "DELETE", f"/v1/jobs/{job}")
 
     def set_strategy(self, job: int, strategy: Strategy) -> SwapStatus:
-        """The swap; its epoch is 0 when the job has not started."""
+        """The swap; its epoch is 0 when the job has not started, the present one where nothing changed."""
         return self._ask(SWAP, "PUT", f"/v1/jobs/{job}/strategy", to_dict(strategy))
 
     def set_automatic(self, job: int, name: str, parameters: Mapping[str, object] | None = None) -> JobStatus:

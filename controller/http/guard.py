@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from controller.http.answers import Json
 
 LARGEST_BODY = 64 << 10  # bytes
-PATIENCE_S = 10.0  # for the whole body
+BODY_TIMEOUT_S = 10.0  # for the whole body
 
 
 class Guard:
@@ -35,11 +35,11 @@ class Guard:
         body: Message | None = None
         if refusal is None:
             try:
-                body = await asyncio.wait_for(_whole_body(headers, receive), PATIENCE_S)
+                body = await asyncio.wait_for(_whole_body(headers, receive), BODY_TIMEOUT_S)
             except _TooLong:
                 refusal = _refuse(413, f"a body of more than {LARGEST_BODY} bytes")
             except asyncio.TimeoutError:
-                refusal = _refuse(408, f"the body did not come within {PATIENCE_S:g} s")
+                refusal = _refuse(408, f"the body did not come within {BODY_TIMEOUT_S:g} s")
         if refusal is not None:
             await refusal(scope, receive, send)
             return

@@ -292,6 +292,15 @@ class Jobs:
         fields = strategy.compile(job.members())
         return Swap(job_id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
 
+    def has_already(self, job_id: int, strategy: Strategy) -> bool:
+        """Whether a running job's switch surely has this strategy: a new epoch would be needless, and costs a BSP run
+        its exactness. After a write that failed nobody can know. Raises NoSuchJob."""
+        job = self[job_id]
+        if job.state is not JobState.RUNNING or job.restoring or not job.members():
+            return False
+        fits = shrunk(strategy, job.members()) == strategy
+        return fits and strategy == job.strategy and job.epoch == job.epochs_spent
+
     def taking_part(self, job_id: int, named: Iterable[int]) -> list[int]:
         """Who is in the barrier or evicted.
 

@@ -30,7 +30,7 @@ StrategyField = Annotated[Strategy, PlainValidator(_strategy), PlainSerializer(t
 
 
 class Model(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class SwitchStatus(Model):
@@ -125,13 +125,15 @@ class Status(Model):
 
 
 class SwapStatus(Model):
-    """A swap that was asked for: its epoch (0 while the job waits), the strategy before, how long the switch took."""
+    """A swap that was asked for: its epoch (0 while the job waits), the strategy before, how long the switch took.
+    Not ``changed``: the strategy was in force already, and no epoch has begun."""
 
     epoch: int
     strategy: StrategyField
     t: float
     before: StrategyField
     write_ms: float
+    changed: bool
 
 
 class Explanation(Model):

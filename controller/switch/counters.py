@@ -10,7 +10,7 @@ STALENESS_CLASSES = 16  # of the data plane's histogram: 0, 1, ... 14 rounds, 15
 class Counters(BaseModel):
     """Packets of one worker, or of several together; each field is a counter of the P4 program."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     contributions: int = 0
     repeats: int = 0

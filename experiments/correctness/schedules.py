@@ -23,7 +23,6 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
@@ -32,6 +31,7 @@ from experiments.correctness.virtual.plan import Outcome
 from experiments.correctness.virtual.random_plans import random_plan
 from experiments.correctness.virtual.schedule import Schedule
 from experiments.correctness.virtual.switch import P4Switch
+from experiments.shared import terminal
 from experiments.shared.random_strategies import FAMILIES, alternating
 from serene import outputs
 from serene.arguments import Parser
@@ -183,7 +183,7 @@ def main() -> int:
     options = parser.parse_args()
     # A run's matrices are small: threads would only be in each other's way.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-    console = Console() if sys.stdout.isatty() else Console(width=140)
+    console = terminal.console(140)
     pairs = tuple(options.pair or PAIRS)
     try:
         program = Program.load(options.program)

@@ -1,4 +1,4 @@
-"""A million packets through the P4 program, some of them lost, repeated and overtaken: ``make soak``.
+"""A million packets through the P4 program, some of them lost, duplicated and reordered: ``make soak``.
 
 One long run in process and in virtual time: four workers push and push while strategies are swapped, until so many
 packets have reached the switch. At the end every replica must be the sum of everything that was sent.
@@ -82,7 +82,7 @@ def main() -> int:
     say = Console(width=160, highlight=False).print
     say(
         f"{outcome.packets:,} packets reached the switch in {took:.0f} s ({outcome.packets / took:,.0f} a second); on "
-        f"the links, both ways, {outcome.lost:,} were lost, {outcome.duplicated:,} repeated, "
+        f"the links, both ways, {outcome.lost:,} were lost, {outcome.duplicated:,} duplicated, "
         f"{outcome.reordered:,} reordered"
     )
     say(

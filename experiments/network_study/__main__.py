@@ -12,6 +12,7 @@ from rich.console import Console
 
 from experiments.network_study.cells import Answers, Cell, ExchangeCell, TrainingCell, answer_into
 from experiments.network_study.grid import GRIDS
+from experiments.network_study.methods import METHODS
 from experiments.shared import studies
 from experiments.shared.studies import BadUsage
 from serene import outputs
@@ -63,7 +64,7 @@ def _ask(cells: list[Cell], path: Path, console: Console, parallel: int) -> None
 
 def _expense(cell: Cell) -> float:
     """A guess: servers need a step a server, and thinned networks more events a step."""
-    many = cell.method.startswith("servers") if isinstance(cell, ExchangeCell) else cell.how == "servers"
+    many = METHODS[cell.method].servers if isinstance(cell, ExchangeCell) else cell.how == "servers"
     return cell.network.hosts ** (2 if many else 1) / cell.network.ratio
 
 

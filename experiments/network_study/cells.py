@@ -14,13 +14,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from experiments.network_study import closed_forms
+from experiments.network_study.exchange import SERVER_SHARE, Exchange
 from experiments.network_study.flows import simgrid_engine, solver
 from experiments.network_study.flows.clos import Clos
 from experiments.network_study.flows.model import LV08, model
-from experiments.network_study.methods import Exchange, method
+from experiments.network_study.methods import method
 from experiments.network_study.switch import SwitchSizes
-from experiments.network_study.training import SERVER_SHARE, SERVERS, Training, train
+from experiments.network_study.training import SERVERS, Training, train
 from serene import outputs
 from serene.errors import SereneError, choices
 from serene.outputs import CannotWrite
@@ -77,12 +77,12 @@ class ExchangeCell:
             raise BadCell(f"no engine {self.engine!r}; expected {choices(ENGINES)}")
         exchange = _exchange(self.network, self.gradient_mb, sizes)
         began = time.perf_counter()
-        seconds = ENGINES[self.engine](exchange.network, method(self.method)(exchange), model(self.model))
+        how, constants = method(self.method), model(self.model)
+        seconds = ENGINES[self.engine](exchange.network, how.steps(exchange), constants)
         spent = time.perf_counter() - began
-        known = self.method in closed_forms.FORMS
         return {
             "seconds": seconds,
-            "closed_form_s": closed_forms.seconds(self.method, exchange, model(self.model)) if known else None,
+            "closed_form_s": how.closed_form(exchange, constants) if how.closed_form else None,
             "engine_s": spent,
         }
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from math import log2
 
+from experiments.network_study.exchange import SERVER_SHARE, Exchange
 from experiments.network_study.flows.model import Model
-from experiments.network_study.methods import SERVER_SHARE, BadMethod, Exchange
-from serene.errors import choices
 
 
 def _unit(exchange: Exchange, model: Model) -> float:
@@ -112,22 +111,3 @@ def leaf_spine_aggregation(exchange: Exchange, model: Model) -> float:
     hops = network.longest if network.leaves > 1 else 2
     payload = switch.overhead * (1 + model.cross_traffic) * _unit(exchange, model)
     return payload + _latency(exchange, model, 1) + switch.round_trip(network, hops)
-
-
-FORMS = {
-    "servers-packed": servers_packed,
-    "servers-distributed": servers_distributed,
-    "flat-butterfly": flat_butterfly,
-    "layered-butterfly": layered_butterfly,
-    "ring": ring,
-    "hierarchical-ring": hierarchical_ring,
-    "leaf-aggregation": leaf_aggregation,
-    "leaf-spine-aggregation": leaf_spine_aggregation,
-}
-
-
-def seconds(method: str, exchange: Exchange, model: Model) -> float:
-    """The time of an exchange in closed form. Raises BadMethod for a method that has none."""
-    if method not in FORMS:
-        raise BadMethod(f"no closed form for {method!r}; there is one for {choices(FORMS)}")
-    return FORMS[method](exchange, model)

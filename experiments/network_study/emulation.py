@@ -14,10 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from experiments.network_study.cells import our_switch
+from experiments.network_study.exchange import Exchange
 from experiments.network_study.flows import solver
 from experiments.network_study.flows.clos import Clos
 from experiments.network_study.flows.model import IDEAL, Model
-from experiments.network_study.methods import Exchange, leaf_spine_aggregation, ring
+from experiments.network_study.schedules import leaf_spine_aggregation, ring
 
 WORKERS = (4, 8, 16)
 VALUES = 100_000

@@ -8,27 +8,24 @@ from typing import Any
 import numpy as np
 
 from experiments.network_study import cost
-from experiments.network_study.cells import MB, Answers, ExchangeCell, NetworkCell
+from experiments.network_study.cells import MB, QUORUM_SHARE, Answers, ExchangeCell, NetworkCell
 from experiments.network_study.flows.clos import RATIOS, SIZES, Clos
 from experiments.network_study.grid import (
+    FAST,
     GRADIENTS_MB,
     LINKS,
     LOCK_STEP,
-    MAIN,
     STRAGGLERS,
     STRATEGIES,
     TRAINING_RATIO,
     Grid,
     ratio_name,
 )
+from experiments.network_study.methods import MAIN, METHODS
 from experiments.network_study.training import SERVERS, SWITCH
-from experiments.shared.palette import COLOURS
+from experiments.shared.palette import COLOURS, look
 from experiments.shared.style import one_legend, panels, save
 
-COLOUR = dict(zip(MAIN, COLOURS, strict=True))
-MARKER = dict(zip(MAIN, "vsoDXP^*", strict=True))
-COMPARED = ("layered-butterfly", "ring", "hierarchical-ring", "leaf-aggregation", "leaf-spine-aggregation")
-STRATEGY_COLOUR = dict(zip(STRATEGIES, COLOURS, strict=False))
 TICKS = (1, 2, 5, 10, 20, 50, 100)
 BY_SOLVER = "engine: NumPy max-min solver, model LV08"
 
@@ -39,7 +36,8 @@ def _signed(figure: Any, text: str = BY_SOLVER) -> Any:
 
 
 def _line(axes: Any, method: str, x: Any, y: Any) -> None:
-    axes.plot(x, y, marker=MARKER[method], markersize=5, linewidth=1.4, color=COLOUR[method], label=method)
+    drawn = METHODS[method]
+    axes.plot(x, y, marker=drawn.marker, markersize=5, linewidth=1.4, color=drawn.colour, label=method)
 
 
 def _ratios(axes: Any) -> None:
@@ -89,7 +87,8 @@ def bandwidth(answers: Answers, grid: Grid, path: Path) -> Path:
     speeds = sorted({speed for speed, _ in LINKS})
     for each, (layers, hosts) in zip(axes[0], grid.others, strict=True):
         for method in MAIN:
-            for latency, fill in ((0.2, COLOUR[method]), (1.0, "none")):
+            drawn = METHODS[method]
+            for latency, fill in ((0.2, drawn.colour), (1.0, "none")):
                 points = [
                     [
                         1e3
@@ -100,7 +99,7 @@ def bandwidth(answers: Answers, grid: Grid, path: Path) -> Path:
                 ]
                 each.scatter(
                     [slow / (speeds[1] / speeds[0]) for slow, _ in points], [fast for _, fast in points],
-                    marker=MARKER[method], s=34, facecolor=fill, edgecolor=COLOUR[method],
+                    marker=drawn.marker, s=34, facecolor=fill, edgecolor=drawn.colour,
                     label=f"{method}" if latency == 0.2 else None,
                 )  # fmt: skip
         low, high = each.get_xlim()[0], each.get_xlim()[1]
@@ -142,7 +141,7 @@ def value(answers: Answers, path: Path) -> Path:
     for each, (layers, hosts) in zip(axes.flat, SIZES, strict=False):
         _units_axis(each, f"{hosts} hosts, {layers} layers")
         worth = [Clos.of_size(hosts, ratio, layers=layers).equivalents / hosts for ratio in RATIOS]
-        for method in ("flat-butterfly", *COMPARED):
+        for method in FAST:
             _line(
                 each,
                 method,
@@ -191,7 +190,7 @@ def training(answers: Answers, grid: Grid, hosts: int, path: Path) -> Path:
             ]
             middle = float(np.median(speeds))
             gap = (how != SWITCH) * 0.6 + (how in LOCK_STEP) * 0.6
-            each.bar(place + gap, middle, width=0.85, color=STRATEGY_COLOUR[strategy], label=_name(strategy))
+            each.bar(place + gap, middle, width=0.85, color=look(strategy).colour, label=_name(strategy))
             if len(speeds) > 1:
                 each.vlines(place + gap, min(speeds), max(speeds), color="#222222", linewidth=1)
         each.set_title(straggler.partition(":")[0], fontsize=10)
@@ -204,7 +203,7 @@ def training(answers: Answers, grid: Grid, hosts: int, path: Path) -> Path:
 
 
 def _name(strategy: str) -> str:
-    return {"bsp": "BSP", "asp": "ASP", "quorum": "k-of-n (90 %)"}.get(strategy) or f"SSP({strategy.partition(':')[2]})"
+    return look(strategy).name + (f" ({100 * QUORUM_SHARE:g} %)" if strategy == "quorum" else "")
 
 
 def emulation(rows: list[dict[str, Any]], path: Path) -> Path:

@@ -9,12 +9,14 @@ import numpy as np
 
 from experiments.network_study import cost
 from experiments.network_study.cells import MB, Answers, ExchangeCell, NetworkCell, our_switch
+from experiments.network_study.exchange import Exchange
 from experiments.network_study.flows import solver
 from experiments.network_study.flows.clos import RATIOS, SIZES, Clos
 from experiments.network_study.flows.model import LV08
-from experiments.network_study.grid import LOCK_STEP, MAIN, STRAGGLERS, STRATEGIES, VARIANTS, Grid, ratio_name
-from experiments.network_study.methods import Exchange, leaf_spine_aggregation, ring
+from experiments.network_study.grid import LOCK_STEP, STRAGGLERS, STRATEGIES, Grid, ratio_name
+from experiments.network_study.methods import MAIN, METHODS, VARIANTS
 from experiments.network_study.reference import Pair
+from experiments.network_study.schedules import leaf_spine_aggregation, ring
 from experiments.network_study.training import SERVERS, SWITCH
 
 Table = tuple[list[str], list[list[str]]]
@@ -128,7 +130,7 @@ class Findings:
             "hosts", "leaf-spine, r = 1/8", "best other, r = 1/8", "times faster", "best other, r = 1", "times faster",
             "2x2 equivalents, r = 1/8", "r = 1", "saved",
         ]  # fmt: skip
-        others = [method for method in MAIN if not method.endswith("aggregation")]
+        others = [method for method in MAIN if not METHODS[method].in_network]
         rows = []
         for layers, hosts in SIZES:
             ours = self.units(layers, hosts, 0.125, "leaf-spine-aggregation")

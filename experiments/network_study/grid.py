@@ -8,19 +8,16 @@ from itertools import product
 
 from experiments.network_study.cells import Cell, ExchangeCell, NetworkCell, TrainingCell
 from experiments.network_study.flows.clos import RATIOS, SIZES
-from experiments.network_study.methods import METHODS, PAPER
+from experiments.network_study.methods import MAIN, VARIANTS, Origin, names
 from experiments.network_study.training import SERVERS, SWITCH
 
 LINKS = ((4.0, 0.2), (1.0, 0.2), (4.0, 1.0), (1.0, 1.0))  # GB/s and us
 GRADIENTS_MB = (1.0, 10.0, 100.0, 1000.0)
-OURS = ("ring", "hierarchical-ring", "leaf-aggregation", "leaf-spine-aggregation")
-MAIN = (*PAPER, *OURS)
-FAST = tuple(name for name in MAIN if not name.startswith("servers"))
-VARIANTS = tuple(name for name in METHODS if name not in MAIN)
+FAST = names(lambda method: method.origin is not Origin.VARIANT and not method.servers)
 
 STRATEGIES = ("bsp", "ssp:3", "ssp:10", "quorum", "asp")
 STRAGGLERS = ("none", "slow_worker", "heterogeneous", "failure:iteration=10")
-LOCK_STEP = ("layered-butterfly", "ring")
+LOCK_STEP = ("layered-butterfly", "ring")  # of the methods that know nothing else
 TRAINING_RATIO = 0.25
 
 

@@ -1,210 +1,78 @@
-"""How the workers exchange a gradient: each method as a schedule of flows."""
+"""How workers may exchange a gradient: every method with all that the study knows of it.
+
+A new method is a function in ``schedules``, one in ``closed_forms`` if there is a formula, and an entry here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
-import numpy as np
-
-from experiments.network_study.flows.clos import Clos, Ints
-from experiments.network_study.flows.steps import Schedule, Step
-from experiments.network_study.switch import SwitchSizes
-from serene.errors import SereneError, choices
-
-SERVER_SHARE = 8  # one host in eight is a parameter server
+from experiments.network_study import closed_forms, schedules
+from experiments.network_study.exchange import BadMethod, Exchange
+from experiments.network_study.flows.model import Model
+from experiments.network_study.flows.steps import Schedule
+from experiments.shared.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+from serene.errors import choices
 
 
-class BadMethod(SereneError):
-    """A method that does not exist, or that the network's size does not allow."""
+class Origin(Enum):
+    PAPER = "one of the paper's four"
+    OURS = "compared with them"
+    VARIANT = "shows what a choice does"
 
 
 @dataclass(frozen=True)
-class Exchange:
-    """One exchange of a gradient of ``size`` bytes among all hosts of a network."""
+class Method:
+    """``steps``: its flows; ``closed_form``: its time in s where nothing but the bisection is contended. ``servers``:
+    some hosts are parameter servers. ``lock_step``: training may use it, all workers together. ``in_network``: switches
+    add up. ``recorded``: SimGrid's answers are in simgrid.csv."""
 
-    network: Clos
-    size: float
-    switch: SwitchSizes
-
-    @property
-    def hosts(self) -> Ints:
-        return np.arange(self.network.hosts)
-
-    @property
-    def places(self) -> Ints:
-        """For every leaf, the place in it of what a leaf has one of: another one from leaf to leaf, and from pod to
-        pod. With the same one everywhere, static routes by destination send all of it over the same upper switch."""
-        leaves = np.arange(self.network.leaves)
-        pods = leaves // self.network.half if self.network.layers == 3 else 0
-        return (leaves + pods) % self.network.half
-
-    @property
-    def heads(self) -> Ints:
-        """A host of every leaf."""
-        return np.arange(self.network.leaves) * self.network.half + self.places
+    name: str
+    origin: Origin
+    steps: Callable[[Exchange], Schedule]
+    closed_form: Callable[[Exchange, Model], float] | None = None
+    colour: str = GREY
+    marker: str = "."
+    servers: bool = False
+    lock_step: bool = False
+    in_network: bool = False
+    recorded: bool = True
 
 
-# The paper's four.
+_ALL = (
+    Method("servers-packed", Origin.PAPER, schedules.servers_packed, closed_forms.servers_packed,
+           BLUE, "v", servers=True),
+    Method("servers-distributed", Origin.PAPER, schedules.servers_distributed, closed_forms.servers_distributed,
+           VERMILION, "s", servers=True),
+    Method("flat-butterfly", Origin.PAPER, schedules.flat_butterfly, closed_forms.flat_butterfly,
+           GREEN, "o", lock_step=True),
+    Method("layered-butterfly", Origin.PAPER, schedules.layered_butterfly, closed_forms.layered_butterfly,
+           PURPLE, "D", lock_step=True),
+    Method("ring", Origin.OURS, schedules.ring, closed_forms.ring, ORANGE, "X", lock_step=True),
+    Method("hierarchical-ring", Origin.OURS, schedules.hierarchical_ring, closed_forms.hierarchical_ring,
+           SKY, "P", lock_step=True),
+    Method("leaf-aggregation", Origin.OURS, schedules.leaf_aggregation, closed_forms.leaf_aggregation,
+           BLACK, "^", in_network=True),
+    Method("leaf-spine-aggregation", Origin.OURS, schedules.leaf_spine_aggregation, closed_forms.leaf_spine_aggregation,
+           YELLOW, "*", in_network=True),
+    # As many flows as servers-distributed, which is recorded.
+    Method("servers-same-order", Origin.VARIANT, schedules.servers_same_order, servers=True, recorded=False),
+    Method("layered-butterfly-fixed-heads", Origin.VARIANT, schedules.layered_butterfly_fixed_heads),
+    Method("leaf-aggregation-in-phases", Origin.VARIANT, schedules.leaf_aggregation_in_phases, in_network=True),
+)  # fmt: skip
+METHODS = {method.name: method for method in _ALL}
 
 
-def flat_butterfly(exchange: Exchange) -> Iterator[Step]:
-    """Recursive doubling over all hosts: in step i everybody swaps its whole sum with the host 2^i away."""
-    for bit in _bits(exchange.network.hosts):
-        yield Step(exchange.hosts, exchange.hosts ^ bit, exchange.size)
+def names(chosen: Callable[[Method], bool]) -> tuple[str, ...]:
+    """Of the methods that are so, in the order of the registry."""
+    return tuple(name for name, method in METHODS.items() if chosen(method))
 
 
-def layered_butterfly(exchange: Exchange, heads: Ints | None = None) -> Iterator[Step]:
-    """A tree inside every leaf adds up to its head, the heads do a butterfly, the tree goes back."""
-    half = exchange.network.half
-    heads = exchange.heads if heads is None else heads
-    local = np.arange(half)
-    trees = []
-    for bit in _bits(half):
-        child = local[(local & bit > 0) & (local & (bit - 1) == 0)]  # seen from the head, by XOR
-        down = np.concatenate([leaf * half + (child ^ (head % half)) for leaf, head in enumerate(heads)])
-        up = np.concatenate([leaf * half + ((child ^ bit) ^ (head % half)) for leaf, head in enumerate(heads)])
-        trees.append((down, up))
-    for child, parent in trees:
-        yield Step(child, parent, exchange.size)
-    for bit in _bits(heads.size):
-        yield Step(heads, heads[np.arange(heads.size) ^ bit], exchange.size)
-    for child, parent in reversed(trees):
-        yield Step(parent, child, exchange.size)
-
-
-def layered_butterfly_fixed_heads(exchange: Exchange) -> Iterator[Step]:
-    """The layered butterfly with every leaf's first host as its head."""
-    return layered_butterfly(exchange, np.arange(exchange.network.leaves) * exchange.network.half)
-
-
-def servers_distributed(exchange: Exchange) -> Iterator[Step]:
-    """Parameter servers, some in every leaf, at places that differ from leaf to leaf. A worker
-    begins with another server than its neighbour does."""
-    return _servers(exchange, _spread(exchange), rotating=True)
-
-
-def servers_packed(exchange: Exchange) -> Iterator[Step]:
-    """Parameter servers that fill whole leaves."""
-    return _servers(exchange, exchange.hosts[: exchange.network.hosts // SERVER_SHARE], rotating=True)
-
-
-def servers_same_order(exchange: Exchange) -> Iterator[Step]:
-    """Distributed parameter servers, and every worker pushes to the first one first: the naive loop."""
-    return _servers(exchange, _spread(exchange), rotating=False)
-
-
-def _spread(exchange: Exchange) -> Ints:
-    each = exchange.network.half // SERVER_SHARE
-    if not each:
-        raise BadMethod(f"leaves of {exchange.network.half} hosts have no room for one server in {SERVER_SHARE}")
-    leaf, place = exchange.hosts // exchange.network.half, exchange.hosts % exchange.network.half
-    return exchange.hosts[(place - exchange.places[leaf] * each) % exchange.network.half < each]
-
-
-def _servers(exchange: Exchange, servers: Ints, rotating: bool) -> Iterator[Step]:
-    """All push, one server's part of the gradient after the other, then all pull."""
-    workers = np.setdiff1d(exchange.hosts, servers)
-    turns = np.arange(workers.size)
-    part = exchange.size / servers.size
-    for turn in range(servers.size):
-        yield Step(workers, servers[(turns + turn if rotating else turns * 0 + turn) % servers.size], part)
-    for turn in range(servers.size):
-        yield Step(servers[(turns + turn) % servers.size], workers, part)
-
-
-# Ours.
-
-
-def ring(exchange: Exchange) -> Iterator[Step]:
-    """Reduce-scatter and all-gather around all hosts in their order (Patarasuk and Yuan, JPDC 2009). Every step has the
-    same flows, so one is simulated."""
-    hosts = exchange.hosts
-    yield Step(hosts, np.roll(hosts, -1), exchange.size / hosts.size, times=2 * (hosts.size - 1))
-
-
-def hierarchical_ring(exchange: Exchange) -> Iterator[Step]:
-    """A reduce-scatter around every leaf, rings over the leaves with a part each, and an all-gather around every
-    leaf."""
-    half, leaves, hosts = exchange.network.half, exchange.network.leaves, exchange.hosts
-    neighbour = hosts // half * half + (hosts + 1) % half
-    inside = Step(hosts, neighbour, exchange.size / half, times=half - 1)
-    yield inside
-    if leaves > 1:
-        yield Step(hosts, (hosts + half) % hosts.size, exchange.size / hosts.size, times=2 * (leaves - 1))
-    yield inside
-
-
-def leaf_aggregation(exchange: Exchange) -> Iterator[Step]:
-    """Each leaf switch adds up its workers and is one worker to distributed parameter servers; what they answer it
-    multicasts. All of it streams, slot by slot, so its parts overlap."""
-    streams = _leaf_streams(exchange)
-    source = np.concatenate([a for a, _, _ in streams])
-    target = np.concatenate([b for _, b, _ in streams])
-    sizes = np.concatenate([np.full(a.size, size) for a, _, size in streams])
-    hops = 2 * exchange.network.longest  # from the worker to a server, and back
-    yield Step(
-        source, target, sizes, limit=exchange.switch.limit(exchange.network, hops),
-        delay=exchange.switch.round_trip(exchange.network, hops),
-    )  # fmt: skip
-
-
-def leaf_aggregation_in_phases(exchange: Exchange) -> Iterator[Step]:
-    """The same without streaming: a leaf forwards only when its sum is whole."""
-    for source, target, size in _leaf_streams(exchange):
-        yield Step(source, target, size)
-
-
-def _leaf_streams(exchange: Exchange) -> list[tuple[Ints, Ints, float]]:
-    servers = _spread(exchange)
-    workers = np.setdiff1d(exchange.hosts, servers)
-    leaf = np.asarray(exchange.network.leaf(workers // exchange.network.half))
-    leaves, to = (side.ravel() for side in np.meshgrid(np.unique(leaf), servers, indexing="ij"))
-    size = exchange.size * exchange.switch.overhead
-    part = size / servers.size
-    return [(workers, leaf, size), (leaves, to, part), (to, leaves, part), (leaf, workers, size)]
-
-
-def leaf_spine_aggregation(exchange: Exchange) -> Iterator[Step]:
-    """Switches of all layers add up: a leaf its workers, upper switches those below, each of them some of the slots.
-    Everything streams over every link, and comes back the same way as a multicast."""
-    network, switch = exchange.network, exchange.switch
-    lower, upper = network.ends()
-    ways = np.array([1, network.up] if network.layers == 2 else [1, network.half, network.half * network.up])
-    size = exchange.size * switch.overhead / ways[network.levels]
-    used = network.levels < (network.layers if network.leaves > 1 else 1)
-    lower, upper, size = lower[used], upper[used], size[used]
-    hops = network.longest if network.leaves > 1 else 2
-    yield Step(
-        np.concatenate([lower, upper]), np.concatenate([upper, lower]), np.concatenate([size, size]),
-        limit=switch.limit(network, hops), delay=switch.round_trip(network, hops),
-    )  # fmt: skip
-
-
-def _bits(count: int) -> list[int]:
-    if count & (count - 1):
-        raise BadMethod(f"a butterfly over {count} hosts; expected a power of two")
-    return [1 << bit for bit in range(count.bit_length() - 1)]
-
-
-Method = Callable[[Exchange], Schedule]
-
-METHODS: dict[str, Method] = {
-    "servers-packed": servers_packed,
-    "servers-distributed": servers_distributed,
-    "flat-butterfly": flat_butterfly,
-    "layered-butterfly": layered_butterfly,
-    "ring": ring,
-    "hierarchical-ring": hierarchical_ring,
-    "leaf-aggregation": leaf_aggregation,
-    "leaf-spine-aggregation": leaf_spine_aggregation,
-    # Variants, to see what a choice does.
-    "servers-same-order": servers_same_order,
-    "layered-butterfly-fixed-heads": layered_butterfly_fixed_heads,
-    "leaf-aggregation-in-phases": leaf_aggregation_in_phases,
-}
-PAPER = ("servers-packed", "servers-distributed", "flat-butterfly", "layered-butterfly")
-SYNCHRONOUS = ("flat-butterfly", "layered-butterfly", "ring", "hierarchical-ring")
+MAIN = names(lambda method: method.origin is not Origin.VARIANT)
+VARIANTS = names(lambda method: method.origin is Origin.VARIANT)
+SYNCHRONOUS = names(lambda method: method.lock_step)
 
 
 def method(name: str) -> Method:

@@ -14,13 +14,14 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.network_study.cells import ENGINES, MB, ExchangeCell, NetworkCell, TrainingCell, our_switch
+from experiments.network_study.exchange import BadMethod
 from experiments.network_study.flows import simgrid_engine, solver
 from experiments.network_study.flows.clos import ROUTINGS, SIZES
 from experiments.network_study.flows.model import MODELS
-from experiments.network_study.grid import MAIN
-from experiments.network_study.methods import METHODS, BadMethod
+from experiments.network_study.methods import MAIN, METHODS
 from experiments.network_study.switch import SwitchSizes
 from experiments.network_study.training import SERVERS, SWITCH
+from experiments.shared import terminal
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
 
@@ -111,7 +112,7 @@ def _training(options: argparse.Namespace, network: NetworkCell, sizes: SwitchSi
 
 def main() -> int:
     options = parser().parse_args()
-    console = Console() if sys.stdout.isatty() else Console(width=140)
+    console = terminal.console(140)
     try:
         answer(options, console)
     except simgrid_engine.NoSimGrid as error:

@@ -16,13 +16,12 @@ from pathlib import Path
 
 from experiments.network_study.cells import ExchangeCell, NetworkCell
 from experiments.network_study.flows import simgrid_engine
-from experiments.network_study.methods import METHODS
+from experiments.network_study.methods import names
 from serene import outputs
 from serene.errors import SereneError
 
 RECORD = Path(__file__).with_name("simgrid.csv")
 NETWORKS = ((2, 128), (2, 512), (3, 256))
-HEAVY = ("servers-same-order",)  # as many flows as servers-distributed, which is there
 
 
 class BadRecord(SereneError):
@@ -38,21 +37,19 @@ class Pair:
 
     def error(self) -> float:
         """By how much the NumPy engine's answer differs, relatively."""
-        return abs(self.cell.answer()["seconds"] / self.simgrid_s - 1)
+        return abs(float(self.cell.answer()["seconds"]) / self.simgrid_s - 1)
 
 
 def cells() -> list[ExchangeCell]:
     """All methods at the ends of the bisection ratio's range, both routings on the smallest network, a slow link, and
     2,048 hosts where one step stands for all."""
+    methods = names(lambda method: method.recorded)
     main = [
         ExchangeCell(NetworkCell(layers, hosts, ratio), method)
-        for (layers, hosts), ratio, method in product(NETWORKS, (1.0, 0.125), METHODS)
-        if method not in HEAVY
+        for (layers, hosts), ratio, method in product(NETWORKS, (1.0, 0.125), methods)
     ]
-    hashed = [
-        ExchangeCell(NetworkCell(2, 128, 0.25, routing="ecmp"), method) for method in METHODS if method not in HEAVY
-    ]
-    slow = [ExchangeCell(NetworkCell(2, 128, 0.5, 1.0, 1.0), method, 1.0) for method in METHODS if method not in HEAVY]
+    hashed = [ExchangeCell(NetworkCell(2, 128, 0.25, routing="ecmp"), method) for method in methods]
+    slow = [ExchangeCell(NetworkCell(2, 128, 0.5, 1.0, 1.0), method, 1.0) for method in methods]
     large = [
         ExchangeCell(NetworkCell(layers, hosts, ratio), method)
         for (layers, hosts), ratio in product(((2, 2048), (3, 1024)), (1.0, 0.125))

@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from experiments.network_study.exchange import SERVER_SHARE, BadMethod, Exchange
 from experiments.network_study.flows import solver
 from experiments.network_study.flows.clos import Clos, Ints
 from experiments.network_study.flows.maxmin import rates
 from experiments.network_study.flows.model import Model
-from experiments.network_study.methods import METHODS, SERVER_SHARE, SYNCHRONOUS, BadMethod, Exchange
+from experiments.network_study.methods import METHODS, SYNCHRONOUS
 from serene.errors import SereneError, choices
 from serene.strategy import Strategy
 from workers.stragglers import Straggler
@@ -105,7 +106,7 @@ def _lock_step(training: Training, model: Model) -> Outcome:
             f"{training.how} knows lock step only, not {training.strategy}; expected BSP, or {SERVERS}, {SWITCH}"
         )
     workers = training.exchange.network.hosts
-    exchange_s = solver.run(training.exchange.network, METHODS[training.how](training.exchange), model)
+    exchange_s = solver.run(training.exchange.network, METHODS[training.how].steps(training.exchange), model)
     compute = _Compute(training)
     times = np.array(
         [[compute(worker, turn, workers) for worker in range(workers)] for turn in range(1, training.iterations + 1)]

@@ -11,12 +11,13 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from serene.client import Client, UdpTransport
+from serene.client import Client, Pool, UdpTransport
 from serene.client.parts import Parts
 from serene.fixedpoint import DEFAULT_SCALE
 
@@ -104,8 +105,7 @@ def overlap(options: Json) -> Json:
     return {"seconds": at_once["seconds"], "in_turn_s": after["seconds"]}
 
 
-def gloo(options: Json) -> Json:
-    """torch.distributed's all_reduce of the same vectors, over TCP."""
+def _join_gloo(options: Json) -> None:
     import torch
     import torch.distributed as dist
 
@@ -115,6 +115,14 @@ def gloo(options: Json) -> Json:
     dist.init_process_group(
         "gloo", init_method="tcp://10.0.0.1:29500", rank=options["worker"], world_size=options["workers"]
     )
+
+
+def gloo(options: Json) -> Json:
+    """torch.distributed's all_reduce of the same vectors, over TCP."""
+    import torch
+    import torch.distributed as dist
+
+    _join_gloo(options)
     mine = torch.from_numpy(gradient(options["worker"], options["values"]))
     result = torch.empty_like(mine)
 
@@ -125,6 +133,58 @@ def gloo(options: Json) -> Json:
 
     expected = _expected(options)
     measured = _repeat(once, expected, options["workers"] * float(np.abs(expected).max()) * 2**-23, options)
+    dist.barrier()
+    dist.destroy_process_group()
+    return measured
+
+
+def _large(options: Json, all_reduce: Callable[[np.ndarray], None], meet: Callable[[], None], bound: float) -> Json:
+    """Seconds of single all-reduces in place. meet: returns when all workers have come. bound: of the error, relative
+    to the largest value."""
+    count = options["values"]
+    expected = np.zeros(count)
+    for worker in range(options["workers"]):
+        expected += gradient(worker, count)
+    mine = gradient(options["worker"], count)
+    seconds, cpu = [], []
+    for repeat in range(-1, options["repeats"]):  # the first one warms up
+        result = mine.copy()
+        meet()
+        before, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+        all_reduce(result)
+        ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
+        if repeat >= 0:
+            seconds.append(ended - began)
+            cpu.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        error = float(np.abs(result - expected).max() / np.abs(expected).max())
+        if not error <= bound:
+            raise SystemExit(f"a sum is wrong by {error:g} of the largest; at most {bound:g} was expected")
+    return {"seconds": seconds, "cpu_s": cpu, "error": error, "bound": bound}
+
+
+def pool(options: Json) -> Json:
+    """All-reduce of vectors of any length through a pool of slots."""
+    nothing = np.zeros(0, np.float32)
+    size = {"slots": options["slots"], "lanes": options["lanes"]}
+    with Pool(UdpTransport(), 0, options["worker"], **size) as pool:
+        pool.join()
+        measured = _large(options, pool.all_reduce, lambda: pool.all_reduce(nothing), options["workers"] * 2.0**-23)
+        pool.leave()
+        return {**measured, **asdict(pool.counts)}
+
+
+def gloo_large(options: Json) -> Json:
+    """The same by torch.distributed over TCP."""
+    import torch
+    import torch.distributed as dist
+
+    _join_gloo(options)
+    measured = _large(
+        options,
+        lambda values: dist.all_reduce(torch.from_numpy(values)),
+        dist.barrier,
+        options["workers"] * 2.0**-23,
+    )
     dist.barrier()
     dist.destroy_process_group()
     return measured
@@ -147,7 +207,7 @@ def pushes(options: Json) -> Json:
         return {"rates": rates, "retransmissions": client.counts.retransmissions, "window": client.window}
 
 
-PARTS = {"serene": serene, "overlap": overlap, "gloo": gloo, "pushes": pushes}
+PARTS = {"serene": serene, "overlap": overlap, "gloo": gloo, "pool": pool, "gloo_large": gloo_large, "pushes": pushes}
 
 
 if __name__ == "__main__":

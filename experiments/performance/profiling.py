@@ -22,6 +22,7 @@ from rich.table import Table
 from experiments.performance.networks import serene_network, with_job
 from experiments.performance.push_path import SLOTS, PushPath
 from experiments.run.settings import BMV2
+from experiments.shared import terminal
 from serene.errors import SereneError
 from serene.program import Program
 
@@ -133,7 +134,7 @@ def profile(console: Console) -> int:
 def main() -> int:
     from topologies.isolation import run_isolated
 
-    console = Console(highlight=False) if sys.stdout.isatty() else Console(width=120, highlight=False)
+    console = terminal.console(120, highlight=False)
 
     def run() -> int:
         try:

@@ -8,7 +8,6 @@ import numpy as np
 
 from serene.errors import SereneError
 from serene.program import Program
-from serene.sim import entries
 from serene.sim.entries import Host
 from serene.sim.switch import ProgramSwitch
 from serene.strategy import BSP
@@ -24,9 +23,7 @@ class PushPath:
     def __init__(self, program: Program, compiler_flags: tuple[str, ...] = ()) -> None:
         host, size = Host.of(0), 40 + 4 * program.lanes
         plane = ProgramSwitch(program, compiler_flags)
-        plane.put(entries.job(0, slots=SLOTS, vector_length=SLOTS * program.lanes, workers=1))
-        plane.set_policy(1, 1, BSP().compile([0]))
-        plane.admit(0, host)
+        plane.start_job({0: host}, BSP().compile([0]), slots=SLOTS, vector_length=SLOTS * program.lanes)
         self.switch = plane.switch
         self._head = host.frame_head(size)
         self._incarnation = host.incarnation

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from controller.http.client import ControllerClient
 from controller.jobs.job import JobState
@@ -27,6 +26,7 @@ from controller.status.model import JobStatus
 from experiments.run.launch import launch
 from experiments.run.results import Results
 from experiments.run.settings import check
+from experiments.shared import terminal
 from experiments.shared.palette import COLOURS
 from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.arguments import Parser
@@ -213,7 +213,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.swaps < 1 or not 0 < options.every_ms < math.inf or not 0 < options.compute_ms < math.inf:
         parser.error("--swaps: expected 1 or more; --every-ms and --compute-ms: expected more than 0")
-    console = Console() if sys.stdout.isatty() else Console(width=160)
+    console = terminal.console()
     try:
         settings = check(
             workers=options.workers,

@@ -10,10 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-from rich.console import Console
-
 from experiments.run.launch import launch
 from experiments.run.settings import Settings, check
+from experiments.shared import terminal
 from serene.arguments import Parser
 from serene.errors import SereneError
 
@@ -48,8 +47,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def main() -> int:
-    # A pipe has no width of its own; lines are not to be folded there.
-    console = Console() if sys.stdout.isatty() else Console(width=160)
+    console = terminal.console()
     try:
         settings = _settings(parser().parse_args())
     except SereneError as error:

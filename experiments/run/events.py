@@ -37,7 +37,9 @@ class Events:
         self._ends: list[tuple[float, Event]] = []  # when, in monotonic seconds
         self._switch_began = 0.0  # Unix time: what was contributed before is not in its counters
         self.played: list[Json] = []
-        self.lost_lives: list[int] = []  # steps that workers had done when they were killed, in the present session
+        self.lost_incarnations: list[
+            int
+        ] = []  # steps that workers had done when they were killed, in the present session
 
     @property
     def under_way(self) -> bool:
@@ -83,7 +85,7 @@ class Events:
         if event.action is Action.RESTART_SWITCH:
             self._network.parts["switch"].kill()
             self._switch_began = time.time()
-            self.lost_lives.clear()
+            self.lost_incarnations.clear()
         elif event.action is Action.RESTART_CONTROLLER:
             self._network.parts["controller"].kill()
         elif event.worker is not None:
@@ -109,7 +111,7 @@ class Events:
         done = self._steps_of(worker)
         # A session that follows a lost one begins with iterations of its own, to put the sums back.
         before = ROUNDS if self._switch_began else 0
-        self.lost_lives.append(before + sum(float(row["t_unix"]) > self._switch_began for row in done))
+        self.lost_incarnations.append(before + sum(float(row["t_unix"]) > self._switch_began for row in done))
         arguments = list(self._arguments(worker))
         arguments[arguments.index("--steps") + 1] = str(max(self._settings.steps - len(done), 1))
         self._workers[worker] = self._network.start_worker(worker, arguments)
@@ -121,5 +123,5 @@ class Events:
             return []
         with path.open(newline="") as file:
             rows = [row for row in csv.DictReader(file) if None not in row.values()]
-        path.rename(path.with_name(f"worker-{worker}-life-{len(self.played)}.csv"))
+        path.rename(path.with_name(f"worker-{worker}-incarnation-{len(self.played)}.csv"))
         return rows

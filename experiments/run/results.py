@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +47,11 @@ class Work:
 
 
 def collect(
-    settings: Settings, work: Work, job: JobStatus, events: Sequence[Json] = (), lost_lives: Sequence[int] = ()
+    settings: Settings, work: Work, job: JobStatus, events: Sequence[Json] = (), lost_incarnations: Sequence[int] = ()
 ) -> Results:
     """From the workers' files and the controller's view of the job.
 
-    events: those of a fault file, as played. lost_lives: steps that workers had done when they were killed.
+    events: those of a fault file, as played. lost_incarnations: steps that workers had done when they were killed.
     """
     workers = []
     for worker in range(settings.workers):
@@ -74,10 +74,11 @@ def collect(
         "initial_accuracy": workers[0]["initial_accuracy"],
         "final_accuracy": workers[0]["final_accuracy"],
         "waiting_s": [round(worker["waiting_s"], 3) for worker in workers],
-        "strategy": list(_strategies(job.history, start)),
+        "strategy": [asdict(change) for change in changes(job.history, start)],
         "events": [{"t": round(event["t_unix"] - start, 3), "event": event["event"]} for event in events],
-        "contributions_sent": sum(worker["contributions_sent"] for worker in workers) + slots * sum(lost_lives),
-        "contributions_under_way": slots * len(lost_lives),  # when workers were killed: each applied once or never
+        "contributions_sent": sum(worker["contributions_sent"] for worker in workers) + slots * sum(lost_incarnations),
+        # When workers were killed: each applied once or never.
+        "contributions_under_way": slots * len(lost_incarnations),
         "contributions_applied": sum(worker.contributions for worker in job.workers),
         "retransmissions": sum(worker["retransmissions"] for worker in workers),
         "clipped_values": sum(worker["clipped_values"] for worker in workers),
@@ -89,19 +90,28 @@ def collect(
     return Results(summary, workers, rows)
 
 
-def _strategies(history: Iterable[EpochStatus], start: float) -> Iterable[Json]:
-    """Changes of strategy; an epoch that only the set of workers began is none."""
+@dataclass(frozen=True)
+class Change:
+    """Of the strategy: when, in seconds since the start of training, with which epoch, and to which."""
+
+    t: float
+    epoch: int
+    strategy: str
+
+
+def changes(history: Iterable[EpochStatus], start: float) -> Iterator[Change]:
+    """An epoch that only the set of workers began is none."""
     last = None
     for begun in history:
         name = str(begun.strategy)
         if name != last:
-            yield {"t": round(max(begun.t - start, 0.0), 3), "epoch": begun.epoch, "strategy": name}
+            yield Change(round(max(begun.t - start, 0.0), 3), begun.epoch, name)
         last = name
 
 
 def _rows(work: Work, workers: int, start: float) -> Iterable[Json]:
     for worker in range(workers):
-        for path in (*work.directory.glob(f"worker-{worker}-life-*.csv"), work.find(f"worker-{worker}.csv")):
+        for path in (*work.directory.glob(f"worker-{worker}-incarnation-*.csv"), work.find(f"worker-{worker}.csv")):
             with path.open(newline="") as file:
                 for row in csv.DictReader(file):
                     if None not in row.values():  # a killed worker's last line may be half a line

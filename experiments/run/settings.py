@@ -73,8 +73,8 @@ def _number(name: str, text: str, low: float, high: float, whole: bool = True) -
     try:
         value = int(text) if whole else float(text)
     except ValueError:
-        value = None  # type: ignore[assignment]
-    if value is None or not low <= value <= high:
+        value = float("nan")
+    if not low <= value <= high:
         raise BadSetting(
             f"{name}={text}: expected {'a whole number' if whole else 'a number'} from {low:,} to {high:,}"
         )

@@ -9,6 +9,7 @@ from serene.strategy import parse
 # Okabe and Ito's palette: distinct also for colour-blind readers.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY = "#888888"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW)
 
 # By a strategy's text, or by what its text begins with.
@@ -25,7 +26,6 @@ _COLOUR = {
     "auto:sync-switch": GREEN,
     "auto:evict": ORANGE,
 }
-_OTHER = "#888888"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Look:
 def look(text: str) -> Look:
     """Of a strategy as on command lines, or of an automatic one, ``auto:NAME:...``. Raises BadStrategy."""
     head, _, rest = text.partition(":")
-    colour = _COLOUR.get(text) or _COLOUR.get(f"{head}:{rest.partition(':')[0]}") or _COLOUR.get(head, _OTHER)
+    colour = _COLOUR.get(text) or _COLOUR.get(f"{head}:{rest.partition(':')[0]}") or _COLOUR.get(head, GREY)
     if head == "auto":
         name = f"auto: {rest.partition(':')[0]}"
         return Look(name, name, colour, "--")

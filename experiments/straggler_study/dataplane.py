@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from serene.program import Program
-from serene.sim import entries
 from serene.sim.entries import Host
 from serene.sim.switch import ProgramSwitch
 from serene.strategy import Strategy
@@ -29,11 +28,10 @@ class DataPlane:
         self._ports = np.array([host.port for host in hosts], np.uint32)
         self._worker_at = {host.port: worker for worker, host in enumerate(hosts)}
         self._heads = [np.frombuffer(host.frame_head(HEADER.itemsize + 4 * program.lanes), np.uint8) for host in hosts]
-        self._plane.set_group(dict(enumerate(hosts)))
-        self._plane.put(entries.job(JOB, slots=self.slots, vector_length=vector_length, workers=workers))
-        self.install(FIRST_EPOCH, strategy, list(range(workers)))
-        for worker, host in enumerate(hosts):
-            self._plane.admit(worker, host)
+        self._plane.start_job(
+            dict(enumerate(hosts)), strategy.compile(range(workers)), slots=self.slots, vector_length=vector_length,
+            job=JOB, session=SESSION, epoch=FIRST_EPOCH,
+        )  # fmt: skip
 
     def close(self) -> None:
         self._plane.close()

@@ -21,4 +21,4 @@ class Queue:
         order = np.arange(ready.size) * self.service_s
         left = np.maximum.accumulate(np.maximum(ready, self._free_at) - order) + order + self.service_s
         self._free_at = float(left[-1])
-        return left
+        return np.asarray(left)

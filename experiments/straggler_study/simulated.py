@@ -11,17 +11,18 @@ there. So two workers' packets may overtake each other by less than a group last
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import simpy
 
 from controller.jobs.jobs import shrunk
+from experiments.straggler_study.automatic import Reports, RunningStrategy
 from experiments.straggler_study.cell import LANES, NOTHING, SOFTMAX, Cell
 from experiments.straggler_study.dataplane import FIRST_EPOCH, SESSION, DataPlane
 from experiments.straggler_study.learners import Learner, learner
-from experiments.straggler_study.pilot import Pilot, Reports
 from experiments.straggler_study.queues import Queue
 from experiments.straggler_study.strategies import automatic, first_strategy
 from experiments.straggler_study.trace import STEP, Swap, Trace
@@ -38,7 +39,7 @@ HOLDS_FOR_SURE = FixedPoint().capacity
 SPOKE = ("contributions", "repeats", "blocked")  # counters of what a worker does
 
 Packets = tuple[np.ndarray, np.ndarray]  # uint8[n, bytes]; float64[n], when each is there
-Life = Generator[simpy.Event, object, None]
+Process = Generator[simpy.Event, object, None]
 
 
 class Stuck(SereneError):
@@ -98,17 +99,17 @@ class Simulation:
         self._evicted: frozenset[int] = frozenset()
         self._swapped_at = 0.0
         chosen = automatic(cell.strategy)
-        self._pilot = None if chosen is None else Pilot(chosen)
+        self._running = None if chosen is None else RunningStrategy(chosen)
 
     def run(self) -> Trace:
         """Until every worker has done its steps and left. Raises Stuck."""
         began = time.perf_counter()
         initial = self.workers[0].learner.accuracy()
         try:
-            lives = [self._env.process(self._life(worker)) for worker in self.workers]
-            if self._pilot is not None:
-                self._env.process(self._fly(self._pilot))
-            self._env.run(until=simpy.AllOf(self._env, lives))
+            processes = [self._env.process(self._train(worker)) for worker in self.workers]
+            if self._running is not None:
+                self._env.process(self._decide(self._running))
+            self._env.run(until=simpy.AllOf(self._env, processes))
             applied = sum(self.plane.count("contributions", worker.id) for worker in self.workers)
             dropped = self.plane.dropped()
             staleness = np.array([self.plane.staleness(worker.id) for worker in self.workers]) / self.plane.slots
@@ -132,14 +133,14 @@ class Simulation:
 
     # -- a worker -----------------------------------------------------------------------------------------------
 
-    def _life(self, worker: Worker) -> Life:
+    def _train(self, worker: Worker) -> Process:
         for step in range(1, self.cell.steps + 1):
             yield from self._step(worker, step)
         worker.left = True
         worker.reports.send("finished", self._env.now, worker.done, float("nan"), force=True)
         self._install(self._strategy, self._evicted)
 
-    def _step(self, worker: Worker, step: int) -> Life:
+    def _step(self, worker: Worker, step: int) -> Process:
         env, cell, reports = self._env, self.cell, worker.reports
         began = env.now
         gradient, loss = worker.learner.gradient(step)
@@ -169,7 +170,7 @@ class Simulation:
         whole.reshape(-1)[: self._size] = self._fixed.quantise(gradient)[0]
         return whole
 
-    def _exchange(self, worker: Worker) -> Life:
+    def _exchange(self, worker: Worker) -> Process:
         """Sends and takes packets until every slot is answered."""
         env, protocol = self._env, worker.protocol
         while not protocol.done:
@@ -193,7 +194,7 @@ class Simulation:
         times = worker.up.serve(np.full(len(payloads), self._env.now)) + self._latency_s
         for start in range(0, len(payloads), self._group):
             part = slice(start, start + self._group)
-            self._at(times[part][-1], lambda rows=payloads[part], at=times[part]: self._through(worker, (rows, at)))
+            self._at(times[part][-1], partial(self._through, worker, (payloads[part], times[part])))
 
     def _through(self, worker: Worker, packets: Packets) -> None:
         """Packets at the switch: what they cause goes to whom it is for."""
@@ -201,16 +202,16 @@ class Simulation:
         left = self._switch.serve(times)
         for receiver, cause, rows in self.plane.pushes(worker.id, payloads):
             arrives = self.workers[receiver].down.serve(left[cause]) + self._latency_s
-            self._at(arrives[-1], lambda to=self.workers[receiver], rows=rows: self._arrives(to, rows))
+            self._at(arrives[-1], partial(self._arrives, self.workers[receiver], rows))
 
     def _arrives(self, worker: Worker, rows: np.ndarray) -> None:
         worker.inbox.append(rows)
         if worker.arrived is not None and not worker.arrived.triggered:
             worker.arrived.succeed()
 
-    def _at(self, when: float, action: object) -> None:
+    def _at(self, when: float, action: Callable[[], None]) -> None:
         event = self._env.timeout(max(float(when) - self._env.now, 0.0))
-        event.callbacks.append(lambda _: action())  # type: ignore[union-attr, operator]
+        event.callbacks.append(lambda _: action())
 
     # -- strategies ------------------------------------------------------------------------------------------
 
@@ -222,16 +223,16 @@ class Simulation:
             self._swapped_at = self._env.now
             self.plane.install(self._epoch, shrunk(strategy, members), members)
 
-    def _fly(self, pilot: Pilot) -> Life:
+    def _decide(self, running: RunningStrategy) -> Process:
         """Shows an automatic strategy the job at every period, and does what it says."""
         env = self._env
         while True:
-            yield env.timeout(pilot.automatic.period_s)
+            yield env.timeout(running.automatic.period_s)
             seen = [self._shown(worker) for worker in self.workers if not worker.left]
             if not seen:
                 return
             since = env.now - self._swapped_at
-            decided = pilot.decide(env.now, self._epoch, since, self._strategy, self._evicted, seen)
+            decided = running.decide(env.now, self._epoch, since, self._strategy, self._evicted, seen)
             if (decided.strategy, decided.evicted) == (self._strategy, self._evicted):
                 continue
             yield env.timeout(SWAP_S)

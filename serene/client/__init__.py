@@ -1,11 +1,13 @@
 """A worker's side of Serene: ``Client`` over a ``Transport``, and the protocol itself without either."""
 
-from serene.client.client import BadWelcome, CaughtUp, Client, NoAnswer, Refused, SessionLost, Update
+from serene.client.client import Client, NoAnswer, SessionLost
 from serene.client.collective import Disagreement
 from serene.client.pool import Pool, PoolBroken
-from serene.client.protocol import Counts, Membership, PlaceTaken, Protocol, Read
+from serene.client.protocol import BadWelcome, Counts, Membership, PlaceTaken, Protocol, Read
+from serene.client.requests import Refused
 from serene.client.session import Session
 from serene.client.transport import FrameTransport, Transport, TransportError, UdpTransport
+from serene.client.updates import CaughtUp, Update
 
 __all__ = [
     "BadWelcome",

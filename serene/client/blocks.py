@@ -118,7 +118,10 @@ def dequantise(sums: np.ndarray, shift: int) -> np.ndarray:
 def count_specials(values: np.ndarray) -> np.ndarray:
     """float32[n] to int32[n]: 1 for NaN, for +inf and for -inf, each in bits of its own."""
     kinds = (np.isnan(values), np.isposinf(values), np.isneginf(values))
-    return sum((kind.astype(np.int32) << place * SPECIAL_BITS for place, kind in enumerate(kinds)), np.int32(0))
+    counts: np.ndarray = sum(
+        (kind.astype(np.int32) << place * SPECIAL_BITS for place, kind in enumerate(kinds)), np.int32(0)
+    )
+    return counts
 
 
 def add_specials(sums: np.ndarray, counts: np.ndarray) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,30 +19,23 @@ from typing import Any
 import numpy as np
 
 from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
-from serene.client.protocol import BadWelcome, Counts, Membership, Protocol, Read, parse_welcome
+from serene.client.protocol import Counts, Membership, Protocol
+from serene.client.requests import Requests
 from serene.client.restoration import Remains, Restored, Vote, ballot, count, donor_of, outcome
 from serene.client.transport import Transport, TransportError
 from serene.client.updates import CaughtUp, PartUpdate, Update
-from serene.client.window import Window
+from serene.client.window import LARGEST_WINDOW, Window
 from serene.errors import SereneError
 from serene.fixedpoint import FixedPoint
-from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, in_header, membership
+from serene.wire import HEADER, Op
 
 HELLO_EVERY_S = 0.1
 LEAVE_EVERY_S = 0.2
 WAITING_S = 0.1  # without a packet: the worker waits at the barrier, or the network is broken
 
 
-class Refused(SereneError):
-    """The controller does not admit this worker; the message is its reason."""
-
-
 class NoAnswer(SereneError):
     """No answer from the switch for too long."""
-
-
-def _new_incarnation() -> int:
-    return 1 + secrets.randbelow(2**32 - 1)
 
 
 class SessionLost(SereneError):
@@ -55,8 +47,7 @@ class SessionLost(SereneError):
 
 class Client:
     """One worker of one job. ``silence_s``: after this long without a packet the switch is asked whether it is there;
-    ``give_up_s``: after this long without its answer, NoAnswer is raised. ``incarnation``: tells this client from those
-    that were the same worker before it, 1 to 2^32 - 1; drawn at random unless given."""
+    ``give_up_s``: after this long without its answer, NoAnswer is raised. ``incarnation``: as `Requests`."""
 
     def __init__(
         self,
@@ -72,13 +63,11 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transport = transport
-        self._job = in_header("job", job, 0, 2**8 - 1)
-        self._worker = in_header("worker", worker, 0, 2**8 - 1)
-        self._vector_length = in_header("vector_length", vector_length, 1, 2**32 - 1)
+        self._requests = Requests(transport, job, worker, vector_length, incarnation)
+        self._job, self._worker, self._vector_length = job, worker, vector_length
         self._first_window = window
         self._silence_s = silence_s
         self._give_up_s = give_up_s
-        self._incarnation = incarnation or _new_incarnation()
         self._clock = clock
         self._protocol: Protocol | None = None
         self._fast: FastPath | None = None
@@ -87,9 +76,7 @@ class Client:
         self._remains: Remains | None = None  # of a session that was lost
         self._caught_up = False  # with the session that it has joined
         self._fixed = FixedPoint()  # the job's, once it is joined
-        self._missing = ""  # what the controller said last of workers that are not there
-        self._joining = self._session_lost = self._left = False
-        self._proof = 0  # the number that it wants to hear, to know that this HELLO is not an old one
+        self._session_lost = self._left = False
         self.contributions_sent = 0  # packets in this session: slots times iterations
         self.clipped_values = 0
 
@@ -124,7 +111,7 @@ class Client:
     @property
     def incarnation(self) -> int:
         """Tells this client from those that were, or will be, the same worker."""
-        return self._incarnation
+        return self._requests.incarnation
 
     @property
     def counts(self) -> Counts:
@@ -171,22 +158,22 @@ class Client:
         in the one after it. Raises Refused with the controller's reason, BadWelcome, or NoAnswer after ``timeout_s``.
         """
         if self._protocol is not None and not self._session_lost:
-            self._incarnation = _new_incarnation()  # or what was under way could not be told from what comes
-        self._joining = True
+            self._requests.begin_incarnation()  # or what was under way could not be told from what comes
+        self._requests.joining = True
         until = asked = self._clock()
         until += timeout_s
         while asked < until:
             self._hello()
             while self._clock() < asked + HELLO_EVERY_S:
-                for payload in self._control(asked + HELLO_EVERY_S - self._clock()):
-                    welcome = self._welcome(payload)
+                for payload in self._requests.answers(asked + HELLO_EVERY_S - self._clock()):
+                    welcome = self._requests.welcome(payload)
                     if welcome is not None and self._is_news(welcome):
                         self._begin_session(welcome)
                         return welcome
             asked = self._clock()
         raise NoAnswer(
             f"no WELCOME for worker {self._worker} of job {self._job} within {timeout_s:g} s: "
-            + (self._missing or "is the controller up, and does the transport lead to the switch?")
+            + (self._requests.missing or "is the controller up, and does the transport lead to the switch?")
             + self._trouble()
         )
 
@@ -199,7 +186,8 @@ class Client:
 
     def _begin_session(self, welcome: Membership) -> None:
         before = self._protocol
-        protocol = Protocol(self._job, self._worker, welcome, self._incarnation, Window(self._first_window))
+        window = Window(self._first_window, max(self._first_window, LARGEST_WINDOW))
+        protocol = Protocol(self._job, self._worker, welcome, self._requests.incarnation, window)
         if before is not None and before.membership.session == welcome.session:
             protocol.go_on_from(before)
         else:
@@ -207,8 +195,8 @@ class Client:
                 self._remains = Remains.of(before)
             self.contributions_sent = 0
             self._caught_up = not welcome.lost_sessions and welcome.epoch == 1
-        self._protocol, self._session_lost, self._left, self._missing = protocol, False, False, ""
-        self._joining = False
+        self._protocol, self._session_lost, self._left = protocol, False, False
+        self._requests.session, self._requests.joining, self._requests.missing = welcome.session, False, ""
         self._fixed = FixedPoint(welcome.scale, welcome.limit / welcome.scale)
         compiled = self.compiled_link()
         self._fast = None if compiled is None else FastPath(compiled[0], protocol, compiled[1])
@@ -286,16 +274,15 @@ class Client:
     def _leave_until(self, timeout_s: float, enough: Callable[[Mapping[str, Any]], bool]) -> bool:
         self._left = self._protocol is not None
         body = json.dumps({"contributions_sent": self.contributions_sent}).encode()
-        packet = self._control_packet(Op.LEAVE, body)
         until, job_over, heard = self._clock() + timeout_s, False, self._clock()
         while self._clock() < until:
             asked = self._clock()
-            self._send(packet)
+            self._requests.say(Op.LEAVE, body)
             if asked - heard > self._silence_s:
                 self._hello()  # a switch that has lost its state does not know this worker any more
             # One LEAVE each time, however many packets come: each of them is answered.
             while self._clock() < asked + LEAVE_EVERY_S:
-                for payload in self._control(asked + LEAVE_EVERY_S - self._clock()):
+                for payload in self._requests.answers(asked + LEAVE_EVERY_S - self._clock()):
                     self._check_session(payload)
                     if payload[1] == Op.BYE:
                         heard = self._clock()
@@ -307,7 +294,7 @@ class Client:
 
     def report(self, facts: Mapping[str, Any]) -> None:
         """Telemetry for the controller, as JSON; may be lost."""
-        self._send(self._control_packet(Op.REPORT, json.dumps(facts).encode()))
+        self._requests.say(Op.REPORT, json.dumps(facts).encode())
 
     # -- gradients -------------------------------------------------------------------------------------------
 
@@ -468,9 +455,9 @@ class Client:
 
     def _check_session(self, payload: bytes) -> None:
         """Raises SessionLost when a WELCOME is of a newer session than the worker's."""
-        if not self._is_ours(payload):
+        if not self._requests.is_answered_by(payload):
             return
-        welcome = self._welcome(payload)
+        welcome = self._requests.welcome(payload)
         ours = self._joined.membership.session
         if welcome is not None and welcome.session > ours:
             if self._caught_up:  # or it holds nothing: it was lost before its own restoration was over
@@ -478,55 +465,6 @@ class Client:
             self._session_lost = True
             raise SessionLost(f"the job's session is {welcome.session} now, this worker's was {ours}")
 
-    # -- control packets -------------------------------------------------------------------------------------
-
-    def _control_packet(self, op: Op, body: bytes, *, epoch: int = 0, seq: int = 0) -> bytes:
-        fields = {"job": self._job, "worker": self._worker, "incarnation": self._incarnation}
-        session = self._protocol.membership.session if self._protocol else 0
-        return control_payload(op, body, **fields, session=session, epoch=epoch, seq=seq)
-
     def _hello(self) -> None:
-        """Asks for a place, or, where it has one, whether that still holds: then it says in which epoch it is."""
-        epoch = 0 if self._joining or self._protocol is None or self._session_lost else self._protocol.epoch
-        body = membership(vector_length=self._vector_length)
-        self._send(self._control_packet(Op.HELLO, body, epoch=epoch, seq=self._proof))
-
-    def _send(self, payload: bytes) -> None:
-        self._transport.send(np.frombuffer(payload, np.uint8)[None, :])
-
-    def _control(self, timeout_s: float) -> list[bytes]:
-        """Whatever arrives within the time, up to the first packets."""
-        payloads, lengths = self._transport.receive(timeout_s)
-        whole = [payloads[row, : lengths[row]].tobytes() for row in np.flatnonzero(lengths >= HEADER.itemsize)]
-        return [payload for payload in whole if self._is_ours(payload)]
-
-    def _is_ours(self, payload: bytes) -> bool:
-        """Whether what answers a request answers one of this incarnation."""
-        header = np.frombuffer(payload, HEADER, 1)[0]
-        expected = (self._job, self._worker, self._incarnation)
-        return (int(header["job"]), int(header["worker"]), int(header["incarnation"])) == expected
-
-    def _welcome(self, payload: bytes) -> Membership | None:
-        """The membership, if this is a WELCOME. Raises Refused if it is a refusal, and BadWelcome."""
-        if payload[1] == Op.REFUSED:
-            raise Refused(payload[HEADER.itemsize :].decode(errors="replace"))
-        if payload[1] == Op.WAIT:
-            self._wait(int(np.frombuffer(payload, HEADER, 1)[0]["seq"]), payload[HEADER.itemsize :])
-        if payload[1] != Op.WELCOME or len(payload) < HEADER.itemsize + MEMBERSHIP.itemsize:
-            return None
-        welcome = parse_welcome(payload)
-        if welcome.vector_length != self._vector_length:
-            raise Refused(f"job {self._job} has vectors of {welcome.vector_length} values, not {self._vector_length}")
-        return welcome
-
-    def _wait(self, proof: int, text: bytes) -> None:
-        """The controller's answer to a HELLO: say it again with this number, or others are missing."""
-        if not proof:
-            self._missing = text.decode(errors="replace")
-        elif proof != self._proof:
-            self._proof = proof
-            if self._joining:  # else it may answer a HELLO of long ago
-                self._hello()
-
-
-__all__ = ["BadWelcome", "CaughtUp", "Client", "NoAnswer", "Read", "Refused", "SessionLost", "Update"]
+        epoch = 0 if self._protocol is None or self._session_lost else self._protocol.epoch
+        self._requests.hello(epoch)

@@ -19,6 +19,9 @@
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
 
 enum { HEADER_BYTES = 40, BATCH = 128, LARGEST_LANES = 2304 };
 enum { OP_PUSH = 0x02, OP_ANSWER = 0x82, UNBOUNDED = 255, LARGEST_READ_MODE = 1 };
@@ -278,9 +281,12 @@ static void answered(struct exchange *exchange, const uint8_t *packet, uint32_t 
     batch->accepted++;
 }
 
-/* 0: the protocol has to decide. */
-static int accept_answer(struct exchange *exchange, const uint8_t *packet, uint32_t slot, struct batch *batch) {
-    uint32_t total = read32(packet + AT_TOTAL);
+static void accept_answer(struct exchange *exchange, const uint8_t *packet, struct batch *batch) {
+    uint32_t slot = read32(packet + AT_SLOT), total = read32(packet + AT_TOTAL);
+    if (!is_awaited(exchange, packet, slot)) {
+        exchange->ignored++;
+        return;
+    }
     if ((int32_t)(total - exchange->totals[slot]) > 0) {     /* reads go forward only */
         exchange->totals[slot] = total;
         uint32_t *to = exchange->values + (size_t)slot * exchange->lanes;
@@ -288,11 +294,10 @@ static int accept_answer(struct exchange *exchange, const uint8_t *packet, uint3
         for (uint32_t lane = 0; lane < exchange->lanes; lane++) to[lane] = read32(from + 4 * lane);
     }
     answered(exchange, packet, slot, batch);
-    return 1;
 }
 
 struct pool;
-static int accept_piece(struct pool *pool, const uint8_t *packet, uint32_t slot, struct batch *batch);
+static int receive_pieces(struct pool *pool, struct flight *at);
 
 static void measured(struct exchange *exchange, double sample) {
     if (!exchange->measured) {
@@ -330,9 +335,8 @@ static void progressed(struct exchange *exchange, const struct batch *batch, dou
     exchange->backoff = 0;
 }
 
-/* Takes in whatever has arrived, for a pool or (NULL) for an iteration; how many slots it answered, or -1. Odd packets
- * stay in their rows. */
-static int receive_batch(struct exchange *exchange, struct flight *at, struct pool *pool) {
+/* Takes in whatever has arrived; how many slots it answered, or -1. Odd packets stay in their rows. */
+static int receive_batch(struct exchange *exchange, struct flight *at) {
     struct mmsghdr messages[BATCH];
     struct iovec parts[BATCH];
     memset(messages, 0, sizeof messages);
@@ -353,19 +357,9 @@ static int receive_batch(struct exchange *exchange, struct flight *at, struct po
         const uint8_t *row = exchange->rows + (size_t)i * exchange->row_bytes;
         uint32_t length = messages[i].msg_len, head = exchange->head_bytes;
         if (length < head || !is_framed(exchange, row)) continue;
-        const uint8_t *packet = row + head;
-        int plain = is_plain(exchange, packet, length - head);
-        if (plain) {
-            uint32_t slot = read32(packet + AT_SLOT);
-            if (!is_awaited(exchange, packet, slot))
-                exchange->ignored++;
-            else if (pool)
-                plain = accept_piece(pool, packet, slot, &batch);
-            else
-                plain = accept_answer(exchange, packet, slot, &batch);
-        }
-        if (plain) {
+        if (is_plain(exchange, row + head, length - head)) {
             exchange->received++;
+            accept_answer(exchange, row + head, &batch);
         } else {
             exchange->odd_rows[exchange->odd] = (uint32_t)i;
             exchange->odd_lengths[exchange->odd++] = length - head;
@@ -402,7 +396,7 @@ static int await(struct exchange *exchange, struct flight *flight, struct pool *
         return BROKEN;
     }
     if (!ready) return SILENCE;
-    int answered = receive_batch(exchange, flight, pool);
+    int answered = pool ? receive_pieces(pool, flight) : receive_batch(exchange, flight);
     if (answered < 0) return BROKEN;
     if (exchange->odd) return ODD_PACKETS;
     if (answered && overtaken(exchange)) return OVERTAKEN;

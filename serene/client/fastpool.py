@@ -12,6 +12,8 @@ from serene.client.collective import Disagreement, Incomplete
 from serene.client.fastpath import FastPath, Link, Outcome
 from serene.client.protocol import Protocol
 
+RUN_MOST = 45  # packets that one call hands to the kernel in one buffer: few large ones cost less, and a pool has room
+JOINED = (16, 65536)  # buffers for packets that the kernel puts together: rows and bytes
 UNKNOWN = -2  # the class of a block whose exponents have not been answered
 
 
@@ -21,7 +23,7 @@ class _Pool(ctypes.Structure):
     _fields_ = (
         *[(name, ctypes.c_void_p) for name in (
             "exchange", "values", "held_values", "held_totals", "index", "place", "kind", "under_way", "classes",
-            "not_finite", "specials", "specials_state",
+            "not_finite", "specials", "specials_state", "inbox",
         )],
         *[(name, ctypes.c_uint64) for name in (
             "count", "begun", "sent", "pieces_under_way", "group", "groups", "exponents", "ahead",
@@ -29,9 +31,10 @@ class _Pool(ctypes.Structure):
         ("until", ctypes.c_double),
         *[(name, ctypes.c_uint32) for name in (
             "workers", "counter_bits", "counters_per_lane", "lanes_per_block", "blocks_per_piece", "block", "part",
+            "inbox_rows", "inbox_bytes",
         )],
         ("signature", ctypes.c_uint32 * SIGNATURE_LANES),
-        *[(name, ctypes.c_uint8) for name in ("agreed", "disagreed", "special_begun", "no_more")],
+        *[(name, ctypes.c_uint8) for name in ("agreed", "disagreed", "special_begun", "no_more", "joins")],
     )  # fmt: skip
 
 
@@ -40,22 +43,25 @@ class FastPool(FastPath):
 
     def __init__(self, client: Client, layout: Layout, compiled: ctypes.CDLL, link: Link) -> None:
         protocol = client.protocol
-        super().__init__(compiled, protocol, link)
+        super().__init__(compiled, protocol, link, run_most=RUN_MOST)
         self._client = client
         self._layout = layout
         self._outcome: Outcome | None = None
         slots, lanes = protocol.membership.slots, protocol.membership.lanes
-        self._by_slot: dict[str, np.ndarray] = {
+        inbox = np.zeros(JOINED if link.cuts else self._rows.shape, np.uint8)
+        self._arrays_in_c: dict[str, np.ndarray] = {
             "held_values": protocol.held_values, "held_totals": protocol.held_totals,
             "index": np.zeros(slots, np.uint64), "place": np.zeros(slots, np.uint64),
             "kind": np.zeros(slots, np.uint8), "under_way": np.zeros(slots, np.uint8),
             "specials": np.zeros((2 * slots, lanes), np.int32), "specials_state": np.zeros(2 * slots, np.uint8),
+            "inbox": inbox,
         }  # fmt: skip
         self._pool = _Pool(
             exchange=ctypes.addressof(self._exchange),
-            **{name: array.ctypes.data for name, array in self._by_slot.items()},
+            **{name: array.ctypes.data for name, array in self._arrays_in_c.items()},
             workers=layout.workers, counter_bits=layout.counter_bits, counters_per_lane=layout.counters_per_lane,
             lanes_per_block=layout.lanes_per_block, blocks_per_piece=layout.blocks_per_piece,
+            inbox_rows=inbox.shape[0], inbox_bytes=inbox.shape[1], joins=link.cuts,
             ahead=-(-slots // (layout.blocks_per_piece * PIECES_PER_BLOCK + 1)),
         )  # fmt: skip
 
@@ -105,5 +111,5 @@ class FastPool(FastPath):
     @property
     def slots_under_way(self) -> list[int]:
         """Those whose pieces are not answered; the one that has waited longest first."""
-        slots = np.flatnonzero(self._by_slot["under_way"])
-        return [int(slot) for slot in slots[np.argsort(self._by_slot["place"][slots])]]
+        slots = np.flatnonzero(self._arrays_in_c["under_way"])
+        return [int(slot) for slot in slots[np.argsort(self._arrays_in_c["place"][slots])]]

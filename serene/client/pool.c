@@ -22,11 +22,14 @@ struct pool {                    /* serene.client.fastpool.FastPool */
     uint8_t *not_finite;
     int32_t *specials;           /* 2 * slots rows of lanes: counts that wait for their sums, by the sums' place */
     uint8_t *specials_state;
+    uint8_t *inbox;              /* inbox_rows x inbox_bytes: what was received */
     uint64_t count, begun, sent, pieces_under_way, group, groups, exponents, ahead;
     double until;
     uint32_t workers, counter_bits, counters_per_lane, lanes_per_block, blocks_per_piece, block, part;
+    uint32_t inbox_rows, inbox_bytes;
     uint32_t signature[SIGNATURE_LANES];
     uint8_t agreed, disagreed, special_begun, no_more;
+    uint8_t joins;               /* the kernel may put packets of one size together in one buffer */
 };
 
 /* -- numbers ------------------------------------------------------------------------------------------------ */
@@ -284,6 +287,66 @@ static int accept_piece(struct pool *pool, const uint8_t *packet, uint32_t slot,
     return finish_piece(pool, slot, read32(packet + AT_TOTAL), packet + HEADER_BYTES);
 }
 
+/* How long the packets are that the kernel has put together in one buffer. */
+static uint32_t segment_bytes(struct msghdr *message, uint32_t length) {
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header))
+        if (header->cmsg_level == IPPROTO_UDP && header->cmsg_type == UDP_GRO) {
+            int size;
+            memcpy(&size, CMSG_DATA(header), sizeof size);
+            if (size > 0) return (uint32_t)size;
+        }
+    return length;
+}
+
+/* As receive_batch; odd packets are copied to the exchange's rows. */
+static int receive_pieces(struct pool *pool, struct flight *at) {
+    struct exchange *exchange = pool->exchange;
+    struct mmsghdr messages[BATCH];
+    struct iovec parts[BATCH];
+    _Alignas(struct cmsghdr) uint8_t control[BATCH][CMSG_SPACE(sizeof(int))];
+    memset(messages, 0, pool->inbox_rows * sizeof *messages);
+    for (uint32_t i = 0; i < pool->inbox_rows; i++) {
+        parts[i] = (struct iovec){pool->inbox + (size_t)i * pool->inbox_bytes, pool->inbox_bytes};
+        messages[i].msg_hdr = (struct msghdr){.msg_iov = &parts[i], .msg_iovlen = 1, .msg_control = control[i],
+                                              .msg_controllen = sizeof control[i]};
+    }
+    int count = recvmmsg(exchange->socket, messages, pool->inbox_rows, MSG_DONTWAIT, NULL);
+    if (count < 0) {
+        if (errno == EINTR || is_transient(errno)) return 0;   /* of what was sent before */
+        exchange->error = errno;
+        return -1;
+    }
+    double now = now_s();
+    struct batch batch = {0};
+    uint32_t head = exchange->head_bytes;
+    for (int i = 0; i < count; i++) {
+        const uint8_t *row = pool->inbox + (size_t)i * pool->inbox_bytes, *end = row + messages[i].msg_len;
+        uint32_t size = segment_bytes(&messages[i].msg_hdr, messages[i].msg_len);
+        for (; row < end; row += size) {
+            uint32_t length = end - row < size ? (uint32_t)(end - row) : size;
+            if (length < head || !is_framed(exchange, row)) continue;
+            const uint8_t *packet = row + head;
+            int plain = is_plain(exchange, packet, length - head);
+            if (plain) {
+                uint32_t slot = read32(packet + AT_SLOT);
+                if (is_awaited(exchange, packet, slot)) plain = accept_piece(pool, packet, slot, &batch);
+                else exchange->ignored++;
+            }
+            if (plain) {
+                exchange->received++;
+            } else if (exchange->odd < BATCH && length <= exchange->row_bytes) {
+                memcpy(exchange->rows + (size_t)exchange->odd * exchange->row_bytes, row, length);
+                exchange->odd_rows[exchange->odd] = exchange->odd;
+                exchange->odd_lengths[exchange->odd++] = length - head;
+            }
+        }
+    }
+    if (batch.accepted) progressed(exchange, &batch, now);
+    at->in_flight -= batch.accepted;
+    at->in_network -= batch.in_network;
+    return (int)batch.accepted;
+}
+
 /* Answers that the protocol has accepted meanwhile. 0: one is no piece's sum. */
 static int finish_accepted(struct pool *pool) {
     struct exchange *exchange = pool->exchange;
@@ -381,12 +444,8 @@ static int send_pieces(struct pool *pool, struct flight *flight) {
     return 0;
 }
 
-/* Goes on until the collective is over or something happens that the protocol has to decide. */
-int run_pool(struct pool *pool) {
+static int go_on(struct pool *pool) {
     struct exchange *exchange = pool->exchange;
-    exchange->odd = 0;
-    exchange->refused = 0;
-    if (!finish_accepted(pool)) return NO_MORE;
     struct flight flight = flight_of(exchange);
     for (;;) {
         if (pool->disagreed) return DISAGREEMENT;
@@ -398,4 +457,18 @@ int run_pool(struct pool *pool) {
         if (outcome != GO_ON) return outcome;
         if (exchange->heard_at > pool->until) return TIME_UP;
     }
+}
+
+/* Goes on until the collective is over or something happens that the protocol has to decide. */
+int run_pool(struct pool *pool) {
+    struct exchange *exchange = pool->exchange;
+    exchange->odd = 0;
+    exchange->refused = 0;
+    if (!finish_accepted(pool)) return NO_MORE;
+    /* Only here: nobody else takes several packets for one. */
+    int on = 1, off = 0;
+    if (pool->joins) setsockopt(exchange->socket, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
+    int outcome = go_on(pool);
+    if (pool->joins) setsockopt(exchange->socket, IPPROTO_UDP, UDP_GRO, &off, sizeof off);
+    return outcome;
 }

@@ -23,13 +23,14 @@ import numpy as np
 from typing_extensions import Self
 
 from serene.client.blocks import Layout
-from serene.client.client import Client, NoAnswer, Refused, SessionLost
+from serene.client.client import Client, NoAnswer, SessionLost
 from serene.client.collective import Disagreement, Incomplete, hashes
 from serene.client.exchange import UNSENT
 from serene.client.fastpool import FastPool
 from serene.client.plainpool import PlainPool
 from serene.client.protocol import PULL_SEQ, Counts, Membership, PlaceTaken, Protocol
 from serene.client.reports import Reports
+from serene.client.requests import Refused
 from serene.client.transport import Transport
 from serene.errors import SereneError
 from serene.wire import HEADER, Op, ReadMode, control_payload, in_header
@@ -64,7 +65,7 @@ class Pool:
         self._slots, self._lanes = in_header("slots", slots, 1, 2**16), in_header("lanes", lanes, 1, 2**16 - 1)
         self._client = Client(
             transport, job, worker, slots * lanes,
-            silence_s=silence_s, give_up_s=give_up_s, incarnation=incarnation, clock=clock,
+            window=slots, silence_s=silence_s, give_up_s=give_up_s, incarnation=incarnation, clock=clock,
         )  # fmt: skip
         self._transport = transport
         self._clock = clock

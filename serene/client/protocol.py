@@ -31,6 +31,7 @@ from serene.wire import HEADER, MEMBERSHIP, PROTOCOL_VERSION, UNBOUNDED, Op, Rea
 
 PULL_SEQ = 1 << 31  # reads have seqs of their own, above those of contributions
 READ_MODES = np.isin(np.arange(2**8), list(ReadMode))  # whether that byte is one
+_ANSWER, _NUDGE = int(Op.ANSWER), int(Op.NUDGE)  # NumPy is slow at comparing with an enum
 REORDERING = 16  # answers to this many later slots mean that a packet was lost, not delayed
 PROBES = 4  # slots sent again when nothing is heard
 
@@ -261,7 +262,7 @@ class Protocol:
             & (headers["worker"] == self.worker)
             & (headers["slot"] < self.membership.slots)
         )
-        nudge = ours & (headers["op"] == Op.NUDGE)
+        nudge = ours & (headers["op"] == _NUDGE)
         self._notice_epoch(headers[ours])
         if nudge.any():
             self.counts.nudges += int(np.count_nonzero(nudge))
@@ -277,7 +278,7 @@ class Protocol:
         )
         release = (headers["seq"] == 0) & (headers["epoch"] == self.epoch) & within_bound & (not self.exchange.pulling)
         waited = (self.exchange.state[slots] == IN_FLIGHT) & READ_MODES[headers["read_mode"]]
-        answers = ours & (headers["op"] == Op.ANSWER) & waited
+        answers = ours & (headers["op"] == _ANSWER) & waited
         if (answers & echo & (headers["seen"] > headers["seq"])).any():
             raise PlaceTaken(
                 f"worker {self.worker} of job {self.job}: another process has contributed in this one's place, and "

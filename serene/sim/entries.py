@@ -6,7 +6,7 @@ The controller writes the same entries by name, over P4Runtime (controller/switc
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -112,3 +112,29 @@ def policy(job: int, session: int, epoch: int, fields: PolicyFields) -> Entry:
             fields.members & 0xFF,
         ],
     )
+
+
+def running_job(
+    job_id: int,
+    hosts: Mapping[int, Host],
+    fields: PolicyFields,
+    *,
+    slots: int,
+    vector_length: int,
+    first_slot: int = 0,
+    session: int = 1,
+    epoch: int = 1,
+) -> list[Entry]:
+    """All of a job whose workers have joined. hosts: by worker. Its multicast group is no entry."""
+    sizes = {"slots": slots, "vector_length": vector_length, "workers": len(hosts), "first_slot": first_slot}
+    return [
+        job(job_id, **sizes),
+        policy(job_id, session, epoch, fields),
+        *(address(host, job_id, worker) for worker, host in hosts.items()),
+        *(member(host, job_id, worker) for worker, host in hosts.items()),
+    ]
+
+
+def replicas(hosts: Mapping[int, Host]) -> list[tuple[int, int]]:
+    """Who gets the copies of a release, as (port, replica)."""
+    return [(host.port, worker + 1) for worker, host in hosts.items()]

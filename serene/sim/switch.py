@@ -58,10 +58,27 @@ class ProgramSwitch:
     def expel(self, worker: int, host: Host, job: int = 0) -> None:
         self.delete(entries.member(host, job, worker))
 
+    def start_job(
+        self,
+        hosts: Mapping[int, Host],
+        fields: PolicyFields,
+        *,
+        slots: int,
+        vector_length: int,
+        job: int = 0,
+        session: int = 1,
+        epoch: int = 1,
+    ) -> None:
+        """A job whose workers have joined. hosts: by worker."""
+        self.set_group(hosts, job)
+        for entry in entries.running_job(
+            job, hosts, fields, slots=slots, vector_length=vector_length, session=session, epoch=epoch
+        ):
+            self.put(entry)
+
     def set_group(self, hosts: Mapping[int, Host], job: int = 0) -> None:
         """Who gets the copies of a release, by worker."""
-        replicas = [(host.port, worker + 1) for worker, host in hosts.items()]
-        self.switch.multicast_set(entries.JOB_GROUPS + job, replicas)
+        self.switch.multicast_set(entries.JOB_GROUPS + job, entries.replicas(hosts))
 
     def set_policy(self, session: int, epoch: int, fields: PolicyFields, job: int = 0) -> None:
         """A live swap: one entry is replaced."""

@@ -39,7 +39,7 @@ def reduce(vectors: list[np.ndarray], lanes: int = LANES) -> np.ndarray:
                 sums = sum((quantise(vector[part], shift).view(np.uint32) for vector in vectors), np.uint32(0))
                 result[part] = dequantise(sums.view(np.int32), shift)
             if not_finite:
-                add_specials(result[part], sum(count_specials(vector[part]) for vector in vectors))
+                add_specials(result[part], sum((count_specials(vector[part]) for vector in vectors), np.int32(0)))
     return result
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,18 +24,6 @@ from tests.support.in_process import InProcess
 
 SLOTS, VALUES = 4, 4 * 320
 OTHERS = (1, 2)
-
-
-@pytest.fixture(scope="module")
-def switch() -> EmbeddedDataPlane:
-    return EmbeddedDataPlane()
-
-
-@pytest.fixture
-def plane(switch: EmbeddedDataPlane) -> Iterator[EmbeddedDataPlane]:
-    switch.clear()
-    switch.start_job(ASP(), slots=SLOTS)
-    yield switch
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -19,18 +19,6 @@ from tests.support.in_process import InProcess
 
 SLOTS, VALUES = 4, 4 * 320
 ONES = np.ones(VALUES, np.float32)
-
-
-@pytest.fixture(scope="module")
-def switch() -> EmbeddedDataPlane:
-    return EmbeddedDataPlane()
-
-
-@pytest.fixture
-def plane(switch: EmbeddedDataPlane) -> Iterator[EmbeddedDataPlane]:
-    switch.clear()
-    switch.start_job(ASP(), slots=SLOTS)
-    yield switch
 
 
 class Controller:

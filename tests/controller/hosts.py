@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -210,7 +210,7 @@ class Host:
             pass
 
 
-def join(hosts: list[Host], job: int, vector_length: int = 5) -> list[Any]:
+def join(hosts: list[Host], job: int, vector_length: int = 5) -> list[Answer]:
     """All hosts join as workers 0, 1, ...; their WELCOMEs."""
 
     def hello(worker: int) -> Callable[[], None]:

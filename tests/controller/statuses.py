@@ -31,7 +31,8 @@ def job_status(*workers: WorkerStatus, strategy: Strategy = BSP(), **fields: obj
 def status_of(*jobs: JobStatus, trouble: str | None = None) -> Status:
     """A switch with these jobs; ``trouble``: why it is away."""
     switch = SwitchStatus(
-        address="127.0.0.1:9559", device_id=0, election_id=1, connected=trouble is None, trouble=trouble,
+        address="127.0.0.1:9559", device_id=0, ip="10.0.0.254", udp_ports=[], election_id=1,
+        connected=trouble is None, trouble=trouble,
         program="serene", lanes=320, slots=1, drops={}, totals=Counters(), requests_overlooked=0,
     )  # fmt: skip
     return Status(switch=switch, jobs=list(jobs))

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from threading import Barrier
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
@@ -29,11 +29,14 @@ def client(controller: ControllerProcess, hosts: list[Host]) -> Iterator[Control
         controller.client.delete_job(job.job)
 
 
-def at_once(url: str, *commands: Callable[[ControllerClient], Any]) -> list[Any]:
+T = TypeVar("T")
+
+
+def at_once(url: str, *commands: Callable[[ControllerClient], T]) -> list[T]:
     """Each over a connection of its own, begun together."""
     begin = Barrier(len(commands), timeout=30)
 
-    def give(command: Callable[[ControllerClient], Any]) -> Any:
+    def give(command: Callable[[ControllerClient], T]) -> T:
         with ControllerClient(url) as client:
             client.jobs()  # the connection is there
             begin.wait()

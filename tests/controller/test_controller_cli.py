@@ -79,7 +79,9 @@ def test_no_controller(run: Run, command: str) -> None:
         ("frobnicate", "serenectl frobnicate: expected up, down, status, watch, explain, evict, readmit, sync or jobs"),
         ("sync", "serenectl sync: expected bsp, ssp, asp, quorum, mixed or auto"),
         ("sync fast", "serenectl sync fast: expected bsp, ssp, asp, quorum, mixed or auto"),
-        ("sync ssp", "Missing option '--staleness'."),
+        ("sync ssp", "--staleness is missing: expected 0 to 15"),
+        ("sync quorum", "--k is missing: expected 1 to the number of workers"),
+        ("sync mixed", "--async-workers is missing: expected worker ids, for example 3,5"),
         ("jobs make", "serenectl jobs make: expected create or delete"),
         ("sync mixed --async-workers all", "--async-workers 'all': expected worker ids, for example 3,5"),
         (
@@ -143,10 +145,12 @@ def test_a_job_from_creation_to_deletion(
 
     assert said("jobs") == "no jobs; 'serenectl jobs create --workers N' makes one\n"
     assert said("jobs create --workers 2 --strategy ssp:2") == "job 0: waiting, SSP(2), 0 of 2 workers here\n"
+    assert said("sync ssp --staleness 2") == "job 0: SSP(2) already, nothing changes\n"
     assert said("sync bsp") == "job 0: SSP(2) -> BSP, when it starts\n"
     session = join(hosts[:2], 0, 700)[0]["session"]
     swap = said("sync ssp --staleness 3")
     assert re.fullmatch(r"job 0: BSP -> SSP\(3\), epoch 2 \(\d+ ms\)\n", swap)
+    assert said("sync ssp --staleness 3") == "job 0: SSP(3) already, nothing changes\n"
     hosts[0].report(
         0,
         0,

@@ -6,8 +6,7 @@ What these tests cannot see: the client library, and training.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -282,7 +281,9 @@ def test_hosts_see_each_other(client: ControllerClient, hosts: list[Host]) -> No
         ),
     ],
 )
-def test_bad_requests(client: ControllerClient, call: Any, status: int, error: str) -> None:
+def test_bad_requests(
+    client: ControllerClient, call: Callable[[ControllerClient], object], status: int, error: str
+) -> None:
     client.create_job(2, BSP())
     with pytest.raises(Rejected) as rejected:
         call(client)

@@ -40,7 +40,8 @@ class TestEvicted:
         assert goodbye.swap.policy.fields == ASP().compile([2])
         jobs.left(goodbye, NOW)
         final = jobs.plan_leave(0, 2, at(3), None, active={2})
-        assert (final.swap, final.job_over) == (None, True)
+        assert final.job_over and final.swap is not None
+        assert final.swap.policy.fields == ASP().compile([])
         jobs.left(final, NOW)
         assert jobs[0].state.value == "finished"
         assert jobs.plan_leave(0, 0, at(1), None, active={1, 2}).job_over, "who asks again hears it"
@@ -51,7 +52,8 @@ class TestEvicted:
         started(jobs)
         self.evict(jobs, 1)
         last = jobs.plan_leave(0, 0, at(1), None, active={0})
-        assert (last.swap, last.job_over) == (None, True)
+        assert last.job_over and last.swap is not None
+        assert last.swap.policy.fields == ASP().compile([]), "nobody takes part any more"
 
     def test_it_leaves_while_others_train(self) -> None:
         jobs = new_jobs()

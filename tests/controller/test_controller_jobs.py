@@ -183,6 +183,21 @@ class TestSwap:
         assert isinstance(plan, Swap)
         assert plan.policy.epoch == 3
 
+    def test_a_strategy_that_is_in_force_already(self) -> None:
+        jobs = new_jobs()
+        jobs.create(3, Quorum(3))
+        assert not jobs.has_already(0, Quorum(3)), "a job that waits has a choice"
+        started(jobs)
+        assert jobs.has_already(0, Quorum(3)) and not jobs.has_already(0, Quorum(2))
+        jobs.plan_swap(0, ASP())
+        assert not jobs.has_already(0, Quorum(3)), "the write may have arrived, though it failed"
+        plan = jobs.plan_swap(0, Quorum(3))
+        assert isinstance(plan, Swap)
+        jobs.swapped(plan, NOW)
+        assert jobs.has_already(0, Quorum(3))
+        left(jobs, 1)
+        assert not jobs.has_already(0, Quorum(3)), "it does not fit the two that remain"
+
     def test_waiting_job_only_chooses(self) -> None:
         jobs = new_jobs()
         jobs.create(2, BSP())

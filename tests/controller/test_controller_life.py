@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,7 @@ def test_a_controller_that_ends_right_after_the_last_worker(start: Start, hosts:
     session = join(hosts[:2], 0)[0]["session"]
     hosts[0].ask(lambda: hosts[0].push(0, 0, [4], session=session, epoch=1, seq=1), Op.ANSWER)
     for worker in (0, 1):
-        hosts[worker].ask(lambda worker=worker: hosts[worker].leave(0, worker, 1 - worker), Op.BYE)
+        hosts[worker].ask(partial(hosts[worker].leave, 0, worker, 1 - worker), Op.BYE)
     first.kill()
 
     second = start()

@@ -120,16 +120,10 @@ def test_a_silent_worker_is_evicted_and_let_back_in(trio: Trio, client: Controll
     until(lambda: worker_two_is("evicted"), "the silent one is out")
     assert states(client)[:2] == ["running", "running"]
     epoch = trio.epoch
-
-    def decisions() -> int:
-        automatic = client.job(0).automatic
-        assert automatic is not None
-        return automatic.decisions
-
-    before = decisions()
+    before = automatic(client).decisions
 
     def decided_again() -> bool:
-        return worker_two_is("evicted") and decisions() >= before + 3
+        return worker_two_is("evicted") and automatic(client).decisions >= before + 3
 
     until(decided_again, "it decides again")
     assert trio.epoch == epoch, "the same answer writes nothing"

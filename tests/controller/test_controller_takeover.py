@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import finsy as fy
 import pytest
@@ -37,11 +36,12 @@ def test_a_quorum_among_those_who_remain() -> None:
     assert recognise(Quorum(2).compile([0, 1, 3]), [0, 1, 3]) == Quorum(2)
 
 
-def found(fields: PolicyFields, at: list[int], **more: Any) -> InstalledJob:
+def found(fields: PolicyFields, at: list[int], *, workers: int = 4, lost_sessions: int = 0) -> InstalledJob:
     """What a switch holds of a job whose workers at these places have entries."""
     endpoints = {worker: Endpoint(worker + 1, f"02:00:00:00:00:{worker:02x}", "10.0.0.1", 4000, 9) for worker in at}
-    known: dict[str, Any] = {"slots": SlotRange(0, 1), "vector_length": 5, "scale": 1024, "limit": 8192, "workers": 4}
-    return InstalledJob(session=7, epoch=3, fields=fields, members=endpoints, **{**known, **more})
+    return InstalledJob(
+        SlotRange(0, 1), 5, 1024, 8192, workers, lost_sessions, session=7, epoch=3, fields=fields, members=endpoints
+    )
 
 
 def states(job: Job) -> list[str]:

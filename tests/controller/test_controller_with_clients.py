@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from controller.http.client import ControllerClient
-from serene.client.client import Client, Refused
+from serene.client import Client, Refused
 from serene.client.transport import FrameTransport
 from serene.strategy import ASP, BSP, SSP, Strategy
 from tests.controller.processes import ControllerProcess, SwitchProcess, until

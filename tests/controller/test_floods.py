@@ -236,12 +236,14 @@ def request(port: int, incarnation: int = 1, op: Op = Op.HELLO, worker: int = 0,
 
 def drained(inbox: Inbox) -> list[Request]:
     async def take() -> list[Request]:
-        taken = []
-        try:
-            while True:
-                taken.append(await asyncio.wait_for(inbox.get(), 0.01))
-        except asyncio.TimeoutError:
-            return taken
+        taken: list[Request] = []
+        while True:
+            got = asyncio.ensure_future(inbox.get())
+            await asyncio.sleep(0)  # what is there already comes at once
+            if not got.done():
+                got.cancel()
+                return taken
+            taken.append(got.result())
 
     return asyncio.run(take())
 

@@ -6,7 +6,6 @@ import json
 import socket
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -161,8 +160,8 @@ def test_status_does_not_grow_with_the_swaps(client: ControllerClient, http: htt
     sizes = []
     for count in (40, 1100):
         while client.job(0).epochs_begun < count:
-            for _ in range(20):
-                client.set_strategy(0, ASP())
+            for step in range(20):
+                client.set_strategy(0, ASP() if step % 2 else BSP())
         sizes.append(len(http.get("/v1/status").content))
     assert sizes[1] < sizes[0] + 500
     job = client.job(0)
@@ -240,7 +239,7 @@ SEGMENT = st.integers().map(str) | st.text(max_size=6).map(lambda text: quote(te
     BODIES,
 )
 def test_nonsense_is_the_asker_s_mistake(
-    http: httpx.Client, method: str, rest: str, job: str, worker: str, body: Any
+    http: httpx.Client, method: str, rest: str, job: str, worker: str, body: object
 ) -> None:
     """Whatever is asked for: never a 500, and every error is a text."""
     paths = [f"/v1/jobs/{job}{rest.format(worker)}", "/v1/jobs"]
@@ -272,7 +271,7 @@ def test_nonsense_is_the_asker_s_mistake(
     ],
 )
 def test_errors_name_what_is_wrong(
-    client: ControllerClient, http: httpx.Client, method: str, path: str, body: Any, said: str
+    client: ControllerClient, http: httpx.Client, method: str, path: str, body: object, said: str
 ) -> None:
     client.create_job(1, BSP())
     answer = http.request(method, path, content=json.dumps(body).encode(), headers={"Content-Type": "application/json"})

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from threading import Event, Thread, current_thread
 
+from controller.automatic import Automatic, Observation, Terms
+from controller.automatic.runner import AutomaticRunner, RunningStrategy
 from controller.coordinator import Coordinator
+from controller.events import Events
 from controller.jobs.job import WorkerState
 from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Endpoint, Start
@@ -79,6 +83,21 @@ class SlowSwitch:
         return {}
 
 
+class Deciding(Automatic):
+    """Is at work until it is let go."""
+
+    period_s = 0.05
+
+    def __init__(self) -> None:
+        self.thread: Thread | None = None
+        self.go = Event()
+
+    def decide(self, seen: Observation) -> Strategy:
+        self.thread = current_thread()
+        self.go.wait()
+        return ASP()
+
+
 def begin(jobs: Jobs) -> None:
     start = jobs.hello(0, 0, Endpoint(1, "02:00:00:00:00:01", "10.0.0.1", 4000, 7), 5, 1e9)
     assert isinstance(start, Start)
@@ -115,3 +134,33 @@ def test_counters_of_a_session_that_is_over_are_not_the_next_one_s() -> None:
     assert asyncio.run(scenario(lambda jobs: None)) == 99
     assert asyncio.run(scenario(made_again)) == 0
     assert asyncio.run(scenario(lost)) == 0
+
+
+def test_a_strategy_that_is_stopped_as_its_decision_arrives_decides_no_more() -> None:
+    async def scenario() -> list[object]:
+        jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+        jobs.create(1, BSP())
+        begin(jobs)
+        counters = SlowSwitch()
+        counters.arrive.set()
+        enacted: list[object] = []
+
+        async def enact(*decision: object) -> bool:
+            enacted.append(decision)
+            return True
+
+        runner = AutomaticRunner(jobs, Telemetry(counters, jobs), Events(), enact)
+        deciding = Deciding()
+        running = RunningStrategy("deciding", {}, deciding, Terms(deciding.period_s, ()))
+        runner.start(0, running)
+        assert running.task is not None
+        while deciding.thread is None:
+            await asyncio.sleep(0)
+        deciding.go.set()
+        deciding.thread.join()  # the loop has been handed the decision, and does not look at it before it is stopped
+        asyncio.get_running_loop().call_soon(runner.stop, 0)
+        await asyncio.wait([running.task], timeout=10)
+        assert running.task.done()
+        return enacted
+
+    assert asyncio.run(scenario()) == []

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
+from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from controller.http.client import ControllerClient
 from serene.strategy import BSP, SSP
 from serene.wire import Op
 from tests.controller.hosts import Host, join
-from tests.controller.processes import ROOT, ControllerProcess, until
+from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, until
 
 PAGE = ROOT / "docs" / "telemetry.md"
 
@@ -26,13 +26,13 @@ def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
         controller.client.delete_job(job.job)
 
 
-def families(client: ControllerClient) -> dict[str, Any]:
+def families(client: ControllerClient) -> dict[str, Metric]:
     answer = httpx.get(f"{client.url}/metrics", trust_env=False)
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     return {family.name: family for family in text_string_to_metric_families(answer.text)}
 
 
-def samples(family: Any) -> dict[tuple[str, ...], float]:
+def samples(family: Metric) -> dict[tuple[str, ...], float]:
     return {(sample.name, *sample.labels.values()): sample.value for sample in family.samples}
 
 
@@ -85,7 +85,7 @@ def test_every_metric_is_on_the_page_and_the_other_way_round(client: ControllerC
     assert set(rows) == told
 
 
-def test_metrics_go_on_while_the_switch_is_away(client: ControllerClient, switch: Any) -> None:
+def test_metrics_go_on_while_the_switch_is_away(client: ControllerClient, switch: SwitchProcess) -> None:
     switch.kill()
     try:
         until(lambda: not client.status().switch.connected, "the controller notices")

@@ -113,12 +113,13 @@ class DataPlane(ABC):
         workers: int = WORKERS,
     ) -> None:
         """A job with its members, under the strategy's epoch 1."""
-        for worker in range(workers):
-            self.admit(worker, job)
-        self.group(entries.JOB_GROUPS + job, [(Host.of(worker).port, worker + 1) for worker in range(workers)])
-        place = {"slots": slots, "first_slot": first_slot, "vector_length": 320 * slots, "workers": workers}
-        self.insert(*entries.job(job, **place))
-        self.insert(*entries.policy(job, session, 1, strategy.compile(range(workers))))
+        hosts = {worker: Host.of(worker) for worker in range(workers)}
+        self.group(entries.JOB_GROUPS + job, entries.replicas(hosts))
+        fields = strategy.compile(range(workers))
+        for entry in entries.running_job(
+            job, hosts, fields, slots=slots, vector_length=320 * slots, first_slot=first_slot, session=session
+        ):
+            self.insert(*entry)
 
     def swap(self, strategy: Strategy, epoch: int, *, job: int = 0, session: int = 7, workers: int = WORKERS) -> None:
         self.modify(*entries.policy(job, session, epoch, strategy.compile(range(workers))))
@@ -258,7 +259,12 @@ class Bmv2DataPlane(DataPlane):
         self._controller.packet_out(port, frame)
         # It comes by another way than the marker: wait for it.
         received: list[tuple[int, bytes]] = []
-        until(lambda: received.extend(self._collect(1)) or received, "the packet-out arrives")
+
+        def arrived() -> bool:
+            received.extend(self._collect(1))
+            return bool(received)
+
+        until(arrived, "the packet-out arrives")
         return received
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def refused(plane: DataPlane, port: int, data: bytes, reason: str) -> None:
     assert sum_in_slot(plane) == 1
 
 
-HOSTILE = {
+HOSTILE: dict[str, Callable[[random.Random, bytes], tuple[int, bytes]]] = {
     "spoofed": lambda rng, data: (rng.randint(2, WORKERS), data),
     "replayed": lambda rng, data: (1, data),
     "truncated": lambda rng, data: (1, data[: rng.randrange(len(data))]),

@@ -96,7 +96,7 @@ class Conformance(RuleBasedStateMachine):
         mine.model.admitted[worker] += 1
 
     @rule(job=jobs, worker=workers, slot=slots, values=vectors)
-    def push_of_the_last_life(self, job: int, worker: int, slot: int, values: int) -> None:
+    def push_of_the_last_incarnation(self, job: int, worker: int, slot: int, values: int) -> None:
         seen, base = self._place(job, worker, slot)
         incarnation = self.jobs[job].model.admitted[worker] - 1
         self._send(job, worker=worker, slot=slot, seq=seen + 1, round_=base, values=values, incarnation=incarnation)
@@ -294,8 +294,13 @@ def compare_slot(plane: EmbeddedDataPlane, place: int, slot: Slot) -> None:
 def test_the_program_follows_the_rules(target: DataPlane) -> None:
     """Fewer steps on BMv2, where every packet takes its way through the kernel."""
     embedded = isinstance(target, EmbeddedDataPlane)
+
+    class OnTarget(Conformance):
+        def __init__(self) -> None:
+            super().__init__(target)
+
     run_state_machine_as_test(
-        lambda: Conformance(target),
+        OnTarget,
         settings=settings(
             max_examples=100 if embedded else 8,
             stateful_step_count=50 if embedded else 30,

@@ -83,9 +83,11 @@ def test_packet_out_leaves_by_the_port_it_names(plane: DataPlane) -> None:
     assert plane.packet_out(2, data) == [(2, data)]
 
 
-TO_WORKER = Ether(src=mac(0), dst=mac(1))
-FORGED = UDP(sport=SERENE_UDP_PORT, dport=40000) / control_payload(Op.NUDGE, session=7, epoch=2**32 - 1, worker=1)
-CLAIM = IP(src=SWITCH_IP, dst=ip(1))
+TO_WORKER: Packet = Ether(src=mac(0), dst=mac(1))
+NUDGE = control_payload(Op.NUDGE, session=7, epoch=2**32 - 1, worker=1)
+FORGED: Packet = UDP(sport=SERENE_UDP_PORT, dport=40000) / NUDGE
+CLAIM: Packet = IP(src=SWITCH_IP, dst=ip(1))
+FRAGMENTS: list[Packet] = fragment(CLAIM / FORGED, 16)  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.parametrize(
@@ -93,8 +95,8 @@ CLAIM = IP(src=SWITCH_IP, dst=ip(1))
     [
         ("UDP", TO_WORKER / CLAIM / FORGED, "impostor"),
         ("IP options", TO_WORKER / IP(src=SWITCH_IP, dst=ip(1), options=[Nop()] * 4) / FORGED, "impostor"),
-        ("fragments", TO_WORKER / fragment(CLAIM / FORGED, 16)[0], "impostor"),
-        ("the last fragment", TO_WORKER / fragment(CLAIM / FORGED, 16)[-1], "impostor"),
+        ("fragments", TO_WORKER / FRAGMENTS[0], "impostor"),
+        ("the last fragment", TO_WORKER / FRAGMENTS[-1], "impostor"),
         ("the MAC alone", Ether(src=SWITCH_MAC, dst=mac(1)) / IP(src=ip(0), dst=ip(1)) / FORGED, "impostor"),
         ("an ARP reply", arp(2, (mac(0), SWITCH_IP), (mac(1), ip(1)), mac(1)), "impostor"),
         ("an ARP announcement", arp(1, (mac(0), SWITCH_IP), (NOBODY, SWITCH_IP), EVERYBODY), "impostor"),

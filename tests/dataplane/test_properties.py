@@ -1,6 +1,6 @@
 """What always holds (docs/protocol.md), for real workers' code and the real P4 program, in virtual time.
 
-Packets are lost, repeated and overtaken, workers are slow, stand still and die, strategies are swapped all the while.
+Packets are lost, duplicated and reordered, workers are slow, stand still and die, strategies are swapped all the while.
 `make schedules` and `make soak` play the same at full size.
 """
 
@@ -22,7 +22,7 @@ from experiments.correctness.virtual.plan import Outcome, Plan
 from experiments.correctness.virtual.random_plans import random_plan
 from experiments.correctness.virtual.schedule import Schedule
 from experiments.correctness.virtual.switch import CPU_PORT, P4Switch
-from experiments.correctness.virtual.worker import Life, Seat
+from experiments.correctness.virtual.worker import Incarnation, Place
 from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.client.window import SMALLEST_WINDOW
 from serene.faults import Action, BadFaults, Event, Faults, PacketFaults
@@ -129,15 +129,17 @@ def test_no_stuck_worker(switch: P4Switch, first: Strategy) -> None:
         assert play(switch, plan(seed, ROUGH, *events, swaps=30), strategies).swaps > 5
 
 
-class LifeInParts(Life):
+class IncarnationInParts(Incarnation):
     """Contributes part by part, in an order of its own, through a window that is smaller than a part."""
 
     def exchange(self, gradient: np.ndarray) -> np.ndarray:
         self.protocol.window.size = SMALLEST_WINDOW
         slots, lanes = self.replica.shape
         to_begin = [slice(first, first + 6) for first in range(0, slots, 6)]
+        assert self.contributing is not None
         np.random.default_rng(self.contributing.number).shuffle(to_begin)
-        delta, under_way = np.zeros_like(gradient), []
+        delta = np.zeros_like(gradient)
+        under_way: list[slice] = []
         while to_begin or under_way:
             if to_begin:
                 under_way.append(to_begin.pop())
@@ -153,13 +155,13 @@ class LifeInParts(Life):
         return slice(part.start * lanes, part.stop * lanes)
 
 
-class SeatInParts(Seat):
-    life_type = LifeInParts
+class PlaceInParts(Place):
+    incarnation_type = IncarnationInParts
 
 
 class InParts(Schedule):
-    def seat(self, worker: int) -> Seat:
-        return SeatInParts(self, worker)
+    def place(self, worker: int) -> Place:
+        return PlaceInParts(self, worker)
 
 
 @pytest.mark.parametrize("faults", [FINE, ROUGH], ids=["fine", "rough"])
@@ -184,7 +186,7 @@ def test_killing_the_controller_never_stops_training(switch: P4Switch) -> None:
 
 
 class Watched(P4Switch):
-    """Looks over the program's shoulder: is every decision that of one policy, and of that policy's own packets?"""
+    """Is every decision that of one policy, and of that policy's own packets?"""
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
@@ -193,8 +195,8 @@ class Watched(P4Switch):
     def put(self, entry: Entry) -> None:
         super().put(entry)
         if entry.table == "policy":
-            session, self.epoch, *fields = entry.params
-            self.fields = PolicyFields(*fields[:4], ReadMode(fields[4]))
+            session, self.epoch, member_mask, sync_mask, staleness, quorum, read_mode, _ = entry.params
+            self.fields = PolicyFields(member_mask, sync_mask, staleness, quorum, ReadMode(read_mode))
             if session != self.session:
                 self.session = session
                 self._came: dict[tuple[int, int, int], set[int]] = defaultdict(set)  # (slot, epoch, round) -> counted
@@ -242,8 +244,8 @@ def test_one_policy_per_decision() -> None:
 class OnceEach(Schedule):
     """Workers 0 and 1 contribute at once, worker 2 half a second later, and nobody for a second time."""
 
-    def compute_s(self, seat: Seat) -> float:
-        return (0.5 if seat.id == 2 else 0.0) if not self.ledger.done[seat.id] else 100.0
+    def compute_s(self, place: Place) -> float:
+        return (0.5 if place.id == 2 else 0.0) if not self.ledger.done[place.id] else 100.0
 
 
 def test_arrivals_of_two_epochs_complete_no_round(switch: P4Switch) -> None:
@@ -251,13 +253,13 @@ def test_arrivals_of_two_epochs_complete_no_round(switch: P4Switch) -> None:
     schedule = OnceEach(switch, plan(1, FINE, swaps=0), itertools.repeat(BSP()))
     schedule.start()
     schedule.run_until(0.3)
-    assert [seat.life.protocol.done for seat in schedule.seats] == [False, False, True]
+    assert [place.present.protocol.done for place in schedule.places] == [False, False, True]
     schedule.install(BSP())
-    schedule.seats[2].life.protocol.epoch = 2
+    schedule.places[2].present.protocol.epoch = 2
     schedule.run_until(1.5)
-    assert [seat.life.protocol.epoch for seat in schedule.seats] == [2, 2, 2]
+    assert [place.present.protocol.epoch for place in schedule.places] == [2, 2, 2]
     assert switch.bases(2) == [0, 0]
-    assert not schedule.seats[2].life.protocol.done
+    assert not schedule.places[2].present.protocol.done
     schedule.close()
 
 

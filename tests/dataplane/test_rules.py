@@ -10,11 +10,13 @@ from collections import Counter
 
 import pytest
 
+from experiments.correctness.schedules import play
 from experiments.correctness.virtual.checks import Balance
 from experiments.correctness.virtual.random_plans import random_plan
 from experiments.correctness.virtual.schedule import Schedule
 from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.errors import SereneError
+from serene.program import Program
 from tests.model import Model
 from tests.model_switch import ModelSwitch
 from tests.planted import FAULTS, OFTEN, Fault, Line, hunt, planted
@@ -31,7 +33,7 @@ def test_the_right_rules() -> None:
         assert outcome.balance == Balance(), seed
         happened.update(outcome.happened)
     expected = {
-        "restarted", "stood still", "joined again", "second processes", "evicted", "let back in", "jobs deleted",
+        "restarted", "stood still", "joined again", "second processes", "evicted", "readmitted", "jobs deleted",
         "controller restarts", "clock set back", "clock set ahead", "gave up and joined again", "sent away",
         "HELLO of an older incarnation", "LEAVE of an older incarnation", "WELCOME to an older incarnation",
         "hostile: forged answers", "hostile: forged nudges", "hostile: forged refusals", "hostile: forged welcomes",
@@ -39,6 +41,11 @@ def test_the_right_rules() -> None:
         "hostile: spoofed goodbyes", "hostile: spoofed hellos", "hostile: replays",
     }  # fmt: skip
     assert expected - set(happened) == set()
+
+
+def test_a_worker_that_starts_in_the_moment_in_which_its_job_is_deleted() -> None:
+    """It asks for the job that there was, is refused, and started anew: that is no worker that is stopped."""
+    assert play(("quorum", "mixed"), 75, Program.load()).balance == Balance()
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.runs <= QUICK], ids=lambda fault: fault.rule)

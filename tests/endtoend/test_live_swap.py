@@ -13,7 +13,7 @@ from tests.runs import Run, private_network
 
 pytestmark = pytest.mark.mininet
 
-WORKERS, STEPS, SLOTS = 4, 160, 249
+WORKERS, STEPS, SLOTS = 4, 240, 249
 SWAPS = [
     (20, ("ssp", "--staleness", "3"), "SSP(3)"),
     (50, ("asp",), "ASP"),

@@ -30,16 +30,13 @@ def start_job(target: Target, *, staleness: int = 1, quorum: int = WORKERS, read
     def put(entry: Entry) -> None:
         add(*entry)
 
-    hosts = [Host.of(worker) for worker in range(WORKERS)]
-    for worker, host in enumerate(hosts):
-        put(entries.member(host, 0, worker))
-        put(entries.address(host, 0, worker))
-    target.group(entries.FLOOD_GROUP, [(host.port, 1) for host in hosts])
-    target.group(entries.JOB_GROUPS, [(host.port, worker + 1) for worker, host in enumerate(hosts)])
-    put(entries.job(0, slots=SLOTS, vector_length=320 * SLOTS, workers=WORKERS))
+    hosts = {worker: Host.of(worker) for worker in range(WORKERS)}
+    target.group(entries.FLOOD_GROUP, [(host.port, 1) for host in hosts.values()])
+    target.group(entries.JOB_GROUPS, entries.replicas(hosts))
     everybody = (1 << WORKERS) - 1
-    put(entries.policy(0, SESSION, 1, PolicyFields(everybody, everybody, staleness, quorum, ReadMode(read_mode))))
-    for entry in entries.own_addresses():
+    fields = PolicyFields(everybody, everybody, staleness, quorum, ReadMode(read_mode))
+    running = entries.running_job(0, hosts, fields, slots=SLOTS, vector_length=320 * SLOTS, session=SESSION)
+    for entry in (*running, *entries.own_addresses()):
         put(entry)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -98,7 +99,7 @@ def done(process: subprocess.Popen[str], status: int = 0) -> str:
 
 def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     # The handlers would outlive the test in this process.
-    monkeypatch.setattr(train.signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     monkeypatch.setattr(sys, "argv", ["train", *arguments])
     with pytest.raises(SystemExit) as raised:
         train.main()

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from serene.strategy import ASP, BSP, SSP, Mixed, Strategy
-from tests.controller.processes import ControllerProcess, SwitchProcess, missing, until
+from tests.controller.processes import ControllerProcess, SwitchProcess, until
 from tests.workers.running import SLOTS, Workers, done
 from workers import reference
 from workers.training import Recipe
 
 STEPS = 60
-
-
-@pytest.fixture(scope="module")
-def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
-    lacking = missing("embedded")
-    if lacking:
-        pytest.skip(f"the embedded switch needs {lacking}")
-    process = SwitchProcess("embedded", tmp_path_factory.mktemp("switch") / "log")
-    yield process
-    process.stop()
 
 
 @pytest.fixture
@@ -44,6 +35,11 @@ def restored(workers: Workers, times: int = 1) -> None:
     until(over, "the job is restored")
 
 
+def went_on(workers: Workers, past: int) -> bool:
+    """Whether worker 0 has done more steps than that."""
+    return (workers.out / "worker-0.csv").exists() and len(workers.steps(0)) > past
+
+
 def test_a_bsp_run_has_the_bits_of_one_process_although_the_switch_was_restarted_twice(
     workers: Workers, switch: SwitchProcess
 ) -> None:
@@ -51,7 +47,7 @@ def test_a_bsp_run_has_the_bits_of_one_process_although_the_switch_was_restarted
     processes = [workers.start(worker, 2, "--steps", STEPS, "--compute-ms", 20) for worker in range(2)]
     for restarts in (1, 2):
         before = len(workers.steps(0)) if restarts > 1 else 0
-        until(lambda past=before: (workers.out / "worker-0.csv").exists() and len(workers.steps(0)) > past + 9, "steps")
+        until(partial(went_on, workers, before + 9), "steps")
         switch.restart()
         restored(workers, restarts)
     for process in processes:

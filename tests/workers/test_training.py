@@ -39,7 +39,7 @@ def test_the_reference_is_what_the_definition_says() -> None:
     fixed = FixedPoint()
     for iteration in range(1, SMALL.steps + 1):
         gradients = [trainer.gradient(iteration)[0].astype(np.float64) for trainer in trainers]
-        total = sum(np.rint(gradient * fixed.scale) for gradient in gradients) / fixed.scale
+        total = np.sum([np.rint(gradient * fixed.scale) for gradient in gradients], axis=0) / fixed.scale
         for trainer in trainers:
             trainer.apply(total.astype(np.float32))
     assert trainers[0].parameters.tobytes() == reference.train(SMALL).tobytes()

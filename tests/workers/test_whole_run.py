@@ -10,23 +10,13 @@ from pathlib import Path
 import pytest
 
 from serene.strategy import ASP, BSP
-from tests.controller.processes import ControllerProcess, SwitchProcess, missing, until
+from tests.controller.processes import ControllerProcess, SwitchProcess, until
 from tests.workers.running import SLOTS, Workers, done, ended
 from workers import reference
 from workers.training import Recipe
 
 WORKERS, STEPS = 2, 8
 ENDLESS = 100_000
-
-
-@pytest.fixture(scope="module")
-def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
-    lacking = missing("embedded")
-    if lacking:
-        pytest.skip(f"the embedded switch needs {lacking}")
-    process = SwitchProcess("embedded", tmp_path_factory.mktemp("switch") / "log")
-    yield process
-    process.stop()
 
 
 @pytest.fixture(scope="module")

@@ -7,17 +7,17 @@ worker goes on.
 
 from __future__ import annotations
 
+import struct
 from collections import defaultdict
-from collections.abc import Iterable
-
-import numpy as np
+from collections.abc import Iterable, Iterator
 
 from experiments.correctness.virtual.checks import Violation
 from serene.strategy import PolicyFields
-from serene.wire import ENCAPSULATION_BYTES, HEADER, UNBOUNDED, Op
+from serene.wire import ENCAPSULATION_BYTES, HEADER, SERENE_FIELDS, UNBOUNDED, Op
 
 WHOLE = ENCAPSULATION_BYTES + HEADER.itemsize
-FIELDS = ["op", "session", "worker", "slot", "seq", "epoch", "round", "sync_mask", "staleness", "quorum"]
+_FIELDS = ("op", "worker", "session", "epoch", "round", "seq", "slot", "sync_mask", "staleness", "quorum")
+_HEADER = struct.Struct(">" + "".join({1: "B", 4: "I"}[n] if name in _FIELDS else f"{n}x" for name, n in SERENE_FIELDS))
 FORGOTTEN = 64  # rounds later nobody asks any more
 
 
@@ -33,7 +33,7 @@ class Arrivals:
         self.at_bound = 0
 
     def come(self, frames: Iterable[bytes]) -> None:
-        for op, session, worker, slot, seq, epoch, round_, *_ in _headers(frames):
+        for op, worker, session, epoch, round_, seq, slot, *_ in _headers(frames):
             if op == Op.PUSH:
                 self._came[session, epoch, round_, slot] |= 1 << worker
                 self._came.pop((session, epoch, round_ - FORGOTTEN, slot), None)
@@ -42,7 +42,7 @@ class Arrivals:
 
     def answered(self, frames: Iterable[bytes]) -> None:
         """After ``come`` with what these answer. Raises Violation."""
-        for op, session, worker, slot, seq, epoch, base, mask, staleness, quorum in _headers(frames):
+        for op, worker, session, epoch, base, seq, slot, mask, staleness, quorum in _headers(frames):
             if op != Op.ANSWER or staleness == UNBOUNDED or not mask >> worker & 1:
                 continue
             if seq == 0:  # a release: it claims that rounds are complete
@@ -76,9 +76,6 @@ class Arrivals:
             )
 
 
-def _headers(frames: Iterable[bytes]) -> list[tuple[int, ...]]:
-    heads = b"".join(frame[ENCAPSULATION_BYTES:WHOLE] for frame in frames if len(frame) >= WHOLE)
-    if not heads:
-        return []  # as most ticks bring
-    fields: list[tuple[int, ...]] = np.frombuffer(heads, HEADER)[FIELDS].tolist()
-    return fields
+def _headers(frames: Iterable[bytes]) -> Iterator[tuple[int, ...]]:
+    """_FIELDS of each frame that is long enough to have them."""
+    return (_HEADER.unpack_from(frame, ENCAPSULATION_BYTES) for frame in frames if len(frame) >= WHOLE)

@@ -63,7 +63,7 @@ class VirtualController:
     def _no_jobs(self) -> Jobs:
         return Jobs(slots=self._switch.slots, lanes=self._switch.lanes, max_jobs=MAX_JOBS, max_workers=MAX_WORKERS)
 
-    # -- its life --------------------------------------------------------------------------------------------
+    # -- its process -----------------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._process = Process(self._run.time, self._serve)
@@ -254,12 +254,12 @@ class VirtualController:
         self.jobs.create(workers, strategy, job=job)
 
     def running(self, job_id: int) -> Job | None:
-        """The job, if it runs and somebody is in its barrier."""
+        """The job, if it runs and has members."""
         job = self.jobs.get(job_id)
         return job if job is not None and job.state is JobState.RUNNING and job.members() else None
 
     def swap(self, job_id: int, strategy: Strategy) -> bool:
-        """Among the workers that are in the barrier; whether there was a job to swap it for."""
+        """Among the members; whether there was a job to swap it for."""
         job = self.running(job_id)
         if job is None:
             return False
@@ -271,7 +271,7 @@ class VirtualController:
         return True
 
     def evict(self, job_id: int, worker: int, evicted: bool) -> bool:
-        """Out of the barrier, or back in; whether anything changed."""
+        """Evicts a worker, or readmits it; whether anything changed."""
         job = self.running(job_id)
         if job is None:
             return False

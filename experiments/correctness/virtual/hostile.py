@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.correctness.virtual.worker import Life, World
+from experiments.correctness.virtual.worker import Incarnation, World
 from serene.sim.entries import Host
 from serene.wire import (
     SERENE_UDP_PORT,
@@ -38,7 +38,7 @@ class Hostile:
         self._rng = random.Random(f"hostile/{run.plan.seed}")
         self._seen: list[bytes] = []  # frames of workers
         self._left = MOST
-        self._kinds: list[Callable[[Life], list[bytes]]] = [
+        self._kinds: list[Callable[[Incarnation], list[bytes]]] = [
             self.forged_answers, self.forged_nudges, self.forged_refusals, self.forged_welcomes, self.forged_goodbyes,
             self.spoofed_contributions, self.spoofed_goodbyes, self.spoofed_hellos, self.replays, self.forged_addresses,
         ]  # fmt: skip
@@ -51,10 +51,11 @@ class Hostile:
             self._seen.append(frame)
 
     def _attack(self) -> None:
-        lives = [seat.life for seat in self._run.seats if seat.lives and seat.life.ledger is self._run.ledger]
-        if lives:
+        run = self._run
+        victims = [place.present for place in run.places if place.incarnations and place.present.ledger is run.ledger]
+        if victims:
             kind = self._rng.choice(self._kinds)
-            for frame in kind(self._rng.choice(lives)):
+            for frame in kind(self._rng.choice(victims)):
                 self._run.time.after(0.0).to_switch.append((PORT, frame))
                 self._run.happened[f"hostile: {kind.__name__.replace('_', ' ')}"] += 1
         self._left -= 1
@@ -63,9 +64,9 @@ class Hostile:
 
     # -- as the switch ---------------------------------------------------------------------------------------
 
-    def _as_the_switch(self, life: Life, payload: bytes) -> list[bytes]:
+    def _as_the_switch(self, victim: Incarnation, payload: bytes) -> list[bytes]:
         """From its addresses; from one of them only; from its port alone; behind a VLAN tag."""
-        to = (life.host.mac, life.host.ip, life.host.udp_port)
+        to = (victim.host.mac, victim.host.ip, victim.host.udp_port)
         source = self._rng.choice(
             [
                 SWITCH,
@@ -79,36 +80,37 @@ class Hostile:
             frame = frame[:12] + b"\x81\x00\x00\x01" + frame[12:]
         return [frame]
 
-    def _header(self, life: Life, **fields: int) -> dict[str, Any]:
+    def _header(self, victim: Incarnation, **fields: int) -> dict[str, Any]:
         """What the switch would say to this worker now."""
-        protocol = life.protocol
-        common: dict[str, Any] = {"job": self._run.job, "worker": life.seat.id, "session": protocol.membership.session}
+        protocol = victim.protocol
+        common: dict[str, Any] = {
+            "job": self._run.job,
+            "worker": victim.place.id,
+            "session": protocol.membership.session,
+        }
         return {**common, "epoch": protocol.epoch, "round": protocol.round + 1, **fields}
 
-    def forged_answers(self, life: Life) -> list[bytes]:
+    def forged_answers(self, victim: Incarnation) -> list[bytes]:
         lanes = self._run.switch.lanes
         values = np.full(lanes, 12345, ">i4").tobytes()
         frames = []
         for slot in range(self._run.plan.slots):
-            seq = self._rng.choice([0, life.protocol.seq])
-            epoch = life.protocol.epoch + self._rng.choice([0, 0, 5])
-            header = self._header(life, slot=slot, seq=seq, epoch=epoch, total=10**6, members=3)
-            frames += self._as_the_switch(life, control_payload(Op.ANSWER, values, **header))
+            seq = self._rng.choice([0, victim.protocol.seq])
+            epoch = victim.protocol.epoch + self._rng.choice([0, 0, 5])
+            header = self._header(victim, slot=slot, seq=seq, epoch=epoch, total=10**6, members=3)
+            frames += self._as_the_switch(victim, control_payload(Op.ANSWER, values, **header))
         return frames
 
-    def forged_nudges(self, life: Life) -> list[bytes]:
-        header = self._header(life, epoch=life.protocol.epoch + self._rng.choice([0, 5]))
-        return self._as_the_switch(life, control_payload(Op.NUDGE, **header))
+    def forged_nudges(self, victim: Incarnation) -> list[bytes]:
+        header = self._header(victim, epoch=victim.protocol.epoch + self._rng.choice([0, 5]))
+        return self._as_the_switch(victim, control_payload(Op.NUDGE, **header))
 
-    def _incarnation(self, life: Life) -> int:
-        return life.client._incarnation
+    def forged_refusals(self, victim: Incarnation) -> list[bytes]:
+        header = self._header(victim, incarnation=victim.client.incarnation)
+        return self._as_the_switch(victim, control_payload(Op.REFUSED, b"go away", **header))
 
-    def forged_refusals(self, life: Life) -> list[bytes]:
-        header = self._header(life, incarnation=self._incarnation(life))
-        return self._as_the_switch(life, control_payload(Op.REFUSED, b"go away", **header))
-
-    def forged_welcomes(self, life: Life) -> list[bytes]:
-        known = life.protocol.membership
+    def forged_welcomes(self, victim: Incarnation) -> list[bytes]:
+        known = victim.protocol.membership
         sizes = {
             "vector_length": known.vector_length,
             "slots": known.slots,
@@ -117,44 +119,44 @@ class Hostile:
             "lanes": known.lanes,
             "workers": known.workers,
         }
-        header = self._header(life, session=known.session + 1, epoch=1, incarnation=self._incarnation(life))
-        return self._as_the_switch(life, control_payload(Op.WELCOME, membership(**sizes), **header))
+        header = self._header(victim, session=known.session + 1, epoch=1, incarnation=victim.client.incarnation)
+        return self._as_the_switch(victim, control_payload(Op.WELCOME, membership(**sizes), **header))
 
-    def forged_goodbyes(self, life: Life) -> list[bytes]:
-        header = self._header(life, incarnation=self._incarnation(life))
-        return self._as_the_switch(life, control_payload(Op.BYE, b'{"job_over": true}', **header))
+    def forged_goodbyes(self, victim: Incarnation) -> list[bytes]:
+        header = self._header(victim, incarnation=victim.client.incarnation)
+        return self._as_the_switch(victim, control_payload(Op.BYE, b'{"job_over": true}', **header))
 
-    def forged_addresses(self, life: Life) -> list[bytes]:
+    def forged_addresses(self, victim: Incarnation) -> list[bytes]:
         """ARP: the switch's address is here."""
-        switch, worker = IPv4Address(SWITCH_IP).packed, IPv4Address(life.host.ip).packed
-        target = mac_bytes(life.host.mac)
+        switch, worker = IPv4Address(SWITCH_IP).packed, IPv4Address(victim.host.ip).packed
+        target = mac_bytes(victim.host.mac)
         arp = b"\x00\x01\x08\x00\x06\x04\x00\x02" + mac_bytes(SELF.mac) + switch + target + worker
         return [target + mac_bytes(SELF.mac) + b"\x08\x06" + arp]
 
     # -- as a worker -----------------------------------------------------------------------------------------
 
-    def _as_a_worker(self, life: Life, payload: bytes) -> list[bytes]:
+    def _as_a_worker(self, victim: Incarnation, payload: bytes) -> list[bytes]:
         """With its addresses, or with those of its own; its port tells."""
-        host = self._rng.choice([life.host, SELF, replace(life.host, mac=SELF.mac)])
+        host = self._rng.choice([victim.host, SELF, replace(victim.host, mac=SELF.mac)])
         return [host.frame_head(len(payload)) + payload]
 
-    def spoofed_contributions(self, life: Life) -> list[bytes]:
+    def spoofed_contributions(self, victim: Incarnation) -> list[bytes]:
         values = np.full(self._run.switch.lanes, 54321, ">i4").tobytes()
-        protocol = life.protocol
-        header = self._header(life, round=protocol.round, seq=protocol.seq + 1, incarnation=self._incarnation(life))
+        protocol = victim.protocol
+        header = self._header(victim, round=protocol.round, seq=protocol.seq + 1, incarnation=victim.client.incarnation)
         op = self._rng.choice([Op.PUSH, Op.PUSH, Op.PULL])
-        return self._as_a_worker(life, control_payload(op, values, **header))
+        return self._as_a_worker(victim, control_payload(op, values, **header))
 
-    def spoofed_goodbyes(self, life: Life) -> list[bytes]:
-        header = self._header(life, incarnation=self._incarnation(life))
-        return self._as_a_worker(life, control_payload(Op.LEAVE, b'{"contributions_sent": 0}', **header))
+    def spoofed_goodbyes(self, victim: Incarnation) -> list[bytes]:
+        header = self._header(victim, incarnation=victim.client.incarnation)
+        return self._as_a_worker(victim, control_payload(Op.LEAVE, b'{"contributions_sent": 0}', **header))
 
-    def spoofed_hellos(self, life: Life) -> list[bytes]:
-        incarnation = self._rng.choice([self._incarnation(life), 4711])
-        header = self._header(life, incarnation=incarnation)
-        body = membership(vector_length=life.protocol.membership.vector_length)
-        return self._as_a_worker(life, control_payload(Op.HELLO, body, **header))
+    def spoofed_hellos(self, victim: Incarnation) -> list[bytes]:
+        incarnation = self._rng.choice([victim.client.incarnation, 4711])
+        header = self._header(victim, incarnation=incarnation)
+        body = membership(vector_length=victim.protocol.membership.vector_length)
+        return self._as_a_worker(victim, control_payload(Op.HELLO, body, **header))
 
-    def replays(self, life: Life) -> list[bytes]:
+    def replays(self, victim: Incarnation) -> list[bytes]:
         """What a worker sent, word for word."""
         return [self._rng.choice(self._seen)] if self._seen else []

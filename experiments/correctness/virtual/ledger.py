@@ -13,15 +13,15 @@ LARGEST_VALUE = 1000  # of a contribution, in fixed-point units
 
 @dataclass(frozen=True)
 class Contribution:
-    """One iteration of one process of a worker."""
+    """One iteration of one incarnation of a worker, which are counted from 1, as its iterations are."""
 
     worker: int
-    life: int
+    incarnation: int
     number: int
 
     def values(self, seed: int, slots: int, lanes: int) -> np.ndarray:
         """int32[slots, lanes]; made again whenever it is asked for."""
-        numbers = np.random.Generator(np.random.PCG64((seed, self.worker, self.life, self.number)))
+        numbers = np.random.Generator(np.random.PCG64((seed, self.worker, self.incarnation, self.number)))
         return numbers.integers(-LARGEST_VALUE, LARGEST_VALUE, (slots, lanes), np.int32)
 
 
@@ -31,7 +31,6 @@ class Ledger:
     each slot holds its contribution or does not. ``finals``: uint32[slots, lanes], what each worker read last."""
 
     job: int
-    created_at: float  # in virtual seconds
     sum: np.ndarray  # of the certain ones: uint32[slots, lanes]
     done: list[int]  # iterations, by worker
     sessions: set[int] = field(default_factory=set)

@@ -16,7 +16,7 @@ class What(str, Enum):
     JOINS_AGAIN = "joins again"  # a client that is a member says HELLO anew, between two iterations
     GIVES_UP = "gives up and joins again"  # the same in the middle of an iteration, which may count or not
     SECOND_PROCESS = "second process"  # the same worker once more, on another UDP port, while the first one lives
-    EVICTED = "evicted"  # taken out of the barrier, and let back in
+    EVICTED = "evicted"  # and readmitted
     DELETED = "job deleted"  # and another one begins, with the same id or another
 
 

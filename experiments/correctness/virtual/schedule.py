@@ -23,7 +23,7 @@ from experiments.correctness.virtual.plan import Happening, Outcome, Plan, What
 from experiments.correctness.virtual.switch import CPU_PORT, VirtualSwitch
 from experiments.correctness.virtual.timeline import Due, Timeline
 from experiments.correctness.virtual.watch import INCARNATION, OP, Watch
-from experiments.correctness.virtual.worker import Life, Seat
+from experiments.correctness.virtual.worker import Incarnation, Place
 from serene.client.protocol import Membership
 from serene.faults import Action, Direction, Event, Links
 from serene.strategy import Strategy
@@ -44,7 +44,7 @@ class Schedule:
         plan.check()
         self.plan = plan
         self.switch = switch
-        self.time = Timeline()
+        self.time = Timeline(self._tick)
         self.watch = Watch()
         self.links = Links(plan.faults)
         self.happened: Counter[str] = Counter()
@@ -58,17 +58,17 @@ class Schedule:
         self._events: list[Event | Happening] = [*plan.faults.events, *plan.happenings]
         self._clock_steps = list(plan.clock_steps_s)
         switch.set_ports([*(worker + 1 for worker in range(plan.workers)), HOSTILE_PORT])
-        self.seats = [self.seat(worker) for worker in range(plan.workers)]
+        self.places = [self.place(worker) for worker in range(plan.workers)]
         self._port_of = {worker + 1: worker for worker in range(plan.workers)}
         self.controller = VirtualController(self)
         self._hostile = Hostile(self, plan.hostile_every_s) if plan.hostile_every_s else None
 
-    def seat(self, worker: int) -> Seat:
-        return Seat(self, worker)
+    def place(self, worker: int) -> Place:
+        return Place(self, worker)
 
     def _new_ledger(self) -> Ledger:
         sums = np.zeros((self.plan.slots, self.switch.lanes), np.uint32)
-        return Ledger(self.job, self.time.now, sums, [0] * self.plan.workers)
+        return Ledger(self.job, sums, [0] * self.plan.workers)
 
     def new_incarnation(self) -> int:
         return self._rng.randrange(1, 2**32)
@@ -80,18 +80,16 @@ class Schedule:
         try:
             self.start()
             while len(self.ledger.finals) < self.plan.workers:
-                due = self.time.next()
-                if due is None or self.time.now > self.plan.too_late_s:
+                if not self.time.step() or self.time.now > self.plan.too_late_s:
                     raise self._stuck()
-                self._tick(due)
             return self._outcome()
         finally:
             self.close()
 
     def start(self) -> None:
         self.controller.start()
-        for seat in self.seats:
-            self.time.at(self._rng.uniform(0.0, 0.01), seat.start)
+        for place in self.places:
+            self.time.at(self._rng.uniform(0.0, 0.01), place.start)
         self.time.at(self._rng.expovariate(1 / self.plan.swap_every_s), self._swap)
         if self._hostile is not None:
             self._hostile.start()
@@ -99,24 +97,24 @@ class Schedule:
     def close(self) -> None:
         """Ends all processes, and leaves nothing of the run's jobs in the switch but the record of their sessions."""
         self.controller.close()
-        for seat in self.seats:
-            for life in seat.lives:
-                life.process.interrupt()
+        for place in self.places:
+            for incarnation in place.incarnations:
+                incarnation.process.interrupt()
         for (table, _), entry in list(self.switch.table.items()):
             if table in ("member", "address", "job"):
                 self.switch.delete(entry)
 
     def _outcome(self) -> Outcome:
-        lives = [life for seat in self.seats for life in seat.lives]
-        for life in lives:
-            life.interrupted()
+        incarnations = [incarnation for place in self.places for incarnation in place.incarnations]
+        for incarnation in incarnations:
+            incarnation.interrupted()
         return Outcome(
             contributions=sum(len(ledger.certain) for ledger in self._ledgers.values()) * self.plan.slots,
             packets=self._switched,
             lost=self.links.lost,
             duplicated=self.links.duplicated,
             reordered=self.links.reordered,
-            retransmissions=sum(life.client.counts.retransmissions for life in lives if life.ledger is not None),
+            retransmissions=sum(each.client.counts.retransmissions for each in incarnations if each.ledger is not None),
             swaps=self.swaps,
             epochs=len(self.watch.fields),
             bsp_reads=self.watch.bsp_reads,
@@ -127,22 +125,22 @@ class Schedule:
 
     def _stuck(self) -> Violation:
         where = [
-            (life.client.epoch, life.client.round) if life.ledger is not None else "not joined"
-            for life in (seat.life for seat in self.seats)
+            (each.client.epoch, each.client.round) if each.ledger is not None else "not joined"
+            for each in (place.present for place in self.places)
         ]
         return Violation("no stuck worker", f"under {self.strategy}: workers at {where}, done {self.ledger.done}")
 
     def run_until(self, until_s: float) -> None:
         """Plays what has begun, up to a time."""
-        while (due := self.time.next(until_s)) is not None:
-            self._tick(due)
+        while self.time.step(until_s):
+            pass
 
     def _tick(self, due: Due) -> None:
         if due.to_switch:
             self._through_the_switch(due.to_switch)
         for port, frames in due.to_port.items():
             self._told(port, frames)
-            self.seats[self._port_of[port]].hear(frames)
+            self.places[self._port_of[port]].hear(frames)
         for action in due.actions:
             action()
 
@@ -180,7 +178,7 @@ class Schedule:
         """A packet-in begins with its header: nine bits of port, seven of padding."""
         port, data = int.from_bytes(frame[:2], "big") >> 7, frame[2:]
         if port in self._port_of:
-            here = self.seats[self._port_of[port]].lives
+            here = self.places[self._port_of[port]].incarnations
             if int.from_bytes(data[INCARNATION], "big") != here[-1].client.incarnation:
                 self.happened[f"{Op(data[OP]).name} of an older incarnation"] += 1
         late = PACKET_IN_LATE_S if self._rng.random() < 0.1 else 0.0
@@ -189,34 +187,35 @@ class Schedule:
     def _told(self, port: int, frames: list[bytes]) -> None:
         for frame in frames:
             if len(frame) > OP and frame[OP] in _TOLD:
-                lives = self.seats[self._port_of[port]].lives
-                if int.from_bytes(frame[INCARNATION], "big") != lives[-1].client.incarnation:
+                incarnations = self.places[self._port_of[port]].incarnations
+                if int.from_bytes(frame[INCARNATION], "big") != incarnations[-1].client.incarnation:
                     self.happened[f"{Op(frame[OP]).name} to an older incarnation"] += 1
 
     # -- workers ---------------------------------------------------------------------------------------------
 
-    def compute_s(self, seat: Seat) -> float:
-        return self.plan.mean_s[seat.id] * self._rng.expovariate(1.0)
+    def compute_s(self, place: Place) -> float:
+        return self.plan.mean_s[place.id] * self._rng.expovariate(1.0)
 
-    def joined(self, life: Life, membership: Membership) -> Ledger:
+    def joined(self, incarnation: Incarnation, membership: Membership) -> Ledger:
         """The job whose session it has been welcomed to."""
         ledger = self._ledgers[membership.session]
-        if life.ledger not in (None, ledger):
-            raise Violation("no wrong read", f"worker {life.seat.id} of a deleted job goes on in the next one")
+        if incarnation.ledger not in (None, ledger):
+            raise Violation("no wrong read", f"worker {incarnation.place.id} of a deleted job goes on in the next one")
         return ledger
 
-    def refused(self, life: Life, reason: str) -> None:
+    def refused(self, incarnation: Incarnation, reason: str) -> None:
         """It ends. A worker of a job that was deleted is started anew, for the next one."""
-        if life.born_at < self.ledger.created_at:
+        others = [other for other in incarnation.place.incarnations if other is not incarnation]
+        if incarnation.started_for is not self.ledger:
             self.happened["sent away"] += 1
-            if not any(other.process.alive for other in life.seat.lives if other is not life):
-                self.time.at(self._rng.expovariate(1 / BACK_S), life.seat.start)
-        elif not any(other.process.alive or other.finished for other in life.seat.lives if other is not life):
-            raise Violation("nobody is stopped", f"worker {life.seat.id} was refused: {reason}")
+            if not any(other.process.alive for other in others):
+                self.time.at(self._rng.expovariate(1 / BACK_S), incarnation.place.start)
+        elif not any(other.process.alive or other.finished for other in others):
+            raise Violation("nobody is stopped", f"worker {incarnation.place.id} was refused: {reason}")
 
     def active(self) -> set[int]:
         """The workers that have been heard lately: nobody is away for long."""
-        return {seat.id for seat in self.seats}
+        return {place.id for place in self.places}
 
     # -- users, and what they command ------------------------------------------------------------------------
 
@@ -262,15 +261,15 @@ class Schedule:
 
     # -- what befalls them -----------------------------------------------------------------------------------
 
-    def happen(self, seat: Seat) -> None:
+    def happen(self, place: Place) -> None:
         """What the plan has for this moment of a worker."""
         if not self._events:
             return
         least = min(self.ledger.done)
         for event in list(self._events):
-            if event.worker == seat.id and event.iteration <= self.ledger.done[seat.id]:
+            if event.worker == place.id and event.iteration <= self.ledger.done[place.id]:
                 self._events.remove(event)
-                self._befall(seat, event)
+                self._befall(place, event)
             elif event.worker is None and event.iteration <= least:
                 self._events.remove(event)
                 self._befall_all(event)
@@ -291,60 +290,60 @@ class Schedule:
         else:
             self.time.at(0.0, lambda: self.controller.die(event.seconds))
 
-    def _befall(self, seat: Seat, event: Event | Happening) -> None:
+    def _befall(self, place: Place, event: Event | Happening) -> None:
         # Most of it in the middle of what the worker does next: it has just gone on, and will compute, and push.
-        soon = self.plan.mean_s[seat.id]
+        soon = self.plan.mean_s[place.id]
         if isinstance(event, Event):
             if event.action is Action.PAUSE_WORKER:
                 self.happened["stood still"] += 1
-                process = seat.life.process
+                process = place.present.process
                 process.still_until = max(process.still_until, self.time.now + event.seconds)
             else:
-                self.time.at(soon, lambda: self._kill(seat, event.seconds))
+                self.time.at(soon, lambda: self._kill(place, event.seconds))
         elif event.what is What.JOINS_AGAIN:
             self.happened["joined again"] += 1
-            seat.life.joins_again = True
+            place.present.joins_again = True
         elif event.what is What.GIVES_UP:
-            seat.life.gives_up = True
+            place.present.gives_up = True
         elif event.what is What.SECOND_PROCESS:
-            self.time.at(soon, lambda: self._second(seat, event.seconds))
+            self.time.at(soon, lambda: self._second(place, event.seconds))
         else:
-            self._command_barrier(seat.id, True)
-            self.time.at(event.seconds, lambda: self._command_barrier(seat.id, False))
+            self._command_eviction(place.id, True)
+            self.time.at(event.seconds, lambda: self._command_eviction(place.id, False))
 
-    def _command_barrier(self, worker: int, evicted: bool) -> None:
+    def _command_eviction(self, worker: int, evicted: bool) -> None:
         def command(controller: VirtualController) -> None:
             if controller.evict(self.job, worker, evicted):
-                self.happened["evicted" if evicted else "let back in"] += 1
+                self.happened["evicted" if evicted else "readmitted"] += 1
 
         self.controller.command(command)
 
-    def _at_work(self, seat: Seat) -> Life | None:
+    def _at_work(self, place: Place) -> Incarnation | None:
         """A worker's process, if it takes part and will go on to do so."""
-        life = seat.life
-        takes_part = life.process.alive and life.ledger is self.ledger and not life.leaving
-        return life if takes_part else None
+        incarnation = place.present
+        takes_part = incarnation.process.alive and incarnation.ledger is self.ledger and not incarnation.leaving
+        return incarnation if takes_part else None
 
-    def _kill(self, seat: Seat, away_s: float) -> None:
-        life = self._at_work(seat)
-        if life is not None:
+    def _kill(self, place: Place, away_s: float) -> None:
+        incarnation = self._at_work(place)
+        if incarnation is not None:
             self.happened["restarted"] += 1
-            life.die()
-            self.time.at(away_s, seat.start)
+            incarnation.die()
+            self.time.at(away_s, place.start)
 
-    def _second(self, seat: Seat, both_s: float) -> None:
-        life = self._at_work(seat)
-        if life is not None:
+    def _second(self, place: Place, both_s: float) -> None:
+        incarnation = self._at_work(place)
+        if incarnation is not None:
             self.happened["second processes"] += 1
-            seat.start(udp_port=life.host.udp_port + 1)
-            self.time.at(both_s, lambda: self._end_first(life, both_s))
+            place.start(udp_port=incarnation.host.udp_port + 1)
+            self.time.at(both_s, lambda: self._end_first(incarnation, both_s))
 
-    def _end_first(self, first: Life, again_s: float) -> None:
+    def _end_first(self, first: Incarnation, again_s: float) -> None:
         """Its user ends it, once another process has its place."""
         if not first.process.alive or first.leaving:
             return
-        others = [life for life in first.seat.lives if life is not first]
-        if any(life.process.alive and life.ledger is first.ledger for life in others):
+        others = [incarnation for incarnation in first.place.incarnations if incarnation is not first]
+        if any(incarnation.process.alive and incarnation.ledger is first.ledger for incarnation in others):
             first.die()
         else:
             self.time.at(again_s, lambda: self._end_first(first, again_s))

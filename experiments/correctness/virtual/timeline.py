@@ -1,4 +1,4 @@
-"""Virtual time in ticks, and the packets that are under way.
+"""Virtual time in ticks, kept by SimPy, and the packets that are under way.
 
 What happens within one tick happens together: packets that reach the switch in the same tick go through it in one
 call, in the order they were sent, and a host is handed all of a tick's frames at once, as from a socket's queue.
@@ -6,32 +6,40 @@ call, in the order they were sent, and a host is handed all of a tick's frames a
 
 from __future__ import annotations
 
-import heapq
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import cast
+
+import simpy
 
 TICK_S = 0.001
 
 Action = Callable[[], None]
 
 
-@dataclass
 class Due:
     """What a tick brings. to_switch: (port, frame); to_port: frames by the port they come out of."""
 
-    to_switch: list[tuple[int, bytes]] = field(default_factory=list)
-    to_port: dict[int, list[bytes]] = field(default_factory=dict)
-    actions: list[Action] = field(default_factory=list)
+    __slots__ = ("actions", "to_port", "to_switch")
+
+    def __init__(self) -> None:
+        self.to_switch: list[tuple[int, bytes]] = []
+        self.to_port: dict[int, list[bytes]] = {}
+        self.actions: list[Action] = []
 
 
 class Timeline:
-    """``now`` in seconds, from 0."""
+    """``play`` is called with what each tick brings, at its time; ``now`` in seconds, from 0.
 
-    def __init__(self) -> None:
-        self.now = 0.0
-        self._tick = 0
-        self._ticks: list[int] = []  # heap
+    SimPy's unit of time is the tick, and a tick that brings something is one event.
+    """
+
+    def __init__(self, play: Callable[[Due], None]) -> None:
+        self._environment = simpy.Environment()
+        self._play = play
         self._due: dict[int, Due] = {}
+        self._tick = 0
+        self.now = 0.0
 
     def after(self, delay_s: float) -> Due:
         """Where to put what is to happen then; never in the tick that is under way."""
@@ -39,16 +47,20 @@ class Timeline:
         due = self._due.get(tick)
         if due is None:
             due = self._due[tick] = Due()
-            heapq.heappush(self._ticks, tick)
+            simpy.Timeout(self._environment, tick - self._tick, tick).callbacks.append(self._begin)
         return due
 
     def at(self, delay_s: float, action: Action) -> None:
         self.after(delay_s).actions.append(action)
 
-    def next(self, until: float | None = None) -> Due | None:
-        """Goes to the next tick that brings something, if there is one (before a time)."""
-        if not self._ticks or (until is not None and self._ticks[0] * TICK_S > until):
-            return None
-        self._tick = heapq.heappop(self._ticks)
+    def _begin(self, event: simpy.Event) -> None:
+        self._tick = cast(int, event.value)
         self.now = self._tick * TICK_S
-        return self._due.pop(self._tick)
+        self._play(self._due.pop(self._tick))
+
+    def step(self, until_s: float = math.inf) -> bool:
+        """Plays the next tick that brings something; False if none does (up to a time)."""
+        if not self._due or self._environment.peek() * TICK_S > until_s:
+            return False
+        self._environment.step()
+        return True

@@ -1,4 +1,4 @@
-"""Looks over everybody's shoulder during a run: what the switch says, what workers send, and what they read."""
+"""Checks, while a run goes on, what the controller writes, what the switch says, and what workers read."""
 
 from __future__ import annotations
 

@@ -46,30 +46,30 @@ class World(Interface):
     happened: Counter[str]
     job: int
     ledger: Ledger
-    seats: list[Seat]
+    places: list[Place]
 
     def new_incarnation(self) -> int: ...
     def carry(self, worker: int, direction: Direction, port: int, frame: bytes) -> None: ...
     def to_port(self, port: int, frame: bytes) -> None: ...
-    def compute_s(self, seat: Seat) -> float: ...
-    def happen(self, seat: Seat) -> None: ...
-    def joined(self, life: Life, membership: Membership) -> Ledger: ...
-    def refused(self, life: Life, reason: str) -> None: ...
+    def compute_s(self, place: Place) -> float: ...
+    def happen(self, place: Place) -> None: ...
+    def joined(self, incarnation: Incarnation, membership: Membership) -> Ledger: ...
+    def refused(self, incarnation: Incarnation, reason: str) -> None: ...
     def active(self) -> set[int]: ...
     def taken_over(self) -> None: ...
     def began(self, job: int, session: int) -> None: ...
 
 
-class Life:
+class Incarnation:
     """One process of a worker, from its first HELLO to its last PULL. It is its client's transport, too."""
 
-    def __init__(self, run: World, seat: Seat, number: int, host: Host) -> None:
-        self._run, self.seat, self.number, self.host = run, seat, number, host
+    def __init__(self, run: World, place: Place, number: int, host: Host) -> None:
+        self._run, self.place, self.number, self.host = run, place, number, host
         self._mail: list[bytes] = []
         self._for_us = _connected(host)
         self._rows = np.zeros((64, ENCAPSULATION_BYTES + 4 * run.switch.lanes + 64), np.uint8)
-        self.process = Process(run.time, self._live)
-        self.born_at = run.time.now
+        self.process = Process(run.time, self._work)
+        self.started_for = run.ledger  # the job that there was then
         self.ledger: Ledger | None = None  # of the job that it has joined
         self.contributing: Contribution | None = None  # and not heard the answer yet
         self.leaving = self.finished = False
@@ -78,7 +78,7 @@ class Life:
         self.client = Client(
             self,
             run.job,
-            seat.id,
+            place.id,
             run.plan.slots * run.switch.lanes,
             give_up_s=FOREVER_S,
             incarnation=host.incarnation,
@@ -93,7 +93,7 @@ class Life:
         if len(payloads):
             head = frame_head(self.host, payloads.shape[1])
             for row in payloads:
-                self._run.carry(self.seat.id, Direction.TO_SWITCH, self.host.port, head + row.tobytes())
+                self._run.carry(self.place.id, Direction.TO_SWITCH, self.host.port, head + row.tobytes())
 
     def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
         if not self._mail:
@@ -125,7 +125,7 @@ class Life:
 
     @property
     def protocol(self) -> Protocol:
-        return self.client._joined
+        return self.client.protocol
 
     def die(self) -> None:
         """Killed, whatever it does."""
@@ -138,7 +138,7 @@ class Life:
             self.ledger.interrupted.append(self.contributing)
             self.contributing = None
 
-    def _live(self) -> None:
+    def _work(self) -> None:
         try:
             self._join()
             while self._to_do():
@@ -149,7 +149,7 @@ class Life:
                     self._compute()
                     if self._to_do():
                         self._iterate()
-                        self._run.happen(self.seat)
+                        self._run.happen(self.place)
                 except NoAnswer:
                     self.interrupted()
                     self._run.happened["gave up and joined again"] += 1
@@ -164,12 +164,12 @@ class Life:
         except Violation:
             raise
         except Exception as error:
-            what = f"worker {self.seat.id} ended with {type(error).__name__}: {error}"
+            what = f"worker {self.place.id} ended with {type(error).__name__}: {error}"
             raise Violation("nobody is stopped", what) from error
 
     def _to_do(self) -> bool:
         """Another process of the worker may have done it meanwhile."""
-        return self._current.done[self.seat.id] < self._run.plan.iterations[self.seat.id]
+        return self._current.done[self.place.id] < self._run.plan.iterations[self.place.id]
 
     @property
     def _current(self) -> Ledger:
@@ -184,10 +184,10 @@ class Life:
             self._read(caught_up.delta)
 
     def _compute(self) -> None:
-        self.process.sleep(self._run.compute_s(self.seat))
+        self.process.sleep(self._run.compute_s(self.place))
 
     def _iterate(self) -> None:
-        worker, protocol, ledger = self.seat.id, self.protocol, self._current
+        worker, protocol, ledger = self.place.id, self.protocol, self._current
         self._contributions += 1
         self.contributing = Contribution(worker, self.number, self._contributions)
         values = self.contributing.values(self._run.plan.seed, *self.replica.shape)
@@ -217,46 +217,46 @@ class Life:
         protocol = self.protocol
         session = protocol.membership.session
         if (protocol.held_totals < self._totals).any():
-            raise Violation("no wrong read", f"worker {self.seat.id} has read less than before")
+            raise Violation("no wrong read", f"worker {self.place.id} has read less than before")
         self._totals = protocol.held_totals.copy()
-        self._run.watch.reads(self.seat.id, session, protocol.held_values, protocol.held_totals, self.replica)
+        self._run.watch.reads(self.place.id, session, protocol.held_values, protocol.held_totals, self.replica)
 
     def _leave(self) -> None:
         self.leaving = True
         self.client.leave_and_wait(FOREVER_S)
         update: Update = self.client.pull()
         self._read(update.delta)
-        self._current.finals[self.seat.id] = self.protocol.held_values.copy()
+        self._current.finals[self.place.id] = self.protocol.held_values.copy()
         self.finished = True
 
 
-class Seat:
+class Place:
     """One of a job's workers: a host, and the processes on it."""
 
-    life_type = Life
+    incarnation_type = Incarnation
 
     def __init__(self, run: World, worker: int) -> None:
         self.id = worker
         self._run = run
         self._host = Host.of(worker)
-        self.lives: list[Life] = []
+        self.incarnations: list[Incarnation] = []
 
     @property
-    def life(self) -> Life:
+    def present(self) -> Incarnation:
         """The present process, or the last one."""
-        return self.lives[-1]
+        return self.incarnations[-1]
 
     def start(self, udp_port: int | None = None) -> None:
         """A process that is the worker from now on."""
-        number = len(self.lives) + 1
+        number = len(self.incarnations) + 1
         incarnation = self._run.new_incarnation()
         where = udp_port or self._host.udp_port
         self._host = Host(self._host.port, self._host.mac, self._host.ip, where, incarnation)
-        self.lives.append(self.life_type(self._run, self, number, self._host))
-        self.life.process.start()
+        self.incarnations.append(self.incarnation_type(self._run, self, number, self._host))
+        self.present.process.start()
 
     def hear(self, frames: list[bytes]) -> None:
-        for life in self.lives:
-            if life.process.alive:
+        for incarnation in self.incarnations:
+            if incarnation.process.alive:
                 for frame in frames:
-                    life.hear(frame)
+                    incarnation.hear(frame)

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from experiments.network_study.exchange import BadMethod, Exchange
 from experiments.network_study.flows import solver
 from experiments.network_study.flows.clos import Clos
 from experiments.network_study.flows.maxmin import rates
 from experiments.network_study.flows.model import IDEAL, LV08
-from experiments.network_study.methods import METHODS, BadMethod, Exchange
+from experiments.network_study.methods import METHODS
 from experiments.network_study.switch import SwitchSizes
 from experiments.network_study.training import SERVERS, SWITCH, BadTraining, Bundles, Training, _Run, train
 from experiments.straggler_study.cell import NOTHING, Cell, Network
@@ -94,7 +95,7 @@ def test_servers_in_lock_step_take_what_the_schedule_takes() -> None:
     """BSP without a straggler: a round is computing, and the exchange as simulated flow by flow."""
     asked = exchange(512, 1.0)
     found = train(Training(asked, SERVERS, BSP(), stragglers.parse("none"), 0.1, jitter=0.0, iterations=5), LV08)
-    seconds = solver.run(asked.network, METHODS["servers-distributed"](asked), LV08)
+    seconds = solver.run(asked.network, METHODS["servers-distributed"].steps(asked), LV08)
     assert 1 / found.rounds_per_s == pytest.approx(0.1 + seconds, rel=0.01)
 
 
@@ -105,7 +106,7 @@ def test_lock_step_is_as_slow_as_the_slowest(how: str) -> None:
     found = train(Training(asked, how, BSP(), slow, 0.1, jitter=0.0, iterations=5), LV08)
     name = "leaf-spine-aggregation" if how == SWITCH else how
     assert 1 / found.rounds_per_s == pytest.approx(
-        0.3 + solver.run(asked.network, METHODS[name](asked), LV08), rel=0.01
+        0.3 + solver.run(asked.network, METHODS[name].steps(asked), LV08), rel=0.01
     )
 
 

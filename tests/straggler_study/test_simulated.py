@@ -31,7 +31,7 @@ def compute_times(cell: Cell) -> np.ndarray:
 
 def ended(trace: Trace, worker: int) -> np.ndarray:
     rows = trace.steps[trace.steps["worker"] == worker]
-    return rows["ended"][np.argsort(rows["step"])]
+    return np.asarray(rows["ended"][np.argsort(rows["step"])])
 
 
 def test_a_bsp_step_takes_as_long_as_its_slowest_worker() -> None:

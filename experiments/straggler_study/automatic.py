@@ -26,7 +26,7 @@ class Reports:
             self.latest = {"state": state, "iteration": iteration, "loss": loss, **self.sums}
 
 
-class Pilot:
+class RunningStrategy:
     """One automatic strategy with its memory of one job, as controller.automatic.runner has it."""
 
     def __init__(self, automatic: Automatic) -> None:

@@ -14,10 +14,12 @@ import pytest
 from rich.console import Console
 
 from experiments.network_study import __main__ as study
-from experiments.network_study import cost, emulation, grid, page, question, reference, scaling
+from experiments.network_study import cost, emulation, figures, findings, grid, page, question, reference, scaling
 from experiments.network_study.cells import Answers, BadCell, ExchangeCell, NetworkCell, TrainingCell, answer_into
+from experiments.network_study.flows import simgrid_engine
 from experiments.network_study.flows.clos import SIZES
 from experiments.network_study.grid import GRIDS, Grid
+from experiments.network_study.methods import MAIN
 from tests.controller.processes import until
 
 RING = ExchangeCell(NetworkCell(2, 128), "ring")
@@ -50,7 +52,7 @@ def test_one_question(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 def test_all_methods_and_training(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert asked(monkeypatch, "--hosts", "128", "--strategy", "quorum", "--straggler", "slow_worker") == 0
     said = capsys.readouterr().out
-    for name in grid.MAIN:
+    for name in MAIN:
         assert name in said
     assert "training, quorum, straggler slow_worker, 100 ms of computing" in said
 
@@ -108,7 +110,7 @@ def test_a_file_of_something_else(tmp_path: Path) -> None:
 def small(monkeypatch: pytest.MonkeyPatch) -> Grid:
     """Every part of the study on the smallest networks; what names 2,048 hosts finds 128 there."""
     sizes = {key: SIZES[key] for key in ((2, 128), (3, 256))}
-    for module in (grid, page.figures, page.findings, cost, scaling):
+    for module in (grid, figures, findings, cost, scaling):
         monkeypatch.setattr(module, "SIZES", sizes)
     result = Grid("quick", ((2, 128),), ((2, 128),), 3, (1, 2))
     monkeypatch.setitem(GRIDS, "quick", result)
@@ -116,7 +118,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Grid:
 
 
 def test_a_study_and_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page.simgrid_engine, "installed", lambda: False)
+    monkeypatch.setattr(simgrid_engine, "installed", lambda: False)
     monkeypatch.setattr(page, "LARGEST", (2, 128))
     said = StringIO()
     options = study.parser().parse_args(["--out", str(tmp_path), "--no-emulation"])

@@ -1,13 +1,16 @@
 """Exchange methods: that each adds up, what they take in closed form, and what SimGrid said."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from experiments.network_study import closed_forms, reference
+from experiments.network_study.exchange import BadMethod, Exchange
 from experiments.network_study.flows import simgrid_engine, solver
 from experiments.network_study.flows.clos import SIZES, Clos
-from experiments.network_study.flows.model import IDEAL, LV08
-from experiments.network_study.methods import METHODS, PAPER, BadMethod, Exchange, method
+from experiments.network_study.flows.model import IDEAL, LV08, Model
+from experiments.network_study.methods import METHODS, Origin, method, names
 from experiments.network_study.switch import BadSwitch, SwitchSizes
 from serene.program import Program
 
@@ -19,6 +22,12 @@ def exchange(layers: int, hosts: int, ratio: float = 1.0) -> Exchange:
     return Exchange(Clos.of_size(hosts, ratio, layers=layers), SIZE, SWITCH)
 
 
+def formula(name: str) -> Callable[[Exchange, Model], float]:
+    found = method(name).closed_form
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize("name", ["flat-butterfly", "layered-butterfly", "layered-butterfly-fixed-heads"])
 @pytest.mark.parametrize(("layers", "hosts"), [(2, 128), (3, 256)])
 def test_butterflies_leave_everybody_with_the_sum_of_all(name: str, layers: int, hosts: int) -> None:
@@ -26,7 +35,7 @@ def test_butterflies_leave_everybody_with_the_sum_of_all(name: str, layers: int,
     adds, and in the trees' way down replaces what is there."""
     asked = exchange(layers, hosts)
     have = [{host} for host in range(hosts)]
-    for step in METHODS[name](asked):
+    for step in METHODS[name].steps(asked):
         before = [set(each) for each in have]
         for source, target in zip(step.source.tolist(), step.target.tolist(), strict=True):
             added = before[source]
@@ -39,20 +48,22 @@ def test_butterflies_leave_everybody_with_the_sum_of_all(name: str, layers: int,
 def test_every_worker_talks_to_every_server_once_each_way(name: str) -> None:
     asked = exchange(2, 512)
     flows = [
-        (a, b) for step in METHODS[name](asked) for a, b in zip(step.source.tolist(), step.target.tolist(), strict=True)
+        (a, b)
+        for step in METHODS[name].steps(asked)
+        for a, b in zip(step.source.tolist(), step.target.tolist(), strict=True)
     ]
     servers = 512 // 8
     assert len(flows) == len(set(flows)) == 2 * servers * (512 - servers)
     assert {(b, a) for a, b in flows} == set(flows)
 
 
-@pytest.mark.parametrize("name", list(closed_forms.FORMS))
+@pytest.mark.parametrize("name", names(lambda method: method.closed_form is not None))
 @pytest.mark.parametrize(("layers", "hosts"), SIZES)
 def test_without_contention_the_simulation_is_the_closed_form(name: str, layers: int, hosts: int) -> None:
     asked = exchange(layers, hosts)
     for constants in (LV08, IDEAL):
-        simulated = solver.run(asked.network, method(name)(asked), constants)
-        known = closed_forms.seconds(name, asked, constants)
+        simulated = solver.run(asked.network, method(name).steps(asked), constants)
+        known = formula(name)(asked, constants)
         # Routes that meet are all that leaf aggregation on small leaves has on top; rings begin with short paths.
         assert simulated == pytest.approx(known, rel=0.12 if name == "leaf-aggregation" else 0.015)
 
@@ -62,8 +73,8 @@ def test_without_contention_the_simulation_is_the_closed_form(name: str, layers:
 @pytest.mark.parametrize(("layers", "hosts"), [(2, 128), (2, 512), (3, 1024)])
 def test_the_bisection_is_in_the_closed_forms(name: str, ratio: float, layers: int, hosts: int) -> None:
     asked = exchange(layers, hosts, ratio)
-    simulated = solver.run(asked.network, method(name)(asked), LV08)
-    assert simulated == pytest.approx(closed_forms.seconds(name, asked, LV08), rel=0.005)
+    simulated = solver.run(asked.network, method(name).steps(asked), LV08)
+    assert simulated == pytest.approx(formula(name)(asked, LV08), rel=0.005)
 
 
 def test_the_ideal_forms_are_the_known_ones() -> None:
@@ -87,7 +98,7 @@ def test_what_simgrid_said_on_a_network_of_2048_hosts() -> None:
     for name, times in known.items():
         for ratio, time in zip((1.0, 0.5, 0.25, 0.125), times, strict=True):
             asked = exchange(2, 2048, ratio)
-            ours = solver.run(asked.network, method(name)(asked), LV08) / (SIZE / asked.network.bandwidth)
+            ours = solver.run(asked.network, method(name).steps(asked), LV08) / (SIZE / asked.network.bandwidth)
             # Servers: here every turn has a path's latency, which that program's flows, all at once, had once.
             assert ours == pytest.approx(time, rel=0.016 if name.startswith("servers") else 0.0005)
 
@@ -103,8 +114,8 @@ def test_recorded_simgrid(pair: reference.Pair) -> None:
 
 def test_the_record_is_of_every_method() -> None:
     assert {pair.cell for pair in RECORDED} == set(reference.cells())
-    assert {pair.cell.method for pair in RECORDED} == set(METHODS) - set(reference.HEAVY)
-    assert set(PAPER) < {pair.cell.method for pair in RECORDED}
+    assert {pair.cell.method for pair in RECORDED} == set(names(lambda method: method.recorded))
+    assert set(names(lambda method: method.origin is Origin.PAPER)) < {pair.cell.method for pair in RECORDED}
 
 
 @pytest.mark.skipif(not simgrid_engine.installed(), reason="needs SimGrid (make simgrid)")
@@ -118,7 +129,9 @@ def test_simgrid_still_says_what_was_recorded() -> None:
 def test_slots_and_window_limit_a_worker() -> None:
     network = Clos.of_size(128, bandwidth=4e9, latency=1e-6)
     whole, few = (
-        solver.run(network, method("leaf-spine-aggregation")(Exchange(network, SIZE, SwitchSizes(320, slots))), LV08)
+        solver.run(
+            network, method("leaf-spine-aggregation").steps(Exchange(network, SIZE, SwitchSizes(320, slots))), LV08
+        )
         for slots in (8192, 2)
     )
     assert few > 2 * whole
@@ -131,13 +144,11 @@ def test_slots_and_window_limit_a_worker() -> None:
 def test_errors_name_the_choices() -> None:
     with pytest.raises(BadMethod, match="no method 'gossip'; expected servers-packed, "):
         method("gossip")
-    with pytest.raises(BadMethod, match="no closed form for 'servers-same-order'; there is one for "):
-        closed_forms.seconds("servers-same-order", exchange(2, 128), LV08)
     odd = Exchange(Clos(2, 6, 6), SIZE, SWITCH)
     with pytest.raises(BadMethod, match="a butterfly over 18 hosts; expected a power of two"):
-        list(METHODS["flat-butterfly"](odd))
+        list(METHODS["flat-butterfly"].steps(odd))
     with pytest.raises(BadMethod, match="leaves of 3 hosts have no room for one server in 8"):
-        list(METHODS["servers-distributed"](odd))
+        list(METHODS["servers-distributed"].steps(odd))
     with pytest.raises(BadSwitch, match="lanes 0; expected 1 or more"):
         SwitchSizes(0, 1)
 
@@ -146,7 +157,7 @@ def test_aggregation_sends_a_gradient_once_over_every_link() -> None:
     """What the links carry, summed up from the flows: a worker's once each way, and no thinned link more."""
     for layers, hosts in SIZES:
         asked = exchange(layers, hosts, 0.125)
-        (step,) = METHODS["leaf-spine-aggregation"](asked)
+        (step,) = METHODS["leaf-spine-aggregation"].steps(asked)
         load = np.zeros(asked.network.links)
         for path, size in zip(asked.network.paths(step.source, step.target), step.sizes, strict=True):
             load[path[path >= 0]] += size

@@ -1,15 +1,22 @@
 """Max-min fair rates, against cases worked out by hand and against what defines them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.network_study.flows.maxmin import rates
+from experiments.network_study.flows.maxmin import Floats, rates
 
 FREE = np.inf
 
 
-def solve(capacity, uses, weight=None, limit=None):  # type: ignore[no-untyped-def]
+def solve(
+    capacity: Sequence[float] | Floats,
+    uses: Sequence[tuple[int, int, float]],
+    weight: Sequence[float] | Floats | None = None,
+    limit: Sequence[float] | Floats | None = None,
+) -> Floats:
     """uses: (flow, link, share)."""
     flow, link, share = (np.array(column) for column in zip(*uses, strict=True))
     count = int(flow.max()) + 1
