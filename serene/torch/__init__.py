@@ -9,6 +9,7 @@ small, and what needs more than PyTorch is imported when it is used. docs/pytorc
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
@@ -39,8 +40,10 @@ def _make(options: Any, _: object) -> dist.ProcessGroup:
     """For PyTorch, whenever a group of this backend is made. options: its `_DistributedBackendOptions`."""
     from serene.torch.group import SwitchGroup
 
+    # The ranks that torchrun starts again find what those before them have left in the store.
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return SwitchGroup(
-        options.store,
+        dist.PrefixStore(f"attempt {attempt}", options.store),  # type: ignore[attr-defined]
         options.group_rank,
         options.group_size,
         options.timeout,

@@ -21,7 +21,7 @@ from serene.wire import SERENE_UDP_PORT
 
 CONTROLLER = "SERENE_CONTROLLER"
 DEFAULT_URL = "http://127.0.0.1:8559"
-SLOTS = 256  # of a group: pieces that may be on their way at a time
+SLOTS = 512  # of a group: pieces that may be on their way at a time
 HTTP_TIMEOUT_S = 15.0
 LOOPBACK = "127.0.0.1"
 

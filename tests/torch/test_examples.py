@@ -48,7 +48,7 @@ def test_the_losses_are_gloos(local: Local, tmp_path: Path, program: str, optimi
     theirs = losses(local, program, "gloo", optimiser, tmp_path)
     ours = losses(local, program, "serene", optimiser, tmp_path)
     assert len(ours) == len(theirs) == STEPS
-    assert theirs[-10:].mean() < 0.8 * theirs[0], "it learns nothing"
+    assert theirs[-10:].mean() < 0.9 * theirs[0], "it learns nothing"
     np.testing.assert_allclose(ours, theirs, rtol=NEAR[program])
     until(lambda: {job.state.value for job in local.client.jobs()} == {"finished"}, "the job has ended")
 
