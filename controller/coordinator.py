@@ -15,7 +15,7 @@ from controller.events import Events
 from controller.jobs.job import EpochBegun, Job, JobEpoch, JobState
 from controller.jobs.jobs import Conflict, Jobs
 from controller.jobs.plans import Swap
-from controller.settings import Settings, port_numbers
+from controller.settings import Settings, port_numbers, udp_port_numbers
 from controller.status.explain import explain, headline
 from controller.status.metrics import Metrics
 from controller.status.model import JobExplanation, JobStatus, Status, SwapStatus, workers
@@ -61,6 +61,7 @@ class Coordinator:
             settings.election_id,
             port_numbers(settings.ports),
             SwitchAddress(SWITCH_IP, SWITCH_MAC),
+            udp_port_numbers(settings.udp_ports),
         )
         self.switch = Switch(options, program, on_packet=self._on_packet, on_connected=self._on_connected)
         self.telemetry = Telemetry(self.switch, self.jobs)
@@ -102,6 +103,7 @@ class Coordinator:
                         await self.telemetry.refresh(TICK_S if restoring else POLL_S)
                     await self._end_restorations()
                     await self._end_abandoned()
+                    await self._end_pools()
             except SwitchError as error:
                 LOG.warning("%s", error)
 
@@ -166,6 +168,23 @@ class Coordinator:
                     silent = f"{workers(job.evicted())} silent for {self._gone_after_s:g} s"
                     self.events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
 
+    async def _end_pools(self) -> None:
+        """A pool needs all of its workers, each of which gives a sign every second: without one of them it is over, and
+        the others are told."""
+        async with self._lock:
+            for job in list(self.jobs):
+                if not job.pool or job.state is JobState.FINISHED:
+                    continue
+                if job.state is JobState.WAITING:
+                    silent = time.monotonic() - job.asked_at >= self._gone_after_s
+                    who = "nobody has joined"
+                else:
+                    active = self._active(job)
+                    missing = [worker for worker in job.members() if worker not in active]
+                    silent, who = bool(missing), f"{workers(missing)} silent" if missing else ""
+                if silent:
+                    await self._delete(job, f"job {job.id} is over: {who} for {self._gone_after_s:g} s")
+
     def _active(self, job: Job) -> set[int]:
         """The workers of a job that have been heard from recently."""
         return {
@@ -188,6 +207,9 @@ class Coordinator:
                 self.jobs.note_session(job.session)
             running = {job_id: job for job_id, job in found.jobs.items() if not job.record}
             for job_id in self.jobs.switch_has_only(running):
+                if self.jobs[job_id].pool:
+                    await self._delete(self.jobs[job_id], f"job {job_id} is over: the switch lost its state")
+                    continue
                 self.events.emit(
                     "job_lost",
                     f"job {job_id}: the switch lost its state; waiting for the workers to join again",
@@ -231,9 +253,11 @@ class Coordinator:
         job: int | None = None,
         scale: int = DEFAULT_SCALE,
         limit: float = DEFAULT_LIMIT,
+        pool_slots: int | None = None,
     ) -> JobStatus:
         async with self._lock:
-            created = self.jobs.create(workers, strategy, job=job, scale=scale, limit=limit)
+            created = self.jobs.create(workers, strategy, job=job, scale=scale, limit=limit, pool_slots=pool_slots)
+            created.asked_at = time.monotonic()
             self.telemetry.forget(created.id)
             self.events.emit(
                 "job_created",
@@ -245,14 +269,17 @@ class Coordinator:
 
     async def delete_job(self, job_id: int) -> None:
         async with self._lock:
-            job = self.jobs[job_id]
-            if job.slots is not None and job.state is not JobState.WAITING:
-                await self._remove(job)
-                await self._admission.send_away(job, f"job {job_id} was deleted")
-            self.automatic.stop(job_id)
-            self.jobs.delete(job_id)
-            self.telemetry.forget(job_id)
-            self.events.emit("job_deleted", f"job {job_id} deleted", job=job_id)
+            await self._delete(self.jobs[job_id], f"job {job_id} was deleted")
+
+    async def _delete(self, job: Job, why: str) -> None:
+        """The caller holds the lock."""
+        if job.slots is not None and job.state is not JobState.WAITING:
+            await self._remove(job)
+            await self._admission.send_away(job, why)
+        self.automatic.stop(job.id)
+        self.jobs.delete(job.id)
+        self.telemetry.forget(job.id)
+        self.events.emit("job_deleted", why, job=job.id)
 
     async def set_strategy(self, job_id: int, strategy: Strategy) -> SwapStatus:
         """A user's choice; in a job that waits, for its start.
@@ -286,6 +313,7 @@ class Coordinator:
     async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> JobStatus:
         """From now on an automatic strategy decides."""
         job = self.jobs[job_id]
+        self.jobs.check_no_pool(job_id)
         prepared = await self.automatic.prepare(name, parameters)
         async with self._lock:
             if self.jobs[job_id] is not job:

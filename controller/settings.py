@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -12,6 +13,15 @@ from serene.program import Program
 DEFAULT_HTTP = "127.0.0.1:8559"
 DEFAULT_SWITCH = "127.0.0.1:9559"
 DEFAULT_PORTS = "1-32"
+
+
+@dataclass(frozen=True)
+class UdpPort:
+    """A port of an embedded switch that is a UDP socket on loopback: the switch's, and the host's at its other end."""
+
+    port: int
+    switch: int
+    host: int
 
 
 class BadSettings(SereneError):
@@ -27,6 +37,7 @@ class Settings(BaseModel):
     device_id: int = Field(default=0, ge=0, lt=2**64)
     election_id: int = Field(default=1, ge=1, lt=2**128)
     ports: str = DEFAULT_PORTS  # ordinary traffic is flooded to these
+    udp_ports: str = ""  # PORT:SWITCH:HOST,...: those of its ports that are UDP sockets on this machine
     program: str = "serene"  # a variant, or the path of a build's JSON
     http: str = DEFAULT_HTTP
     wait: float = Field(default=10.0, gt=0, le=86400, allow_inf_nan=False)  # seconds for the switch to answer at start
@@ -44,7 +55,7 @@ class Settings(BaseModel):
     @classmethod
     def _http(cls, value: str) -> str:
         host, _ = host_and_port(value)
-        if host != "localhost" and not _is_loopback(host):
+        if host != "localhost" and not is_loopback(host):
             raise ValueError(
                 f"{value!r} is not a loopback address: whoever reaches the interface commands the "
                 f"switch; expected e.g. {DEFAULT_HTTP}"
@@ -55,6 +66,12 @@ class Settings(BaseModel):
     @classmethod
     def _ports(cls, value: str) -> str:
         port_numbers(value)
+        return value
+
+    @field_validator("udp_ports")
+    @classmethod
+    def _udp_ports(cls, value: str) -> str:
+        udp_port_numbers(value)
         return value
 
     @field_validator("program")
@@ -102,7 +119,15 @@ def port_numbers(text: str) -> list[int]:
     return sorted(set(numbers))
 
 
-def _is_loopback(host: str) -> bool:
+def udp_port_numbers(text: str) -> list[UdpPort]:
+    """``1:24200:24201,2:24202:24203`` taken apart. Raises ValueError."""
+    try:
+        return [UdpPort(*map(int, part.split(":"))) for part in text.split(",") if part]
+    except (ValueError, TypeError):
+        raise ValueError(f"{text!r}: expected PORT:SWITCH:HOST, for example 1:24200:24201,2:24202:24203") from None
+
+
+def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

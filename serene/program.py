@@ -9,7 +9,9 @@ from pathlib import Path
 
 from serene.errors import SereneError, choices
 
-BUILD = Path(__file__).resolve().parent.parent / "p4src" / "build"
+_HERE = Path(__file__).resolve().parent
+# In the repository, or in a wheel, which has it inside the package.
+BUILD = next((path for path in (_HERE.parent / "p4src" / "build", _HERE / "p4") if path.is_dir()), _HERE / "p4")
 VARIANTS = ("serene", "serene_jumbo")  # 320 lanes (MTU 1500), 896 lanes (jumbo frames)
 
 

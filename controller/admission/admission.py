@@ -104,6 +104,8 @@ class Admission:
             number = self._proof.number(job, request.worker, request.sender)
             await self._switch.send(request.sender.port, self._answerer.prove(request, number))
             return
+        if job is not None:
+            job.asked_at = time.monotonic()
         plan = self._jobs.hello(
             request.job,
             request.worker,

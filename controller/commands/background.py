@@ -30,10 +30,15 @@ class Files:
     @classmethod
     def of(cls, url: str) -> Files:
         http_port = url.rpartition(":")[2]
-        runtime = os.environ.get("XDG_RUNTIME_DIR")
-        folder = Path(runtime) / "serene" if runtime else Path.home() / ".local" / "state" / "serene"
-        folder.mkdir(parents=True, exist_ok=True)
-        return cls(folder / f"controller-{http_port}.log", folder / f"controller-{http_port}.pid")
+        return cls(folder() / f"controller-{http_port}.log", folder() / f"controller-{http_port}.pid")
+
+
+def folder() -> Path:
+    """Where the files of processes in the background are."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    there = Path(runtime) / "serene" if runtime else Path.home() / ".local" / "state" / "serene"
+    there.mkdir(parents=True, exist_ok=True)
+    return there
 
 
 def start(arguments: list[str], url: str, files: Files) -> int:
@@ -71,9 +76,9 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
                         f"the controller did not answer within {START_TIMEOUT_S:g} s; its log: {log}"
                     ) from None
                 time.sleep(0.05)
-    raise NotStarted(_last_error(log))
+    raise NotStarted(last_error(log, "the controller"))
 
 
-def _last_error(log: Path) -> str:
+def last_error(log: Path, who: str) -> str:
     errors = [line for line in log.read_text().splitlines() if line.startswith("error: ")]
-    return errors[-1].removeprefix("error: ") if errors else f"the controller ended at once; its log: {log}"
+    return errors[-1].removeprefix("error: ") if errors else f"{who} ended at once; its log: {log}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -18,6 +19,7 @@ from typer.exceptions import TyperException
 
 from controller.automatic import SHIPPED
 from controller.commands import background, view
+from controller.commands import local as local_switch
 from controller.commands.live import LiveView
 from controller.http.client import ENVIRONMENT, ControllerClient, NoController, Rejected
 from controller.jobs.job import JobState
@@ -26,6 +28,8 @@ from controller.settings import (
     DEFAULT_PORTS,
     DEFAULT_SWITCH,
     BadSettings,
+    Settings,
+    port_numbers,
     settings,
 )
 from controller.status.model import Event, JobStatus
@@ -104,8 +108,16 @@ def up(
         float, typer.Option(metavar="SECONDS", help="Of silence, before an evicted worker no longer holds its job.")
     ] = 30.0,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay in the foreground, log to stderr.")] = False,
+    local: Annotated[
+        bool, typer.Option("--local", help="Start an embedded switch, whose --ports programs on this machine use.")
+    ] = False,
+    udp_ports: Annotated[
+        str, typer.Option(metavar="PORT:SWITCH:HOST,...", help="The switch's ports that are UDP sockets on loopback.")
+    ] = "",
 ) -> None:
     """Start the controller and bring the switch up."""
+    if local and udp_ports:
+        raise BadChoice("--udp-ports with --local: expected one of them")
     chosen = settings(
         switch=switch,
         device_id=device_id,
@@ -115,12 +127,38 @@ def up(
         http=http,
         wait=wait,
         gone_after=gone_after,
+        udp_ports=udp_ports,
     )
+    if local:
+        with _local_switch(chosen, keep=not foreground) as there:
+            _start(there, foreground)
+    else:
+        _start(chosen, foreground)
+
+
+@contextmanager
+def _local_switch(chosen: Settings, *, keep: bool) -> Iterator[Settings]:
+    """Settings for a controller of an embedded switch that was started here, or is there from an earlier time."""
+    ports, started = local_switch.start(chosen.switch, port_numbers(chosen.ports))
+    told = ",".join(f"{at.port}:{at.switch}:{at.host}" for at in ports)
+    numbers = ",".join(str(at.port) for at in ports)
+    try:
+        yield chosen.model_copy(update={"udp_ports": told, "ports": numbers})
+    except BaseException:
+        if started:
+            local_switch.stop(chosen.switch)
+        raise
+    if started and not keep:
+        local_switch.stop(chosen.switch)
+
+
+def _start(chosen: Settings, foreground: bool) -> None:
     if foreground:
         from controller import daemon  # imported here: gRPC and FastAPI would double the start-up time of every command
 
         daemon.run(chosen)
         return
+    http = chosen.http
     url = f"http://{http}"
     with ControllerClient(url) as client:
         try:
@@ -141,8 +179,9 @@ def _options(chosen: dict[str, object]) -> list[str]:
 
 @app.command()
 def down(controller: Url = None) -> None:
-    """Stop the controller. The switch goes on forwarding and aggregating."""
+    """Stop the controller, and the switch that `up --local` started; another goes on forwarding and aggregating."""
     with ControllerClient(controller) as client:
+        switch = client.status().switch
         client.shutdown()
         end = time.monotonic() + STOP_TIMEOUT_S
         while time.monotonic() < end:
@@ -150,7 +189,8 @@ def down(controller: Url = None) -> None:
                 client.status()
             except NoController:
                 background.Files.of(client.url).pid.unlink(missing_ok=True)
-                print(f"controller at {client.url} stopped; the switch goes on")
+                ended = bool(switch.udp_ports) and local_switch.stop(switch.address)
+                print(f"controller at {client.url} stopped; the switch {'stopped, too' if ended else 'goes on'}")
                 return
             time.sleep(0.05)
     raise SereneError(f"the controller at {client.url} did not stop within {STOP_TIMEOUT_S:g} s")

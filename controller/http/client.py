@@ -76,9 +76,13 @@ class ControllerClient:
         job: int | None = None,
         scale: int | None = None,
         limit: float | None = None,
+        pool_slots: int | None = None,
     ) -> JobStatus:
-        """The new job; the controller chooses its id unless ``job`` is given, and the numbers that are not."""
-        chosen = {"job": job, "scale": scale, "limit": limit}
+        """The new job; the controller chooses its id unless ``job`` is given, and the numbers that are not.
+
+        pool_slots: makes it a process group's, with so many slots.
+        """
+        chosen = {"job": job, "scale": scale, "limit": limit, "pool_slots": pool_slots}
         given = {name: value for name, value in chosen.items() if value is not None}
         return self._ask(JOB, "POST", "/v1/jobs", {"workers": workers, "strategy": to_dict(strategy), **given})
 

@@ -39,6 +39,7 @@ class NewJob(BaseModel):
     job: int | None = None
     scale: int = DEFAULT_SCALE
     limit: float = Field(default=DEFAULT_LIMIT, allow_inf_nan=False)
+    pool_slots: int | None = None  # of a job whose slots are used in turn
 
 
 Text = Annotated[str, Field(max_length=4096)]
@@ -74,7 +75,8 @@ def application(coordinator: Coordinator, stop: Callable[[], None], stopping: as
 
     @app.post("/v1/jobs")
     async def create_job(new: NewJob) -> Json:
-        return Json(await coordinator.create_job(new.workers, new.strategy, new.job, new.scale, new.limit), 201)
+        created = await coordinator.create_job(new.workers, new.strategy, new.job, new.scale, new.limit, new.pool_slots)
+        return Json(created, 201)
 
     @app.delete("/v1/jobs/{job}")
     async def delete_job(job: int) -> Json:

@@ -93,6 +93,8 @@ class Job:
     scale: int  # fixed-point units in 1.0
     limit: float  # the largest |value| that one worker contributes
     state: JobState = JobState.WAITING
+    pool: bool = False  # its slots are used in turn (serene/client/pool.py): under BSP, by the workers that began it
+    asked_at: float = -math.inf  # when it was made, or a worker asked to join; on the monotonic clock
     session: int = 0
     epoch: int = 0
     epochs_spent: int = 0

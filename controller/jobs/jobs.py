@@ -72,15 +72,43 @@ class Jobs:
         job: int | None = None,
         scale: int = DEFAULT_SCALE,
         limit: float = DEFAULT_LIMIT,
+        pool_slots: int | None = None,
     ) -> Job:
-        """A new job that waits for ``workers`` workers. Raises BadRequest or Conflict."""
+        """A new job that waits for ``workers`` workers; with ``pool_slots`` a pool, which has that many from now on.
+
+        Raises BadRequest or Conflict.
+        """
         if not 1 <= workers <= self.max_workers:
             raise BadRequest(f"a job of {workers} workers: expected 1 to {self.max_workers}")
         _check_numbers(workers, scale, limit)
         strategy.compile(range(workers))
         created = Job(self._free_id(job), workers, strategy, scale, limit)
+        if pool_slots is not None:
+            self._make_pool(created, pool_slots)
         self._jobs[created.id] = created
         return created
+
+    def _make_pool(self, job: Job, slots: int) -> None:
+        """Its slots are its own before its workers come: whether there is room is known at once."""
+        if job.strategy != BSP():
+            raise BadRequest(
+                f"a pool runs under BSP, not {job.strategy}: its slots hold other values from one round to the next. "
+                "Under another strategy each parameter needs slots of its own: SwitchReducer in docs/pytorch.md"
+            )
+        if not 1 <= slots <= self.total_slots:
+            raise BadRequest(f"pool_slots {slots}: expected 1 to {self.total_slots}")
+        refusal = self._reserve(job, slots * self.lanes)
+        if refusal is not None:
+            raise Conflict(refusal.reason)
+        job.pool = True
+
+    def check_no_pool(self, job_id: int) -> None:
+        """Raises Conflict for a pool, to which nothing but its own workers' sums may happen."""
+        if self[job_id].pool:
+            raise Conflict(
+                f"job {job_id} is a process group's: it stays under BSP with the workers that it began with, or its "
+                "sums would be wrong. SwitchReducer in docs/pytorch.md takes every strategy"
+            )
 
     def _free_id(self, wanted: int | None) -> int:
         """Ids never used come first; the id of a job that has finished may be used again."""
@@ -136,7 +164,7 @@ class Jobs:
         if endpoint.incarnation in worker.retired or (goes_on and displaced and session == job.session):
             return Refusal(f"another process has taken the place of worker {worker_id} of job {job_id}")
         others = [w for w in job.workers if w is not worker and w.endpoint is not None]
-        if (job.state is JobState.RUNNING or others) and vector_length != job.vector_length:
+        if (job.state is JobState.RUNNING or others or job.pool) and vector_length != job.vector_length:
             return Refusal(
                 f"vector_length {vector_length}: expected {job.vector_length}, "
                 f"which the other workers of job {job_id} have"
@@ -145,6 +173,10 @@ class Jobs:
         if job.state is JobState.RUNNING:
             if worker.endpoint == endpoint and not worker.uncertain:
                 return None
+            if job.pool:
+                return Refusal(
+                    f"job {job_id} is a process group's, and has begun without this process: start the group anew"
+                )
             return self._plan_readmission(job, worker, endpoint)
         if job.slots is None or vector_length != job.vector_length:
             refusal = self._reserve(job, vector_length)
@@ -247,6 +279,7 @@ class Jobs:
 
         Raises NoSuchJob, Conflict for a finished job, or the strategy's own error when it does not fit.
         """
+        self.check_no_pool(job_id)
         job = self[job_id]
         if job.state is JobState.FINISHED:
             raise Conflict(f"job {job_id} has finished: its strategy cannot change")
@@ -273,6 +306,7 @@ class Jobs:
 
         Raises NoSuchJob, or Conflict where the job does not run or somebody who is named has left or was never there.
         """
+        self.check_no_pool(job_id)
         job = self[job_id]
         if job.state is not JobState.RUNNING:
             raise Conflict(f"job {job_id} is {job.state.value}: nobody can be evicted or readmitted")
@@ -398,8 +432,10 @@ class Jobs:
 
     def report(self, job_id: int, worker_id: int, at: Endpoint, report: Report, now: float) -> None:
         """The latest REPORT of a member; ``now`` on the monotonic clock. Raises NoSuchJob or Conflict."""
-        worker = self._begun(job_id, worker_id, at).workers[worker_id]
+        job = self._begun(job_id, worker_id, at)
+        worker = job.workers[worker_id]
         worker.report, worker.reported_at = report, now
+        job.pool = job.pool or report.get("pool") is True  # a controller that took it over does not know
 
     def _begun(self, job_id: int, worker_id: int, at: Endpoint) -> Job:
         """The job, unless the worker's packet belongs to an earlier job of this id, or to an earlier incarnation."""

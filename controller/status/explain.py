@@ -86,6 +86,7 @@ class _Job:
 
     def __init__(self, job: JobStatus) -> None:
         self.id = job.job
+        self.pool = job.pool
         self.workers = {worker.worker: worker for worker in job.workers}
         self.members = [worker.worker for worker in job.workers if worker.state is WorkerState.RUNNING]
         self.policy = _policy(job, self.members)
@@ -149,6 +150,8 @@ class _Job:
         return f"{other} is {doing}, heard {silent:.1f} s ago"
 
     def _advice(self, position: _Position, positions: dict[int, _Position | None], holding: tuple[int, ...]) -> str:
+        if self.pool:
+            return "nothing else would let it go on: the job is a process group's, which has no other strategy than BSP"
         silent = [other for other in holding if self.workers[other].silent_s > SILENT_S]
         if len(silent) == len(holding) == 1:
             return f"'serenectl evict --job {self.id} --worker {silent[0]}' would let it go on"

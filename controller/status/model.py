@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator
 from pydantic_core import PydanticKnownError
 
 from controller.jobs.job import JobState, Report, WorkerState
+from controller.settings import UdpPort
 from controller.switch.counters import Counters
 from serene.strategy import Strategy, strategy_from_dict, to_dict
 
@@ -38,6 +39,8 @@ class SwitchStatus(Model):
 
     address: str
     device_id: int
+    ip: str  # to which workers send
+    udp_ports: Sequence[UdpPort]  # where it is on this machine, and its ports are UDP sockets of loopback
     election_id: int
     connected: bool
     trouble: str | None
@@ -99,6 +102,7 @@ class JobStatus(Model):
     session: int
     epoch: int
     strategy: StrategyField
+    pool: bool  # a process group's: BSP, and nobody is replaced
     automatic: AutomaticStatus | None
     lost_sessions: int
     restoring: bool

@@ -6,6 +6,7 @@ from controller.automatic.runner import AutomaticRunner
 from controller.jobs.job import EpochBegun, Job, Worker
 from controller.jobs.jobs import Jobs
 from controller.status.model import EpochStatus, JobStatus, Status, SwitchStatus, WorkerStatus
+from controller.switch.counters import Counters
 from controller.switch.switch import Switch
 from controller.switch.telemetry import Telemetry
 
@@ -18,6 +19,8 @@ def status(switch: Switch, jobs: Jobs, telemetry: Telemetry, automatic: Automati
         switch=SwitchStatus(
             address=switch.options.address,
             device_id=switch.options.device_id,
+            ip=switch.options.own.ip,
+            udp_ports=list(switch.options.udp_ports),
             election_id=switch.options.election_id,
             connected=switch.connected,
             trouble=switch.trouble,
@@ -41,6 +44,7 @@ def job_status(job: Job, telemetry: Telemetry, automatic: AutomaticRunner, lates
         session=job.session,
         epoch=job.epoch,
         strategy=job.strategy,
+        pool=job.pool,
         automatic=running.status() if running is not None else None,
         lost_sessions=job.lost_sessions,
         restoring=job.restoring,
@@ -68,7 +72,7 @@ def _worker_status(job: Job, worker: Worker, telemetry: Telemetry) -> WorkerStat
         mac=at.mac if at else None,
         udp_port=at.udp_port if at else None,
         incarnation=at.incarnation if at else None,
-        iteration=counters.contributions // job.slots_needed if job.slots_needed else 0,
+        iteration=_iteration(job, worker, counters),
         staleness=list(telemetry.staleness_of(job.id, worker.id)),
         silent_s=round(telemetry.silent_s(job.id, worker), 3),
         contributions_sent=worker.contributions_sent,
@@ -80,3 +84,11 @@ def _epoch_status(begun: EpochBegun) -> EpochStatus:
     return EpochStatus(
         t=begun.t, session=begun.session, epoch=begun.epoch, strategy=begun.strategy, reason=begun.reason
     )
+
+
+def _iteration(job: Job, worker: Worker, counters: Counters) -> int:
+    """A contribution to every slot; in a pool, where slots serve in turn, what the worker says: a collective."""
+    if job.pool:
+        said = (worker.report or {}).get("iteration")
+        return said if type(said) is int else 0
+    return counters.contributions // job.slots_needed if job.slots_needed else 0

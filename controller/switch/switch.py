@@ -17,6 +17,7 @@ import finsy as fy
 from finsy.p4entity import P4UpdateList
 
 from controller.jobs.plans import Endpoint, Readmission, Start, Swap
+from controller.settings import UdpPort
 from controller.switch import entries
 from controller.switch.connection import Connection, NotPrimary, SwitchError, Unreachable
 from controller.switch.counters import STALENESS_CLASSES, WORKER_COUNTERS, Counters
@@ -41,6 +42,7 @@ class SwitchOptions:
     election_id: int
     ports: Sequence[int]
     own: entries.SwitchAddress
+    udp_ports: Sequence[UdpPort] = ()  # of an embedded switch on this machine: clients are told
 
 
 class Switch:

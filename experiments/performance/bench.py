@@ -35,6 +35,7 @@ SLOTS = 256  # that one worker pushes
 LINK_MBIT = 100.0
 PATIENCE_S = 240.0
 MLP_VALUES = 79_510
+POOL_SLOTS = 512
 OUTPUT = Path("build/bench.json")
 # The seed of this project, a program of one 32-bit register a lane, on a BMv2 compiled with the same options.
 SEED_VALUES_PER_S = (0.16e6, 0.19e6)
@@ -95,6 +96,26 @@ def one_machine(values: int, program: str = "serene", workers: int = 2) -> Itera
     for kind, seconds, bar in zip(("udp", "shm"), ours, (None, 0.5), strict=True):
         work = f"all-reduce of {values:,} float32, {workers} processes, {kind} ports, {program}"
         yield Row(work, "s", True, bar, seconds, gloo, "gloo, loopback")
+
+
+def pool(values: int, link_mbit: float, most_over_limit: float, program: str = "serene") -> Row:
+    """Seconds of an all-reduce of 4 hosts through a pool of slots; gloo at the same MTU."""
+    workers, lanes, limit = 4, Program.load(program).lanes, values * 32 / link_mbit / 1e6
+    options = {"workers": workers, "values": values, "repeats": 3 if limit > 1 else REPEATS}
+    options |= {"slots": POOL_SLOTS, "lanes": lanes}
+    parts = {worker: ("pool", options) for worker in range(workers)}
+    with (
+        tempfile.TemporaryDirectory() as work,
+        serene_network("embedded", program, workers, link_mbit, Path(work)) as network,
+    ):
+        ours, mtu = _slowest(with_job(network, parts, Path(work), PATIENCE_S)), network.settings.mtu
+    with tempfile.TemporaryDirectory() as work, BridgeNetwork(workers, link_mbit, mtu) as bridge:
+        parts = {worker: ("gloo_large", options) for worker in range(workers)}
+        theirs = _slowest(run_parts(bridge, parts, Path(work), PATIENCE_S))
+    return Row(
+        f"all-reduce of {values:,} float32 by a pool, {lanes} lanes, {link_mbit:,.0f} Mbit/s", "s", True, None, ours,
+        theirs, "gloo, Linux bridge", limit, most_over_limit * limit,
+    )  # fmt: skip
 
 
 def overlap(workers: int) -> Row:
@@ -175,6 +196,11 @@ def rows() -> Iterator[Row]:
         partial(all_reduce, 4, 100_000, 1.5, 0.036),
         partial(all_reduce, 8, 100_000, 1.9, 0.038),
         partial(all_reduce, 4, 1_000_000, None, 0.36, series=2),
+        partial(pool, 1_000_000, 100.0, 1.08),
+        partial(pool, 1_000_000, 1000.0, 1.2),
+        partial(pool, 25_600_000, 100.0, 1.08),
+        partial(pool, 25_600_000, 1000.0, 1.2),
+        partial(pool, 25_600_000, 1000.0, 1.2, "serene_jumbo"),
         partial(overlap, 4),
         worker_cpu,
     ]

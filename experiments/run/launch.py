@@ -22,7 +22,7 @@ from controller.status.model import JobStatus
 from experiments.run import results
 from experiments.run.events import Events
 from experiments.run.live import View
-from experiments.run.network import LocalNetwork, MininetNetwork, Network, NetworkError, WorkerProcess
+from experiments.run.network import LocalNetwork, MininetNetwork, Network, NetworkError, WorkerProcess, worker_arguments
 from experiments.run.picture import draw
 from experiments.run.results import Work
 from experiments.run.settings import Settings
@@ -86,22 +86,7 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
 
 
 def _arguments(settings: Settings, worker: int, job: int, work: Work) -> list[str]:
-    arguments = {
-        "--job": job,
-        "--worker": worker,
-        "--workers": settings.workers,
-        "--model": settings.model,
-        "--dataset": settings.dataset,
-        "--steps": settings.steps,
-        "--seed": settings.seed,
-        "--straggler": settings.straggler,
-        "--compute-ms": settings.compute_ms,
-        "--out": work.directory,
-        "--out-else": work.spare,
-    }
-    if settings.data_dir is not None:
-        arguments["--data-dir"] = settings.data_dir
-    return [str(part) for pair in arguments.items() for part in pair]
+    return worker_arguments(settings, worker, job, work.directory, out_else=work.spare)
 
 
 def _check_alive(network: Network, workers: list[WorkerProcess], events: Events) -> None:

@@ -27,6 +27,25 @@ class NetworkError(SereneError):
     """The network could not be set up, or a part of it died."""
 
 
+def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **further: object) -> list[str]:
+    """Of the training program (workers/train.py). further: its other options; None is left out."""
+    given = {
+        "job": job,
+        "worker": worker,
+        "workers": settings.workers,
+        "model": settings.model,
+        "dataset": settings.dataset,
+        "data-dir": settings.data_dir,
+        "steps": settings.steps,
+        "seed": settings.seed,
+        "straggler": settings.straggler,
+        "compute-ms": settings.compute_ms,
+        "out": out,
+        **{name.replace("_", "-"): value for name, value in further.items()},
+    }
+    return [part for name, value in given.items() if value is not None for part in (f"--{name}", str(value))]
+
+
 class WorkerProcess:
     """One worker's training program, with its log."""
 

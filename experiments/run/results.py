@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def collect(
         "initial_accuracy": workers[0]["initial_accuracy"],
         "final_accuracy": workers[0]["final_accuracy"],
         "waiting_s": [round(worker["waiting_s"], 3) for worker in workers],
-        "strategy": list(_strategies(job.history, start)),
+        "strategy": [asdict(change) for change in changes(job.history, start)],
         "events": [{"t": round(event["t_unix"] - start, 3), "event": event["event"]} for event in events],
         "contributions_sent": sum(worker["contributions_sent"] for worker in workers) + slots * sum(lost_incarnations),
         # When workers were killed: each applied once or never.
@@ -90,13 +90,22 @@ def collect(
     return Results(summary, workers, rows)
 
 
-def _strategies(history: Iterable[EpochStatus], start: float) -> Iterable[Json]:
-    """Changes of strategy; an epoch that only the set of workers began is none."""
+@dataclass(frozen=True)
+class Change:
+    """Of the strategy: when, in seconds since the start of training, with which epoch, and to which."""
+
+    t: float
+    epoch: int
+    strategy: str
+
+
+def changes(history: Iterable[EpochStatus], start: float) -> Iterator[Change]:
+    """An epoch that only the set of workers began is none."""
     last = None
     for begun in history:
         name = str(begun.strategy)
         if name != last:
-            yield {"t": round(max(begun.t - start, 0.0), 3), "epoch": begun.epoch, "strategy": name}
+            yield Change(round(max(begun.t - start, 0.0), 3), begun.epoch, name)
         last = name
 
 

@@ -20,57 +20,57 @@ PR_SET_PDEATHSIG = 1
 
 
 @dataclass
-class _Hand(Generic[T]):
+class _Child(Generic[T]):
     process: BaseProcess
     pipe: Connection
     doing: T | None = None
 
 
-def work_off(todo: Sequence[T], do: Callable[[T], None], hands: int) -> Iterator[tuple[T, str | None]]:
-    """Does everything, ``hands`` at a time, in processes of their own; yields what is done, with what went wrong.
+def work_off(todo: Sequence[T], do: Callable[[T], None], processes: int) -> Iterator[tuple[T, str | None]]:
+    """Does everything, ``processes`` at a time, in processes of their own; yields what is done, with what went wrong.
 
     When the caller stops asking, or dies, what runs is given up and the processes end.
     """
     waiting = list(reversed(todo))
-    crew = [_hire(do) for _ in range(min(hands, len(todo)))]
+    children = [_start(do) for _ in range(min(processes, len(todo)))]
     try:
-        for hand in crew:
-            _give(hand, waiting)
-        while busy := [hand for hand in crew if hand.doing is not None]:
-            ready = wait([hand.pipe for hand in busy] + [hand.process.sentinel for hand in busy])
-            for place, hand in enumerate(crew):
-                if hand.doing is None or (hand.pipe not in ready and hand.process.sentinel not in ready):
+        for child in children:
+            _give(child, waiting)
+        while busy := [child for child in children if child.doing is not None]:
+            ready = wait([child.pipe for child in busy] + [child.process.sentinel for child in busy])
+            for place, child in enumerate(children):
+                if child.doing is None or (child.pipe not in ready and child.process.sentinel not in ready):
                     continue
-                done = hand.doing
+                done = child.doing
                 try:
-                    trouble = hand.pipe.recv()
+                    trouble = child.pipe.recv()
                 except (EOFError, OSError):
-                    hand.process.join()
-                    trouble = f"its process ended with status {hand.process.exitcode}"
-                    crew[place] = hand = _hire(do)
-                _give(hand, waiting)
+                    child.process.join()
+                    trouble = f"its process ended with status {child.process.exitcode}"
+                    children[place] = child = _start(do)
+                _give(child, waiting)
                 yield done, trouble
     finally:
-        for hand in crew:
-            hand.process.terminate()
-        for hand in crew:
-            hand.process.join()
-            hand.pipe.close()
+        for child in children:
+            child.process.terminate()
+        for child in children:
+            child.process.join()
+            child.pipe.close()
 
 
-def _hire(do: Callable[[T], None]) -> _Hand[T]:
+def _start(do: Callable[[T], None]) -> _Child[T]:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, do, os.getpid()), daemon=False)
     process.start()
     theirs.close()
-    return _Hand(process, ours)
+    return _Child(process, ours)
 
 
-def _give(hand: _Hand[T], waiting: list[T]) -> None:
-    hand.doing = waiting.pop() if waiting else None
-    if hand.doing is not None:
-        hand.pipe.send(hand.doing)
+def _give(child: _Child[T], waiting: list[T]) -> None:
+    child.doing = waiting.pop() if waiting else None
+    if child.doing is not None:
+        child.pipe.send(child.doing)
 
 
 def _serve(pipe: Connection, do: Callable[[T], None], parent: int) -> None:

@@ -58,9 +58,9 @@ def main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console
 
 
 def work(
-    what: str, tasks: Sequence[T], do: Callable[[T], None], hands: int, label: Callable[[T], str], console: Console
+    what: str, tasks: Sequence[T], do: Callable[[T], None], processes: int, label: Callable[[T], str], console: Console
 ) -> list[str]:
-    """Does all tasks, ``hands`` at a time in processes of their own, with a progress bar; a line for each failure.
+    """Does all tasks, ``processes`` at a time in processes of their own, with a progress bar; a line for each failure.
 
     Gives up when a result cannot be written, raising CannotWrite: the next ones would be lost as well.
     """
@@ -72,7 +72,7 @@ def work(
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with Progress(*columns, console=console, refresh_per_second=2, transient=not console.is_terminal) as progress:
         bar = progress.add_task(what, total=len(tasks), last="")
-        for task, trouble in work_off(tasks, do, hands):
+        for task, trouble in work_off(tasks, do, processes):
             if trouble is not None and trouble.startswith(CannotWrite.__name__):
                 raise CannotWrite(trouble.partition(": ")[2] + "; what was done before stays: the same command goes on")
             if trouble is not None:

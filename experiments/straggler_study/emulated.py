@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from controller.http.client import ControllerClient
-from controller.status.model import EpochStatus, JobStatus
-from experiments.run.network import LocalNetwork, WorkerProcess
+from controller.status.model import JobStatus
+from experiments.run.network import LocalNetwork, WorkerProcess, worker_arguments
+from experiments.run.results import changes
 from experiments.run.settings import Settings
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.strategies import automatic_parts, first_strategy
@@ -46,6 +47,7 @@ def emulate(cell: Cell, scratch: Path) -> Trace:
         steps=cell.steps, model=cell.model, dataset=cell.dataset, data_dir=None, link_mbit=None, seed=cell.seed,
         compute_ms=cell.compute_ms, program=Program.load("serene"), mininet=False, out=work,
     )  # fmt: skip
+    own = {"eval_every": cell.eval_every, "lr": cell.learning_rate}
     try:
         with LocalNetwork(settings, work) as network, ControllerClient(network.url) as controller:
             job = controller.create_job(cell.workers, settings.strategy).job
@@ -53,24 +55,14 @@ def emulate(cell: Cell, scratch: Path) -> Trace:
                 name, parameters = automatic_parts(cell.strategy)
                 controller.set_automatic(job, name, parameters)
             workers = [
-                network.start_worker(worker, _arguments(cell, worker, job, work)) for worker in range(cell.workers)
+                network.start_worker(worker, worker_arguments(settings, worker, job, work, **own))
+                for worker in range(cell.workers)
             ]
             _wait(cell, network, workers)
             status = controller.job(job)
         return _trace(cell, work, status, time.perf_counter() - began)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def _arguments(cell: Cell, worker: int, job: int, work: Path) -> list[str]:
-    arguments = {
-        "--job": job, "--worker": worker, "--workers": cell.workers, "--model": cell.model, "--dataset": cell.dataset,
-        "--steps": cell.steps, "--seed": cell.seed, "--straggler": cell.straggler, "--compute-ms": cell.compute_ms,
-        "--eval-every": cell.eval_every, "--out": work,
-    }  # fmt: skip
-    if cell.learning_rate is not None:
-        arguments["--lr"] = cell.learning_rate
-    return [str(part) for pair in arguments.items() for part in pair]
 
 
 def _wait(cell: Cell, network: LocalNetwork, workers: list[WorkerProcess]) -> None:
@@ -104,7 +96,7 @@ def _trace(cell: Cell, work: Path, status: JobStatus, engine_s: float) -> Trace:
     }
     staleness = np.array([worker.staleness for worker in status.workers]) / slots
     steps = steps[np.argsort(steps["ended"], kind="stable")]
-    swaps = tuple(_swaps(status.history, start))
+    swaps = tuple(Swap(change.t, change.strategy) for change in changes(status.history, start))
     return Trace(cell, steps, staleness, swaps, results[0]["initial_accuracy"], facts)
 
 
@@ -125,13 +117,3 @@ def _rows(work: Path, worker: int, start: float, result: Json) -> list[tuple[flo
             )  # fmt: skip
             began = float(row["t_unix"]) - start
     return rows
-
-
-def _swaps(history: list[EpochStatus], start: float) -> list[Swap]:
-    """Changes of strategy; an epoch that only the set of workers began is none."""
-    swaps: list[Swap] = []
-    for begun in history:
-        name = str(begun.strategy)
-        if not swaps or swaps[-1].strategy != name:
-            swaps.append(Swap(round(max(begun.t - start, 0.0), 3), name))
-    return swaps

@@ -24,7 +24,7 @@ from serene.client.requests import Requests
 from serene.client.restoration import Remains, Restored, Vote, ballot, count, donor_of, outcome
 from serene.client.transport import Transport, TransportError
 from serene.client.updates import CaughtUp, PartUpdate, Update
-from serene.client.window import Window
+from serene.client.window import LARGEST_WINDOW, Window
 from serene.errors import SereneError
 from serene.fixedpoint import FixedPoint
 from serene.wire import HEADER, Op
@@ -186,7 +186,8 @@ class Client:
 
     def _begin_session(self, welcome: Membership) -> None:
         before = self._protocol
-        protocol = Protocol(self._job, self._worker, welcome, self._requests.incarnation, Window(self._first_window))
+        window = Window(self._first_window, max(self._first_window, LARGEST_WINDOW))
+        protocol = Protocol(self._job, self._worker, welcome, self._requests.incarnation, window)
         if before is not None and before.membership.session == welcome.session:
             protocol.go_on_from(before)
         else:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from serene.client.protocol import REORDERING, Protocol
-from serene.client.window import FIRST_TIMEOUT_S, LARGEST_WINDOW, LONGEST_TIMEOUT_S, SHORTEST_TIMEOUT_S
+from serene.client.window import FIRST_TIMEOUT_S, LONGEST_TIMEOUT_S, SHORTEST_TIMEOUT_S
 from serene.fixedpoint import FixedPoint
 from serene.native import CompileFailed, CompilerMissing, compile_source
 from serene.wire import HEADER
@@ -135,7 +135,9 @@ def dequantise(difference: np.ndarray, fixed: FixedPoint) -> np.ndarray:
 class FastPath:
     """One worker's protocol over one link. ``wake``: a descriptor that ends ``run`` when it is readable."""
 
-    def __init__(self, compiled: ctypes.CDLL, protocol: Protocol, link: Link, wake: int = -1) -> None:
+    def __init__(
+        self, compiled: ctypes.CDLL, protocol: Protocol, link: Link, wake: int = -1, run_most: int = RUN_MOST
+    ) -> None:
         self._compiled = compiled
         self._protocol = protocol
         head_bytes, payload_bytes = len(link.head), protocol.payloads.shape[1]
@@ -155,8 +157,8 @@ class FastPath:
             **{name: array.ctypes.data for name, array in self._arrays.items()},
             slots=protocol.membership.slots, lanes=protocol.membership.lanes, payload_bytes=payload_bytes,
             row_bytes=row_bytes, head_bytes=head_bytes, session=protocol.membership.session, job=protocol.job,
-            worker=protocol.worker, reordering=REORDERING, largest_window=LARGEST_WINDOW,
-            run_most=min(RUN_MOST, RUN_MOST_BYTES // payload_bytes) if link.cuts else 1,
+            worker=protocol.worker, reordering=REORDERING, largest_window=protocol.window.largest,
+            run_most=min(run_most, RUN_MOST_BYTES // payload_bytes) if link.cuts else 1,
             first_timeout=FIRST_TIMEOUT_S, shortest_timeout=SHORTEST_TIMEOUT_S, longest_timeout=LONGEST_TIMEOUT_S,
             socket=link.descriptor, wake=wake, shm=link.shm,
         )  # fmt: skip

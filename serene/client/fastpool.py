@@ -12,6 +12,7 @@ from serene.client.collective import Disagreement, Incomplete
 from serene.client.fastpath import FastPath, Link, Outcome
 from serene.client.protocol import Protocol
 
+RUN_MOST = 45  # packets that one call hands to the kernel in one buffer: few large ones cost less, and a pool has room
 JOINED = (16, 65536)  # buffers for packets that the kernel puts together: rows and bytes
 UNKNOWN = -2  # the class of a block whose exponents have not been answered
 
@@ -42,7 +43,7 @@ class FastPool(FastPath):
 
     def __init__(self, client: Client, layout: Layout, compiled: ctypes.CDLL, link: Link) -> None:
         protocol = client.protocol
-        super().__init__(compiled, protocol, link)
+        super().__init__(compiled, protocol, link, run_most=RUN_MOST)
         self._client = client
         self._layout = layout
         self._outcome: Outcome | None = None

@@ -15,6 +15,8 @@ import os
 import queue
 import select
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -39,10 +41,16 @@ class _Part:
 
 
 class Parts:
-    """The parts of one client that has joined; nobody else may use the client meanwhile."""
+    """The parts of one client that has joined; nobody else may use the client meanwhile.
 
-    def __init__(self, client: Client) -> None:
+    say: told in the exchange's thread what the worker does: exchanging, waiting, or computing (nothing is under way).
+    """
+
+    def __init__(self, client: Client, say: Callable[[str], None] = lambda state: None) -> None:
         self._client = client
+        self._say = say
+        self.network_s = 0.0  # in which something was under way
+        self.waiting_s = 0.0  # of it, for other workers
         self._queue: queue.SimpleQueue[_Part | None] = queue.SimpleQueue()
         self._under_way: list[_Part] = []
         self._waker = os.eventfd(0, os.EFD_NONBLOCK)
@@ -95,12 +103,22 @@ class Parts:
                     select.select([self._waker], [], [], IDLE_S)
                 waiting = [part for part in waiting + self._drain() if not self._begin(part)]
                 if self._under_way:
-                    self._client.exchange_round()
-                    self._finish_done()
+                    self._exchange()
+                else:
+                    self._say("computing")
         except BaseException as error:
             self._failed = error
         for part in (*self._under_way, *waiting, *self._drain()):
             part.result.set_exception(self._failed or SereneError("the exchange was closed"))
+
+    def _exchange(self) -> None:
+        self._say("exchanging")
+        exchange, began = self._client.protocol.exchange, time.monotonic()
+        waited = exchange.waited_s
+        self._client.exchange_round()
+        self.network_s += time.monotonic() - began
+        self.waiting_s += max(exchange.waited_s - waited, 0.0)
+        self._finish_done()
 
     def _drain(self) -> list[_Part]:
         """What has been submitted since the last look."""

@@ -65,14 +65,15 @@ class Pool:
         self._slots, self._lanes = in_header("slots", slots, 1, 2**16), in_header("lanes", lanes, 1, 2**16 - 1)
         self._client = Client(
             transport, job, worker, slots * lanes,
-            silence_s=silence_s, give_up_s=give_up_s, incarnation=incarnation, clock=clock,
+            window=slots, silence_s=silence_s, give_up_s=give_up_s, incarnation=incarnation, clock=clock,
         )  # fmt: skip
         self._transport = transport
         self._clock = clock
         self._job, self._worker = job, worker
         self._broken: str | None = None  # why nothing more is contributed
         self._reports = Reports(self._client, self.telemetry)
-        self._client.while_waiting = lambda: self._reports.say("waiting")
+        self._client.while_waiting = self._wait
+        self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no packet arrives; may raise
         self.collectives = 0  # that have ended well
         self.network_s = 0.0  # in collectives
         self.waiting_s = 0.0  # of it, for other workers
@@ -93,6 +94,15 @@ class Pool:
     def counts(self) -> Counts:
         """Packets sent, received and retransmitted since it joined."""
         return self._client.counts
+
+    def _wait(self) -> None:
+        self._reports.say("waiting")
+        self.while_waiting()
+
+    def idle(self) -> None:
+        """To be called about every second between collectives: the controller takes a pool's worker that gives no sign
+        for dead, and ends the job."""
+        self._reports.say("computing")
 
     # -- membership ------------------------------------------------------------------------------------------
 
@@ -238,6 +248,7 @@ class Pool:
         """Sums since the worker began, as `Session.telemetry`: an iteration is a collective. Times in seconds."""
         client = self._client
         return {
+            "pool": True,
             "iteration": self.collectives,
             "epoch": client.epoch,
             "round": client.round,

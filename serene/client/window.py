@@ -21,10 +21,11 @@ class Window:
     """Slots that may be in flight."""
 
     size: float = 32.0
+    largest: float = LARGEST_WINDOW
     _next_cut: float = field(default=0.0, init=False)
 
     def through(self, slots: int) -> None:
-        self.size = min(self.size + slots / self.size, LARGEST_WINDOW)
+        self.size = min(self.size + slots / self.size, self.largest)
 
     def lost(self, now: float, round_trip_s: float) -> None:
         if now >= self._next_cut:

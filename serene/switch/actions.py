@@ -72,7 +72,7 @@ class ActionWriter:
 
     def _small(self, operand: Operand, bits: int = 32) -> str:
         """C for the low bits of an operand: an index, a session, a length."""
-        return self._emitter._cut(self._number(operand), bits)
+        return self._emitter.cut(self._number(operand), bits)
 
     def _target(self, operand: Operand) -> Place:
         kind = operand["type"]

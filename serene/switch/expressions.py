@@ -230,13 +230,13 @@ class Emitter:
             if wanted <= 64 and a.low >= 0:
                 if b.value >= wanted:
                     return "0ull", 1
-                return f"({self._cut(a, wanted)} >> {b.value})", wanted - b.value
+                return f"({self.cut(a, wanted)} >> {b.value})", wanted - b.value
         if a.bits <= 64:
             function = "shift_right_signed" if a.low < 0 else "shift_right"
             return f"{function}({self.exact(a)}, {self.exact(b)})", 64
         return f"{self._wide_shift_right(a, b, bits)}[0]", 64
 
-    def _cut(self, e: Expr, bits: int) -> str:
+    def cut(self, e: Expr, bits: int) -> str:
         code, size = self.narrow(e, bits)
         return code if size <= bits else f"({code} & {mask(bits):#x}ull)"
 

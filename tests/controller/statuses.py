@@ -21,7 +21,7 @@ def worker_status(number: int, report: Report | None = None, **fields: object) -
 def job_status(*workers: WorkerStatus, strategy: Strategy = BSP(), **fields: object) -> JobStatus:
     """Job 0, which runs in its first epoch, but for ``fields``."""
     usual = {
-        "job": 0, "state": "running", "session": 1, "epoch": 1, "strategy": strategy, "automatic": None,
+        "job": 0, "state": "running", "session": 1, "epoch": 1, "strategy": strategy, "pool": False, "automatic": None,
         "lost_sessions": 0, "restoring": False, "workers_expected": len(workers), "first_slot": 0, "slots": 1,
         "vector_length": 5, "scale": 65536, "limit": 8.0, "workers": list(workers), "epochs_begun": 1, "history": [],
     }  # fmt: skip
@@ -31,7 +31,8 @@ def job_status(*workers: WorkerStatus, strategy: Strategy = BSP(), **fields: obj
 def status_of(*jobs: JobStatus, trouble: str | None = None) -> Status:
     """A switch with these jobs; ``trouble``: why it is away."""
     switch = SwitchStatus(
-        address="127.0.0.1:9559", device_id=0, election_id=1, connected=trouble is None, trouble=trouble,
+        address="127.0.0.1:9559", device_id=0, ip="10.0.0.254", udp_ports=[], election_id=1,
+        connected=trouble is None, trouble=trouble,
         program="serene", lanes=320, slots=1, drops={}, totals=Counters(), requests_overlooked=0,
     )  # fmt: skip
     return Status(switch=switch, jobs=list(jobs))

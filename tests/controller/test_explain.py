@@ -40,6 +40,13 @@ def test_bsp_waits_for_whoever_has_not_contributed() -> None:
     )
 
 
+def test_a_process_group_is_not_told_of_strategies_that_it_cannot_have() -> None:
+    text, advice = told(0, worker(0, "waiting"), worker(1), worker(2, "waiting"), pool=True)
+    assert text.startswith("worker 0 waits in round 5 of epoch 1 for worker 1")
+    assert advice is not None
+    assert advice.startswith("nothing else would let it go on: the job is a process group's")
+
+
 def test_ssp_waits_for_a_round_long_ago() -> None:
     text, advice = told(0, worker(0, "waiting", (1, 9)), worker(1, at=(1, 6)), worker(2, at=(1, 7)), strategy=SSP(3))
     assert "waits in round 9 of epoch 1 for worker 1 to contribute to round 6 (1 is computing in round 6" in text

@@ -10,11 +10,13 @@ from collections import Counter
 
 import pytest
 
+from experiments.correctness.schedules import Pair, play
 from experiments.correctness.virtual.checks import Balance
 from experiments.correctness.virtual.random_plans import random_plan
 from experiments.correctness.virtual.schedule import Schedule
 from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.errors import SereneError
+from serene.program import Program
 from tests.model import Model
 from tests.model_switch import ModelSwitch
 from tests.planted import FAULTS, OFTEN, Fault, Line, hunt, planted
@@ -39,6 +41,19 @@ def test_the_right_rules() -> None:
         "hostile: spoofed goodbyes", "hostile: spoofed hellos", "hostile: replays",
     }  # fmt: skip
     assert expected - set(happened) == set()
+
+
+@pytest.mark.parametrize(
+    ("pair", "number"),
+    [
+        # A worker starts in the tick in which its job is deleted: refused, it is started anew, and so not stopped.
+        (("quorum", "mixed"), 75),
+        # A process joins again and takes its place back from a second one: its user does not end it then.
+        (("bsp", "bsp"), 196),
+    ],
+)
+def test_runs_that_were_taken_for_wrong_ones(pair: Pair, number: int) -> None:
+    assert play(pair, number, Program.load()).balance == Balance()
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.runs <= QUICK], ids=lambda fault: fault.rule)

@@ -6,6 +6,16 @@ from tests.mutation.mutants import Mutant
 
 # (program, part, operator, how the place begins) -> why nobody can tell
 EQUIVALENT = {
+    **{
+        ("tofino", "Ingress", "statement removed", f"{action}: hdr.serene.session = meta.policy.session;"): (
+            "an answer goes to who asks in the policy's session, since others are refused; a WELCOME is the exception"
+        )
+        for action in ("reply", "reply_empty", "release", "nudge")
+    },
+    ("tofino", "Parser", "constant", "meta.round_counted = 1w0;"): (
+        "it is asked together with what the round lacks, and only of senders that the barrier counts: to them a round "
+        "that was not looked up lacks its whole quorum"
+    ),
     ("v1model", "admission", "another default", "member: default admit"): (
         "the program asks whether the table was hit; the action that a miss runs does nothing, as admit does"
     ),

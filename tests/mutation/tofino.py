@@ -24,6 +24,7 @@ CHOICE = re.compile(r"\b([a-z_]+_t)\.([A-Z_]+)\b")  # of an enumeration
 STATEMENT = re.compile(r"[\w(].*;$")
 NO_STATEMENTS = ("const ", "size", "transition ", "return", "bit<", "default:")
 BLOCK = re.compile(r"(?:parser|control) (\w+)\(.*\{$")
+ACTION = re.compile(r"^ {4}@name\(\S+\) action (\w+)\(.*\{$")
 PART = re.compile(r'^ {4}@name\("Serene\w*\.(\w+)\.')
 
 
@@ -34,11 +35,14 @@ def mutants(program: str, seed: int) -> Iterator[Mutant]:
     choices: dict[str, list[str]] = {}
     for name, members in re.findall(r"enum (?:bit<\d+> )?(\w+) \{(.*?)\}", program, re.DOTALL):
         choices[name] = re.findall(r"^\s*([A-Z_]+)\b", members, re.MULTILINE)
+    action = ""
     for number, (part, line) in enumerate(_parts(lines)):
+        begun = ACTION.match(line)
+        action = f"{begun[1]}: " if begun else "" if line == "    }" else action
         if part:
             for operator, changed in _changes(line, choices, rng):
                 place = line.strip() if len(changed.strip()) < 2 else f"{line.strip()}  ->  {changed.strip()}"
-                yield Mutant("tofino", part, operator, place, partial(_with, lines, number, changed))
+                yield Mutant("tofino", part, operator, action + place, partial(_with, lines, number, changed))
 
 
 def _with(lines: list[str], number: int, changed: str) -> str:

@@ -228,7 +228,7 @@ def test_ports_stay_when_programs_change() -> None:
         (["--no-p4", "-i", "1@shm:"], "PORT@shm:/PATH"),
         (["--no-p4", "-i", "1@shm:port1"], "PORT@shm:/PATH"),
         (["--no-p4", "-i", "1@shm:/" + "x" * 107], "at most 107 bytes"),
-        (["--no-p4", "-i", "1@shm:/run/one", "-i", "2@shm:/run/one"], "path '/run/one' is given twice"),
+        (["--no-p4", "-i", "1@shm:/run/one", "-i", "2@shm:/run/one"], "path /run/one is given twice"),
         (["--no-p4", "-i", "1@lo", "-i", "1@udp:5000"], "port 1 is given twice"),
         (["--no-p4", "-i", "1@udp:5000", "-i", "2@udp:5000"], "UDP port 5000 is given twice"),
         (["--no-p4", "-i", "255@lo", "--", "--cpu-port", "255"], "port 255 is the CPU port"),

@@ -11,15 +11,16 @@ from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, Op
 from tests.dataplane.test_admission import *  # noqa: F403
 from tests.dataplane.test_forwarding import *  # noqa: F403
 from tests.dataplane.test_protocol import *  # type: ignore[assignment] # noqa: F403
-from tests.frames import Said, frame, request, said
+from tests.frames import Said, altered, frame, request, said
 from tests.tofino.p4text import Module
 from tests.tofino.plane import TofinoDataPlane, WideTofinoDataPlane
 
 # What differs, as docs/tofino.md has it: lanes beyond the 32 (test_agreement.py compares values), one more nudge for
-# the packet that opens an epoch at a slot, and the number of lanes in a WELCOME.
+# the packet that opens an epoch at a slot, the number of lanes in a WELCOME, and whose checksum is verified.
 del test_bsp_answers_everyone_when_the_last_has_come  # noqa: F821
 del test_a_swap_nudges_those_who_wait_and_lets_old_packets_go  # noqa: F821
 del test_hello_is_answered_with_the_membership  # noqa: F821
+del test_a_damaged_ip_header_before_too_little  # noqa: F821
 
 
 @pytest.fixture
@@ -38,6 +39,14 @@ def test_hello_is_answered_with_the_size_of_this_program(plane: WideTofinoDataPl
     limit = round(DEFAULT_LIMIT * DEFAULT_SCALE)
     assert body == (1280, 4, DEFAULT_SCALE, limit, plane.lanes, 3, 0)
     assert len(reply) == ENCAPSULATION_BYTES + HEADER.itemsize + MEMBERSHIP.itemsize
+
+
+@pytest.mark.parametrize("length", [0, 39, 40])
+def test_a_damaged_ip_header_whatever_follows(plane: WideTofinoDataPlane, length: int) -> None:
+    plane.start_job(BSP())
+    short = frame(request(Op.PUSH, 0)[:length], 0)
+    assert plane.send(1, altered(short, 22, bytes([short[22] ^ 1]))) == []
+    assert plane.drops() == {"bad_checksum": 1}
 
 
 def test_a_slot_forgets_its_epoch_over_an_older_session(plane: WideTofinoDataPlane) -> None:

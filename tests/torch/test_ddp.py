@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 
 from controller.http.client import ControllerClient
@@ -19,9 +21,9 @@ from serene.client import Client, FrameTransport
 from serene.client.parts import Parts
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP
-from serene.torch import SwitchReducer
+from serene.torch import SwitchReducer, reduce_bucket
 from tests.controller.conftest import controller, switch
-from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess
+from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, until
 from tests.ports import some_port
 from tests.torch import ddp_worker
 
@@ -159,6 +161,68 @@ def test_a_read_that_32_bits_may_not_hold_is_said(switch: SwitchProcess, client:
         assert away.reads_at_risk == 1
 
 
+def reducers(switch: SwitchProcess, networks: list[nn.Module]) -> list[SwitchReducer]:
+    with ThreadPoolExecutor(len(networks)) as pool:
+        made = [
+            pool.submit(SwitchReducer, network, worker=worker, transport=transport(switch, worker))
+            for worker, network in enumerate(networks)
+        ]
+    return [reducer.result() for reducer in made]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_gradients_of_other_types(switch: SwitchProcess, client: ControllerClient, dtype: torch.dtype) -> None:
+    client.create_job(2, BSP())
+    networks: list[nn.Module] = [nn.Linear(10, 10, bias=False, dtype=dtype) for _ in range(2)]
+    with contextlib.ExitStack() as stack:
+        both = [stack.enter_context(reducer) for reducer in reducers(switch, networks)]
+        if dtype is torch.float64:
+            with pytest.raises(SereneError, match="a gradient of float64: expected float32, float16 or bfloat16"):
+                both[0].reduce(Bucket(networks[0], 1.0))  # type: ignore[arg-type]
+            return
+        means = [both[worker].reduce(Bucket(networks[worker], worker + 1.0)) for worker in range(2)]  # type: ignore[arg-type]
+        for mean in means:
+            assert torch.equal(mean.wait(), torch.full((100,), 1.5, dtype=dtype))
+
+
+def test_the_controller_sees_what_the_hook_does(switch: SwitchProcess, client: ControllerClient) -> None:
+    client.create_job(2, BSP())
+    networks: list[nn.Module] = [nn.Linear(10, 10, bias=False) for _ in range(2)]
+    first, second = reducers(switch, networks)
+    with first, second:
+
+        def said(worker: int) -> dict[str, object]:
+            return dict(client.job(0).workers[worker].report or {})
+
+        late = first.reduce(Bucket(networks[0], 1.0))  # type: ignore[arg-type]
+        until(lambda: said(0).get("state") == "waiting", "the first worker waits")
+        second.reduce(Bucket(networks[1], 1.0)).wait()  # type: ignore[arg-type]
+        late.wait()
+        until(lambda: (said(0).get("state"), said(0).get("iteration")) == ("computing", 1), "it computes")
+        waited = said(0)["waiting_s"]
+        assert isinstance(waited, float)
+        assert waited > 0
+    until(lambda: said(0).get("state") == "finished", "it has finished")
+
+
+def test_what_ended_the_exchange_is_said_in_the_backward_pass(
+    switch: SwitchProcess, client: ControllerClient, tmp_path: Path
+) -> None:
+    client.create_job(1, BSP())
+    network: nn.Module = nn.Linear(10, 10, bias=False)
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        model = nn.parallel.DistributedDataParallel(network)
+        reducer = SwitchReducer(network, worker=0, transport=transport(switch, 0))
+        model.register_comm_hook(reducer, reduce_bucket)
+        client.delete_job(0)
+        with pytest.raises(RuntimeError, match="job 0"):
+            model(torch.ones(1, 10)).sum().backward()
+        reducer.close(leave=False)
+    finally:
+        dist.destroy_process_group()
+
+
 @pytest.mark.parametrize("strategy", [BSP(), SSP(2), ASP()])
 def test_parts_lose_nothing_across_swaps(switch: SwitchProcess, client: ControllerClient, strategy: object) -> None:
     """Parts of uneven sizes, in an order of each worker's own, while the strategy is changed between and within."""
@@ -242,13 +306,3 @@ def test_closing_fails_what_is_under_way(switch: SwitchProcess, client: Controll
 def test_a_module_without_parameters(switch: SwitchProcess) -> None:
     with pytest.raises(SereneError, match="no parameter"):
         SwitchReducer(nn.Tanh(), worker=0)
-
-
-def test_the_page_in_the_documentation() -> None:
-    """Its program names what there is."""
-    page = (ROOT / "docs/pytorch.md").read_text()
-    program = page.split("```python\n")[1].split("```")[0]
-    compile(program, "docs/pytorch.md", "exec")
-    names: dict[str, object] = {}
-    exec("\n".join(line for line in program.splitlines() if line.startswith(("import ", "from "))), names)
-    assert names["SwitchReducer"] is SwitchReducer

@@ -31,7 +31,6 @@ class Ledger:
     each slot holds its contribution or does not. ``finals``: uint32[slots, lanes], what each worker read last."""
 
     job: int
-    created_at: float  # in virtual seconds
     sum: np.ndarray  # of the certain ones: uint32[slots, lanes]
     done: list[int]  # iterations, by worker
     sessions: set[int] = field(default_factory=set)

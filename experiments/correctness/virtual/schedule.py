@@ -68,7 +68,7 @@ class Schedule:
 
     def _new_ledger(self) -> Ledger:
         sums = np.zeros((self.plan.slots, self.switch.lanes), np.uint32)
-        return Ledger(self.job, self.time.now, sums, [0] * self.plan.workers)
+        return Ledger(self.job, sums, [0] * self.plan.workers)
 
     def new_incarnation(self) -> int:
         return self._rng.randrange(1, 2**32)
@@ -206,7 +206,7 @@ class Schedule:
     def refused(self, incarnation: Incarnation, reason: str) -> None:
         """It ends. A worker of a job that was deleted is started anew, for the next one."""
         others = [other for other in incarnation.place.incarnations if other is not incarnation]
-        if incarnation.began_at < self.ledger.created_at:
+        if incarnation.started_for is not self.ledger:
             self.happened["sent away"] += 1
             if not any(other.process.alive for other in others):
                 self.time.at(self._rng.expovariate(1 / BACK_S), incarnation.place.start)
@@ -338,12 +338,18 @@ class Schedule:
             place.start(udp_port=incarnation.host.udp_port + 1)
             self.time.at(both_s, lambda: self._end_first(incarnation, both_s))
 
+    def _holds_its_place(self, process: Incarnation) -> bool:
+        """To the controller's knowledge: a process that joins again takes its place back from a second one."""
+        job = self.controller.jobs.get(self.job)
+        at = job.workers[process.place.id].endpoint if job is not None and process.ledger is self.ledger else None
+        return at is not None and at.incarnation == process.client.incarnation
+
     def _end_first(self, first: Incarnation, again_s: float) -> None:
         """Its user ends it, once another process has its place."""
         if not first.process.alive or first.leaving:
             return
         others = [incarnation for incarnation in first.place.incarnations if incarnation is not first]
-        if any(incarnation.process.alive and incarnation.ledger is first.ledger for incarnation in others):
+        if any(other.process.alive and self._holds_its_place(other) for other in others):
             first.die()
         else:
             self.time.at(again_s, lambda: self._end_first(first, again_s))

@@ -69,7 +69,7 @@ class Incarnation:
         self._for_us = _connected(host)
         self._rows = np.zeros((64, ENCAPSULATION_BYTES + 4 * run.switch.lanes + 64), np.uint8)
         self.process = Process(run.time, self._work)
-        self.began_at = run.time.now
+        self.started_for = run.ledger  # the job that there was then
         self.ledger: Ledger | None = None  # of the job that it has joined
         self.contributing: Contribution | None = None  # and not heard the answer yet
         self.leaving = self.finished = False
@@ -125,7 +125,7 @@ class Incarnation:
 
     @property
     def protocol(self) -> Protocol:
-        return self.client._joined
+        return self.client.protocol
 
     def die(self) -> None:
         """Killed, whatever it does."""

@@ -14,6 +14,7 @@ always.
 import threading
 import warnings
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -23,8 +24,11 @@ from typing_extensions import Self
 
 from serene.client import Client, Transport, UdpTransport
 from serene.client.parts import Parts
-from serene.errors import SereneError
+from serene.client.reports import Reports
+from serene.errors import SereneError, choices
 from serene.program import Program
+
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
 class SwitchReducer:
@@ -63,7 +67,11 @@ class SwitchReducer:
         except BaseException:
             self.client.close()
             raise
-        self._parts = Parts(self.client)
+        self.iterations = 0  # in which every parameter has been contributed
+        self._contributed = 0  # slots, in all of them
+        self._reports = Reports(self.client, self.telemetry)
+        self.client.while_waiting = lambda: self._reports.say("waiting")
+        self._parts = Parts(self.client, self._reports.say)
         self._clipped_warned = 0
         self.reads_at_risk = 0  # parts whose sum may have exceeded 32 bits
         self._risk_warned = 0
@@ -90,14 +98,16 @@ class SwitchReducer:
         """Ends the exchange; with ``leave`` the others do not wait for this worker any more."""
         self._parts.close()
         if leave:
+            self._reports.say("finished", force=True)
             self.client.leave()
         self.client.close()
 
     def reduce(self, bucket: GradBucket) -> Future[Tensor]:
-        """The bucket's mean gradient, when the switch has answered."""
-        result: Future[Tensor] = Future()
+        """The bucket's mean gradient, in the bucket's own type, when the switch has answered; sums are of float32."""
+        answered: Future[None] = Future()
+        kind = bucket.gradients()[0].dtype
         parts = [
-            self._parts.submit(self._slot_of(parameter), gradient.detach().reshape(-1).numpy().copy())
+            self._parts.submit(self._slot_of(parameter), self._vector(gradient))
             for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True)
         ]
         left, lock = len(parts), threading.Lock()
@@ -108,19 +118,46 @@ class SwitchReducer:
                 left -= 1
                 if left:
                     return
-            try:
-                updates = [part.result() for part in parts]
-                self._warn_of_clipping()
-                self._warn_of_overflow(sum(update.overflow_possible for update in updates))
-                mean = torch.cat([torch.from_numpy(update.delta) / max(update.members, 1) for update in updates])
-            except Exception as error:
-                result.set_exception(error)  # type: ignore[arg-type]
-            else:
-                result.set_result(mean)
+            answered.set_result(None)
 
+        def mean(_: object) -> Tensor:
+            """What it raises, `backward()` raises; an error that is set in a future would be taken for a gradient."""
+            updates = [part.result() for part in parts]
+            self._warn_of_clipping()
+            self._warn_of_overflow(sum(update.overflow_possible for update in updates))
+            each = [torch.from_numpy(update.delta) / max(update.members, 1) for update in updates]
+            return torch.cat(each).to(kind)
+
+        result: Future[Tensor] = answered.then(mean)
         for part in parts:
             part.add_done_callback(arrived)
         return result
+
+    def _vector(self, gradient: Tensor) -> np.ndarray:
+        """float32[n], a copy: DDP uses its own memory for the result."""
+        if gradient.dtype not in DTYPES:
+            names = choices(str(dtype).removeprefix("torch.") for dtype in DTYPES)
+            raise SereneError(f"a gradient of {str(gradient.dtype).removeprefix('torch.')}: expected {names}")
+        vector: np.ndarray = gradient.detach().to(torch.float32, copy=True).reshape(-1).numpy()
+        self._contributed += -(-len(vector) // self.client.membership.lanes)
+        self.iterations = self._contributed // self.client.membership.slots
+        return vector
+
+    def telemetry(self) -> dict[str, object]:
+        """As `Session.telemetry`."""
+        client, parts = self.client, self._parts
+        return {
+            "iteration": self.iterations,
+            "at_epoch": client.epoch,
+            "at_round": client.round,
+            "network_s": max(parts.network_s - parts.waiting_s, 0.0),
+            "waiting_s": parts.waiting_s,
+            "retransmissions": client.counts.retransmissions,
+            "clipped_values": client.clipped_values,
+            "packets_sent": client.counts.sent,
+            "packets_received": client.counts.received,
+            "contributions_sent": client.contributions_sent,
+        }
 
     def _warn_of_clipping(self) -> None:
         """Once, and again whenever there are ten times as many."""

@@ -1,0 +1,156 @@
+"""The embedded switch of `serenectl up --local`: a process of its own, whose ports are UDP sockets on loopback.
+
+It goes on when the controller dies, as any switch does. The next `serenectl up --local` finds it by a file that is
+locked as long as the switch lives, and `serenectl down` stops it. The file stays: the switch that comes after takes the
+same UDP ports, at which programs may still be sending.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from controller.commands.background import folder, last_error
+from controller.settings import UdpPort, host_and_port, is_loopback
+from serene.errors import SereneError
+from serene.spawn import module
+
+FIRST_UDP_PORT, LAST_UDP_PORT = 24200, 31998  # below those that Linux gives to outgoing connections
+ATTEMPTS = 5  # another program may take a port between our look at it and the switch's
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 10.0
+READY = "serene-switch: P4Runtime on"  # what it prints
+
+
+class NoLocalSwitch(SereneError):
+    """The switch of `serenectl up --local` could not be started."""
+
+
+def start(address: str, ports: Sequence[int]) -> tuple[list[UdpPort], bool]:
+    """The switch whose P4Runtime server is at ``address``; its ports, and whether it was started now.
+
+    Raises NoLocalSwitch.
+    """
+    host, grpc_port = host_and_port(address)
+    if not is_loopback(host):
+        raise NoLocalSwitch(f"--switch {address}: expected an address of loopback with --local")
+    with _record(address).open("a+") as file:
+        there = _of_the_living(file)
+        if there is not None:
+            return there[1], False
+        if _listens(host, grpc_port):
+            raise NoLocalSwitch(
+                f"something listens at {address} already: if it is a switch, leave --local out, or choose another "
+                "address with --switch"
+            )
+        before = _ports_before(file)
+        chosen = before if [at.port for at in before] == list(ports) and all(map(_free, before)) else []
+        first = FIRST_UDP_PORT + grpc_port * 128 % (LAST_UDP_PORT - FIRST_UDP_PORT) // 2 * 2
+        for attempt in range(1, ATTEMPTS + 1):
+            chosen = chosen or _free_ports(ports, first)
+            try:
+                _run(address, chosen, file)
+            except NoLocalSwitch:
+                if attempt == ATTEMPTS or all(map(_free, chosen)):
+                    raise
+                chosen = []
+            else:
+                break
+    return chosen, True
+
+
+def _run(address: str, ports: Sequence[UdpPort], file: IO[str]) -> None:
+    """Starts it, with the lock of its file, and waits until it is ready. Raises NoLocalSwitch."""
+    log = _record(address).with_suffix(".log")
+    command = module("serene.switch.cli", "--no-p4", "--device-id", "0")
+    command += [f"-i{at.port}@udp:{at.switch}:{at.host}" for at in ports]
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [*command, "--", "--grpc-server-addr", address, "--cpu-port", "255"],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            pass_fds=[file.fileno()],
+        )
+    file.truncate(0)
+    json.dump([process.pid, [[at.port, at.switch, at.host] for at in ports]], file)
+    file.flush()
+    end = time.monotonic() + START_TIMEOUT_S
+    while READY not in log.read_text():
+        if process.poll() is not None:
+            raise NoLocalSwitch(last_error(log, "the switch"))
+        if time.monotonic() > end:
+            process.kill()
+            raise NoLocalSwitch(f"the switch was not ready within {START_TIMEOUT_S:g} s; its log: {log}")
+        time.sleep(0.02)
+
+
+def stop(address: str) -> bool:
+    """Ends the switch at ``address``, if `start` made it; whether there was one."""
+    record = _record(address)
+    if not record.exists():
+        return False
+    with record.open("a+") as file:
+        there = _of_the_living(file)
+        if there is None:
+            return False
+        os.kill(there[0], signal.SIGTERM)
+        end = time.monotonic() + STOP_TIMEOUT_S
+        while _of_the_living(file) is not None:
+            if time.monotonic() > end:
+                os.kill(there[0], signal.SIGKILL)
+            time.sleep(0.02)
+    return True
+
+
+def _record(address: str) -> Path:
+    return folder() / f"switch-{address.rpartition(':')[2]}.json"
+
+
+def _of_the_living(file: IO[str]) -> tuple[int, list[UdpPort]] | None:
+    """What the file says, if the switch that it is about lives; else this process has its lock now."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        return int(json.load(file)[0]), _ports_before(file)
+    return None
+
+
+def _ports_before(file: IO[str]) -> list[UdpPort]:
+    """Those of the switch that the file is about; none where it is new."""
+    file.seek(0)
+    text = file.read()
+    return [UdpPort(*port) for port in json.loads(text)[1]] if text else []
+
+
+def _free_ports(ports: Sequence[int], first: int) -> list[UdpPort]:
+    """Pairs of an even port, the switch's, and the next one. A host's port is free as long as no program uses it, so it
+    is the switch's that tells whether another local switch has the pair."""
+    numbers = [*range(first, LAST_UDP_PORT, 2), *range(FIRST_UDP_PORT, first, 2)]
+    pairs = (UdpPort(0, number, number + 1) for number in numbers)
+    free = (pair for pair in pairs if _free(pair) and _free(UdpPort(0, pair.host, 0)))
+    return [UdpPort(port, pair.switch, pair.host) for port, pair in zip(ports, free, strict=False)]
+
+
+def _free(port: UdpPort) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(("127.0.0.1", port.switch))
+        except OSError:
+            return False
+    return True
+
+
+def _listens(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) == 0

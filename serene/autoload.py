@@ -1,0 +1,23 @@
+"""What PyTorch calls at the end of `import torch` (its entry points `torch.backends`).
+
+An entry point that fails makes `import torch` fail, also for programs that have nothing to do with Serene. So this
+module imports nothing but what comes with Python, and whatever is wrong with the rest becomes a warning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+
+
+def torch_backend() -> None:
+    """Makes ``torch.distributed.init_process_group("serene")`` known."""
+    try:
+        import serene.torch  # noqa: F401  registers
+    except Exception as error:
+        with contextlib.suppress(Exception):  # where warnings are errors
+            warnings.warn(
+                f"the process group 'serene' is not there: import serene.torch: {type(error).__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )

@@ -1,0 +1,55 @@
+"""PyTorch through the switch: the process group ``serene``, and a hook for DistributedDataParallel.
+
+    torch.distributed.init_process_group("serene")      # sums of floating-point numbers go through the switch
+
+Importing this package registers the process group, and PyTorch imports it by itself (`serene/autoload.py`); so it is
+small, and what needs more than PyTorch is imported when it is used. docs/pytorch.md says what goes where.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any
+
+import torch.distributed as dist
+
+if TYPE_CHECKING:
+    from serene.torch.group import CollectiveFailed as CollectiveFailed
+    from serene.torch.group import SwitchGroup as SwitchGroup
+    from serene.torch.hook import SwitchReducer as SwitchReducer
+    from serene.torch.hook import reduce_bucket as reduce_bucket
+
+BACKEND = "serene"
+_HOME = {
+    "CollectiveFailed": "serene.torch.group",
+    "SwitchGroup": "serene.torch.group",
+    "SwitchReducer": "serene.torch.hook",
+    "reduce_bucket": "serene.torch.hook",
+}
+__all__ = ["BACKEND", "CollectiveFailed", "SwitchGroup", "SwitchReducer", "reduce_bucket"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def _make(options: Any, _: object) -> dist.ProcessGroup:
+    """For PyTorch, whenever a group of this backend is made. options: its `_DistributedBackendOptions`."""
+    from serene.torch.group import SwitchGroup
+
+    # The ranks that torchrun starts again find what those before them have left in the store.
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return SwitchGroup(
+        dist.PrefixStore(f"attempt {attempt}", options.store),  # type: ignore[attr-defined]
+        options.group_rank,
+        options.group_size,
+        options.timeout,
+        ranks=list(options.global_ranks_in_group),
+    )
+
+
+if dist.is_available() and BACKEND not in dist.Backend.backend_list:
+    dist.Backend.register_backend(BACKEND, _make, extended_api=True, devices=["cpu"])

@@ -1,0 +1,315 @@
+"""The process group `serene`: sums of floating-point numbers go through the switch, everything else through gloo.
+
+`SwitchGroup` is PyTorch's `ProcessGroup` with gloo as its backend, so that what is not overridden here is gloo's.
+Overridden are all-reduce and reduce-scatter: for dense float32, float16 and bfloat16 tensors, SUM and AVG, they go
+through a `Pool`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import math
+import os
+import time
+import warnings
+import weakref
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed import (  # type: ignore[attr-defined]
+    PrefixStore,
+    ProcessGroup,
+    ProcessGroupGloo,
+    ReduceOp,
+    Store,
+    Work,
+)
+
+from serene.client.collective import Disagreement
+from serene.client.pool import Pool
+from serene.errors import SereneError
+from serene.torch.opening import NotOpened, Seat, open_pool
+from serene.torch.ring import RankGone, Ring
+from serene.torch.work import Runner
+
+LOG = logging.getLogger("serene.torch")
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+OPERATIONS = {"SUM": ReduceOp.SUM, "AVG": ReduceOp.AVG}
+LEAVE_TIMEOUT_S = 2.0
+STOP_TIMEOUT_S = 1.0  # for the thread to see that it is to end
+TELLING_TIMEOUT_S = 5.0  # to hear what the other ranks were doing
+
+
+class CollectiveFailed(SereneError, RuntimeError):
+    """A collective through the switch has failed, on this rank at least; the message says why."""
+
+
+class SwitchGroup(ProcessGroup):
+    """One process's. ranks: of the group in the default group; none for the default group itself.
+
+    Raises NotOpened, on all ranks, when the default group gets no job. Another group then goes through gloo as a whole,
+    and says so.
+    """
+
+    def __init__(self, store: Store, rank: int, size: int, timeout: timedelta, *, ranks: Sequence[int] = ()) -> None:
+        super().__init__(rank, size)  # type: ignore[call-arg]  # the other form takes no overrides
+        self._store = PrefixStore("serene", store)
+        self._timeout = timeout
+        gloo = ProcessGroupGloo(PrefixStore("gloo", store), rank, size, timeout=timeout)
+        kind = ProcessGroup.BackendType.GLOO
+        # What has no override here dispatches to this; and `plain` is for the overrides, whose names call each other.
+        self._plain = ProcessGroup(PrefixStore("plain", store), rank, size)
+        for group in (self, self._plain):
+            group._set_default_backend(kind)
+            group._register_backend(torch.device("cpu"), kind, gloo)
+        self.summed = 0  # collectives that went through the switch
+        self._failed: Exception | None = None
+        self._pool: Pool | None = None
+        self._runner: Runner | None = None
+        self._ring: Ring | None = None
+        self._seat: Seat | None = None
+        if size > 1:
+            self._open(rank, size, ranks)
+        if self._pool is not None:
+            self._runner = Runner(f"serene-job-{self.job}", self._pool.idle)
+            _close_at_exit(self)
+
+    def _open(self, rank: int, size: int, ranks: Sequence[int]) -> None:
+        try:
+            self._pool, self._ring, self._seat = open_pool(self._store, rank, size, self._timeout)
+        except NotOpened as error:
+            if not ranks:
+                raise
+            if rank == 0:
+                text = f"the group of the ranks {_listed(ranks)} goes through gloo: {error}"
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
+        else:
+            LOG.info("ranks %s: job %d", ranks or "all", self._seat.job)
+
+    @property
+    def job(self) -> int | None:
+        """The group's job at the controller; None where all goes through gloo."""
+        return None if self._seat is None else self._seat.job
+
+    def getBackendName(self) -> str:
+        return "serene"
+
+    # -- collectives -----------------------------------------------------------------------------------------
+
+    def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
+        tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+        if opts is None or isinstance(opts, ReduceOp | ReduceOp.RedOpType):
+            opts = _options(dist.AllreduceOptions(), opts, timeout)
+        if len(tensors) == 1 and self._sums(tensors, opts.reduceOp):
+            return self._sum("all_reduce", tensors, tensors, opts)
+        return self._plain.allreduce(tensors, opts)
+
+    def allreduce_coalesced(self, tensors: list[Tensor], opts: Any = None) -> Work:
+        opts = dist.AllreduceCoalescedOptions() if opts is None else opts
+        if self._sums(tensors, opts.reduceOp):
+            return self._sum("all_reduce_coalesced", tensors, tensors, opts)
+        return self._plain.allreduce_coalesced(tensors, opts)
+
+    def reduce_scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *rest: Any) -> Work:
+        if isinstance(output_tensors, Tensor):
+            output_tensors, input_tensors = [output_tensors], [list(input_tensors)]
+        if opts is None or isinstance(opts, ReduceOp | ReduceOp.RedOpType):
+            opts = _options(dist.ReduceScatterOptions(), opts, *rest)
+        if len(output_tensors) == len(input_tensors) == 1 and self._scatters(
+            output_tensors[0], input_tensors[0], opts.reduceOp
+        ):
+            return self._sum("reduce_scatter", input_tensors[0], output_tensors, opts, scatter=True)
+        return self._plain.reduce_scatter(output_tensors, input_tensors, opts)
+
+    def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
+        opts = dist.ReduceScatterOptions() if opts is None else opts
+        if self._scatters(output, [input], opts.reduceOp):
+            return self._sum("reduce_scatter_single", [input], [output], opts, scatter=True)
+        return self._plain.reduce_scatter_single(output, input, opts)
+
+    def reduce_scatter_single_coalesced(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None) -> Work:
+        opts = dist.ReduceScatterOptions() if opts is None else opts
+        pairs = list(zip(outputs, inputs, strict=False))
+        if len(outputs) == len(inputs) and all(
+            self._scatters(output, [input], opts.reduceOp) for output, input in pairs
+        ):
+            by_rank = [part.reshape(self.size(), -1) for part in inputs]
+            ordered = [part[rank] for rank in range(self.size()) for part in by_rank]
+            return self._sum("reduce_scatter_coalesced", ordered, outputs, opts, scatter=True)
+        return self._plain.reduce_scatter_single_coalesced(outputs, inputs, opts)
+
+    # Two names each, of which PyTorch's versions call one or the other.
+
+    def _reduce_scatter_base(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
+        return self.reduce_scatter_single(output, input, opts)
+
+    def reduce_scatter_tensor_coalesced(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None) -> Work:
+        return self.reduce_scatter_single_coalesced(outputs, inputs, opts)
+
+    # -- through the switch ----------------------------------------------------------------------------------
+
+    def _sums(self, tensors: Sequence[Tensor], operation: Any) -> bool:
+        """Whether the switch adds these up."""
+        return (
+            self._pool is not None
+            and bool(tensors)
+            and _name(operation) is not None
+            and tensors[0].dtype in DTYPES
+            and all(
+                tensor.dtype is tensors[0].dtype and tensor.device.type == "cpu" and tensor.layout is torch.strided
+                for tensor in tensors
+            )
+        )
+
+    def _scatters(self, output: Tensor, inputs: Sequence[Tensor], operation: Any) -> bool:
+        """What does not fit together goes to gloo, which says so."""
+        size = output.numel() * self.size()
+        whole = len(inputs) == 1 and inputs[0].numel() == size and inputs[0].is_contiguous()
+        parts = len(inputs) == self.size() and all(part.numel() == output.numel() for part in inputs)
+        return (whole or parts) and self._sums([output, *inputs], operation)
+
+    def _sum(
+        self, what: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], opts: Any, *, scatter: bool = False
+    ) -> Work:
+        """The sum of the inputs, laid end to end, over all ranks; into the outputs goes all of it, or with ``scatter``
+        this rank's of as many equal parts as there are ranks."""
+        if self._failed is not None:
+            raise CollectiveFailed(str(self._failed)) from self._failed
+        self.summed += 1
+        number = self.summed
+        operation = _name(opts.reduceOp)
+        call = f"{what} of {_described(inputs)}, {operation}"
+        values = sum(tensor.numel() for tensor in inputs)
+        signature = f"{number} {what} {inputs[0].dtype} {values} {operation}".encode()
+        timeout = opts.timeout if opts.timeout > timedelta(0) else self._timeout
+        inputs, outputs = [tensor.detach() for tensor in inputs], [tensor.detach() for tensor in outputs]
+
+        def run() -> None:
+            flat = _flat(inputs, writable=not scatter)
+            self._exchange(flat, signature, number, call, timeout)
+            if scatter:
+                flat = flat.view(self.size(), -1)[self.rank()]
+            if operation == "AVG":
+                flat /= self.size()
+            if outputs[0].data_ptr() == flat.data_ptr() and len(outputs) == 1:
+                return  # it was summed in place
+            pieces = torch.split(flat, [output.numel() for output in outputs])
+            for output, piece in zip(outputs, pieces, strict=True):
+                output.copy_(piece.view(output.shape))
+
+        assert self._runner is not None
+        return self._runner.submit(run, list(outputs))
+
+    def _exchange(self, flat: Tensor, signature: bytes, number: int, call: str, timeout: timedelta) -> None:
+        assert self._pool is not None and self._ring is not None
+        if self._failed is not None:
+            raise CollectiveFailed(str(self._failed)) from self._failed
+        self._pool.while_waiting = partial(self._ring.check, number)
+        try:
+            self._pool.all_reduce(flat.numpy(), signature, timeout.total_seconds())
+        except Disagreement:
+            calls = self._what_each_does(number, call)
+            raise CollectiveFailed(f"the ranks' calls do not fit together: {calls}") from None
+        except SereneError as error:
+            reason = self._reason(number, error)
+            self._failed = CollectiveFailed(f"{call}: {reason}")
+            self._ring.fail(reason)
+            raise self._failed from error
+
+    def _reason(self, number: int, error: SereneError) -> str:
+        """Why a collective has failed; where another rank is to blame, what is known of that."""
+        assert self._ring is not None
+        if not isinstance(error, RankGone):
+            try:
+                self._ring.check(number)
+            except RankGone as gone:
+                error = gone
+        return str(error) if isinstance(error, RankGone) else f"on rank {self.rank()}: {error}"
+
+    def _what_each_does(self, number: int, call: str) -> str:
+        """All ranks see a disagreement in the same collective; here they tell each other what they meant to do."""
+        where = f"calls/{number}"
+        self._store.set(f"{where}/{self.rank()}", call)
+        keys = {rank: f"{where}/{rank}" for rank in range(self.size())}
+        until = time.monotonic() + TELLING_TIMEOUT_S
+        while not self._store.check(list(keys.values())) and time.monotonic() < until:
+            time.sleep(0.01)
+        calls: dict[str, list[int]] = {}
+        for rank, key in keys.items():
+            said = self._store.get(key).decode() if self._store.check([key]) else "unknown"
+            calls.setdefault(said, []).append(rank)
+        return "; ".join(f"rank{'s'[: len(ranks) > 1]} {_listed(ranks)}: {said}" for said, ranks in calls.items())
+
+    # -- the end ---------------------------------------------------------------------------------------------
+
+    def shutdown(self) -> None:
+        """For `destroy_process_group`: when all ranks have left the job, it is over. What is under way ends first."""
+        self.leave(self._timeout.total_seconds())
+        self._plain.shutdown()
+
+    def abort(self) -> None:
+        self.leave(0.0)
+        self._plain.abort()
+
+    def leave(self, patience_s: float) -> None:
+        """Waits so long for what is under way."""
+        pool, self._pool = self._pool, None
+        if pool is None or self._runner is None or self._ring is None:
+            return
+        if self._runner.stop(max(patience_s, STOP_TIMEOUT_S)):
+            self._ring.leave(self.summed)
+            pool.leave(LEAVE_TIMEOUT_S)
+            pool.close()
+        else:
+            self._ring.fail(f"rank {self.rank()} has ended in the middle of a collective")
+
+
+def _close_at_exit(group: SwitchGroup) -> None:
+    """A script that ends without `destroy_process_group`, or by an exception, leaves its job all the same: the others
+    need not wait for it."""
+    process, there = os.getpid(), weakref.ref(group)
+
+    def close() -> None:
+        left = there()
+        if left is not None and os.getpid() == process:
+            left.leave(0.0)
+
+    atexit.register(close)
+
+
+def _flat(tensors: Sequence[Tensor], *, writable: bool) -> Tensor:
+    """float32[n]; the tensor itself if it is that and ``writable``, else a copy."""
+    if writable and len(tensors) == 1 and tensors[0].dtype is torch.float32 and tensors[0].is_contiguous():
+        return tensors[0].reshape(-1)
+    return torch.cat([tensor.to(torch.float32).reshape(-1) for tensor in tensors])
+
+
+def _name(operation: Any) -> str | None:
+    """Of a ReduceOp, if it is one of ours; it cannot be hashed."""
+    return next((name for name, ours in OPERATIONS.items() if operation == ours), None)
+
+
+def _options(options: Any, operation: Any, timeout: timedelta | None = None) -> Any:
+    if operation is not None:
+        options.reduceOp = operation
+    if timeout is not None:
+        options.timeout = timeout
+    return options
+
+
+def _described(tensors: Sequence[Tensor]) -> str:
+    kind = str(tensors[0].dtype).removeprefix("torch.")
+    shapes = [list(tensor.shape) for tensor in tensors]
+    if all(shape == shapes[0] for shape in shapes[1:]):
+        return f"{kind}{shapes[0]}" if len(shapes) == 1 else f"{len(shapes)} {kind}{shapes[0]}"
+    return f"{kind} of {len(shapes)} shapes, {math.fsum(tensor.numel() for tensor in tensors):.0f} values"
+
+
+def _listed(ranks: Sequence[int]) -> str:
+    return ", ".join(map(str, ranks))

@@ -1,0 +1,152 @@
+"""How the ranks of a group come to a job: rank 0 makes it at the controller, and tells the others through the store."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+import httpx
+from torch.distributed import Store  # type: ignore[attr-defined]
+
+from serene.client import FrameTransport, Transport, TransportError, UdpTransport
+from serene.client.pool import Pool
+from serene.errors import SereneError
+from serene.torch.ring import Ring
+from serene.wire import SERENE_UDP_PORT
+
+CONTROLLER = "SERENE_CONTROLLER"
+DEFAULT_URL = "http://127.0.0.1:8559"
+SLOTS = 512  # of a group: pieces that may be on their way at a time
+HTTP_TIMEOUT_S = 15.0
+LOOPBACK = "127.0.0.1"
+
+
+class NotOpened(SereneError):
+    """A group without a job; the message says which rank lacked what."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where a group's job is. udp_ports: of an embedded switch on this machine, the UDP ports of each of its ports (the
+    switch's, ours); none where the switch is reached over the network, at switch_ip."""
+
+    job: int
+    slots: int
+    lanes: int
+    switch_ip: str
+    udp_ports: Sequence[tuple[int, int, int]] = ()
+
+
+class Controller:
+    """The little that a group asks of it. Raises SereneError."""
+
+    def __init__(self) -> None:
+        self.url = (os.environ.get(CONTROLLER) or DEFAULT_URL).rstrip("/")
+
+    def create(self, workers: int) -> Seat:
+        switch = self._ask("GET", "/v1/status")["switch"]
+        job = self._ask("POST", "/v1/jobs", {"workers": workers, "pool_slots": SLOTS})
+        return Seat(
+            job["job"],
+            job["slots"],
+            switch["lanes"],
+            switch["ip"],
+            [(at["port"], at["switch"], at["host"]) for at in switch["udp_ports"]],
+        )
+
+    def delete(self, job: int) -> None:
+        self._ask("DELETE", f"/v1/jobs/{job}")
+
+    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        try:
+            # Loopback only: a proxy named in the environment must not be used.
+            with httpx.Client(base_url=self.url, timeout=HTTP_TIMEOUT_S, trust_env=False) as http:
+                response = http.request(method, path, json=body)
+                answer = response.json()
+        except (httpx.TransportError, httpx.InvalidURL, ValueError):
+            raise SereneError(
+                f"no controller at {self.url}: start one with 'serenectl up --local', or name it in ${CONTROLLER}"
+            ) from None
+        if response.is_error:
+            raise SereneError(answer.get("error", f"the controller at {self.url}: HTTP {response.status_code}"))
+        return answer
+
+
+def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Pool, Ring, Seat]:
+    """Every rank of the group calls it; all get a pool that has joined, or all raise NotOpened."""
+    if rank == 0:
+        try:
+            store.set("seat", json.dumps(asdict(Controller().create(size))))
+        except SereneError as error:
+            store.set("seat", json.dumps({"error": str(error)}))
+    told = json.loads(_get(store, "seat", timeout))
+    if "error" in told:
+        raise NotOpened(f"rank 0 of the group got no job: {told['error']}")
+    seat = Seat(**told)
+    pool: Pool | None = None
+    try:
+        problem = ""
+        try:
+            transport = transport_to(seat, rank)
+            pool = Pool(transport, seat.job, rank, slots=seat.slots, lanes=seat.lanes)
+        except SereneError as missing:
+            problem = str(missing)
+        _agree(store, "transport", rank, size, problem, timeout)
+        assert pool is not None
+        try:
+            pool.join(timeout.total_seconds())
+            ring = Ring(store, rank, size, _our_address(seat), timeout)
+        except (SereneError, OSError) as refused:
+            problem = str(refused)
+        _agree(store, "joined", rank, size, problem, timeout)
+        return pool, ring, seat
+    except BaseException:
+        if pool is not None:
+            pool.close()
+        if rank == 0:
+            Controller().delete(seat.job)
+        raise
+
+
+def transport_to(seat: Seat, rank: int) -> Transport:
+    """A way to the switch for one process. On one machine a port belongs to the process that has bound its socket: the
+    kernel sees to that, also when a process dies."""
+    if not seat.udp_ports:
+        return UdpTransport(seat.switch_ip)
+    first = rank % len(seat.udp_ports)
+    for port, switch, ours in [*seat.udp_ports[first:], *seat.udp_ports[:first]]:
+        try:
+            return FrameTransport(port - 1, local=(LOOPBACK, ours), switch=(LOOPBACK, switch), switch_ip=seat.switch_ip)
+        except TransportError:
+            continue  # another process has it
+    raise NotOpened(
+        f"all {len(seat.udp_ports)} ports of the switch on this machine are taken: "
+        "'serenectl up --local --ports 1-N' makes more"
+    )
+
+
+def _our_address(seat: Seat) -> str:
+    """At which the other ranks reach this machine."""
+    if seat.udp_ports:
+        return LOOPBACK
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((seat.switch_ip, SERENE_UDP_PORT))
+        return str(probe.getsockname()[0])
+
+
+def _agree(store: Store, what: str, rank: int, size: int, error: str, timeout: timedelta) -> None:
+    """Tells the others how it went, and raises NotOpened if it did not go well for one of them."""
+    store.set(f"{what}/{rank}", error)
+    for other in range(size):
+        if error := _get(store, f"{what}/{other}", timeout):
+            raise NotOpened(f"rank {other} of the group: {error}")
+
+
+def _get(store: Store, key: str, timeout: timedelta) -> str:
+    store.wait([key], timeout)
+    return store.get(key).decode()

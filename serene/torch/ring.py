@@ -1,0 +1,88 @@
+"""How a rank learns at once that another has died, failed or left: a TCP connection to each of its two neighbours.
+
+A rank that ends says how many collectives it took part in: whoever waits for it in a later one need not wait. One that
+fails says why, and its neighbours fail with the same words and pass them on. A connection that ends without a word
+belonged to a process that was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import select
+import socket
+from contextlib import suppress
+from datetime import timedelta
+
+from torch.distributed import Store  # type: ignore[attr-defined]
+
+from serene.errors import SereneError
+
+LONGEST = 1 << 16  # bytes of a message
+
+
+class RankGone(SereneError):
+    """A collective cannot end, because a rank takes part no more; the message names it."""
+
+
+class Ring:
+    """One rank's two connections. host: this machine's address among the ranks'. Every rank makes one, at a time."""
+
+    def __init__(self, store: Store, rank: int, size: int, host: str, timeout: timedelta) -> None:
+        self._rank = rank
+        before, after = (rank - 1) % size, (rank + 1) % size
+        with socket.create_server((host, 0)) as listener:
+            token = secrets.token_hex(16)
+            store.set(f"ring/{rank}", json.dumps([*listener.getsockname()[:2], token]))
+            store.wait([f"ring/{after}"], timeout)
+            *address, password = json.loads(store.get(f"ring/{after}"))
+            forward = socket.create_connection((address[0], address[1]), timeout.total_seconds())
+            forward.sendall(password.encode())
+            backward = _accept(listener, token.encode(), timeout)
+        self._peers = {forward: after, backward: before}
+        for peer in self._peers:
+            peer.setblocking(False)
+
+    def check(self, collective: int) -> None:
+        """Raises RankGone if the collective of this number, from 1, cannot end any more."""
+        for peer in select.select(list(self._peers), [], [], 0)[0]:
+            rank = self._peers[peer]
+            try:
+                said = peer.recv(LONGEST)
+            except OSError:
+                said = b""
+            if not said:
+                raise RankGone(f"rank {rank} of the group has died")
+            told = json.loads(said)
+            if "failed" in told:
+                raise RankGone(told["failed"])
+            if told["left after"] < collective:
+                raise RankGone(f"rank {rank} of the group has left it, or its program has ended")
+            del self._peers[peer]
+            peer.close()
+
+    def fail(self, why: str) -> None:
+        """The others are told, by way of the neighbours."""
+        self._end({"failed": why})
+
+    def leave(self, collectives: int) -> None:
+        """After having taken part in so many."""
+        self._end({"left after": collectives})
+
+    def _end(self, words: dict[str, object]) -> None:
+        for peer in self._peers:
+            with suppress(OSError):
+                peer.send(json.dumps(words).encode()[:LONGEST])
+            peer.close()
+        self._peers = {}
+
+
+def _accept(listener: socket.socket, token: bytes, timeout: timedelta) -> socket.socket:
+    """The one that knows the token: others may find the port, too."""
+    listener.settimeout(timeout.total_seconds())
+    while True:
+        peer, _ = listener.accept()
+        peer.settimeout(timeout.total_seconds())
+        if peer.recv(len(token), socket.MSG_WAITALL) == token:
+            return peer
+        peer.close()

@@ -1,0 +1,115 @@
+"""What an asynchronous collective gives its caller, and the thread that runs a group's collectives in their order."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.futures import Future
+
+IDLE_S = 1.0
+
+
+class SwitchWork(dist.Work):
+    """A collective under way; its result are the tensors that it writes to.
+
+    PyTorch's own `Work` made from a future does not raise in `wait()` what the future failed with.
+    """
+
+    def __init__(self, tensors: list[Tensor]) -> None:
+        super().__init__()
+        self._tensors = tensors
+        self._over = threading.Event()
+        self._error: Exception | None = None
+        # PyTorch's C++ code takes an exception that is set in a future for its value; one that is raised in a callback
+        # it raises.
+        self._ended: Future[None] = Future()
+        self._future = self._ended.then(self._outcome)
+
+    def _outcome(self, _: object) -> list[Tensor]:
+        if self._error is not None:
+            raise self._error
+        return self._tensors
+
+    def end(self, error: Exception | None = None) -> None:
+        """The collective has ended, well or with this error."""
+        self._error = error
+        self._over.set()
+        self._ended.set_result(None)
+
+    # What PyTorch calls
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Raises what the collective failed with, or TimeoutError after ``timeout``; zero or less stands for none."""
+        seconds = timeout.total_seconds()
+        if not self._over.wait(seconds if seconds > 0 else None):
+            raise TimeoutError(f"the collective did not end within {seconds:g} s")
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def is_completed(self) -> bool:
+        return self._over.is_set()
+
+    def is_success(self) -> bool:
+        return self._over.is_set() and self._error is None
+
+    def exception(self) -> Any:
+        return self._error
+
+    def result(self) -> list[Tensor]:
+        self.wait()
+        return self._tensors
+
+    def get_future(self) -> Future[Any]:
+        return self._future
+
+
+class Runner:
+    """A thread that runs what it is given, one after the other. ``idle`` is called about every IDLE_S in between."""
+
+    def __init__(self, name: str, idle: Callable[[], None]) -> None:
+        self._tasks: queue.SimpleQueue[tuple[Callable[[], None], SwitchWork] | None] = queue.SimpleQueue()
+        self._idle = idle
+        # A daemon: a script that ends without `destroy_process_group` ends all the same.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, task: Callable[[], None], tensors: list[Tensor]) -> SwitchWork:
+        work = SwitchWork(tensors)
+        self._tasks.put((task, work))
+        return work
+
+    def stop(self, timeout_s: float) -> bool:
+        """Ends after what was submitted; whether it did within the time."""
+        self._tasks.put(None)
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        torch.set_grad_enabled(False)  # of this thread: results are written into parameters and their gradients
+        while True:
+            try:
+                item = self._tasks.get(timeout=IDLE_S)
+            except queue.Empty:
+                self._idle()
+                continue
+            if item is None:
+                return
+            task, work = item
+            try:
+                task()
+            except Exception as error:
+                work.end(error)
+            else:
+                work.end()
+            del task, work, item  # or their tensors would live until the next collective

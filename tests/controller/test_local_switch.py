@@ -1,0 +1,171 @@
+"""`serenectl up --local`: an embedded switch with the controller, which programs on this machine find and use."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.http.client import NoController
+from serene.strategy import BSP
+from tests.controller.processes import missing, until
+from tests.torch.local import Local, there
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[Local]:
+    if lacking := missing("embedded"):
+        pytest.skip(f"the embedded switch needs {lacking}")
+    made = there(tmp_path)
+    yield made
+    made.serenectl("down")
+    made.client.close()
+
+
+def record(local: Local) -> Path:
+    return local.folder / f"switch-{local.switch.rpartition(':')[2]}.json"
+
+
+def listens(address: str) -> bool:
+    host, _, port = address.partition(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0
+
+
+def test_from_up_to_down(local: Local) -> None:
+    local.up("--ports", "1-3,7")
+    switch = local.client.status().switch
+    assert [port.port for port in switch.udp_ports] == [1, 2, 3, 7]
+    assert switch.ip == "10.0.0.254"
+    for port in switch.udp_ports:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours, pytest.raises(OSError, match="in use"):
+            ours.bind(("127.0.0.1", port.switch))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
+            ours.bind(("127.0.0.1", port.host))
+    down = local.serenectl("down")
+    assert (down.returncode, down.stdout) == (
+        0, f"controller at {local.client.url} stopped; the switch stopped, too\n",
+    )  # fmt: skip
+    assert not listens(local.switch)
+
+
+def test_a_second_controller_is_refused_and_nothing_is_disturbed(local: Local) -> None:
+    local.up()
+    before = local.client.status().switch
+    again = local.serenectl("up", "--local", "--switch", local.switch, "--http", local.client.url[len("http://") :])
+    assert (again.returncode, again.stderr) == (
+        1, f"error: a controller runs at {local.client.url} already ('serenectl down' stops it)\n",
+    )  # fmt: skip
+    assert listens(local.switch)
+    assert local.client.status().switch.udp_ports == before.udp_ports
+
+
+def test_the_switch_outlives_a_controller_that_is_killed(local: Local) -> None:
+    local.up("--ports", "1-2")
+    ports = local.client.status().switch.udp_ports
+    local.client.create_job(2, BSP())
+    os.kill(int(next(local.folder.glob("controller-*.pid")).read_text()), signal.SIGKILL)
+
+    def gone() -> bool:
+        try:
+            local.client.status()
+        except NoController:
+            return True
+        return False
+
+    until(gone, "the controller is gone")
+    switch_pid = json.loads(record(local).read_text())[0]
+    local.up()
+    assert local.client.status().switch.udp_ports == ports
+    assert json.loads(record(local).read_text())[0] == switch_pid
+
+
+def test_the_next_switch_has_the_same_udp_ports(local: Local) -> None:
+    """Programs that train through it hear of the new one at once: that their sums are lost."""
+    local.up("--ports", "1-2")
+    before = local.client.status().switch.udp_ports
+    os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as program:
+        program.bind(("127.0.0.1", before[0].host))
+        until(lambda: not listens(local.switch), "the switch is gone")
+        assert local.serenectl("down").returncode == 0
+        local.up("--ports", "1-2")
+        assert local.client.status().switch.udp_ports == before
+        until(lambda: listens(local.switch), "there is another switch")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taker:
+            local.serenectl("down")
+            taker.bind(("127.0.0.1", before[1].switch))
+            local.up("--ports", "1-2")
+            assert not set(local.client.status().switch.udp_ports) & set(before)
+
+
+def test_in_the_foreground_the_switch_ends_with_the_controller(local: Local) -> None:
+    command = [sys.executable, "-m", "controller", "up", "--local", "--foreground", "--switch", local.switch]
+    command += ["--http", local.client.url.removeprefix("http://")]
+    process = subprocess.Popen(command, env=dict(local.environment), stderr=subprocess.PIPE)
+
+    def answers() -> bool:
+        try:
+            return bool(local.client.status())
+        except NoController:
+            assert process.poll() is None
+            return False
+
+    until(answers, "the controller answers")
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    assert process.returncode == 0
+    assert not listens(local.switch)
+
+
+def test_wrong_choices(local: Local) -> None:
+    def error(*options: str) -> tuple[int, str]:
+        done = local.serenectl("up", "--local", "--http", local.client.url.removeprefix("http://"), *options)
+        return done.returncode, done.stderr
+
+    code, said = error("--switch", "192.0.2.1:9559")
+    assert (code, said) == (1, "error: --switch 192.0.2.1:9559: expected an address of loopback with --local\n")
+    code, said = error("--udp-ports", "1:24200:24201")
+    assert (code, said) == (2, "error: --udp-ports with --local: expected one of them\n")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        code, said = error("--switch", taken)
+    assert code == 1
+    assert said.startswith(f"error: something listens at {taken} already")
+
+
+@pytest.mark.parametrize("text", ["1", "1:2", "x:1:2", "1:2:3:4"])
+def test_udp_ports_that_are_none(local: Local, text: str) -> None:
+    done = local.serenectl("up", "--udp-ports", text)
+    assert (done.returncode, done.stderr) == (
+        2, f"error: --udp-ports: {text!r}: expected PORT:SWITCH:HOST, for example 1:24200:24201,2:24202:24203\n",
+    )  # fmt: skip
+
+
+def test_a_folder_of_the_same_name_is_not_run(local: Local, tmp_path: Path) -> None:
+    """Somebody's own `controller/` or `serene/`, in the folder that the command is given in."""
+    for name in ("controller", "serene"):
+        (tmp_path / name).mkdir()
+        for file in ("__init__.py", "__main__.py"):
+            (tmp_path / name / file).write_text(f"raise SystemExit('{name} of the current folder')\n")
+    serenectl = Path(sys.executable).parent / "serenectl"
+    for command in (
+        ["up", "--local", "--switch", local.switch, "--http", local.client.url[len("http://") :]],
+        ["down"],
+    ):
+        done = subprocess.run(
+            [serenectl, *command],
+            cwd=tmp_path,
+            env=dict(local.environment),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr

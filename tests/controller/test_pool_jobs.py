@@ -1,0 +1,130 @@
+"""Jobs of process groups: their slots at once, BSP only, nobody replaced, over when a worker is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from controller.http.client import Rejected
+from controller.jobs.job import JobState
+from controller.jobs.jobs import BadRequest, Conflict
+from controller.jobs.plans import Start, Waiting
+from controller.jobs.slots import SlotRange
+from serene.strategy import ASP, BSP, SSP
+from serene.wire import Op
+from tests.controller.hosts import Host, join
+from tests.controller.planning import NOW, at, new_jobs, reason
+from tests.controller.processes import Start as StartController
+from tests.controller.processes import SwitchProcess, serenectl, until
+
+LANES = 320
+
+
+def test_a_pool_has_its_slots_before_its_workers_come() -> None:
+    jobs = new_jobs()
+    pool = jobs.create(2, BSP(), pool_slots=3)
+    assert (pool.pool, pool.slots, pool.vector_length) == (True, SlotRange(0, 3), 3 * jobs.lanes)
+    assert reason(jobs.hello(0, 0, at(1), 2 * jobs.lanes, NOW)).startswith(f"vector_length {2 * jobs.lanes}: expected")
+    assert jobs.hello(0, 0, at(1), 3 * jobs.lanes, NOW) == Waiting(0, (1,))
+    start = jobs.hello(0, 1, at(2), 3 * jobs.lanes, NOW)
+    assert isinstance(start, Start)
+    assert start.slots == SlotRange(0, 3)
+
+
+def test_where_there_is_no_room_no_pool_is_made() -> None:
+    jobs = new_jobs()
+    taken = jobs.total_slots - 2
+    jobs.create(2, BSP(), pool_slots=taken)
+    with pytest.raises(Conflict, match=r"at most 2 of the switch's \d+ are free in a row"):
+        jobs.create(2, BSP(), pool_slots=3)
+    assert [job.id for job in jobs] == [0]
+    for slots in (0, -1, jobs.total_slots + 1):
+        with pytest.raises(BadRequest, match=f"pool_slots {slots}: expected 1 to {jobs.total_slots}"):
+            jobs.create(2, BSP(), pool_slots=slots)
+
+
+@pytest.mark.parametrize("strategy", [ASP(), SSP(2)])
+def test_another_strategy_is_refused_with_the_way_out(strategy: ASP | SSP) -> None:
+    jobs = new_jobs()
+    with pytest.raises(BadRequest, match=r"a pool runs under BSP, not .* SwitchReducer in docs/pytorch\.md"):
+        jobs.create(2, strategy, pool_slots=3)
+    jobs.create(2, BSP(), pool_slots=3)
+    with pytest.raises(Conflict, match=r"it stays under BSP .* SwitchReducer in docs/pytorch\.md"):
+        jobs.plan_swap(0, strategy)
+
+
+def test_nobody_is_replaced_evicted_or_readmitted() -> None:
+    jobs = new_jobs()
+    jobs.create(2, BSP(), pool_slots=1)
+    jobs.hello(0, 0, at(1), jobs.lanes, NOW)
+    start = jobs.hello(0, 1, at(2), jobs.lanes, NOW)
+    assert isinstance(start, Start)
+    jobs.started(start, NOW)
+    restarted = at(1, incarnation=77)
+    assert reason(jobs.hello(0, 0, restarted, jobs.lanes, NOW)).endswith("start the group anew")
+    with pytest.raises(Conflict, match="process group's"):
+        jobs.taking_part(0, {1})
+
+
+def test_a_controller_that_took_a_pool_over_learns_it_from_a_report() -> None:
+    jobs = new_jobs()
+    jobs.create(1, BSP())
+    start = jobs.hello(0, 0, at(1), 5, NOW)
+    assert isinstance(start, Start)
+    jobs.started(start, NOW)
+    jobs.report(0, 0, at(1), {"pool": True}, 0.0)
+    assert jobs[0].pool
+
+
+def test_over_http(switch: SwitchProcess, start: StartController) -> None:
+    controller = start()
+    client = controller.client
+    job = client.create_job(2, BSP(), pool_slots=4)
+    assert (job.pool, job.slots, job.state) == (True, 4, JobState.WAITING)
+    refusals: list[Callable[[], object]] = [
+        lambda: client.set_strategy(0, ASP()),
+        lambda: client.set_automatic(0, "dssp"),
+        lambda: client.evict(0, 1),
+    ]
+    for refused in refusals:
+        with pytest.raises(Rejected, match="process group's") as error:
+            refused()
+        assert error.value.status == 409
+    with pytest.raises(Rejected, match="a pool runs under BSP"):
+        client.create_job(2, ASP(), pool_slots=4)
+    said = serenectl("sync", "ssp", "--staleness", "2", controller=controller.url)
+    assert (said.returncode, said.stderr.count("\n")) == (2, 1)
+    assert said.stderr.startswith("error: job 0 is a process group's: it stays under BSP")
+    assert not client.create_job(2, BSP()).pool
+
+
+def test_a_silent_worker_ends_its_pool_and_the_others_are_told(
+    switch: SwitchProcess, hosts: list[Host], start: StartController
+) -> None:
+    client = start("--gone-after", "1").client
+    client.create_job(2, BSP(), pool_slots=1)
+    join(hosts[:2], 0, LANES)
+    until(lambda: client.job(0).state is JobState.RUNNING, "the job runs")
+    told = hosts[0].ask(lambda: hosts[0].report(0, 0, state="computing", pool=True), Op.REFUSED)
+    assert told.text.startswith("job 0 is over: worker")
+    assert told.text.endswith("silent for 1 s")
+    until(lambda: client.jobs() == [], "the job is gone")
+
+
+def test_a_pool_that_nobody_joins_does_not_stay(switch: SwitchProcess, start: StartController) -> None:
+    client = start("--gone-after", "1").client
+    client.create_job(2, BSP(), pool_slots=1)
+    client.create_job(2, BSP())
+    until(lambda: [job.job for job in client.jobs()] == [1], "the pool is gone, and nothing else")
+
+
+def test_a_switch_that_restarts_ends_its_pools(
+    switch: SwitchProcess, hosts: list[Host], start: StartController
+) -> None:
+    client = start().client
+    client.create_job(2, BSP(), pool_slots=1)
+    join(hosts[:2], 0, LANES)
+    until(lambda: client.job(0).state is JobState.RUNNING, "the job runs")
+    switch.restart()
+    until(lambda: client.status().switch.connected and client.jobs() == [], "the job is gone")

@@ -1,0 +1,391 @@
+"""Every collective on the process group `serene` and on gloo, in the same processes, compared by value.
+
+    RANK=... WORLD_SIZE=... MASTER_ADDR=... MASTER_PORT=... python -m tests.torch.collectives OUT
+
+Each rank writes OUT/RANK.json: for each case what was wrong ("" if nothing) and how many collectives the switch summed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.distributed_c10d import _coalescing_manager
+
+from tests.torch.trainings import TRAININGS
+
+Group = Any  # dist.ProcessGroup, or None for the default group
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+SHAPES: dict[str, tuple[int, ...]] = {
+    "scalar": (),
+    "empty": (0,),
+    "one": (1,),
+    "a lane less": (319,),
+    "a slot": (320,),
+    "a lane more": (321,),
+    "three dimensions": (7, 5, 3),
+    "long": (100_003,),
+}
+BEYOND = ("nan", "inf", "-inf")
+
+
+@dataclass(frozen=True)
+class Case:
+    """run: on a group, gives what is compared. summed: how many collectives go through the switch; of a
+    training, at least."""
+
+    name: str
+    run: Callable[[Group], list[Tensor]]
+    summed: int
+    dtype: torch.dtype = torch.float32
+    near: bool = False  # another group's switch sums
+
+
+def numbers(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tensor:
+    """This rank's, of many magnitudes."""
+    generator = torch.Generator().manual_seed(1000 * dist.get_rank() + seed)
+    values = torch.randn(shape, generator=generator)
+    return (values * 10 ** (3 * torch.rand(shape, generator=generator) - 2)).to(dtype)
+
+
+def largest(tensors: list[Tensor]) -> float:
+    finite = [tensor.double()[tensor.double().isfinite()].abs() for tensor in tensors]
+    return max((float(part.max()) for part in finite if part.numel()), default=0.0)
+
+
+def wrong(case: Case, ours: list[Tensor], theirs: list[Tensor]) -> str:
+    """How one rank's results differ from gloo's by more than both may be off; "" if they do not."""
+    workers = dist.get_world_size()
+    switch = workers * 2.0 ** (math.ceil(math.log2(workers)) - 28)
+    gloo = 2 * workers * torch.finfo(case.dtype).eps if case.dtype.is_floating_point else 0.0
+    allowed = 0.0 if not (case.summed or case.near) else (switch + gloo) * workers * largest(theirs)
+    for index, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+        if (mine.shape, mine.dtype) != (other.shape, other.dtype):
+            return f"result {index}: {mine.dtype}{list(mine.shape)}, gloo {other.dtype}{list(other.shape)}"
+        a, b = mine.detach().double(), other.detach().double()
+        same = (a == b) | (a.isnan() & b.isnan())
+        near = a.isfinite() & b.isfinite() & ((a - b).abs() <= allowed)
+        if not bool((same | near).all()):
+            at = int((~(same | near)).reshape(-1).nonzero()[0])
+            return f"result {index}, value {at}: {a.reshape(-1)[at]}, gloo {b.reshape(-1)[at]}, allowed {allowed:.3g}"
+    return ""
+
+
+def all_reduce(
+    shape: tuple[int, ...], dtype: torch.dtype, op: Any, *, asynchronous: bool = False
+) -> Callable[[Group], list[Tensor]]:
+    def run(group: Group) -> list[Tensor]:
+        tensor = numbers(*shape, dtype=dtype)
+        work = dist.all_reduce(tensor, op=op, group=group, async_op=asynchronous)
+        if asynchronous:
+            work.wait()
+            assert work.is_completed()
+        return [tensor]
+
+    return run
+
+
+def many_at_once(group: Group) -> list[Tensor]:
+    tensors = [numbers(50 * (count + 1), seed=count) for count in range(8)]
+    works = [dist.all_reduce(tensor, group=group, async_op=True) for tensor in tensors]
+    for work in reversed(works):
+        work.get_future().wait()
+    return tensors
+
+
+def transposed(group: Group) -> list[Tensor]:
+    whole = numbers(6, 9)
+    dist.all_reduce(whole.t(), group=group)
+    every_other = whole[:, ::2]
+    if group is None:
+        dist.all_reduce(every_other)
+    else:  # gloo takes the memory from the first value on, whatever the strides are
+        packed = every_other.contiguous()
+        dist.all_reduce(packed, group=group)
+        every_other.copy_(packed)
+    return [whole]
+
+
+def of_a_parameter(group: Group) -> list[Tensor]:
+    parameter = torch.nn.Parameter(numbers(10))
+    dist.all_reduce(parameter, group=group)
+    return [parameter.detach()]
+
+
+def not_finite(group: Group) -> list[Tensor]:
+    """Every pair of what the first two ranks have, beside finite values."""
+    pairs = [(a, b) for a in (*BEYOND, "1.5", "-3e38") for b in (*BEYOND, "2.5", "-3e38")]
+    mine = [float(pair[dist.get_rank()]) if dist.get_rank() < 2 else 0.25 for pair in pairs]
+    tensor = torch.tensor([*mine, 1.0, 2.0])
+    dist.all_reduce(tensor, group=group)
+    return [tensor]
+
+
+def magnitudes(group: Group) -> list[Tensor]:
+    """Gradients of 1e-7 and of 1e+4, a block each: each with its own precision."""
+    small, large = numbers(320 * 4, seed=1) * 1e-7, numbers(320 * 4, seed=2) * 1e4
+    tensor = torch.cat([small, large])
+    dist.all_reduce(tensor, group=group)
+    return [tensor[:1280] * 1e11, tensor[1280:]]
+
+
+def coalesced(group: Group) -> list[Tensor]:
+    tensors = [numbers(20), numbers(3, 4, seed=1)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dist.all_reduce_coalesced(tensors, group=group)
+    with _coalescing_manager(group=group, async_ops=True) as manager:
+        for tensor in tensors:
+            dist.all_reduce(tensor, group=group)
+    manager.wait()
+    return tensors
+
+
+def reduce_scatter(op: Any, dtype: torch.dtype = torch.float32) -> Callable[[Group], list[Tensor]]:
+    def run(group: Group) -> list[Tensor]:
+        workers = dist.get_world_size()
+        inputs = [numbers(5, 2, dtype=dtype, seed=part) for part in range(workers)]
+        before = [part.clone() for part in inputs]
+        output, single, flat = (torch.empty(5, 2, dtype=dtype) for _ in range(3))
+        dist.reduce_scatter(output, inputs, op=op, group=group)
+        dist.reduce_scatter_single(single, torch.cat(inputs), op=op, group=group)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            dist.reduce_scatter_tensor(flat, torch.cat(inputs), op=op, group=group, async_op=True).wait()
+        assert all(torch.equal(a, b) for a, b in zip(inputs, before, strict=True)), "an input was changed"
+        return [output, single, flat]
+
+    return run
+
+
+def reduce_scatter_coalesced(group: Group) -> list[Tensor]:
+    workers = dist.get_world_size()
+    outputs = [torch.empty(4), torch.empty(2, 3)]
+    with _coalescing_manager(group=group, async_ops=True) as manager:
+        dist.reduce_scatter_single(outputs[0], numbers(4 * workers), group=group)
+        dist.reduce_scatter_single(outputs[1], numbers(2 * workers, 3, seed=1), group=group)
+    manager.wait()
+    return outputs
+
+
+def functional(group: Group) -> list[Tensor]:
+    import torch.distributed._functional_collectives as collectives
+
+    workers, group = dist.get_world_size(), group or dist.group.WORLD
+    return [
+        collectives.all_reduce(numbers(9), "sum", group) + 0,
+        collectives.all_reduce(numbers(9), "avg", group) + 0,
+        collectives.reduce_scatter_single(numbers(4 * workers), "sum", 0, group) + 0,
+        collectives.all_gather_single(numbers(4), 0, group) + 0,
+    ]
+
+
+def broadcast(group: Group) -> list[Tensor]:
+    tensor = numbers(4, 3)
+    dist.broadcast(tensor, src=1, group=group)
+    return [tensor]
+
+
+def reduce(group: Group) -> list[Tensor]:
+    tensor = numbers(6)
+    dist.reduce(tensor, dst=1, group=group)
+    return [tensor] if dist.get_rank() == 1 else []
+
+
+def gathers(group: Group) -> list[Tensor]:
+    workers, rank = dist.get_world_size(), dist.get_rank()
+    listed = [torch.empty(3, 2) for _ in range(workers)]
+    dist.all_gather(listed, numbers(3, 2), group=group)
+    whole, single = torch.empty(3 * workers, 2), torch.empty(3 * workers, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dist.all_gather_into_tensor(whole, numbers(3, 2), group=group)
+    dist.all_gather_single(single, numbers(3, 2), group=group)
+    here = [torch.empty(3, 2) for _ in range(workers)] if rank == 0 else None
+    dist.gather(numbers(3, 2), here, dst=0, group=group)
+    with _coalescing_manager(group=group, async_ops=True) as manager:
+        parts = [torch.empty(2 * workers), torch.empty(3 * workers)]
+        dist.all_gather_single(parts[0], numbers(2), group=group)
+        dist.all_gather_single(parts[1], numbers(3), group=group)
+    manager.wait()
+    return [*listed, whole, single, *(here or []), *parts]
+
+
+def scatter(group: Group) -> list[Tensor]:
+    output = torch.empty(3)
+    parts = [numbers(3, seed=part) for part in range(dist.get_world_size())]
+    dist.scatter(output, parts if dist.get_rank() == 1 else None, src=1, group=group)
+    return [output]
+
+
+def all_to_all(group: Group) -> list[Tensor]:
+    workers, rank = dist.get_world_size(), dist.get_rank()
+    outputs = [torch.empty(2) for _ in range(workers)]
+    dist.all_to_all(outputs, [numbers(2, seed=part) for part in range(workers)], group=group)
+    single = torch.empty(workers)
+    dist.all_to_all_single(single, numbers(workers), group=group)
+    uneven = torch.empty(sum(range(1, workers + 1)))
+    sent = numbers(workers * (rank + 1))
+    dist.all_to_all_single(uneven, sent, list(range(1, workers + 1)), [rank + 1] * workers, group=group)
+    return [*outputs, single, uneven]
+
+
+def point_to_point(group: Group) -> list[Tensor]:
+    workers, rank = dist.get_world_size(), dist.get_rank()
+    got, later = torch.empty(5), torch.empty(5)
+    if rank % 2:
+        dist.recv(got, src=rank - 1, group=group)
+    elif rank + 1 < workers:
+        dist.send(numbers(5), dst=rank + 1, group=group)
+    works = [
+        dist.isend(numbers(5, seed=1), dst=(rank + 1) % workers, group=group, tag=7),
+        dist.irecv(later, src=(rank - 1) % workers, group=group, tag=7),
+    ]
+    for work in works:
+        assert work is not None
+        work.wait()
+    exchanged = torch.empty(5)
+    operations = [
+        dist.P2POp(dist.isend, numbers(5, seed=2), (rank + 1) % workers, group),
+        dist.P2POp(dist.irecv, exchanged, (rank - 1) % workers, group),
+    ]
+    for work in dist.batch_isend_irecv(operations):
+        work.wait()
+    return [got if rank % 2 else torch.zeros(5), later, exchanged]
+
+
+def objects(group: Group) -> list[Tensor]:
+    workers, rank = dist.get_world_size(), dist.get_rank()
+    listed: list[Any] = [None] * workers
+    dist.all_gather_object(listed, {"rank": rank}, group=group)
+    assert listed == [{"rank": other} for other in range(workers)]
+    told = [f"from {rank}"]
+    dist.broadcast_object_list(told, src=1, group=group)
+    assert told == ["from 1"]
+    given: list[Any] = [None]
+    dist.scatter_object_list(given, [f"to {other}" for other in range(workers)], src=0, group=group)
+    assert given == [f"to {rank}"]
+    here: list[Any] | None = [None] * workers if rank == 0 else None
+    dist.gather_object(rank, here, dst=0, group=group)
+    assert here in (None, list(range(workers)))
+    return []
+
+
+def barrier(group: Group) -> list[Tensor]:
+    dist.barrier(group=group)
+    work = dist.barrier(group=group, async_op=True)
+    assert work is not None
+    work.wait()
+    return []
+
+
+def does_not_fit(group: Group) -> list[Tensor]:
+    """The same error as gloo's, and what comes next works."""
+    try:
+        dist.reduce_scatter_single(torch.empty(4), torch.empty(5), group=group)
+    except Exception as error:
+        said = type(error).__name__
+    else:
+        said = "nothing"
+    tensor = torch.ones(2)
+    dist.all_reduce(tensor, group=group)
+    return [tensor, torch.tensor([len(said), *said.encode()])]
+
+
+def subgroups(group: Group) -> list[Tensor]:
+    """A job of its own for the ranks 0 and 2; the group of one rank needs none."""
+    backend = "gloo" if group is not None else None
+    pair, alone = dist.new_group([0, 2], backend=backend), dist.new_group([1], backend=backend)
+    tensor = numbers(30)
+    mine = alone if dist.get_rank() == 1 else pair
+    dist.all_reduce(tensor, group=mine)
+    if backend is None:
+        assert dist.get_backend(mine) == "serene"
+        assert (mine.job is None) == (dist.get_rank() == 1)
+    dist.destroy_process_group(mine)
+    return [tensor]
+
+
+def cases() -> list[Case]:
+    made = []
+    for dtype in FLOATS:
+        name = str(dtype).removeprefix("torch.")
+        for what, shape in SHAPES.items():
+            made.append(Case(f"all_reduce {name} {what}", all_reduce(shape, dtype, dist.ReduceOp.SUM), 1, dtype))
+        for op in ("SUM", "AVG"):
+            operation = getattr(dist.ReduceOp, op)
+            run = all_reduce((77,), dtype, operation, asynchronous=True)
+            made.append(Case(f"all_reduce {name} {op} async", run, 1, dtype))
+            made.append(Case(f"reduce_scatter {name} {op}", reduce_scatter(operation, dtype), 3, dtype))
+        for op in ("MAX", "MIN", "PRODUCT"):
+            operation = getattr(dist.ReduceOp, op)
+            made.append(Case(f"all_reduce {name} {op}", all_reduce((77,), dtype, operation), 0, dtype))
+    for dtype in (torch.float64, torch.int64, torch.int32, torch.uint8):
+        run = whole_numbers(dtype)
+        made.append(Case(f"all_reduce {str(dtype).removeprefix('torch.')}", run, 0, dtype))
+    made += [
+        Case("all_reduce many at once", many_at_once, 8),
+        Case("all_reduce not contiguous", transposed, 2),
+        Case("all_reduce of a parameter", of_a_parameter, 1),
+        Case("all_reduce NaN and infinities", not_finite, 1),
+        Case("all_reduce magnitudes", magnitudes, 1),
+        Case("all_reduce coalesced", coalesced, 2),
+        Case("reduce_scatter coalesced", reduce_scatter_coalesced, 1),
+        Case("functional collectives", functional, 3),
+        Case("broadcast", broadcast, 0),
+        Case("reduce", reduce, 0),
+        Case("gathers", gathers, 0),
+        Case("scatter", scatter, 0),
+        Case("all_to_all", all_to_all, 0),
+        Case("point to point", point_to_point, 0),
+        Case("objects", objects, 0),
+        Case("barrier", barrier, 0),
+        Case("what does not fit", does_not_fit, 1),
+        Case("new_group", subgroups, 0, near=True),
+    ]
+    made += [Case(name, run, summed) for name, (run, summed) in TRAININGS.items()]
+    return made
+
+
+def whole_numbers(dtype: torch.dtype) -> Callable[[Group], list[Tensor]]:
+    def run(group: Group) -> list[Tensor]:
+        tensor = (torch.arange(20) + dist.get_rank()).to(dtype)
+        dist.all_reduce(tensor, group=group)
+        return [tensor]
+
+    return run
+
+
+def main(out: Path) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("serene")
+    ours: Any = dist.group.WORLD
+    gloo = dist.new_group(backend="gloo")
+    said = {}
+    for case in cases():
+        before = ours.summed
+        try:
+            mine = case.run(None)
+            summed = ours.summed - before
+            problem = wrong(case, mine, case.run(gloo))
+        except Exception:
+            summed, problem = 0, traceback.format_exc()
+        said[case.name] = [problem, summed]
+    (out / f"{dist.get_rank()}.json").write_text(json.dumps(said))
+    dist.destroy_process_group()
+    os._exit(0)  # gloo's threads (docs/pytorch.md)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

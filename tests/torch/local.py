@@ -1,0 +1,105 @@
+"""`serenectl up --local` for tests, and processes that train through it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from controller.http.client import ControllerClient
+from tests.controller.processes import ROOT
+from tests.ports import some_port, some_ports
+
+PATIENCE_S = 240.0
+
+
+@dataclass(frozen=True)
+class Local:
+    """A switch and its controller. environment: for programs that use them, and `serenectl`."""
+
+    client: ControllerClient
+    switch: str  # HOST:PORT of its P4Runtime server
+    folder: Path  # where their files are
+    environment: Mapping[str, str]
+
+    def serenectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "controller", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+            env=dict(self.environment),
+            timeout=PATIENCE_S,
+        )
+
+    def up(self, *options: str) -> None:
+        http = self.client.url.removeprefix("http://")
+        done = self.serenectl("up", "--local", "--switch", self.switch, "--http", http, *options)
+        assert done.returncode == 0, done.stderr + done.stdout
+
+
+def there(folder: Path) -> Local:
+    """Addresses of their own."""
+    grpc, http = some_ports(2)
+    url = f"http://127.0.0.1:{http}"
+    environment = {
+        **os.environ,
+        "XDG_RUNTIME_DIR": str(folder),
+        "SERENE_CONTROLLER": url,
+        "OMP_NUM_THREADS": "1",
+    }
+    return Local(ControllerClient(url), f"127.0.0.1:{grpc}", folder / "serene", environment)
+
+
+@contextmanager
+def local_switch(folder: Path, *options: str) -> Iterator[Local]:
+    local = there(folder)
+    local.up(*options)
+    try:
+        yield local
+    finally:
+        down = local.serenectl("down")
+        local.client.close()
+    assert down.returncode == 0, down.stderr
+    assert "Traceback" not in "".join(log.read_text() for log in local.folder.glob("*.log"))
+
+
+def ranks(workers: int) -> list[dict[str, str]]:
+    """What torchrun sets, for each of them."""
+    port = str(some_port())
+    common = {"WORLD_SIZE": str(workers), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    return [{**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(workers)]
+
+
+def start_ranks(local: Local, workers: int, arguments: Sequence[str]) -> list[subprocess.Popen[str]]:
+    """``python ARGUMENTS`` as each rank."""
+    return [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore::FutureWarning", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=ROOT,
+            env={**local.environment, **rank},
+        )
+        for rank in ranks(workers)
+    ]
+
+
+def outputs(processes: Sequence[subprocess.Popen[str]], expect: int | None = 0) -> list[str]:
+    """What each said until it ended, with the status ``expect``."""
+    said = []
+    try:
+        for process in processes:
+            said.append(process.communicate(timeout=PATIENCE_S)[0])
+            assert expect is None or process.returncode == expect, said
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return said

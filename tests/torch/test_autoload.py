@@ -1,0 +1,66 @@
+"""`import torch` registers the process group, and works whatever is wrong with Serene."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+IS_THERE = "import torch.distributed as dist; print('serene' in dist.Backend.backend_list)"
+BROKEN = """
+import sys
+class Broken:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise {error}
+sys.meta_path.insert(0, Broken())
+"""
+
+
+def python(program: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *options, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path("/"),
+        timeout=120,
+    )
+
+
+def test_import_torch_is_enough() -> None:
+    done = python("import torch, sys; print('serene.torch' in sys.modules, 'httpx' in sys.modules); " + IS_THERE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True False\nTrue\n", "")
+
+
+@pytest.mark.parametrize("error", ["ImportError('not there')", "OSError('no disk')", "ValueError('odd')"])
+def test_a_broken_installation_does_not_break_torch(error: str) -> None:
+    program = BROKEN.format(module="serene.torch", error=error) + "import torch; print(torch.ones(2).sum().item()); "
+    done = python(program + IS_THERE)
+    assert (done.returncode, done.stdout) == (0, "2.0\nFalse\n"), done.stderr
+    assert "the process group 'serene' is not there" in done.stderr
+    strict = python(program + IS_THERE, "-W", "error::RuntimeWarning")
+    assert (strict.returncode, strict.stdout) == (0, "2.0\nFalse\n"), strict.stderr
+
+
+def test_what_a_group_needs_beside_torch_is_missed_when_one_is_made() -> None:
+    program = BROKEN.format(module="httpx", error="ImportError('no httpx')")
+    program += (
+        "import torch.distributed as dist\n"
+        "dist.init_process_group('serene', store=dist.HashStore(), rank=0, world_size=1)"
+    )
+    done = python(program)
+    assert done.returncode == 1
+    assert "ImportError: no httpx" in done.stderr
+
+
+def test_the_package_names_what_it_has() -> None:
+    import serene.torch
+
+    assert {getattr(serene.torch, name).__name__ for name in serene.torch.__all__ if name != "BACKEND"} == {
+        "CollectiveFailed", "SwitchGroup", "SwitchReducer", "reduce_bucket",
+    }  # fmt: skip
+    with pytest.raises(AttributeError, match="no attribute 'Reducer'"):
+        serene.torch.Reducer  # noqa: B018

@@ -1,0 +1,65 @@
+"""The programs in `examples/`: through the switch they learn what they learn with gloo."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.controller.processes import ROOT, until
+from tests.torch.local import PATIENCE_S, Local
+
+RANKS, STEPS = 2, 200
+# The largest difference between two losses, as a part of the loss. With two ranks the switch's sums are off by 2^-26 of
+# a block's largest value, gloo's by 2^-24 of themselves; the rest is what 200 steps make of it.
+NEAR = {"ddp": 1e-4, "elastic": 1e-3, "sharded": 0.02}
+
+
+def torchrun(local: Local, program: str, *arguments: str) -> str:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(RANKS), "--max-restarts", "1"]
+    command += ["--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
+    done = subprocess.run(
+        [*command, f"examples/{program}.py", "--steps", str(STEPS), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=dict(local.environment),
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def losses(local: Local, program: str, backend: str, optimiser: str, folder: Path, *arguments: str) -> np.ndarray:
+    out = folder / f"{backend}.json"
+    torchrun(local, program, "--backend", backend, "--optimiser", optimiser, "--losses", str(out), *arguments)
+    return np.array(json.loads(out.read_text()))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+@pytest.mark.parametrize("program", ["ddp", "sharded"])
+def test_the_losses_are_gloos(local: Local, tmp_path: Path, program: str, optimiser: str) -> None:
+    theirs = losses(local, program, "gloo", optimiser, tmp_path)
+    ours = losses(local, program, "serene", optimiser, tmp_path)
+    assert len(ours) == len(theirs) == STEPS
+    assert theirs[-10:].mean() < 0.9 * theirs[0], "it learns nothing"
+    np.testing.assert_allclose(ours, theirs, rtol=NEAR[program])
+    until(lambda: {job.state.value for job in local.client.jobs()} == {"finished"}, "the job has ended")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_torchrun_goes_on_from_the_checkpoint(local: Local, tmp_path: Path, optimiser: str) -> None:
+    """A rank kills itself at step 120: the others fail, all are started again, and go on from step 100."""
+    theirs = losses(local, "elastic", "gloo", optimiser, tmp_path, "--checkpoint", str(tmp_path / "gloo.pt"))
+    out = tmp_path / "serene.json"
+    arguments = ["--optimiser", optimiser, "--checkpoint", str(tmp_path / "serene.pt"), "--die-at", "120"]
+    said = torchrun(local, "elastic", *arguments, "--losses", str(out))
+    assert "goes on from step 100" in said
+    np.testing.assert_allclose(json.loads(out.read_text()), theirs, rtol=NEAR["elastic"])

@@ -1,0 +1,135 @@
+"""What each rank says when another dies, leaves or disagrees, and when the switch or the controller is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.controller.processes import missing, until
+from tests.torch.local import Local, local_switch, outputs, start_ranks
+
+WORKERS = 3
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Iterator[Local]:
+    """A switch and a controller that may be killed."""
+    if lacking := missing("embedded"):
+        pytest.skip(f"the embedded switch needs {lacking}")
+    with local_switch(tmp_path) as there:
+        yield there
+
+
+def start(local: Local, folder: Path, **settings: float) -> list[subprocess.Popen[str]]:
+    """Ranks that sum for ever, as soon as all have begun."""
+    arguments = [f"{name}={value}" for name, value in settings.items()]
+    began = [folder / f"began-{rank}" for rank in range(WORKERS)]
+    processes = start_ranks(local, WORKERS, ["-m", "tests.torch.failing", str(folder), *arguments])
+    until(
+        lambda: all(file.exists() for file in began) or any(process.poll() is not None for process in processes),
+        "all ranks sum",
+    )
+    return processes
+
+
+def told(said: Sequence[str]) -> list[str]:
+    """The last line of each rank."""
+    return [text.strip().splitlines()[-1] if text.strip() else "" for text in said]
+
+
+def test_a_rank_that_is_killed(local: Local, tmp_path: Path) -> None:
+    processes = start(local, tmp_path)
+    processes[1].kill()
+    said = told(outputs(processes, expect=None))
+    for rank in (0, 2):
+        assert said[rank] == f"rank {rank}: all_reduce of float32[7, 100], SUM: rank 1 of the group has died"
+    assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0]
+
+
+@pytest.mark.parametrize("how", ["leaves", "raises"])
+def test_a_rank_that_goes(local: Local, tmp_path: Path, how: str) -> None:
+    said = told(outputs(start(local, tmp_path, **{how: 2}), expect=None))
+    gone = "rank 2 of the group has left it, or its program has ended"
+    for rank in (0, 1):
+        assert said[rank] == f"rank {rank}: all_reduce of float32[7, 100], SUM: {gone}"
+    assert said[2] == ("" if how == "leaves" else "[rank2]: ValueError: a mistake in the program")
+
+
+@pytest.mark.parametrize("again", [0, 1])
+def test_ranks_that_disagree(local: Local, tmp_path: Path, again: int) -> None:
+    """All say who wanted what; and the group still serves."""
+    said = outputs(start(local, tmp_path, uneven=2, again=again))
+    calls = "ranks 0, 1: all_reduce of float32[7, 100], SUM; rank 2: all_reduce of float32[7, 101], SUM"
+    for rank in range(WORKERS):
+        lines = said[rank].splitlines()
+        assert lines[0] == f"rank {rank}: the ranks' calls do not fit together: {calls}"
+        assert lines[1:] == ["again"] * again
+
+
+def test_a_switch_that_is_killed(mine: Local, tmp_path: Path) -> None:
+    """Within the group's timeout; and no rank waits for another's."""
+    processes = start(mine, tmp_path, timeout_s=5)
+    record = next(mine.folder.glob("switch-*.json"))
+    os.kill(json.loads(record.read_text())[0], signal.SIGKILL)
+    for rank, text in enumerate(told(outputs(processes))):
+        assert text.startswith(f"rank {rank}: all_reduce of float32[7, 100], SUM: on rank "), text
+        assert "the collective was not over after 5 s" in text
+
+
+def test_a_switch_that_is_restarted(mine: Local, tmp_path: Path) -> None:
+    """The sums are lost, so the group is: long before its timeout."""
+    processes = start(mine, tmp_path)
+    record = next(mine.folder.glob("switch-*.json"))
+    os.kill(json.loads(record.read_text())[0], signal.SIGKILL)
+    mine.serenectl("down")
+    mine.up()
+    for rank, text in enumerate(told(outputs(processes))):
+        assert text.startswith(f"rank {rank}: all_reduce of float32[7, 100], SUM: on rank "), text
+        assert "is over for this worker" in text or "cannot send" in text, text
+
+
+def test_a_controller_that_is_killed(mine: Local, tmp_path: Path) -> None:
+    """Nobody notices: ranks sum on, and a rank that goes is told of all the same."""
+    processes = start(mine, tmp_path, leaves=0, after=400)
+    os.kill(int(next(mine.folder.glob("controller-*.pid")).read_text()), signal.SIGKILL)
+    said = told(outputs(processes))
+    for rank in (1, 2):
+        assert said[rank].endswith("rank 0 of the group has left it, or its program has ended")
+    mine.up()  # so that there is one to stop
+
+
+def test_a_job_of_ranks_that_were_all_killed_does_not_stay(tmp_path: Path) -> None:
+    if lacking := missing("embedded"):
+        pytest.skip(f"the embedded switch needs {lacking}")
+    with local_switch(tmp_path, "--gone-after", "2") as local:
+        processes = start(local, tmp_path)
+        assert [job.pool for job in local.client.jobs()] == [True]
+        for process in processes:
+            process.kill()
+        outputs(processes, expect=None)
+        until(lambda: local.client.jobs() == [], "the job is gone")
+
+
+def test_without_a_controller(tmp_path: Path, local: Local) -> None:
+    nowhere = Local(
+        local.client, local.switch, local.folder, {**local.environment, "SERENE_CONTROLLER": "http://127.0.0.1:1"}
+    )
+    said = outputs(start_ranks(nowhere, WORKERS, ["-m", "tests.torch.failing", str(tmp_path)]), expect=1)
+    for text in said:
+        assert "rank 0 of the group got no job: no controller at http://127.0.0.1:1: start one with 'serenectl" in text
+
+
+def test_more_ranks_than_ports(tmp_path: Path) -> None:
+    if lacking := missing("embedded"):
+        pytest.skip(f"the embedded switch needs {lacking}")
+    with local_switch(tmp_path, "--ports", "1-2") as local:
+        said = outputs(start_ranks(local, WORKERS, ["-m", "tests.torch.failing", str(tmp_path)]), expect=1)
+        for text in said:
+            assert "all 2 ports of the switch on this machine are taken: 'serenectl up --local --ports 1-N'" in text
+        until(lambda: local.client.jobs() == [], "the job is gone")

@@ -1,0 +1,60 @@
+"""docs/pytorch.md: its programs and commands, word for word."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from serene.torch import SwitchReducer
+from tests.controller.processes import ROOT, missing
+
+PAGE = (ROOT / "docs/pytorch.md").read_text()
+PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+CONSOLES = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_name_what_there_is(program: str) -> None:
+    compile(program, "docs/pytorch.md", "exec")
+    names: dict[str, object] = {}
+    exec("\n".join(line for line in program.splitlines() if line.startswith(("import ", "from "))), names)
+    assert names.get("SwitchReducer", SwitchReducer) is SwitchReducer
+
+
+def in_a_network_of_its_own() -> list[str]:
+    """The page's ports are those of everybody's controller and switch."""
+    unshare = shutil.which("unshare")
+    if unshare is None or shutil.which("ip") is None:
+        pytest.skip("needs unshare and ip, to run beside other switches")
+    options = ["--net"] if os.geteuid() == 0 else ["--map-root-user", "--net"]
+    return [unshare, *options, "bash", "-euc", 'ip link set lo up; eval "$0"']
+
+
+def test_on_one_machine(tmp_path: Path) -> None:
+    if lacking := missing("embedded"):
+        pytest.skip(f"the embedded switch needs {lacking}")
+    (tmp_path / "train.py").write_text(PROGRAMS[0])
+    (tmp_path / ".venv").symlink_to(ROOT / ".venv")
+    commands = [line.removeprefix("$ ") for line in CONSOLES[0].splitlines() if line.startswith("$ ")]
+    assert [command.split()[0].rpartition("/")[2] for command in commands][0::3] == ["serenectl", "serenectl"]
+    done = subprocess.run(
+        [*in_a_network_of_its_own(), "\n".join(commands)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if not name.startswith("SERENE_")}
+        | {"XDG_RUNTIME_DIR": str(tmp_path)},
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    ranks = sorted(re.findall(r"rank (\d): loss \d\.\d+, sum of the parameters (-?\d+\.\d{3})", done.stdout))
+    said = sorted(re.findall(r"rank (\d): loss \d\.\d+, sum of the parameters (-?\d+\.\d{3})", CONSOLES[0]))
+    assert ranks == said
+    assert "job 0: finished, BSP" in done.stdout
+    assert done.stdout.rstrip().endswith("controller at http://127.0.0.1:8559 stopped; the switch stopped, too")

@@ -1,0 +1,168 @@
+"""Trainings that use a process group in PyTorch's own ways, for `tests.torch.collectives`: what they end with."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.parallel import DistributedDataParallel
+
+STEPS = 8
+
+
+class Branches(nn.Module):
+    """Of two branches each step uses one: the other's parameters have no gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.common = nn.Linear(12, 12)
+        self.branches = nn.ModuleList(nn.Linear(12, 4) for _ in range(2))
+        self.step = 0
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.step += 1
+        result: Tensor = self.branches[self.step % 2](torch.tanh(self.common(inputs)))
+        return result
+
+
+def network() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(12, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 4))
+
+
+def batch(step: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1000 * dist.get_rank() + step)
+    return torch.randn(16, 12, generator=generator), torch.randint(0, 4, (16,), generator=generator)
+
+
+def loss_of(model: nn.Module, step: int) -> Tensor:
+    inputs, labels = batch(step)
+    return nn.functional.cross_entropy(model(inputs), labels)
+
+
+def train(model: nn.Module, optimiser: torch.optim.Optimizer) -> list[Tensor]:
+    """The losses."""
+    losses = []
+    for step in range(STEPS):
+        optimiser.zero_grad()
+        loss = loss_of(model, step)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        losses.append(loss.detach())
+    return losses
+
+
+def state(model: nn.Module) -> list[Tensor]:
+    return [parameter.detach().clone() for parameter in model.parameters()]
+
+
+def buckets(group: Any) -> list[Tensor]:
+    """Each layer has a bucket of its own."""
+    model = DistributedDataParallel(network(), process_group=group, bucket_cap_mb=1e-4)
+    return [*train(model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)), *state(model)]
+
+
+def accumulation(group: Any) -> list[Tensor]:
+    """Two of three backward passes exchange nothing; the norm is clipped."""
+    model = DistributedDataParallel(network(), process_group=group)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    for step in range(3 * STEPS):
+        with model.no_sync() if step % 3 != 2 else contextlib.nullcontext():
+            loss_of(model, step).backward()  # type: ignore[no-untyped-call]
+        if step % 3 == 2:
+            nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimiser.step()
+            optimiser.zero_grad()
+    return state(model)
+
+
+def unused(group: Any) -> list[Tensor]:
+    model = DistributedDataParallel(Branches(), process_group=group, find_unused_parameters=True)
+    with torch.no_grad():
+        for index, parameter in enumerate(model.parameters()):
+            parameter.copy_(torch.linspace(-0.3, 0.3, parameter.numel()).view_as(parameter) * (index + 1) / 6)
+    return [*train(model, torch.optim.SGD(model.parameters(), lr=0.1)), *state(model)]
+
+
+def buffers(group: Any) -> list[Tensor]:
+    """Batch normalisation, whose statistics DDP broadcasts; and its synchronised form."""
+    torch.manual_seed(2)
+    plain = nn.Sequential(nn.Linear(12, 8), nn.BatchNorm1d(8), nn.Linear(8, 4))
+    model = DistributedDataParallel(plain, process_group=group)
+    losses = train(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    return [*losses, *state(model)]
+
+
+def bfloat16(group: Any) -> list[Tensor]:
+    """Gradients travel as bfloat16 numbers: exact in the sum of two to the next, so both ways round alike but once."""
+    model = DistributedDataParallel(network().bfloat16(), process_group=group)
+    inputs, labels = batch(0)
+    nn.functional.cross_entropy(model(inputs.bfloat16()).float(), labels).backward()  # type: ignore[no-untyped-call]
+    gradients = [parameter.grad.float() for parameter in model.parameters() if parameter.grad is not None]
+    return [(torch.cat([g.reshape(-1) for g in gradients]) * 20).round() / 20]
+
+
+def mesh_of(group: Any) -> DeviceMesh:
+    return (
+        DeviceMesh.from_group(group, "cpu") if group is not None else init_device_mesh("cpu", (dist.get_world_size(),))
+    )
+
+
+def sharded(group: Any) -> list[Tensor]:
+    mesh = mesh_of(group)
+    model = network()
+    for layer in model:  # type: ignore[attr-defined]
+        if isinstance(layer, nn.Linear):
+            fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    losses = train(model, torch.optim.Adam(model.parameters(), lr=0.01))
+    return [*losses, *(parameter.full_tensor().detach() for parameter in model.parameters())]  # type: ignore[attr-defined]
+
+
+def zero(group: Any) -> list[Tensor]:
+    group = group or dist.group.WORLD
+    model = DistributedDataParallel(network(), process_group=group)
+    optimiser = ZeroRedundancyOptimizer(
+        model.parameters(), optimizer_class=torch.optim.Adam, process_group=group, lr=0.01
+    )
+    return [*train(model, optimiser), *state(model)]
+
+
+def checkpointed(group: Any) -> list[Tensor]:
+    """Half of a training, saved in shards, and the other half by a model that was loaded from them."""
+    mesh = mesh_of(group)
+    folder: list[Any] = [tempfile.mkdtemp() if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(folder, src=0, group=group)
+    first, second = network(), network()
+    for model in (first, second):
+        fully_shard(model, mesh=mesh)
+    train(first, torch.optim.SGD(first.parameters(), lr=0.1))
+    save({"model": first.state_dict()}, checkpoint_id=folder[0], process_group=group)
+    into = {"model": second.state_dict()}
+    load(into, checkpoint_id=folder[0], process_group=group)
+    second.load_state_dict(into["model"])
+    losses = train(second, torch.optim.SGD(second.parameters(), lr=0.1))
+    return [*losses, *(parameter.full_tensor().detach() for parameter in second.parameters())]  # type: ignore[attr-defined]
+
+
+# The number: collectives through the switch, at least.
+TRAININGS: dict[str, tuple[Callable[[Any], list[Tensor]], int]] = {
+    "DDP, several buckets": (buckets, 3 * STEPS),
+    "DDP, no_sync, Adam, clipping": (accumulation, STEPS),
+    "DDP, unused parameters": (unused, STEPS),
+    "DDP, buffers": (buffers, STEPS),
+    "DDP, bfloat16": (bfloat16, 1),
+    "fully_shard": (sharded, 3 * STEPS),
+    "ZeroRedundancyOptimizer": (zero, STEPS),
+    "distributed.checkpoint": (checkpointed, 2 * STEPS),
+}

@@ -1,0 +1,127 @@
+"""The wheel, installed outside the repository: what an operator needs and no more, and PyTorch's process group."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.controller.processes import ROOT
+from tests.ports import some_ports
+
+OFFLINE = re.compile(r"No matching distribution|Could not find a version|Connection|Temporary failure|Read timed out")
+TOP = {"serene", "controller", "experiments", "topologies", "workers"}
+
+
+def pip(python: Path, *arguments: str) -> None:
+    """Skips the test where packages cannot be had."""
+    done = subprocess.run(
+        [python, "-m", "pip", "--disable-pip-version-check", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    if done.returncode and OFFLINE.search(done.stderr):
+        pytest.skip(f"pip cannot get what the wheel needs: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    sources = folder / "sources"  # setuptools writes beside them
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in files.split("\0"):
+        if name and (ROOT / name).exists():
+            (sources / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, sources / name)
+    pip(Path(sys.executable), "wheel", "--no-deps", "-w", str(folder), str(sources))
+    return next(folder.glob("serene-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The commands' folder of an environment that has nothing but the wheel and what it asks for."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = folder / "bin" / "python"
+    pip(python, "install", "-c", str(ROOT / "constraints.txt"), str(wheel))
+    yield folder / "bin"
+
+
+def test_what_is_in_it(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names} - {wheel.name.partition("-py3")[0] + ".dist-info"} == TOP
+    for needed in ("p4/serene.json", "p4/serene_jumbo.p4info.txtpb", "client/fastpath.c", "client/pool.c"):
+        assert f"serene/{needed}" in names
+
+
+def environment(folder: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SERENE_", "PYTHON"))}
+    return {**kept, "XDG_RUNTIME_DIR": str(folder), "OMP_NUM_THREADS": "1"}
+
+
+def run(folder: Path, *command: object, **more: str) -> str:
+    done = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**environment(folder), **more},
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def test_an_operator_needs_no_pytorch(installed: Path, tmp_path: Path) -> None:
+    there = run(tmp_path, installed / "python", "-m", "pip", "list", "--format=freeze").lower()
+    for name in ("torch", "scikit-learn", "matplotlib", "scapy"):
+        assert f"\n{name}==" not in there
+    assert "usage: serene-switch" in run(tmp_path, installed / "serene-switch", "--help")
+    fast = "from serene.client.fastpath import library; print(library() is not None)"
+    if shutil.which("cc"):
+        assert run(tmp_path, installed / "python", "-c", fast) == "True\n"
+
+
+def test_a_training_through_it(installed: Path, tmp_path: Path) -> None:
+    if not shutil.which("cc"):
+        pytest.skip("the embedded switch needs a C compiler")
+    grpc, http = some_ports(2)
+    controller = f"http://127.0.0.1:{http}"
+    # The PyTorch of this environment, behind everything that the other one has: a second copy would take long to get.
+    site = next((installed.parent / "lib").glob("python*/site-packages"))
+    (site / "pytorch.pth").write_text(str(Path(torch.__file__).parents[1]) + "\n")
+    where = run(tmp_path, installed / "python", "-c", "import serene.torch; print(serene.torch.__file__)")
+    assert where.startswith(str(site))
+    others = tmp_path / "others"
+    for name in ("controller", "serene"):  # somebody's own folders, which `serenectl` must not run
+        (others / name).mkdir(parents=True)
+        (others / name / "__init__.py").write_text("raise SystemExit('the wrong folder')\n")
+    up = ["up", "--local", "--switch", f"127.0.0.1:{grpc}", "--http", f"127.0.0.1:{http}"]
+    assert "connected" in run(others, installed / "serenectl", *up)
+    try:
+        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        said = run(
+            tmp_path,
+            installed / "python",
+            *torchrun,
+            shutil.copy(ROOT / "examples" / "ddp.py", tmp_path),
+            "--steps",
+            "50",
+            SERENE_CONTROLLER=controller,
+        )
+        assert "step 50: loss " in said
+        assert "job 0: finished" in run(tmp_path, installed / "serenectl", "status", SERENE_CONTROLLER=controller)
+    finally:
+        run(others, installed / "serenectl", "down", SERENE_CONTROLLER=controller)
