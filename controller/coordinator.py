@@ -15,7 +15,7 @@ from controller.events import Events
 from controller.jobs.job import EpochBegun, Job, JobEpoch, JobState
 from controller.jobs.jobs import Conflict, Jobs
 from controller.jobs.plans import Swap
-from controller.settings import Settings, port_numbers, udp_port_numbers
+from controller.settings import Settings, port_numbers, shm_port_paths, udp_port_numbers
 from controller.status.explain import explain, headline
 from controller.status.metrics import Metrics
 from controller.status.model import JobExplanation, JobStatus, Status, SwapStatus, workers
@@ -62,6 +62,7 @@ class Coordinator:
             port_numbers(settings.ports),
             SwitchAddress(SWITCH_IP, SWITCH_MAC),
             udp_port_numbers(settings.udp_ports),
+            shm_port_paths(settings.shm_ports),
         )
         self.switch = Switch(options, program, on_packet=self._on_packet, on_connected=self._on_connected)
         self.telemetry = Telemetry(self.switch, self.jobs)

@@ -24,6 +24,14 @@ class UdpPort:
     host: int
 
 
+@dataclass(frozen=True)
+class ShmPort:
+    """A port of an embedded switch that is memory shared with a process of its machine, which connects to the path."""
+
+    port: int
+    path: str
+
+
 class BadSettings(SereneError):
     """A setting that makes no sense."""
 
@@ -38,6 +46,7 @@ class Settings(BaseModel):
     election_id: int = Field(default=1, ge=1, lt=2**128)
     ports: str = DEFAULT_PORTS  # ordinary traffic is flooded to these
     udp_ports: str = ""  # PORT:SWITCH:HOST,...: those of its ports that are UDP sockets on this machine
+    shm_ports: str = ""  # PORT:PATH,...: those that are memory shared with processes of this machine
     program: str = "serene"  # a variant, or the path of a build's JSON
     http: str = DEFAULT_HTTP
     wait: float = Field(default=10.0, gt=0, le=86400, allow_inf_nan=False)  # seconds for the switch to answer at start
@@ -72,6 +81,12 @@ class Settings(BaseModel):
     @classmethod
     def _udp_ports(cls, value: str) -> str:
         udp_port_numbers(value)
+        return value
+
+    @field_validator("shm_ports")
+    @classmethod
+    def _shm_ports(cls, value: str) -> str:
+        shm_port_paths(value)
         return value
 
     @field_validator("program")
@@ -125,6 +140,17 @@ def udp_port_numbers(text: str) -> list[UdpPort]:
         return [UdpPort(*map(int, part.split(":"))) for part in text.split(",") if part]
     except (ValueError, TypeError):
         raise ValueError(f"{text!r}: expected PORT:SWITCH:HOST, for example 1:24200:24201,2:24202:24203") from None
+
+
+def shm_port_paths(text: str) -> list[ShmPort]:
+    """``1:/run/port1,2:/run/port2`` taken apart. Raises ValueError."""
+    found = []
+    for part in text.split(",") if text else []:
+        number, _, path = part.partition(":")
+        if not (number.isdecimal() and path.startswith("/")):
+            raise ValueError(f"{text!r}: expected PORT:/PATH, for example 1:/run/port1,2:/run/port2")
+        found.append(ShmPort(int(number), path))
+    return found
 
 
 def is_loopback(host: str) -> bool:

@@ -29,6 +29,8 @@ from controller.settings import (
     DEFAULT_SWITCH,
     BadSettings,
     Settings,
+    ShmPort,
+    UdpPort,
     port_numbers,
     settings,
 )
@@ -114,10 +116,20 @@ def up(
     udp_ports: Annotated[
         str, typer.Option(metavar="PORT:SWITCH:HOST,...", help="The switch's ports that are UDP sockets on loopback.")
     ] = "",
+    shm: Annotated[
+        bool, typer.Option("--shm", help="With --local: the ports are shared memory, several times as fast as UDP.")
+    ] = False,
+    shm_ports: Annotated[
+        str, typer.Option(metavar="PORT:/PATH,...", help="The switch's ports that are memory shared with processes.")
+    ] = "",
 ) -> None:
     """Start the controller and bring the switch up."""
     if local and udp_ports:
         raise BadChoice("--udp-ports with --local: expected one of them")
+    if local and shm_ports:
+        raise BadChoice("--shm-ports with --local: expected one of them")
+    if shm and not local:
+        raise BadChoice("--shm without --local: expected --local --shm, or --shm-ports for a switch that is there")
     chosen = settings(
         switch=switch,
         device_id=device_id,
@@ -128,22 +140,26 @@ def up(
         wait=wait,
         gone_after=gone_after,
         udp_ports=udp_ports,
+        shm_ports=shm_ports,
     )
     if local:
-        with _local_switch(chosen, keep=not foreground) as there:
+        with _local_switch(chosen, shm, keep=not foreground) as there:
             _start(there, foreground)
     else:
         _start(chosen, foreground)
 
 
 @contextmanager
-def _local_switch(chosen: Settings, *, keep: bool) -> Iterator[Settings]:
+def _local_switch(chosen: Settings, shm: bool, *, keep: bool) -> Iterator[Settings]:
     """Settings for a controller of an embedded switch that was started here, or is there from an earlier time."""
-    ports, started = local_switch.start(chosen.switch, port_numbers(chosen.ports))
-    told = ",".join(f"{at.port}:{at.switch}:{at.host}" for at in ports)
+    ports, started = local_switch.start(chosen.switch, port_numbers(chosen.ports), shm=shm)
+    told = {
+        "udp_ports": ",".join(f"{at.port}:{at.switch}:{at.host}" for at in ports if isinstance(at, UdpPort)),
+        "shm_ports": ",".join(f"{at.port}:{at.path}" for at in ports if isinstance(at, ShmPort)),
+    }
     numbers = ",".join(str(at.port) for at in ports)
     try:
-        yield chosen.model_copy(update={"udp_ports": told, "ports": numbers})
+        yield chosen.model_copy(update={**told, "ports": numbers})
     except BaseException:
         if started:
             local_switch.stop(chosen.switch)
@@ -189,7 +205,7 @@ def down(controller: Url = None) -> None:
                 client.status()
             except NoController:
                 background.Files.of(client.url).pid.unlink(missing_ok=True)
-                ended = bool(switch.udp_ports) and local_switch.stop(switch.address)
+                ended = bool(switch.udp_ports or switch.shm_ports) and local_switch.stop(switch.address)
                 print(f"controller at {client.url} stopped; the switch {'stopped, too' if ended else 'goes on'}")
                 return
             time.sleep(0.05)

@@ -1,4 +1,5 @@
-"""The embedded switch of `serenectl up --local`: a process of its own, whose ports are UDP sockets on loopback.
+"""The embedded switch of `serenectl up --local`: a process of its own, whose ports are UDP sockets on loopback, or
+memory shared with the processes that use them.
 
 It goes on when the controller dies, as any switch does. The next `serenectl up --local` finds it by a file that is
 locked as long as the switch lives, and `serenectl down` stops it. The file stays: the switch that comes after takes the
@@ -15,11 +16,12 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import IO
 
 from controller.commands.background import folder, last_error
-from controller.settings import UdpPort, host_and_port, is_loopback
+from controller.settings import ShmPort, UdpPort, host_and_port, is_loopback
 from serene.errors import SereneError
 from serene.spawn import module
 
@@ -30,12 +32,16 @@ STOP_TIMEOUT_S = 10.0
 READY = "serene-switch: P4Runtime on"  # what it prints
 
 
+Ports = list[UdpPort] | list[ShmPort]
+
+
 class NoLocalSwitch(SereneError):
     """The switch of `serenectl up --local` could not be started."""
 
 
-def start(address: str, ports: Sequence[int]) -> tuple[list[UdpPort], bool]:
-    """The switch whose P4Runtime server is at ``address``; its ports, and whether it was started now.
+def start(address: str, ports: Sequence[int], *, shm: bool = False) -> tuple[Ports, bool]:
+    """The switch whose P4Runtime server is at ``address``; its ports, and whether it was started now. shm: if it is
+    started now, its ports are shared memory.
 
     Raises NoLocalSwitch.
     """
@@ -51,7 +57,11 @@ def start(address: str, ports: Sequence[int]) -> tuple[list[UdpPort], bool]:
                 f"something listens at {address} already: if it is a switch, leave --local out, or choose another "
                 "address with --switch"
             )
-        before = _ports_before(file)
+        if shm:
+            paths = [ShmPort(port, str(_record(address).with_name(f"switch-{grpc_port}-port{port}"))) for port in ports]
+            _run(address, paths, file)
+            return paths, True
+        before = [at for at in _ports_before(file) if isinstance(at, UdpPort)]
         chosen = before if [at.port for at in before] == list(ports) and all(map(_free, before)) else []
         first = FIRST_UDP_PORT + grpc_port * 128 % (LAST_UDP_PORT - FIRST_UDP_PORT) // 2 * 2
         for attempt in range(1, ATTEMPTS + 1):
@@ -67,11 +77,11 @@ def start(address: str, ports: Sequence[int]) -> tuple[list[UdpPort], bool]:
     return chosen, True
 
 
-def _run(address: str, ports: Sequence[UdpPort], file: IO[str]) -> None:
+def _run(address: str, ports: Sequence[UdpPort | ShmPort], file: IO[str]) -> None:
     """Starts it, with the lock of its file, and waits until it is ready. Raises NoLocalSwitch."""
     log = _record(address).with_suffix(".log")
     command = module("serene.switch.cli", "--no-p4", "--device-id", "0")
-    command += [f"-i{at.port}@udp:{at.switch}:{at.host}" for at in ports]
+    command += [f"-i{at.port}@{_where(at)}" for at in ports]
     with log.open("w") as out:
         process = subprocess.Popen(
             [*command, "--", "--grpc-server-addr", address, "--cpu-port", "255"],
@@ -82,7 +92,7 @@ def _run(address: str, ports: Sequence[UdpPort], file: IO[str]) -> None:
             pass_fds=[file.fileno()],
         )
     file.truncate(0)
-    json.dump([process.pid, [[at.port, at.switch, at.host] for at in ports]], file)
+    json.dump([process.pid, [list(astuple(at)) for at in ports]], file)
     file.flush()
     end = time.monotonic() + START_TIMEOUT_S
     while READY not in log.read_text():
@@ -92,6 +102,10 @@ def _run(address: str, ports: Sequence[UdpPort], file: IO[str]) -> None:
             process.kill()
             raise NoLocalSwitch(f"the switch was not ready within {START_TIMEOUT_S:g} s; its log: {log}")
         time.sleep(0.02)
+
+
+def _where(at: UdpPort | ShmPort) -> str:
+    return f"udp:{at.switch}:{at.host}" if isinstance(at, UdpPort) else f"shm:{at.path}"
 
 
 def stop(address: str) -> bool:
@@ -116,7 +130,7 @@ def _record(address: str) -> Path:
     return folder() / f"switch-{address.rpartition(':')[2]}.json"
 
 
-def _of_the_living(file: IO[str]) -> tuple[int, list[UdpPort]] | None:
+def _of_the_living(file: IO[str]) -> tuple[int, Ports] | None:
     """What the file says, if the switch that it is about lives; else this process has its lock now."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,11 +140,14 @@ def _of_the_living(file: IO[str]) -> tuple[int, list[UdpPort]] | None:
     return None
 
 
-def _ports_before(file: IO[str]) -> list[UdpPort]:
+def _ports_before(file: IO[str]) -> Ports:
     """Those of the switch that the file is about; none where it is new."""
     file.seek(0)
     text = file.read()
-    return [UdpPort(*port) for port in json.loads(text)[1]] if text else []
+    ports = json.loads(text)[1] if text else []
+    if ports and len(ports[0]) == len(fields(ShmPort)):
+        return [ShmPort(*port) for port in ports]
+    return [UdpPort(*port) for port in ports]
 
 
 def _free_ports(ports: Sequence[int], first: int) -> list[UdpPort]:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator
 from pydantic_core import PydanticKnownError
 
 from controller.jobs.job import JobState, Report, WorkerState
-from controller.settings import UdpPort
+from controller.settings import ShmPort, UdpPort
 from controller.switch.counters import Counters
 from serene.strategy import Strategy, strategy_from_dict, to_dict
 
@@ -41,6 +41,7 @@ class SwitchStatus(Model):
     device_id: int
     ip: str  # to which workers send
     udp_ports: Sequence[UdpPort]  # where it is on this machine, and its ports are UDP sockets of loopback
+    shm_ports: Sequence[ShmPort] = ()  # or its ports are memory shared with processes
     election_id: int
     connected: bool
     trouble: str | None

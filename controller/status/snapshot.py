@@ -21,6 +21,7 @@ def status(switch: Switch, jobs: Jobs, telemetry: Telemetry, automatic: Automati
             device_id=switch.options.device_id,
             ip=switch.options.own.ip,
             udp_ports=list(switch.options.udp_ports),
+            shm_ports=list(switch.options.shm_ports),
             election_id=switch.options.election_id,
             connected=switch.connected,
             trouble=switch.trouble,

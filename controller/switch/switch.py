@@ -17,7 +17,7 @@ import finsy as fy
 from finsy.p4entity import P4UpdateList
 
 from controller.jobs.plans import Endpoint, Readmission, Start, Swap
-from controller.settings import UdpPort
+from controller.settings import ShmPort, UdpPort
 from controller.switch import entries
 from controller.switch.connection import Connection, NotPrimary, SwitchError, Unreachable
 from controller.switch.counters import STALENESS_CLASSES, WORKER_COUNTERS, Counters
@@ -43,6 +43,7 @@ class SwitchOptions:
     ports: Sequence[int]
     own: entries.SwitchAddress
     udp_ports: Sequence[UdpPort] = ()  # of an embedded switch on this machine: clients are told
+    shm_ports: Sequence[ShmPort] = ()
 
 
 class Switch:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import httpx
 from torch.distributed import Store  # type: ignore[attr-defined]
 
-from serene.client import FrameTransport, Transport, TransportError, UdpTransport
+from serene.client import FrameTransport, ShmTransport, Transport, TransportError, UdpTransport
 from serene.client.pool import Pool
 from serene.errors import SereneError
 from serene.torch.ring import Ring
@@ -33,13 +34,14 @@ class NotOpened(SereneError):
 @dataclass(frozen=True)
 class Seat:
     """Where a group's job is. udp_ports: of an embedded switch on this machine, the UDP ports of each of its ports (the
-    switch's, ours); none where the switch is reached over the network, at switch_ip."""
+    switch's, ours); shm_ports: the path of each; neither where the switch is reached over the network, at switch_ip."""
 
     job: int
     slots: int
     lanes: int
     switch_ip: str
     udp_ports: Sequence[tuple[int, int, int]] = ()
+    shm_ports: Sequence[tuple[int, str]] = ()
 
 
 class Controller:
@@ -57,6 +59,7 @@ class Controller:
             switch["lanes"],
             switch["ip"],
             [(at["port"], at["switch"], at["host"]) for at in switch["udp_ports"]],
+            [(at["port"], at["path"]) for at in switch["shm_ports"]],
         )
 
     def delete(self, job: int) -> None:
@@ -114,25 +117,37 @@ def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[P
 
 
 def transport_to(seat: Seat, rank: int) -> Transport:
-    """A way to the switch for one process. On one machine a port belongs to the process that has bound its socket: the
-    kernel sees to that, also when a process dies."""
-    if not seat.udp_ports:
+    """A way to the switch for one process. On one machine a port belongs to the process that has bound its socket, or
+    has connected to its path: the kernel sees to that, also when a process dies."""
+    ways = _ways(seat)
+    if not ways:
         return UdpTransport(seat.switch_ip)
-    first = rank % len(seat.udp_ports)
-    for port, switch, ours in [*seat.udp_ports[first:], *seat.udp_ports[:first]]:
+    first = rank % len(ways)
+    for way in [*ways[first:], *ways[:first]]:
         try:
-            return FrameTransport(port - 1, local=(LOOPBACK, ours), switch=(LOOPBACK, switch), switch_ip=seat.switch_ip)
-        except TransportError:
-            continue  # another process has it
+            return way()
+        except TransportError as error:  # another process has it
+            last = error
     raise NotOpened(
-        f"all {len(seat.udp_ports)} ports of the switch on this machine are taken: "
-        "'serenectl up --local --ports 1-N' makes more"
+        f"all {len(ways)} ports of the switch on this machine are taken: "
+        f"'serenectl up --local --ports 1-N' makes more (the last one: {last})"
     )
+
+
+def _ways(seat: Seat) -> list[Callable[[], Transport]]:
+    """One for each port of a switch on this machine."""
+    ip, ways = seat.switch_ip, list[Callable[[], Transport]]()
+    for port, path in seat.shm_ports:
+        ways.append(partial(ShmTransport, port - 1, path, switch_ip=ip))
+    for port, switch, ours in seat.udp_ports:
+        to = (LOOPBACK, switch)
+        ways.append(partial(FrameTransport, port - 1, local=(LOOPBACK, ours), switch=to, switch_ip=ip))
+    return ways
 
 
 def _our_address(seat: Seat) -> str:
     """At which the other ranks reach this machine."""
-    if seat.udp_ports:
+    if seat.udp_ports or seat.shm_ports:
         return LOOPBACK
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((seat.switch_ip, SERENE_UDP_PORT))

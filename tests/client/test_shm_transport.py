@@ -87,8 +87,7 @@ def test_a_switch_that_starts_anew_ends_the_pool_and_is_told(tmp_path: Path) -> 
 
     def work(worker: int) -> None:
         way = transport(machine, worker)
-        size = {"slots": SLOTS, "lanes": program.lanes}
-        with Pool(way, 0, worker, incarnation=1, silence_s=0.1, **size) as pool:
+        with Pool(way, 0, worker, slots=SLOTS, lanes=program.lanes, incarnation=1, silence_s=0.1) as pool:
             pool.join()
             values = np.ones(1000, np.float32)
             pool.all_reduce(values)

@@ -9,12 +9,16 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from controller.http.client import NoController
+from serene.client import Pool
 from serene.strategy import BSP
+from serene.torch.opening import Controller, NotOpened, transport_to
 from tests.controller.processes import missing, until
 from tests.torch.local import Local, there
 
@@ -54,6 +58,39 @@ def test_from_up_to_down(local: Local) -> None:
         0, f"controller at {local.client.url} stopped; the switch stopped, too\n",
     )  # fmt: skip
     assert not listens(local.switch)
+
+
+def test_ports_of_shared_memory(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs lease them, and sum through them; none is left behind."""
+    local.up("--shm", "--ports", "1-3")
+    switch = local.client.status().switch
+    assert [port.port for port in switch.shm_ports] == [1, 2, 3] and not switch.udp_ports
+    monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
+    seat = Controller().create(2)
+    ways = [transport_to(seat, 0) for _ in range(3)]
+    with pytest.raises(NotOpened, match=r"all 3 ports .* are taken: .*another process has it"):
+        transport_to(seat, 1)
+    ways.pop().close()
+
+    def work(worker: int) -> np.ndarray:
+        values = np.full(100_000, worker + 1, np.float32)
+        with Pool(ways[worker], seat.job, worker, slots=seat.slots, lanes=seat.lanes) as pool:
+            pool.join()
+            pool.all_reduce(values)
+            pool.leave()
+        return values
+
+    with ThreadPoolExecutor(2) as threads:
+        assert all((values == 3).all() for values in threads.map(work, range(2)))
+    local.serenectl("down")
+    assert not list(local.folder.glob("*-port*"))
+    for options, words in (
+        (["--shm"], "--shm without --local"),
+        (["--local", "--shm-ports", "1:/run/port"], "--shm-ports with --local"),
+        (["--shm-ports", "1"], "expected PORT:/PATH"),
+    ):
+        done = local.serenectl("up", *options)
+        assert done.returncode == 2 and words in done.stderr
 
 
 def test_a_second_controller_is_refused_and_nothing_is_disturbed(local: Local) -> None:

@@ -26,7 +26,7 @@ from serene.switch.control import PortError
 from serene.switch.engine import Switch
 from tests.switch.p4rt_probe import JSON, Probe
 
-RING_BYTES, ALIGN = 1 << 20, 64  # runtime/shm.h
+RING_BYTES, ALIGN = 4 << 20, 64  # runtime/shm.h
 WRITTEN, READ, ASLEEP, BYTES = 0, 64, 128, 192  # in a ring
 RING_SIZE = BYTES + RING_BYTES
 TO_SWITCH, TO_HOST = 0, RING_SIZE
@@ -107,7 +107,7 @@ def test_frames_pass_both_ways_in_order_and_whole(ends: list[SharedMemory]) -> N
     rng = random.Random(3)
     for here, there, to in ((0, 1, 2), (1, 0, 1)):
         number = total = 0
-        while total < 8 * RING_BYTES:
+        while total < 4 * RING_BYTES:
             sizes = [rng.choice((0, 1, 60, 64, 1400, 9000, 65000)) for _ in range(8)]
             frames = [frame(to, number + i, size) for i, size in enumerate(sizes)]
             send(ends[here], *frames)
@@ -351,11 +351,11 @@ def test_a_reader_that_lies_about_what_it_has_read(switch: Switch, paths: list[P
     """Only loses frames of its own."""
     hostile, honest = Hostile(paths[0]), SharedMemory(paths[1])
     hostile.put(TO_HOST + READ, read)
-    for number in range(200):
+    for number in range(800):
         send(honest, frame(1, number, 9000), frame(2, number))
         assert [tail(data) for data in received(honest, 1)] == [tail(frame(2, number))]
     counts = switch.port_counts(1)
-    assert counts.sent + counts.dropped == 200 and counts.dropped > 0
+    assert counts.sent + counts.dropped == 800 and counts.dropped > 0
     hostile.close()
     honest.close()
     until(lambda: free(paths[0]) and free(paths[1]), "the ports are free")

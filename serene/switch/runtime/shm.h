@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { SHM_RING_BYTES = 1 << 20, SHM_ALIGN = 64, SHM_MOST_BYTES = 65536 };   /* of a ring, a record, a frame */
+enum { SHM_RING_BYTES = 4 << 20, SHM_ALIGN = 64, SHM_MOST_BYTES = 65536 };   /* of a ring, a record, a frame */
 enum { SHM_RECORD_BYTES = 8, SHM_GREETING = 0x53724d31 };                    /* before a frame; with the memory */
 #define SHM_SKIP 0xffffffffu     /* for a length: the rest of the ring is not used */
 
