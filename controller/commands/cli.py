@@ -117,7 +117,7 @@ def up(
         str, typer.Option(metavar="PORT:SWITCH:HOST,...", help="The switch's ports that are UDP sockets on loopback.")
     ] = "",
     shm: Annotated[
-        bool, typer.Option("--shm", help="With --local: the ports are shared memory, several times as fast as UDP.")
+        bool, typer.Option("--shm", help="With --local: the ports are shared memory, which is faster than UDP.")
     ] = False,
     shm_ports: Annotated[
         str, typer.Option(metavar="PORT:/PATH,...", help="The switch's ports that are memory shared with processes.")
