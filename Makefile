@@ -75,7 +75,7 @@ help:
 	@echo "make swaps         200 live swaps in one training run, and how long each took (needs root)"
 	@echo "make profile       where a packet's time goes, on both switches (needs root)"
 	@echo "make fuzz          mutated packets, programs and P4Runtime messages to the embedded switch (PACKETS=100000 SEED=1)"
-	@echo "make mutants       which test notices when the compiled program is wrong: broken in 100 ways (about 15 min)"
+	@echo "make mutants       which test notices when the compiled program is wrong: broken in 96 ways (about 15 min)"
 	@echo "make setup         only the set-up: Debian packages, and .venv"
 	@echo "make p4            compile p4src with p4c-bm2-ss, where it is installed"
 	@echo "make p4-tofino     compile p4src/tna with p4c-barefoot and bfas, where they are installed; FRONTIER=1 all variants"

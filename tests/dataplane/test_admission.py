@@ -100,7 +100,7 @@ def test_of_another_session(running: DataPlane) -> None:
 
 def test_beyond_the_jobs_slots(running: DataPlane) -> None:
     for op in (Op.PUSH, Op.PULL):
-        for slot in (4, 8191, 2**32 - 1):
+        for slot in (4, 5, 3000, 8191, 2**32 - 1):
             refused(running, 1, frame(request(op, 0, seq=2, slot=slot), 0), "wrong_slot")
 
 

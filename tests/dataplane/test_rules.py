@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from experiments.correctness.schedules import play
+from experiments.correctness.schedules import Pair, play
 from experiments.correctness.virtual.checks import Balance
 from experiments.correctness.virtual.random_plans import random_plan
 from experiments.correctness.virtual.schedule import Schedule
@@ -43,9 +43,17 @@ def test_the_right_rules() -> None:
     assert expected - set(happened) == set()
 
 
-def test_a_worker_that_starts_in_the_moment_in_which_its_job_is_deleted() -> None:
-    """It asks for the job that there was, is refused, and started anew: that is no worker that is stopped."""
-    assert play(("quorum", "mixed"), 75, Program.load()).balance == Balance()
+@pytest.mark.parametrize(
+    ("pair", "number"),
+    [
+        # A worker starts in the tick in which its job is deleted: refused, it is started anew, and so not stopped.
+        (("quorum", "mixed"), 75),
+        # A process joins again and takes its place back from a second one: its user does not end it then.
+        (("bsp", "bsp"), 196),
+    ],
+)
+def test_runs_that_were_taken_for_wrong_ones(pair: Pair, number: int) -> None:
+    assert play(pair, number, Program.load()).balance == Balance()
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.runs <= QUICK], ids=lambda fault: fault.rule)

@@ -338,12 +338,18 @@ class Schedule:
             place.start(udp_port=incarnation.host.udp_port + 1)
             self.time.at(both_s, lambda: self._end_first(incarnation, both_s))
 
+    def _holds_its_place(self, process: Incarnation) -> bool:
+        """To the controller's knowledge: a process that joins again takes its place back from a second one."""
+        job = self.controller.jobs.get(self.job)
+        at = job.workers[process.place.id].endpoint if job is not None and process.ledger is self.ledger else None
+        return at is not None and at.incarnation == process.client.incarnation
+
     def _end_first(self, first: Incarnation, again_s: float) -> None:
         """Its user ends it, once another process has its place."""
         if not first.process.alive or first.leaving:
             return
         others = [incarnation for incarnation in first.place.incarnations if incarnation is not first]
-        if any(incarnation.process.alive and incarnation.ledger is first.ledger for incarnation in others):
+        if any(other.process.alive and self._holds_its_place(other) for other in others):
             first.die()
         else:
             self.time.at(again_s, lambda: self._end_first(first, again_s))
