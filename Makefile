@@ -99,8 +99,10 @@ run-mininet: setup
 run-local: setup
 	@$(RUN) --no-mininet
 
+# One more process than processors: many tests wait for a process, a timer or a packet. tests/conftest.py says which tests
+# never run beside each other.
 test: setup
-	@$(PYTHON) -m pytest
+	@$(PYTHON) -m pytest -n $$(($$(nproc) + 1)) --dist loadscope --no-loadscope-reorder
 
 bench: setup
 	@$(PYTHON) -m experiments.performance.bench
