@@ -33,3 +33,16 @@ def test_what_gloo_gives(results: list[dict[str, tuple[str, int]]], case: collec
 
 def test_the_end_of_the_groups_ends_their_jobs(results: object, local: Local) -> None:
     until(lambda: {job.state.value for job in local.client.jobs()} == {"finished"}, "the jobs have finished")
+
+
+@pytest.mark.parametrize("backend", ["serene", "cpu:serene"])
+def test_groups_beyond_the_switchs_jobs_go_through_gloo(results: object, local: Local, backend: str) -> None:
+    """And rank 0 says so, once."""
+    until(lambda: all(job.slots is not None and job.first_slot is None for job in local.client.jobs()), "ids are free")
+    said = outputs(start_ranks(local, 2, ["-m", "tests.torch.many_groups", backend]))
+    for text in said:
+        jobs, right = text.splitlines()[-1].rsplit(" ", 1)
+        assert right == "True", text
+        assert sorted(json.loads(jobs.replace("None", "99"))) == [*range(8), 99, 99]
+    told = "the group of the ranks 0, 1 goes through gloo: rank 0 of the group got no job: all 8 jobs"
+    assert [text.count(told) for text in said] == [1, 0]

@@ -16,7 +16,7 @@ from tests.torch.local import PATIENCE_S, Local
 RANKS, STEPS = 2, 200
 # The largest difference between two losses, as a part of the loss. With two ranks the switch's sums are off by 2^-26 of
 # a block's largest value, gloo's by 2^-24 of themselves; the rest is what 200 steps make of it.
-NEAR = {"ddp": 1e-4, "elastic": 1e-3, "sharded": 0.02}
+NEAR = {"ddp": 1e-4, "elastic": 1e-3, "sharded": 5e-3}
 
 
 def torchrun(local: Local, program: str, *arguments: str) -> str:
