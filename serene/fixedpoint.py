@@ -15,6 +15,7 @@ from serene.errors import SereneError
 DEFAULT_SCALE = 2**20
 DEFAULT_LIMIT = 8.0
 LARGEST = 2**31 - 1
+POOL_SCALE = 2**32 - 1  # says that each block has a scale of its own: more than any job's whose values share one
 
 
 class BadGradient(SereneError):

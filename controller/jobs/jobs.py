@@ -15,7 +15,7 @@ from controller.jobs.job import EpochBegun, Job, JobState, Report, Worker, Worke
 from controller.jobs.plans import Endpoint, Leave, Policy, Readmission, Refusal, Start, Swap, Waiting
 from controller.jobs.slots import SlotRange, first_fit, free_ranges
 from serene.errors import SereneError, choices
-from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, LARGEST
+from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, LARGEST, POOL_SCALE
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 
 LARGEST_SESSION = 2**32 - 1
@@ -100,7 +100,8 @@ class Jobs:
         refusal = self._reserve(job, slots * self.lanes)
         if refusal is not None:
             raise Conflict(refusal.reason)
-        job.pool = True
+        # The switch keeps it for a controller that takes the job over.
+        job.pool, job.scale, job.limit = True, POOL_SCALE, LARGEST / POOL_SCALE
 
     def check_no_pool(self, job_id: int) -> None:
         """Raises Conflict for a pool, to which nothing but its own workers' sums may happen."""
@@ -435,7 +436,6 @@ class Jobs:
         job = self._begun(job_id, worker_id, at)
         worker = job.workers[worker_id]
         worker.report, worker.reported_at = report, now
-        job.pool = job.pool or report.get("pool") is True  # a controller that took it over does not know
 
     def _begun(self, job_id: int, worker_id: int, at: Endpoint) -> Job:
         """The job, unless the worker's packet belongs to an earlier job of this id, or to an earlier incarnation."""

@@ -6,6 +6,7 @@ from controller.jobs.job import Job, JobState, WorkerState
 from controller.jobs.plans import Policy
 from controller.switch.entries import InstalledJob
 from serene.errors import SereneError
+from serene.fixedpoint import POOL_SCALE
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
 from serene.wire import UNBOUNDED
 
@@ -23,6 +24,7 @@ def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
     # Who was gone before a later session began is not among its workers, but ids do not move up.
     places = max(found.workers, 1 + max([*members, *found.members]))
     job = Job(job_id, places, strategy, found.scale, found.limit / found.scale, JobState.RUNNING)
+    job.pool = found.scale == POOL_SCALE
     job.slots = found.slots
     job.slots_needed = found.slots.count
     job.vector_length = found.vector_length

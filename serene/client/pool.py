@@ -248,7 +248,6 @@ class Pool:
         """Sums since the worker began, as `Session.telemetry`: an iteration is a collective. Times in seconds."""
         client = self._client
         return {
-            "pool": True,
             "iteration": self.collectives,
             "epoch": client.epoch,
             "round": client.round,

@@ -67,16 +67,6 @@ def test_nobody_is_replaced_evicted_or_readmitted() -> None:
         jobs.taking_part(0, {1})
 
 
-def test_a_controller_that_took_a_pool_over_learns_it_from_a_report() -> None:
-    jobs = new_jobs()
-    jobs.create(1, BSP())
-    start = jobs.hello(0, 0, at(1), 5, NOW)
-    assert isinstance(start, Start)
-    jobs.started(start, NOW)
-    jobs.report(0, 0, at(1), {"pool": True}, 0.0)
-    assert jobs[0].pool
-
-
 def test_over_http(switch: SwitchProcess, start: StartController) -> None:
     controller = start()
     client = controller.client
@@ -106,10 +96,27 @@ def test_a_silent_worker_ends_its_pool_and_the_others_are_told(
     client.create_job(2, BSP(), pool_slots=1)
     join(hosts[:2], 0, LANES)
     until(lambda: client.job(0).state is JobState.RUNNING, "the job runs")
-    told = hosts[0].ask(lambda: hosts[0].report(0, 0, state="computing", pool=True), Op.REFUSED)
+    told = hosts[0].ask(lambda: hosts[0].report(0, 0, state="computing"), Op.REFUSED)
     assert told.text.startswith("job 0 is over: worker")
     assert told.text.endswith("silent for 1 s")
     until(lambda: client.jobs() == [], "the job is gone")
+
+
+def test_the_next_controller_knows_that_it_is_a_pool(
+    switch: SwitchProcess, hosts: list[Host], start: StartController
+) -> None:
+    """Before a worker has reported, and also where none ever will."""
+    first = start()
+    first.client.create_job(2, BSP(), pool_slots=1)
+    first.client.create_job(1, BSP())
+    join(hosts[:2], 0, LANES)
+    join(hosts[2:3], 1, LANES)
+    first.kill()
+    client = start("--gone-after", "2").client
+    assert [(job.pool, job.state) for job in client.jobs()] == [(True, JobState.RUNNING), (False, JobState.RUNNING)]
+    with pytest.raises(Rejected, match="process group's"):
+        client.set_strategy(0, ASP())
+    until(lambda: [job.job for job in client.jobs()] == [1], "the pool is gone, and nothing else")
 
 
 def test_a_pool_that_nobody_joins_does_not_stay(switch: SwitchProcess, start: StartController) -> None:
