@@ -285,8 +285,9 @@ def _close_at_exit(group: SwitchGroup) -> None:
 
 def _flat(tensors: Sequence[Tensor], *, writable: bool) -> Tensor:
     """float32[n]; the tensor itself if it is that and ``writable``, else a copy."""
-    if writable and len(tensors) == 1 and tensors[0].dtype is torch.float32 and tensors[0].is_contiguous():
-        return tensors[0].reshape(-1)
+    one = tensors[0]
+    if writable and len(tensors) == 1 and one.dtype is torch.float32 and one.is_contiguous() and not one.is_neg():
+        return one.reshape(-1)
     return torch.cat([tensor.to(torch.float32).reshape(-1) for tensor in tensors])
 
 

@@ -96,7 +96,12 @@ class Runner:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        torch.set_grad_enabled(False)  # of this thread: results are written into parameters and their gradients
+        # Results are written into parameters and their gradients; and into what was made in inference mode, to which
+        # nothing else may write.
+        with torch.inference_mode():
+            self._serve()
+
+    def _serve(self) -> None:
         while True:
             try:
                 item = self._tasks.get(timeout=IDLE_S)

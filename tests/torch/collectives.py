@@ -123,6 +123,20 @@ def of_a_parameter(group: Group) -> list[Tensor]:
     return [parameter.detach()]
 
 
+def in_inference_mode(group: Group) -> list[Tensor]:
+    """As evaluations do: tensors made in this mode may not be written to outside it. And one that is negated lazily."""
+    with torch.inference_mode():
+        mean, half, part = numbers(10), numbers(10, dtype=torch.bfloat16, seed=1), torch.empty(3)
+        dist.all_reduce(mean, op=dist.ReduceOp.AVG, group=group)
+        dist.all_reduce(half, group=group)
+        dist.reduce_scatter_single(part, numbers(3 * dist.get_world_size(), seed=2), group=group)
+        negated = torch.complex(numbers(1, seed=3), numbers(1, seed=4)).conj().imag
+        assert negated.is_neg()
+        negated = negated if group is None else negated.clone()  # gloo does not look at that bit
+        dist.all_reduce(negated, group=group)
+        return [mean, half, part, negated]
+
+
 def not_finite(group: Group) -> list[Tensor]:
     """Every pair of what the first two ranks have, beside finite values."""
     pairs = [(a, b) for a in (*BEYOND, "1.5", "-3e38") for b in (*BEYOND, "2.5", "-3e38")]
@@ -340,6 +354,7 @@ def cases() -> list[Case]:
         Case("all_reduce of a parameter", of_a_parameter, 1),
         Case("all_reduce NaN and infinities", not_finite, 1),
         Case("all_reduce magnitudes", magnitudes, 1),
+        Case("in inference mode", in_inference_mode, 4, torch.bfloat16),
         Case("all_reduce coalesced", coalesced, 2),
         Case("reduce_scatter coalesced", reduce_scatter_coalesced, 1),
         Case("functional collectives", functional, 3),
