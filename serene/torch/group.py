@@ -70,6 +70,7 @@ class SwitchGroup(ProcessGroup):
             group._register_backend(torch.device("cpu"), kind, gloo)
         self.summed = 0  # collectives that went through the switch
         self._failed: Exception | None = None
+        self._process = os.getpid()
         self._pool: Pool | None = None
         self._runner: Runner | None = None
         self._ring: Ring | None = None
@@ -78,7 +79,7 @@ class SwitchGroup(ProcessGroup):
             self._open(rank, size, ranks)
         if self._pool is not None:
             self._runner = Runner(f"serene-job-{self.job}", self._pool.idle)
-            _close_at_exit(self)
+            _end_with_the_process(self)
 
     def _open(self, rank: int, size: int, ranks: Sequence[int]) -> None:
         try:
@@ -260,7 +261,7 @@ class SwitchGroup(ProcessGroup):
     def leave(self, patience_s: float) -> None:
         """Waits so long for what is under way."""
         pool, self._pool = self._pool, None
-        if pool is None or self._runner is None or self._ring is None:
+        if pool is None or self._runner is None or self._ring is None or self._process != os.getpid():
             return
         if self._runner.stop(max(patience_s, STOP_TIMEOUT_S)):
             self._ring.leave(self.summed)
@@ -269,18 +270,30 @@ class SwitchGroup(ProcessGroup):
         else:
             self._ring.fail(f"rank {self.rank()} has ended in the middle of a collective")
 
+    def let_go(self) -> None:
+        """For a child that was forked (by a DataLoader, say): while it kept the sockets, nobody would see that this
+        process has died."""
+        if self._pool is not None and self._ring is not None:
+            self._ring.close()
+            self._pool.close()
+            self._failed = CollectiveFailed("the group is that of another process, which this one was forked from")
 
-def _close_at_exit(group: SwitchGroup) -> None:
+
+def _end_with_the_process(group: SwitchGroup) -> None:
     """A script that ends without `destroy_process_group`, or by an exception, leaves its job all the same: the others
     need not wait for it."""
-    process, there = os.getpid(), weakref.ref(group)
+    there = weakref.ref(group)
 
-    def close() -> None:
-        left = there()
-        if left is not None and os.getpid() == process:
+    def leave() -> None:
+        if (left := there()) is not None:
             left.leave(0.0)
 
-    atexit.register(close)
+    def let_go() -> None:
+        if (left := there()) is not None:
+            left.let_go()
+
+    atexit.register(leave)
+    os.register_at_fork(after_in_child=let_go)
 
 
 def _flat(tensors: Sequence[Tensor], *, writable: bool) -> Tensor:

@@ -73,6 +73,11 @@ class Ring:
         for peer in self._peers:
             with suppress(OSError):
                 peer.send(json.dumps(words).encode()[:LONGEST])
+        self.close()
+
+    def close(self) -> None:
+        """Without a word."""
+        for peer in self._peers:
             peer.close()
         self._peers = {}
 

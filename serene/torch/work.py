@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.futures import Future
+
+from serene.errors import SereneError
 
 IDLE_S = 1.0
 
@@ -106,7 +109,8 @@ class Runner:
             try:
                 item = self._tasks.get(timeout=IDLE_S)
             except queue.Empty:
-                self._idle()
+                with suppress(SereneError):  # a network that is down; the next collective tells
+                    self._idle()
                 continue
             if item is None:
                 return

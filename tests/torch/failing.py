@@ -1,10 +1,11 @@
 """One rank that sums for ever, until something happens; says what it was told.
 
-    ... python -m tests.torch.failing OUT [timeout_s=300] [uneven=RANK] [leaves=RANK] [raises=RANK] [after=STEPS]
+    ... python -m tests.torch.failing OUT [timeout_s=300] [uneven=RANK] [leaves=RANK] [raises=RANK]
+        [forks=RANK] [after=STEPS]
 
 Makes OUT/began-RANK after some collectives. What happens at step ``after``: uneven: this rank sums another number of
 values; leaves: it destroys its group; raises: its program ends by an exception. again: after an error there is one
-collective more.
+collective more. forks: this rank has a child, as a DataLoader's, which stays until OUT/over is there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ import torch.distributed as dist
 def main(out: Path, settings: dict[str, float]) -> None:
     rank = int(os.environ["RANK"])
     dist.init_process_group("serene", timeout=timedelta(seconds=settings.get("timeout_s", 300)))
+    if settings.get("forks") == rank and os.fork() == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(1, 2)
+        while not (out / "over").exists():
+            time.sleep(0.1)
+        os._exit(0)
     step = 0
     try:
         while True:

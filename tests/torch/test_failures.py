@@ -52,6 +52,18 @@ def test_a_rank_that_is_killed(local: Local, tmp_path: Path) -> None:
     assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0]
 
 
+def test_a_rank_that_is_killed_and_has_children(local: Local, tmp_path: Path) -> None:
+    """They do not keep its connections, nor its port."""
+    processes = start(local, tmp_path, forks=1)
+    processes[1].kill()
+    try:
+        said = told(outputs(processes, expect=None))
+    finally:
+        (tmp_path / "over").touch()
+    for rank in (0, 2):
+        assert said[rank].endswith("SUM: rank 1 of the group has died")
+
+
 @pytest.mark.parametrize("how", ["leaves", "raises"])
 def test_a_rank_that_goes(local: Local, tmp_path: Path, how: str) -> None:
     said = told(outputs(start(local, tmp_path, **{how: 2}), expect=None))
