@@ -211,6 +211,7 @@ class Coordinator:
                 if self.jobs[job_id].pool:
                     await self._delete(self.jobs[job_id], f"job {job_id} is over: the switch lost its state")
                     continue
+                self.telemetry.forget(job_id)  # or what was counted before would seem to restore the sums
                 self.events.emit(
                     "job_lost",
                     f"job {job_id}: the switch lost its state; waiting for the workers to join again",
