@@ -11,7 +11,7 @@ from controller.automatic import Automatic, Observation, Terms
 from controller.automatic.runner import AutomaticRunner, RunningStrategy
 from controller.coordinator import Coordinator
 from controller.events import Events
-from controller.jobs.job import WorkerState
+from controller.jobs.job import JobState, WorkerState
 from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Endpoint, Start
 from controller.settings import settings
@@ -60,6 +60,23 @@ def test_commands_at_once_all_hold(switch: SwitchProcess, hosts: list[Host]) -> 
                 coordinator.set_evicted(0, worker, False) for worker in (0, 1)
             ))  # fmt: skip
             assert (job.evicted(), job.strategy, job.epoch) == ([], ASP(), epoch + 6)
+
+    with_job(switch, hosts, scenario)
+
+
+def test_what_was_counted_in_a_lost_session_restores_nothing(switch: SwitchProcess, hosts: list[Host]) -> None:
+    """The end of a restoration is counted; and counters that somebody has just read are not read again."""
+
+    async def scenario(coordinator: Coordinator) -> None:
+        job, telemetry = coordinator.jobs[0], coordinator.telemetry
+        for worker, host in enumerate(hosts):
+            host.push(0, worker, [4], session=job.session, epoch=1, seq=1)
+        while not all(telemetry.of(0, worker).contributions for worker in range(3)):
+            await coordinator.status()
+        await asyncio.to_thread(switch.restart)
+        while job.state is not JobState.WAITING:
+            await asyncio.sleep(0.01)
+        assert not any(telemetry.of(0, worker).contributions for worker in range(3))
 
     with_job(switch, hosts, scenario)
 
