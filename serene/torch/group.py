@@ -11,6 +11,7 @@ import atexit
 import logging
 import math
 import os
+import threading
 import time
 import warnings
 import weakref
@@ -34,7 +35,7 @@ from torch.distributed import (  # type: ignore[attr-defined]
 from serene.client.collective import Disagreement
 from serene.client.pool import Pool
 from serene.errors import SereneError
-from serene.torch.opening import NotOpened, Seat, open_pool
+from serene.torch.opening import JobAccess, NotOpened, open_pool
 from serene.torch.ring import RankGone, Ring
 from serene.torch.work import Runner
 
@@ -69,12 +70,13 @@ class SwitchGroup(ProcessGroup):
             group._set_default_backend(kind)
             group._register_backend(torch.device("cpu"), kind, gloo)
         self.summed = 0  # collectives that went through the switch
+        self._in_order = threading.Lock()
         self._failed: Exception | None = None
         self._process = os.getpid()
         self._pool: Pool | None = None
         self._runner: Runner | None = None
         self._ring: Ring | None = None
-        self._seat: Seat | None = None
+        self._access: JobAccess | None = None
         if size > 1:
             self._open(rank, size, ranks)
         if self._pool is not None:
@@ -83,7 +85,7 @@ class SwitchGroup(ProcessGroup):
 
     def _open(self, rank: int, size: int, ranks: Sequence[int]) -> None:
         try:
-            self._pool, self._ring, self._seat = open_pool(self._store, rank, size, self._timeout)
+            self._pool, self._ring, self._access = open_pool(self._store, rank, size, self._timeout)
         except NotOpened as error:
             if not ranks:
                 raise
@@ -91,12 +93,12 @@ class SwitchGroup(ProcessGroup):
                 text = f"the group of the ranks {_listed(ranks)} goes through gloo: {error}"
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
         else:
-            LOG.info("ranks %s: job %d", ranks or "all", self._seat.job)
+            LOG.info("ranks %s: job %d", ranks or "all", self._access.job)
 
     @property
     def job(self) -> int | None:
         """The group's job at the controller; None where all goes through gloo."""
-        return None if self._seat is None else self._seat.job
+        return None if self._access is None else self._access.job
 
     def getBackendName(self) -> str:
         return "serene"
@@ -182,6 +184,10 @@ class SwitchGroup(ProcessGroup):
         this rank's of as many equal parts as there are ranks."""
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
+        with self._in_order:  # threads may share a group: numbers are given in the order in which the pool is used
+            return self._submit(what, inputs, outputs, opts, scatter)
+
+    def _submit(self, what: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], opts: Any, scatter: bool) -> Work:
         self.summed += 1
         number = self.summed
         operation = _name(opts.reduceOp)

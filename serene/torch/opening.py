@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import partial
@@ -32,7 +33,7 @@ class NotOpened(SereneError):
 
 
 @dataclass(frozen=True)
-class Seat:
+class JobAccess:
     """Where a group's job is. udp_ports: of an embedded switch on this machine, the UDP ports of each of its ports (the
     switch's, ours); shm_ports: the path of each; neither where the switch is reached over the network, at switch_ip."""
 
@@ -50,10 +51,12 @@ class Controller:
     def __init__(self) -> None:
         self.url = (os.environ.get(CONTROLLER) or DEFAULT_URL).rstrip("/")
 
-    def create(self, workers: int) -> Seat:
-        switch = self._ask("GET", "/v1/status")["switch"]
+    def create(self, workers: int) -> JobAccess:
+        switch = self._ask("GET", "/v1/status").get("switch")
+        if switch is None:
+            raise SereneError(f"what answers at {self.url} is no controller of Serene's; name one in ${CONTROLLER}")
         job = self._ask("POST", "/v1/jobs", {"workers": workers, "pool_slots": SLOTS})
-        return Seat(
+        return JobAccess(
             job["job"],
             job["slots"],
             switch["lanes"],
@@ -75,53 +78,55 @@ class Controller:
             raise SereneError(
                 f"no controller at {self.url}: start one with 'serenectl up --local', or name it in ${CONTROLLER}"
             ) from None
+        said = answer if isinstance(answer, dict) else {}
         if response.is_error:
-            raise SereneError(answer.get("error", f"the controller at {self.url}: HTTP {response.status_code}"))
-        return answer
+            raise SereneError(said.get("error", f"the controller at {self.url}: HTTP {response.status_code}"))
+        return said
 
 
-def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Pool, Ring, Seat]:
+def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Pool, Ring, JobAccess]:
     """Every rank of the group calls it; all get a pool that has joined, or all raise NotOpened."""
     if rank == 0:
         try:
-            store.set("seat", json.dumps(asdict(Controller().create(size))))
+            store.set("access", json.dumps(asdict(Controller().create(size))))
         except SereneError as error:
-            store.set("seat", json.dumps({"error": str(error)}))
-    told = json.loads(_get(store, "seat", timeout))
+            store.set("access", json.dumps({"error": str(error)}))
+    told = json.loads(_get(store, "access", timeout))
     if "error" in told:
         raise NotOpened(f"rank 0 of the group got no job: {told['error']}")
-    seat = Seat(**told)
+    access = JobAccess(**told)
     pool: Pool | None = None
     try:
         problem = ""
         try:
-            transport = transport_to(seat, rank)
-            pool = Pool(transport, seat.job, rank, slots=seat.slots, lanes=seat.lanes)
+            transport = transport_to(access, rank)
+            pool = Pool(transport, access.job, rank, slots=access.slots, lanes=access.lanes)
         except SereneError as missing:
             problem = str(missing)
         _agree(store, "transport", rank, size, problem, timeout)
         assert pool is not None
         try:
             pool.join(timeout.total_seconds())
-            ring = Ring(store, rank, size, _our_address(seat), timeout)
+            ring = Ring(store, rank, size, _our_address(access), timeout)
         except (SereneError, OSError) as refused:
             problem = str(refused)
         _agree(store, "joined", rank, size, problem, timeout)
-        return pool, ring, seat
+        return pool, ring, access
     except BaseException:
         if pool is not None:
             pool.close()
         if rank == 0:
-            Controller().delete(seat.job)
+            with suppress(SereneError):  # it is gone, or the controller is: what went wrong first is what counts
+                Controller().delete(access.job)
         raise
 
 
-def transport_to(seat: Seat, rank: int) -> Transport:
+def transport_to(access: JobAccess, rank: int) -> Transport:
     """A way to the switch for one process. On one machine a port belongs to the process that has bound its socket, or
     has connected to its path: the kernel sees to that, also when a process dies."""
-    ways = _ways(seat)
+    ways = _ways(access)
     if not ways:
-        return UdpTransport(seat.switch_ip)
+        return UdpTransport(access.switch_ip)
     first = rank % len(ways)
     for way in [*ways[first:], *ways[:first]]:
         try:
@@ -134,23 +139,23 @@ def transport_to(seat: Seat, rank: int) -> Transport:
     )
 
 
-def _ways(seat: Seat) -> list[Callable[[], Transport]]:
+def _ways(access: JobAccess) -> list[Callable[[], Transport]]:
     """One for each port of a switch on this machine."""
-    ip, ways = seat.switch_ip, list[Callable[[], Transport]]()
-    for port, path in seat.shm_ports:
+    ip, ways = access.switch_ip, list[Callable[[], Transport]]()
+    for port, path in access.shm_ports:
         ways.append(partial(ShmTransport, port - 1, path, switch_ip=ip))
-    for port, switch, ours in seat.udp_ports:
+    for port, switch, ours in access.udp_ports:
         to = (LOOPBACK, switch)
         ways.append(partial(FrameTransport, port - 1, local=(LOOPBACK, ours), switch=to, switch_ip=ip))
     return ways
 
 
-def _our_address(seat: Seat) -> str:
+def _our_address(access: JobAccess) -> str:
     """At which the other ranks reach this machine."""
-    if seat.udp_ports or seat.shm_ports:
+    if access.udp_ports or access.shm_ports:
         return LOOPBACK
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((seat.switch_ip, SERENE_UDP_PORT))
+        probe.connect((access.switch_ip, SERENE_UDP_PORT))
         return str(probe.getsockname()[0])
 
 

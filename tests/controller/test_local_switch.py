@@ -66,15 +66,15 @@ def test_ports_of_shared_memory(local: Local, monkeypatch: pytest.MonkeyPatch) -
     switch = local.client.status().switch
     assert [port.port for port in switch.shm_ports] == [1, 2, 3] and not switch.udp_ports
     monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
-    seat = Controller().create(2)
-    ways = [transport_to(seat, 0) for _ in range(3)]
+    access = Controller().create(2)
+    ways = [transport_to(access, 0) for _ in range(3)]
     with pytest.raises(NotOpened, match=r"all 3 ports .* are taken: .*another process has it"):
-        transport_to(seat, 1)
+        transport_to(access, 1)
     ways.pop().close()
 
     def work(worker: int) -> np.ndarray:
         values = np.full(100_000, worker + 1, np.float32)
-        with Pool(ways[worker], seat.job, worker, slots=seat.slots, lanes=seat.lanes) as pool:
+        with Pool(ways[worker], access.job, worker, slots=access.slots, lanes=access.lanes) as pool:
             pool.join()
             pool.all_reduce(values)
             pool.leave()
