@@ -75,7 +75,7 @@ def _group(help: str, *, invoke_without_command: bool = False) -> typer.Typer:
 
 app = _group("Command the controller of a Serene switch.")
 sync = _group("Change the strategy of a running job.")
-jobs = _group("List, create and delete jobs.", invoke_without_command=True)
+jobs = _group("List the jobs; with create or delete, change them.", invoke_without_command=True)
 app.add_typer(sync, name="sync")
 app.add_typer(jobs, name="jobs")
 

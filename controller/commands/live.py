@@ -2,6 +2,7 @@
 
 A line a worker: what it does and for whom it waits, how far it is, how its time divides, and how stale its gradients
 were. Below, what happened last. When the lines are too few for all workers, those that are behind come first.
+A finished job is one line, below the others: those that go on have to be seen in a small terminal, too.
 """
 
 from __future__ import annotations
@@ -56,14 +57,19 @@ class LiveView:
         yield _line(switch_line(status.switch), "bold" if status.switch.connected else "bold red")
         if not jobs:
             yield Text("no jobs; 'serenectl jobs create --workers N' makes one")
-        # One line each for the switch and the drops, the events, and per job a headline, a heading and the swaps.
-        fixed = 3 + len(self._events) + 3 * len(jobs)
-        lines = max((console.size.height - fixed) // max(len(jobs), 1), 2)
-        for job in jobs:
+        going = [job for job in jobs if job.state is not JobState.FINISHED]
+        finished = [job for job in jobs if job.state is JobState.FINISHED]
+        # One line each for the switch and the drops, the events and finished jobs, and per other job a headline, a
+        # heading and the swaps.
+        fixed = 3 + len(self._events) + len(finished) + 3 * len(going)
+        lines = max((console.size.height - fixed) // max(len(going), 1), 2)
+        for job in going:
             yield _line(headline(status, job.job), "bold")
             if job.state is not JobState.WAITING:
                 yield self._workers(job, explain(status, job.job), lines, options.max_width)
             yield _line(_swaps(job), "dim")
+        for job in finished:
+            yield _line(headline(status, job.job), "dim")
         totals = status.switch.totals
         counted = ", ".join(f"{name} {getattr(totals, name)}" for name in ("releases", "nudges", "repeats"))
         yield _line(f"{counted}; {drops_line(status.switch)}", "")
@@ -96,7 +102,7 @@ class LiveView:
             row += [_time_bar(report), _histogram(worker.staleness)]
             table.add_row(*row)
         if len(order) > lines:
-            table.add_row("", Text(f"and {len(order) - lines + 1} that are further", style="dim"))
+            table.add_row("", Text(f"and {len(order) - lines + 1} more", style="dim"))
         return table
 
     def _rate(self, job: JobStatus, worker: WorkerStatus) -> float:

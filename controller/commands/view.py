@@ -14,11 +14,11 @@ NOT_YET = "-"
 
 
 def whole(status: Status) -> RenderableType:
-    """The switch, every job with a line per worker, and the drops."""
+    """The switch, every job with a line per worker, and the drops. Jobs that go on come last, next to the prompt."""
     parts: list[RenderableType] = [Text(switch_line(status.switch))]
     if not status.jobs:
         parts.append(Text("no jobs; 'serenectl jobs create --workers N' makes one"))
-    for job in status.jobs:
+    for job in sorted(status.jobs, key=lambda job: job.state is not JobState.FINISHED):
         parts += [Text(job_line(job), style="bold"), workers_table(job)]
     parts.append(Text(drops_line(status.switch)))
     return Group(*parts)

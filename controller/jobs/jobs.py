@@ -155,7 +155,8 @@ class Jobs:
         if not endpoint.incarnation:
             return Refusal("incarnation 0: expected a number from 1 to 4294967295")
         if job.state is JobState.FINISHED:
-            return Refusal(f"job {job_id} has finished; 'serenectl jobs create' makes a new one")
+            anew = f"serenectl jobs create --job {job_id} --workers {len(job.workers)}"
+            return Refusal(f"job {job_id} has finished; '{anew}' makes it anew")
         if not job.has_had(session):
             return Refusal(f"session {session} of job {job_id} is over, and this is another job: start the worker anew")
         worker = job.workers[worker_id]

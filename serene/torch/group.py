@@ -253,6 +253,39 @@ class SwitchGroup(ProcessGroup):
             calls.setdefault(said, []).append(rank)
         return "; ".join(f"rank{'s'[: len(ranks) > 1]} {_listed(ranks)}: {said}" for said, ranks in calls.items())
 
+    # -- through gloo ----------------------------------------------------------------------------------------
+
+    # PyTorch looks in Python for a version of each of these, and calls gloo's, where there is none, with the GIL held.
+    # Gloo's threads need the GIL to let go of a tensor, holding the lock that gloo's call waits for: a deadlock.
+    # `_plain` is no Python class, so its calls release the GIL.
+
+    def allgather(self, *args: Any, **named: Any) -> Work:
+        return self._plain.allgather(*args, **named)
+
+    def all_gather_single_coalesced(self, *args: Any, **named: Any) -> Work:
+        return self._plain.all_gather_single_coalesced(*args, **named)
+
+    def allgather_into_tensor_coalesced(self, *args: Any, **named: Any) -> Work:
+        return self._plain.allgather_into_tensor_coalesced(*args, **named)
+
+    def all_to_all_single(self, *args: Any, **named: Any) -> Work:
+        return self._plain.all_to_all_single(*args, **named)
+
+    def alltoall_base(self, *args: Any, **named: Any) -> Work:
+        return self._plain.alltoall_base(*args, **named)
+
+    def barrier(self, *args: Any, **named: Any) -> Work:
+        return self._plain.barrier(*args, **named)
+
+    def broadcast(self, *args: Any, **named: Any) -> Work:
+        return self._plain.broadcast(*args, **named)
+
+    def send(self, *args: Any, **named: Any) -> Work:
+        return self._plain.send(*args, **named)
+
+    def recv(self, *args: Any, **named: Any) -> Work:
+        return self._plain.recv(*args, **named)
+
     # -- the end ---------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:

@@ -108,7 +108,8 @@ class TestRefusals:
         jobs.create(1, BSP())
         started(jobs)
         left(jobs, 0)
-        assert "has finished" in reason(jobs.hello(0, 0, at(1, 5000), 5, NOW))
+        refusal = reason(jobs.hello(0, 0, at(1, 5000), 5, NOW))
+        assert refusal == "job 0 has finished; 'serenectl jobs create --job 0 --workers 1' makes it anew"
 
     def test_no_room(self) -> None:
         jobs = new_jobs(slots=10)

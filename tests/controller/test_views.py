@@ -43,3 +43,17 @@ def test_status_and_watch_show_any_report(report: Report, width: int) -> None:
         if isinstance(said, str):
             assert said in told, "as it was said, not as markup"
     assert "job 0" in told and "job 0" in watched
+
+
+def test_jobs_that_go_on_are_seen_in_a_small_terminal_after_many_that_finished() -> None:
+    workers = [worker_status(number) for number in range(4)]
+    finished = [job_status(*workers, job=number, state="finished") for number in range(7)]
+    status = status_of(*finished[:3], job_status(*workers, job=7), *finished[3:])
+    live = LiveView()
+    live.hear(Snapshot(status=status), 0.0)
+    watched = printed(live, 80).splitlines()[:24]
+    assert watched[1].startswith("job 7 runs"), "before the finished ones"
+    assert [line.split()[0] for line in watched[3:7]] == ["0", "1", "2", "3"], "all of its workers"
+    assert [line.split()[1] for line in watched if "has finished" in line] == list("0123456")
+    told = printed(whole(status), 80)
+    assert told.index("job 6: finished") < told.index("job 7: running"), "next to the prompt"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from serene.torch.group import SwitchGroup
 from tests.controller.processes import until
 from tests.torch import collectives
 from tests.torch.local import Local, outputs, start_ranks
@@ -46,3 +47,16 @@ def test_groups_beyond_the_switchs_jobs_go_through_gloo(results: object, local: 
         assert sorted(json.loads(jobs.replace("None", "99"))) == [*range(8), 99, 99]
     told = "the group of the ranks 0, 1 goes through gloo: rank 0 of the group got no job: all 8 jobs"
     assert [text.count(told) for text in said] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "allgather", "all_gather_single_coalesced", "allgather_into_tensor_coalesced", "allreduce",
+        "allreduce_coalesced", "all_to_all_single", "alltoall_base", "barrier", "broadcast", "reduce_scatter",
+        "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced", "send", "recv",
+    ],
+)  # fmt: skip
+def test_none_that_pytorch_looks_up_in_python_falls_back_with_the_gil_held(name: str) -> None:
+    """Those of PyTorch's PyProcessGroup.hpp: a missing one can deadlock with gloo's threads."""
+    assert name in vars(SwitchGroup)
