@@ -1,9 +1,10 @@
 """One process of a DDP training.
 
-    python -m tests.torch.ddp_worker RANK WORKERS RENDEZVOUS_PORT LOCAL_UDP SWITCH_UDP OUT [die_after=N] [loss_scale=S]
+    python -m tests.torch.ddp_worker RANK WORKERS RENDEZVOUS_PORT LOCAL_UDP SWITCH_UDP OUT [SETTING=NUMBER ...]
 
 RANK counts from 0. With LOCAL_UDP 0, gloo reduces as in plain DDP. Small buckets: several are under way at once.
-die_after: steps after which the process ends with the status 17, without leaving the job.
+Settings: die_after, steps after which the process ends with status 17, without leaving the job; loss_scale; members,
+of the job, before the first step.
 """
 
 from __future__ import annotations
@@ -54,6 +55,9 @@ def main(
             transport = FrameTransport(rank, local=("127.0.0.1", local_udp), switch=("127.0.0.1", switch_udp))
             reducer = stack.enter_context(SwitchReducer(module, worker=rank, transport=transport))
             model.register_comm_hook(reducer, reduce_bucket)
+            while "members" in settings and reducer.client.pull().members != settings["members"]:
+                pass  # nobody contributes yet, so nothing is read
+            dist.barrier()
         for step in range(STEPS):
             if step == settings.get("die_after"):
                 os._exit(17)
