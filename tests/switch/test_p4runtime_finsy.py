@@ -146,18 +146,20 @@ def test_a_second_finsy_with_the_same_id_becomes_backup_and_takes_over(target: T
     async def work() -> None:
         first = switch(target, "first", initial_election_id=election_id)
         second = switch(target, "second", initial_election_id=election_id)
-        stop_first, stop_second = asyncio.Event(), asyncio.Event()
+        stop_first, stop_second, waits = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         async def is_primary(sw: fy.Switch) -> None:
             await until(lambda: sw.is_primary)
 
         async def is_backup(sw: fy.Switch) -> None:
-            assert not sw.is_primary and sw.election_id == election_id - 1
+            await until(lambda: sw.election_id == election_id - 1 and sw.is_up)
+            assert not sw.is_primary
+            waits.set()
 
         holder = asyncio.ensure_future(watch(first, stop_first, is_primary))
         await until(lambda: first.is_primary)
         heir = asyncio.ensure_future(watch(second, stop_second, is_backup))
-        await until(lambda: second.election_id == election_id - 1 and second.is_up)
+        await waits.wait()  # or the first one might be gone before the second one is looked at
         stop_first.set()
         await holder
         await until(lambda: second.is_primary)
