@@ -11,6 +11,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 
 from serene.client import Client, FrameTransport, Pool, ShmTransport, Transport, UdpTransport
 from serene.client.parts import Parts
+from serene.client.updates import PartUpdate
 from serene.fixedpoint import DEFAULT_SCALE
 
 Json = dict[str, Any]
@@ -87,11 +89,11 @@ def overlap(options: Json) -> Json:
         slots = client.join().slots // options["layers"]
 
         def overlapped() -> np.ndarray:
-            results = []
+            results: list[Future[PartUpdate]] = []
             for layer in reversed(range(options["layers"])):
                 time.sleep(layer_s)
                 results.append(parts.submit(layer * slots, layers[layer]))
-            return np.concatenate([result.result() for result in reversed(results)])
+            return np.concatenate([result.result().delta for result in reversed(results)])
 
         def in_turn() -> np.ndarray:
             for _ in layers:
