@@ -16,6 +16,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import IO
@@ -117,13 +118,18 @@ def stop(address: str) -> bool:
         there = _of_the_living(file)
         if there is None:
             return False
-        os.kill(there[0], signal.SIGTERM)
+        _signal(there[0], signal.SIGTERM)
         end = time.monotonic() + STOP_TIMEOUT_S
         while _of_the_living(file) is not None:
             if time.monotonic() > end:
-                os.kill(there[0], signal.SIGKILL)
+                _signal(there[0], signal.SIGKILL)
             time.sleep(0.02)
     return True
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # it has just ended by itself
+        os.kill(pid, number)
 
 
 def _record(address: str) -> Path:
