@@ -50,6 +50,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
     return ByGroup(config, log)
 
 
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """Bytes are named after their argument: several processes must find tests of the same names, and compressed data
+    holds the time at which it was made."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("mininet") and not item.nodeid.startswith(MININET):
