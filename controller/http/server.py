@@ -1,4 +1,4 @@
-"""HTTP + JSON on loopback: the controller's only interface. Command line, experiments and tests use it."""
+"""HTTP + JSON: the controller's only interface. Command line, experiments and tests use it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from controller.coordinator import Coordinator
 from controller.http.answers import Json, to_json
@@ -54,11 +55,13 @@ class Chosen(BaseModel):
     parameters: Annotated[dict[Text, bool | int | float | Text], Field(max_length=32)] = {}
 
 
-def application(coordinator: Coordinator, stop: Callable[[], None], stopping: asyncio.Event) -> FastAPI:
+def application(
+    coordinator: Coordinator, guard: Callable[[ASGIApp], Guard], stop: Callable[[], None], stopping: asyncio.Event
+) -> FastAPI:
     """The routes. ``stop`` is called on POST /v1/shutdown; streams end when ``stopping`` is set."""
     app = FastAPI(title="Serene controller", docs_url=None, redoc_url=None, openapi_url=None)
     _answer_errors(app)
-    app.add_middleware(Guard)
+    app.add_middleware(guard)
 
     @app.get("/v1/status")
     async def status() -> Json:
