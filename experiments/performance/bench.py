@@ -49,7 +49,8 @@ Samples = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement beside its peer. ours, peer: one number a repeat, in ``unit``; limit: what cannot be beaten.
+    """One measurement beside its peer. ours, peer: one number a repeat, in ``unit``; limit: what cannot be beaten;
+    of an exchange, the time that its values alone, without headers, take over one link.
 
     less: whether less is better. bar: the ratio that we want at least; most: what we want at most, in ``unit``.
     missing: why there is no measurement.

@@ -26,7 +26,7 @@ from tests.runs import ROOT, private_network
 
 pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
 
-RANKS, STEPS = 3, 40
+RANKS, STEPS = 3, 25
 PATIENCE_S = 300.0
 MASTER = ("10.0.0.1", "29500")  # a host's own address: the others reach it through the switch
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
