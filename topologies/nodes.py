@@ -163,7 +163,7 @@ class SereneController(Controller):  # type: ignore[misc]
         ]  # fmt: skip
         self.process = Background(f"controller-{self.name}", command, self._log)
         self.process.wait_until(lambda: listens(self.http_port), START_TIMEOUT_S + 30)
-        info(f"*** In the hosts: SERENE_CONTROLLER={self.unix_url}\n")
+        info(f"\n*** In the hosts: SERENE_CONTROLLER={self.unix_url}\n")
 
     def start_again(self) -> None:
         """After ``process.kill()``: it takes over what it finds on the switch."""
