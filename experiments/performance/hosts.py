@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from serene.client import Client, FrameTransport, Pool, ShmTransport, Transport, UdpTransport
+from serene.client import Client, FrameTransport, Pool, Session, ShmTransport, Transport, UdpTransport
 from serene.client.parts import Parts
 from serene.client.updates import PartUpdate
 from serene.fixedpoint import DEFAULT_SCALE
@@ -101,7 +101,7 @@ def overlap(options: Json) -> Json:
                 time.sleep(layer_s)
             return client.exchange(mine).delta
 
-        with Parts(client) as parts:
+        with Parts(Session(client)) as parts:
             at_once = _repeat(overlapped, expected, bound, options)
         after = _repeat(in_turn, expected, bound, options)
         client.leave()

@@ -219,7 +219,7 @@ class Client:
         remains = self._remains
         if self._caught_up:
             return None
-        before = protocol.held_values.copy() if remains is None else remains.held
+        before = protocol.held_values.copy() if remains is None else remains.read
         restored = None
         if protocol.membership.epoch == 1:
             restored = self._restore(protocol, remains)
@@ -239,6 +239,11 @@ class Client:
 
     def _restore(self, protocol: Protocol, remains: Remains | None) -> Restored:
         slots, lanes = protocol.held_values.shape
+        if remains and remains.overtaken:
+            raise SereneError(
+                f"the switch has lost the sums of job {self._job}, and they cannot be restored: not every slot was "
+                "contributed in every iteration"
+            )
         vote = remains.vote if remains else Vote()
         mine = ballot(vote, self._worker, protocol.membership.workers, slots, lanes)
         self._contribute(protocol, mine)
@@ -291,6 +296,16 @@ class Client:
                         if enough(facts):
                             return job_over
         return job_over
+
+    def ask_now_and_then(self) -> None:
+        """While nothing is under way: whether the session goes on, which others may have to know. Raises SessionLost,
+        Refused or BadWelcome."""
+        now = self._clock()
+        if now - max(self._heard_at, self._asked_at) > self._silence_s:
+            self._asked_at = now
+            self._hello()
+        for payload in self._requests.answers(0.0):
+            self._check_session(payload)
 
     def report(self, facts: Mapping[str, Any]) -> None:
         """Telemetry for the controller, as JSON; may be lost."""

@@ -1,6 +1,6 @@
 """A gradient, part by part, while the rest of it is still being computed.
 
-    with Parts(client) as parts:
+    with Parts(Session(client)) as parts:
         last = parts.submit(40, gradient_of_the_last_layer)     # to slots 40, 41, ...: a Future
         first = parts.submit(0, gradient_of_the_first_layer)    # when the backward pass has come to it
         update = first.result().delta
@@ -16,7 +16,6 @@ import queue
 import select
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -24,11 +23,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from typing_extensions import Self
 
+from serene.client.client import SessionLost
+from serene.client.updates import PartUpdate
 from serene.errors import SereneError
 
 if TYPE_CHECKING:
-    from serene.client.client import Client
-    from serene.client.updates import PartUpdate
+    from serene.client.protocol import Read
+    from serene.client.session import Session
 
 IDLE_S = 0.5  # between looks at an empty queue
 
@@ -41,21 +42,28 @@ class _Part:
 
 
 class Parts:
-    """The parts of one client that has joined; nobody else may use the client meanwhile.
+    """The parts of one session whose client has joined and caught up; nobody else may use the client meanwhile.
 
-    say: told in the exchange's thread what the worker does: exchanging, waiting, or computing (nothing is under way).
+    When the switch loses the session, its sums are restored and what was under way is contributed again: in all that a
+    slot's parts give, each contribution is once, as far as `Session` can promise that. Each iteration has to contribute
+    to all slots before the next one begins; else there is nothing to restore, and parts fail.
     """
 
-    def __init__(self, client: Client, say: Callable[[str], None] = lambda state: None) -> None:
-        self._client = client
-        self._say = say
-        self.network_s = 0.0  # in which something was under way
-        self.waiting_s = 0.0  # of it, for other workers
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._client = session.client
+        self._exchanging_s = 0.0
         self._queue: queue.SimpleQueue[_Part | None] = queue.SimpleQueue()
         self._under_way: list[_Part] = []
+        self._iteration: list[_Part] = []  # of the present one, also those that are answered
+        # What is read before it is due: float32[slots * lanes], to be added to what the slots' next parts give. A part
+        # that was answered before the session was lost is answered again after it.
+        self._owed: np.ndarray | None = None
         self._waker = os.eventfd(0, os.EFD_NONBLOCK)
+        self._lock = threading.Lock()
+        self._ended = False  # the thread will look at nothing more
         self._failed: BaseException | None = None
-        client.wake_with(self._waker)
+        self._client.wake_with(self._waker)
         self._thread = threading.Thread(target=self._run, name="serene-parts", daemon=True)
         self._thread.start()
 
@@ -67,12 +75,14 @@ class Parts:
 
     def close(self) -> None:
         """Ends the thread; parts under way fail."""
-        if self._thread.is_alive():
-            self._failed = self._failed or SereneError("the exchange was closed")
-            self._put(None)
-            self._thread.join()
-            self._client.wake_with(-1)
-            os.close(self._waker)
+        if self._waker < 0:
+            return
+        self._failed = self._failed or SereneError("the exchange was closed")
+        os.eventfd_write(self._waker, 1)
+        self._thread.join()
+        self._client.wake_with(-1)
+        os.close(self._waker)
+        self._waker = -1
 
     def submit(self, first_slot: int, gradient: np.ndarray) -> Future[PartUpdate]:
         """float32[n] to the slots from ``first_slot`` on, the last one filled up with zeros. The result:
@@ -86,12 +96,16 @@ class Parts:
                 f"{membership.lanes} values"
             )
         part = _Part(slice(first_slot, first_slot + count), gradient, Future())
-        self._put(part)
+        with self._lock:
+            if self._ended:
+                part.result.set_exception(self._why())
+            else:
+                self._queue.put(part)
+                os.eventfd_write(self._waker, 1)
         return part.result
 
-    def _put(self, part: _Part | None) -> None:
-        self._queue.put(part)
-        os.eventfd_write(self._waker, 1)
+    def _why(self) -> BaseException:
+        return self._failed or SereneError("the exchange was closed")
 
     # -- in the thread ---------------------------------------------------------------------------------------
 
@@ -102,22 +116,32 @@ class Parts:
                 if not self._under_way:
                     select.select([self._waker], [], [], IDLE_S)
                 waiting = [part for part in waiting + self._drain() if not self._begin(part)]
-                if self._under_way:
-                    self._exchange()
-                else:
-                    self._say("computing")
+                try:
+                    self._exchange() if self._under_way else self._idle()
+                except SessionLost as lost:
+                    self._resume(lost)
         except BaseException as error:
             self._failed = error
+        with self._lock:
+            self._ended = True
         for part in (*self._under_way, *waiting, *self._drain()):
-            part.result.set_exception(self._failed or SereneError("the exchange was closed"))
+            if not part.result.done():
+                part.result.set_exception(self._why())
+
+    def _idle(self) -> None:
+        """The others may need what this worker holds, to restore the sums, before it contributes the next time."""
+        self._session.report("computing")
+        self._client.ask_now_and_then()
 
     def _exchange(self) -> None:
-        self._say("exchanging")
+        session = self._session
+        session.report("exchanging")
         exchange, began = self._client.protocol.exchange, time.monotonic()
         waited = exchange.waited_s
         self._client.exchange_round()
-        self.network_s += time.monotonic() - began
-        self.waiting_s += max(exchange.waited_s - waited, 0.0)
+        self._exchanging_s += time.monotonic() - began
+        session.waiting_s += max(exchange.waited_s - waited, 0.0)
+        session.network_s = max(self._exchanging_s - session.waiting_s, 0.0)
         self._finish_done()
 
     def _drain(self) -> list[_Part]:
@@ -140,10 +164,67 @@ class Parts:
         if not busy:
             self._client.begin_part(part.slots, part.gradient)
             self._under_way.append(part)
+            self._iteration.append(part)
         return not busy
 
     def _finish_done(self) -> None:
         for part in [part for part in self._under_way if self._client.part_done(part.slots)]:
             self._under_way.remove(part)
-            update = self._client.finish_part(part.slots)
-            part.result.set_result(replace(update, delta=update.delta[: len(part.gradient)]))
+            self._give(part, self._client.finish_part(part.slots))
+        if not self._client.protocol.iterating:
+            self._end_iteration(self._client.protocol.last)
+
+    def _end_iteration(self, last: Read | None) -> None:
+        session = self._session
+        session.iteration += 1
+        if last is not None:
+            session.epoch, session.round = last.epoch, last.round
+        self._iteration.clear()
+        if self._owed is not None and not self._owed.any():
+            self._owed = None
+
+    def _give(self, part: _Part, update: PartUpdate) -> None:
+        """What was read in its slots, to whoever waits for this part, or else for the next there."""
+        self._session.reads_at_risk += update.overflow_possible
+        where = self._values(part.slots)
+        if part.result.done():
+            self._owe(where, update.delta)
+            return
+        delta = update.delta
+        if self._owed is not None:
+            delta = delta + self._owed[where]
+            self._owed[where] = 0
+        part.result.set_result(replace(update, delta=delta[: len(part.gradient)]))
+
+    def _values(self, slots: slice) -> slice:
+        lanes = self._client.membership.lanes
+        return slice(slots.start * lanes, slots.stop * lanes)
+
+    def _owe(self, where: slice, delta: np.ndarray) -> None:
+        if self._owed is None:
+            membership = self._client.membership
+            self._owed = np.zeros(membership.slots * membership.lanes, np.float32)
+        self._owed[where] += delta
+
+    def _resume(self, lost: SessionLost) -> None:
+        """The iteration under way is in the sums that were restored, or begins again."""
+        last = self._client.protocol.last
+        missed = self._session.resume(lost)
+        self._client.wake_with(self._waker)
+        parts, self._under_way, self._iteration = self._iteration, [], []
+        if missed is not None:
+            self._session.reads_at_risk += missed.overflow_possible
+            self._owe(slice(0, len(missed.delta)), missed.delta)
+        else:  # a job that begins anew: what these have given is contributed, and read, again
+            for part in parts:
+                if part.result.done():
+                    given, start = part.result.result().delta, self._values(part.slots).start
+                    self._owe(slice(start, start + len(given)), -given)
+        if missed is not None and missed.restored is not None and missed.restored.contained and last is not None:
+            for part in parts:
+                nothing = np.zeros((part.slots.stop - part.slots.start) * self._client.membership.lanes, np.float32)
+                self._give(part, PartUpdate(nothing, last.members, overflow_possible=False))
+            self._end_iteration(last)
+        else:
+            for part in parts:
+                self._begin(part)

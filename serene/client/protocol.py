@@ -106,7 +106,10 @@ class Protocol:
         self.seq = 0  # of the last contribution
         self.held_values = np.zeros((slots, lanes), np.uint32)  # as read last: cumulative
         self.held_totals = np.zeros(slots, np.uint32)
-        self.last: Read | None = None  # of a push
+        self.iterations = 0  # contributed and read, of every slot
+        self.last: Read | None = None  # of the last of them
+        self.in_parts = False  # some of them
+        self.overtaken = False  # a part was begun before all of the iteration before its own
         self.payloads = np.zeros((slots, HEADER.itemsize + 4 * lanes), np.uint8)  # what a slot sends
         self._headers = self.payloads[:, : HEADER.itemsize].view(HEADER)[:, 0]
         self._headers["version"], self._headers["slot"] = PROTOCOL_VERSION, np.arange(slots)
@@ -114,11 +117,13 @@ class Protocol:
         self._headers["session"], self._headers["incarnation"] = self.membership.session, self.incarnation
         self.values = self.payloads[:, HEADER.itemsize :].view(">i4")  # contributions: write, then begin
         self.exchange = Exchange(slots, lanes)
+        self._begun_at: tuple[np.ndarray, np.ndarray] | None = None  # of parts: what was held when they began
         self._pulls = 0
 
     def go_on_from(self, before: Protocol) -> None:
         """Takes over what an earlier incarnation of the same client had read and sent in this session."""
         self.seq, self.last = before.seq, before.last
+        self.iterations, self.in_parts = before.iterations, before.in_parts
         for ours, theirs in ((self.held_values, before.held_values), (self.held_totals, before.held_totals)):
             ours[:] = theirs
         self.exchange.new_values[:], self.exchange.new_totals[:] = self.held_values, self.held_totals
@@ -149,6 +154,8 @@ class Protocol:
         """Begins a contribution of some slots, none of which is under way; their ``self.values`` are written."""
         if (self.exchange.state[slots] != ANSWERED).any():
             raise RuntimeError("the last iteration of these slots is not finished")
+        if slots != slice(None):
+            self._keep(slots)
         self.seq += 1
         self._begin(Op.PUSH, slots, self.seq, now)
 
@@ -183,9 +190,31 @@ class Protocol:
         self.exchange.due[slots] = False
         self.exchange.state[slots] = UNSENT
 
+    def _keep(self, slots: slice) -> None:
+        """What these slots hold at the beginning of an iteration, for ``held_before``."""
+        self.in_parts = True
+        self.overtaken |= bool((self.exchange.rounds[slots] > self.exchange.rounds.min()).any())
+        if self._begun_at is None:
+            self._begun_at = (np.zeros_like(self.held_values), np.zeros_like(self.held_totals))
+        self._begun_at[0][slots], self._begun_at[1][slots] = self.held_values[slots], self.held_totals[slots]
+
+    def held_before(self) -> tuple[np.ndarray, np.ndarray]:
+        """The sums and totals as they were read last before the iteration under way, or the next; to be read only."""
+        if self._begun_at is None:
+            return self.held_values, self.held_totals
+        begun = (self.exchange.state != ANSWERED) | (self.exchange.rounds > self.exchange.rounds.min())
+        values = np.where(begun[:, None], self._begun_at[0], self.held_values)
+        return values, np.where(begun, self._begun_at[1], self.held_totals)
+
     @property
     def done(self) -> bool:
+        """Nothing is under way."""
         return bool((self.exchange.state == ANSWERED).all())
+
+    @property
+    def iterating(self) -> bool:
+        """An iteration has begun, some part of it at least, and is not over."""
+        return not self.done or bool((self.exchange.rounds != self.exchange.rounds[0]).any())
 
     def packets(self, now: float) -> np.ndarray:
         """What to send now: uint8[n, payload bytes]; n may be 0."""
@@ -362,10 +391,13 @@ class Protocol:
         if self.exchange.pulling:
             self.seq = max(self.seq, self.exchange.seen)
         else:
-            self.last = read
             self.exchange.rounds[slots] += 1
+        if self.iterating:
+            return read
+        if not self.exchange.pulling:
+            self.iterations, self.last = self.iterations + 1, read
         # All slots of an iteration go out under one epoch: not between its parts.
-        if self.exchange.announced and self.done and (self.exchange.rounds == self.exchange.rounds[0]).all():
+        if self.exchange.announced:
             self.epoch = self.exchange.announced
             self.exchange.rounds[:] = 0
         return read

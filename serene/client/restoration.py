@@ -118,20 +118,29 @@ def outcome(votes: list[Vote], worker: int, in_flight: tuple[int, int] | None, l
 
 @dataclass(frozen=True)
 class Remains:
-    """What a worker keeps of a lost session. held: uint32[slots, lanes], the sum as it was read last."""
+    """What a worker keeps of a lost session.
+
+    held: uint32[slots, lanes], the sum as it was read last before the iteration under way, the same iterations in every
+    slot. read: the same, but as it was read last: of an iteration in parts, some may have been.
+    overtaken: there is no such sum, because iterations were not contributed one after the other.
+    """
 
     held: np.ndarray
+    read: np.ndarray
     vote: Vote
     in_flight: tuple[int, int] | None
     last: Read | None
+    overtaken: bool
 
     @classmethod
     def of(cls, protocol: Protocol) -> Remains:
-        last, unfinished = protocol.last, not protocol.done
+        last, unfinished = protocol.last, protocol.iterating
+        held, totals = protocol.held_before()
         vote = Vote(
-            finished=protocol.seq - unfinished,
-            held=int(protocol.held_totals.min()),
+            finished=protocol.iterations if protocol.in_parts else protocol.seq - unfinished,
+            held=int(totals.min()),
             epoch=last.epoch if last else 0,
             round=last.round if last else -1,
         )
-        return cls(protocol.held_values, vote, (protocol.epoch, protocol.round) if unfinished else None, last)
+        in_flight = (protocol.epoch, int(protocol.exchange.rounds.min())) if unfinished else None
+        return cls(held, protocol.held_values, vote, in_flight, last, protocol.overtaken)

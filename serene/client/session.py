@@ -22,21 +22,21 @@ from typing_extensions import Self
 from serene.client.client import Client, SessionLost
 from serene.client.protocol import Membership
 from serene.client.reports import Reports
-from serene.client.updates import Update
+from serene.client.updates import CaughtUp, Update
 
 
 class Session:
     """One worker's.
 
-    apply: adds a sum of contributions, float32[vector_length] in gradient units, to the worker's replica. on_lost: is
-    told when the switch has lost the session, before the worker joins the next one. facts: what the training adds to
-    the reports (loss, accuracy, compute_s); write into it.
+    apply: adds a sum of contributions, float32[vector_length] in gradient units, to the worker's replica; not called by
+    `Parts`, which hand out what was read. on_lost: is told when the switch has lost the session, before the worker
+    joins the next one. facts: what the training adds to the reports (loss, accuracy, compute_s); write into it.
     """
 
     def __init__(
         self,
         client: Client,
-        apply: Callable[[np.ndarray], None],
+        apply: Callable[[np.ndarray], None] = lambda delta: None,
         *,
         join_timeout_s: float = 60.0,
         on_lost: Callable[[SessionLost], None] = lambda lost: None,
@@ -69,7 +69,7 @@ class Session:
     def join(self) -> Membership:
         """Joins, and catches up with what the job did before. Raises as `Client.join` and `Client.exchange`."""
         membership = self.client.join(self._join_timeout_s)
-        self._catch_up()
+        self._take(self.catch_up())
         return membership
 
     def exchange(self, gradient: np.ndarray) -> Update | None:
@@ -84,7 +84,7 @@ class Session:
                 update = self.client.exchange(gradient)
                 break
             except SessionLost as lost:
-                if self._resume(lost):
+                if self._take(self.resume(lost)):
                     self.iteration += 1
                     return None
         self._apply(update.delta)
@@ -107,7 +107,17 @@ class Session:
                     self.reads_at_risk += last.overflow_possible
                 return over
             except SessionLost as lost:
-                self._resume(lost)
+                self._take(self.resume(lost))
+
+    def leave(self) -> None:
+        """Leaves without waiting for the others; but restores with them what the switch has lost meanwhile."""
+        self.report("finished", force=True)
+        while True:
+            try:
+                self.client.leave()
+                return
+            except SessionLost as lost:
+                self.resume(lost)
 
     def abandon(self) -> None:
         """Leaves in the middle, so that the others do not wait for this worker for good."""
@@ -116,30 +126,34 @@ class Session:
 
     # -- lost sessions -----------------------------------------------------------------------------------------
 
-    def _resume(self, lost: SessionLost) -> bool:
-        """Into the session after the one that the switch has lost; as ``_catch_up``."""
+    def resume(self, lost: SessionLost) -> CaughtUp | None:
+        """Into the session after the one that the switch has lost; as ``catch_up``."""
         self._on_lost(lost)
         self.sessions_lost += 1
         self.client.join(self._join_timeout_s)
-        return self._catch_up()
+        return self.catch_up()
 
-    def _catch_up(self) -> bool:
-        """Whether the iteration under way is in the restored sums."""
+    def catch_up(self) -> CaughtUp | None:
+        """What the worker has to add to its replica: as `Client.catch_up`, but into the next session if this one is
+        lost meanwhile."""
         while True:
             try:
                 missed = self.client.catch_up()
+                break
             except SessionLost:
                 self.client.join(self._join_timeout_s)
-                continue
-            if missed is None:
-                return False
-            self._apply(missed.delta)
-            self.reads_at_risk += missed.overflow_possible
-            if missed.restored is None:
-                return False
+        if missed is not None and missed.restored is not None:
             self.contributions_lost += missed.restored.lost
             self.iterations_repeated += missed.restored.repeated
-            return missed.restored.contained
+        return missed
+
+    def _take(self, missed: CaughtUp | None) -> bool:
+        """Applies it. Whether the iteration under way is in it."""
+        if missed is None:
+            return False
+        self._apply(missed.delta)
+        self.reads_at_risk += missed.overflow_possible
+        return missed.restored is not None and missed.restored.contained
 
     # -- telemetry ---------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ always.
 """
 
 # No deferred annotations here: DDP looks at those of its hooks.
+import logging
 import threading
 import warnings
 
@@ -22,12 +23,12 @@ from torch.distributed import GradBucket  # type: ignore[attr-defined] # documen
 from torch.futures import Future
 from typing_extensions import Self
 
-from serene.client import Client, Transport, UdpTransport
+from serene.client import Client, Session, SessionLost, Transport, UdpTransport
 from serene.client.parts import Parts
-from serene.client.reports import Reports
 from serene.errors import SereneError, choices
 from serene.program import Program
 
+LOG = logging.getLogger("serene.torch")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -50,6 +51,7 @@ class SwitchReducer:
         timeout_s: float = 60.0,
     ) -> None:
         lanes = Program.load(program).lanes
+        self._job, self._worker = job, worker
         self._first_slot: dict[int, int] = {}  # by the parameter's identity
         slots = 0
         for parameter in module.parameters():
@@ -59,34 +61,39 @@ class SwitchReducer:
         if not slots:
             raise SereneError("the module has no parameter that is trained")
         self.client = Client(transport or UdpTransport(), job, worker, slots * lanes)
+        self.session = Session(self.client, join_timeout_s=timeout_s, on_lost=self._warn_of_loss)
+        self.session.facts.clear()  # what PyTorch does with the sums is not known here
+        self._clipped_warned = 0
+        self._risk_warned = 0
         try:
             joined = self.client.join(timeout_s)
             if joined.lanes != lanes:
                 raise SereneError(f"the switch has {joined.lanes} values a slot, program {program!r} has {lanes}")
-            self._begin_together()
+            self._parts = self._begin_together()
         except BaseException:
             self.client.close()
             raise
-        self.iterations = 0  # in which every parameter has been contributed
-        self._contributed = 0  # slots, in all of them
-        self._reports = Reports(self.client, self.telemetry)
-        self.client.while_waiting = lambda: self._reports.say("waiting")
-        self._parts = Parts(self.client, self._reports.say)
-        self._clipped_warned = 0
-        self.reads_at_risk = 0  # parts whose sum may have exceeded 32 bits
-        self._risk_warned = 0
 
-    def _begin_together(self) -> None:
+    def _begin_together(self) -> Parts:
         """Every rank reads the sum as it is before any of them contributes to it: what processes before these have
         contributed is in the parameters that they begin with, or is meant to be forgotten. The first barrier ends when
         all have joined, so that all read under the same epoch."""
         together = dist.is_available() and dist.is_initialized()
         if together:
             dist.barrier()
-        if self.client.catch_up() is None:
-            self.client.pull()
-        if together:
-            dist.barrier()
+        try:
+            if self.session.catch_up() is None:
+                self.client.pull()
+        except SessionLost as lost:
+            self.session.resume(lost)
+        parts = Parts(self.session)
+        try:
+            if together:
+                dist.barrier()
+        except BaseException:
+            parts.close()
+            raise
+        return parts
 
     def __enter__(self) -> Self:
         return self
@@ -97,10 +104,11 @@ class SwitchReducer:
     def close(self, *, leave: bool = True) -> None:
         """Ends the exchange; with ``leave`` the others do not wait for this worker any more."""
         self._parts.close()
-        if leave:
-            self._reports.say("finished", force=True)
-            self.client.leave()
-        self.client.close()
+        try:
+            if leave:
+                self.session.leave()
+        finally:
+            self.client.close()
 
     def reduce(self, bucket: GradBucket) -> Future[Tensor]:
         """The bucket's mean gradient, in the bucket's own type, when the switch has answered; sums are of float32."""
@@ -124,7 +132,7 @@ class SwitchReducer:
             """What it raises, `backward()` raises; an error that is set in a future would be taken for a gradient."""
             updates = [part.result() for part in parts]
             self._warn_of_clipping()
-            self._warn_of_overflow(sum(update.overflow_possible for update in updates))
+            self._warn_of_overflow()
             each = [torch.from_numpy(update.delta) / max(update.members, 1) for update in updates]
             return torch.cat(each).to(kind)
 
@@ -139,25 +147,17 @@ class SwitchReducer:
             names = choices(str(dtype).removeprefix("torch.") for dtype in DTYPES)
             raise SereneError(f"a gradient of {str(gradient.dtype).removeprefix('torch.')}: expected {names}")
         vector: np.ndarray = gradient.detach().to(torch.float32, copy=True).reshape(-1).numpy()
-        self._contributed += -(-len(vector) // self.client.membership.lanes)
-        self.iterations = self._contributed // self.client.membership.slots
         return vector
 
-    def telemetry(self) -> dict[str, object]:
-        """As `Session.telemetry`."""
-        client, parts = self.client, self._parts
-        return {
-            "iteration": self.iterations,
-            "at_epoch": client.epoch,
-            "at_round": client.round,
-            "network_s": max(parts.network_s - parts.waiting_s, 0.0),
-            "waiting_s": parts.waiting_s,
-            "retransmissions": client.counts.retransmissions,
-            "clipped_values": client.clipped_values,
-            "packets_sent": client.counts.sent,
-            "packets_received": client.counts.received,
-            "contributions_sent": client.contributions_sent,
-        }
+    @property
+    def iterations(self) -> int:
+        """In which every parameter has been contributed, and what came of it was read."""
+        return self.session.iteration
+
+    @property
+    def reads_at_risk(self) -> int:
+        """Parts whose sum may have exceeded 32 bits."""
+        return self.session.reads_at_risk
 
     def _warn_of_clipping(self) -> None:
         """Once, and again whenever there are ten times as many."""
@@ -172,9 +172,11 @@ class SwitchReducer:
                 stacklevel=2,
             )
 
-    def _warn_of_overflow(self, at_risk: int) -> None:
+    def _warn_of_loss(self, lost: SessionLost) -> None:
+        LOG.warning("worker %d of job %d: %s; joining again", self._worker, self._job, lost)
+
+    def _warn_of_overflow(self) -> None:
         """As often as of clipping."""
-        self.reads_at_risk += at_risk
         if self.reads_at_risk >= max(10 * self._risk_warned, 1):
             self._risk_warned = self.reads_at_risk
             fixed = self.client.fixed_point

@@ -3,8 +3,10 @@
     python -m tests.torch.ddp_worker RANK WORKERS RENDEZVOUS_PORT LOCAL_UDP SWITCH_UDP OUT [SETTING=NUMBER ...]
 
 RANK counts from 0. With LOCAL_UDP 0, gloo reduces as in plain DDP. Small buckets: several are under way at once.
-Settings: die_after, steps after which the process ends with status 17, without leaving the job; loss_scale; members,
-of the job, before the first step.
+OUT gets the parameters at the end, OUT.losses a line for each step, when it is over.
+Settings: steps; die_after, steps after which the process ends with status 17, without leaving the job; loss_scale;
+members, of the job, before the first step; waits_at, a step before which rank 0 waits until there is a file `go` beside
+OUT.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -58,14 +61,18 @@ def main(
             while "members" in settings and reducer.client.pull().members != settings["members"]:
                 pass  # nobody contributes yet, so nothing is read
             dist.barrier()
-        for step in range(STEPS):
+        losses = stack.enter_context(out.with_suffix(".losses").open("w", buffering=1))
+        for step in range(int(settings.get("steps", STEPS))):
             if step == settings.get("die_after"):
                 os._exit(17)
+            while rank == 0 and step == settings.get("waits_at") and not (out.parent / "go").exists():
+                time.sleep(0.01)
             inputs, labels = batch(rank, step)
             optimiser.zero_grad()
             loss = settings.get("loss_scale", 1) * nn.functional.cross_entropy(model(inputs), labels)
             loss.backward()  # type: ignore[no-untyped-call] # PyTorch's own has no types
             optimiser.step()
+            losses.write(f"{float(loss).hex()}\n")
         dist.barrier()
     np.save(out, torch.cat([p.detach().reshape(-1) for p in module.parameters()]).numpy())
     dist.destroy_process_group()

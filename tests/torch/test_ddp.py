@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch import nn
 
 from controller.http.client import ControllerClient
-from serene.client import Client, FrameTransport
+from serene.client import Client, FrameTransport, Session
 from serene.client.parts import Parts
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP
@@ -234,7 +234,7 @@ def test_parts_lose_nothing_across_swaps(switch: SwitchProcess, client: Controll
         total = np.zeros(9 * lanes, np.float32)
         with Client(transport(switch, worker), 0, worker, 9 * lanes) as member:
             member.join()
-            with Parts(member) as parts:
+            with Parts(Session(member)) as parts:
                 for iteration in range(iterations):
                     if worker == 0 and iteration in (10, 20):
                         client.set_strategy(0, [SSP(1), BSP()][iteration // 10 - 1])
@@ -267,7 +267,7 @@ def test_parts_beyond_the_window_in_opposite_orders(switch: SwitchProcess, clien
     def work(worker: int) -> list[float]:
         with Client(transport(switch, worker), 0, worker, count * slots * lanes) as member:
             member.join()
-            with Parts(member) as parts:
+            with Parts(Session(member)) as parts:
                 order = range(count) if worker else reversed(range(count))
                 results = [parts.submit(part * slots, np.full(slots * lanes, part + 1, np.float32)) for part in order]
                 sums = [float(result.result(PATIENCE_S).delta.mean()) for result in results]
@@ -282,7 +282,7 @@ def test_a_part_that_does_not_fit(switch: SwitchProcess, client: ControllerClien
     client.create_job(1, BSP())
     with Client(transport(switch, 0), 0, 0, 640) as member:
         member.join()
-        with Parts(member) as parts:
+        with Parts(Session(member)) as parts:
             for first, size in ((1, 400), (-1, 10), (0, 0), (2, 1)):
                 with pytest.raises(SereneError, match="the job has 2 slots of 320 values"):
                     parts.submit(first, np.zeros(size, np.float32))
@@ -297,7 +297,7 @@ def test_closing_fails_what_is_under_way(switch: SwitchProcess, client: Controll
         Client(transport(switch, 1), 0, 1, 320) as other,
     ):
         list(pool.map(lambda member: member.join(), (here, other)))
-        with Parts(here) as parts:
+        with Parts(Session(here)) as parts:
             waits_for_the_other = parts.submit(0, np.ones(320, np.float32))
         with pytest.raises(SereneError, match="closed"):
             waits_for_the_other.result(PATIENCE_S)
