@@ -194,10 +194,19 @@ def _options(chosen: dict[str, object]) -> list[str]:
 
 
 @app.command()
-def down(controller: Url = None) -> None:
+def down(
+    force: Annotated[bool, typer.Option("--force", help="Also while a job is running.")] = False, controller: Url = None
+) -> None:
     """Stop the controller, and the switch that `up --local` started; another goes on forwarding and aggregating."""
     with ControllerClient(controller) as client:
-        switch = client.status().switch
+        status = client.status()
+        running = [str(job.job) for job in status.jobs if job.state == JobState.RUNNING]
+        if running and not force:
+            raise SereneError(
+                f"{'jobs' if running[1:] else 'job'} {', '.join(running)} {'are' if running[1:] else 'is'} running: "
+                "'serenectl down --force' stops the controller all the same; 'serenectl jobs list' shows more"
+            )
+        switch = status.switch
         client.shutdown()
         end = time.monotonic() + STOP_TIMEOUT_S
         while time.monotonic() < end:

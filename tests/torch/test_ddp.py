@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch import nn
 
 from controller.http.client import ControllerClient
-from serene.client import Client, FrameTransport, Session
+from serene.client import Client, FrameTransport, Refused, Session
 from serene.client.parts import Parts
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP
@@ -205,19 +205,27 @@ def test_the_controller_sees_what_the_hook_does(switch: SwitchProcess, client: C
     until(lambda: said(0).get("state") == "finished", "it has finished")
 
 
-def test_what_ended_the_exchange_is_said_in_the_backward_pass(
-    switch: SwitchProcess, client: ControllerClient, tmp_path: Path
+@pytest.mark.parametrize("why", ["deleted", "float64"])
+def test_an_error_is_raised_by_backward_as_what_it_is(
+    switch: SwitchProcess, client: ControllerClient, tmp_path: Path, why: str
 ) -> None:
+    """And again by the next one."""
     client.create_job(1, BSP())
-    network: nn.Module = nn.Linear(10, 10, bias=False)
+    dtype = torch.float64 if why == "float64" else torch.float32
+    network: nn.Module = nn.Sequential(*(nn.Linear(10, 10, bias=False, dtype=dtype) for _ in range(2)))
     dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
     try:
-        model = nn.parallel.DistributedDataParallel(network)
+        model = nn.parallel.DistributedDataParallel(network, bucket_cap_mb=1e-4)
         reducer = SwitchReducer(network, worker=0, transport=transport(switch, 0))
         model.register_comm_hook(reducer, reduce_bucket)
-        client.delete_job(0)
-        with pytest.raises(RuntimeError, match="job 0"):
-            model(torch.ones(1, 10)).sum().backward()
+        if why == "deleted":
+            client.delete_job(0)
+            for _ in range(2):
+                with pytest.raises(Refused, match="job 0 was deleted"):
+                    model(torch.ones(1, 10)).sum().backward()
+        else:
+            with pytest.raises(SereneError, match="a gradient of float64: expected float32, float16 or bfloat16"):
+                model(torch.ones(1, 10, dtype=dtype)).sum().backward()
         reducer.close(leave=False)
     finally:
         dist.destroy_process_group()
