@@ -185,7 +185,7 @@ def test_one_hash_of_a_signature_is_enough_to_disagree(
 
     def hashes(signature: bytes, number: int, count: int) -> np.ndarray:
         values = np.arange(1, SIGNATURE_LANES + 1, dtype=np.uint32)
-        values[other] += signature == b"odd"
+        values[other] += int(signature == b"odd")
         return values
 
     monkeypatch.setattr("serene.client.pool.hashes", hashes)
