@@ -204,7 +204,7 @@ def down(
         if running and not force:
             raise SereneError(
                 f"{'jobs' if running[1:] else 'job'} {', '.join(running)} {'are' if running[1:] else 'is'} running: "
-                "'serenectl down --force' stops the controller all the same; 'serenectl jobs list' shows more"
+                "'serenectl down --force' stops the controller all the same; 'serenectl status' shows more"
             )
         switch = status.switch
         client.shutdown()
@@ -412,8 +412,11 @@ def _only_job(client: ControllerClient) -> int:
 @jobs.callback()
 def list_jobs(ctx: typer.Context, as_json: AsJson = False, controller: Url = None) -> None:
     """List the jobs."""
-    if ctx.invoked_subcommand is not None:
-        return
+    if ctx.invoked_subcommand is None:
+        _list_jobs(as_json, controller)
+
+
+def _list_jobs(as_json: bool, controller: str | None) -> None:
     with ControllerClient(controller) as client:
         listed = client.jobs()
     if as_json:
@@ -422,6 +425,12 @@ def list_jobs(ctx: typer.Context, as_json: AsJson = False, controller: Url = Non
         _console().print(view.jobs_table(listed))
     else:
         print("no jobs; 'serenectl jobs create --workers N' makes one")
+
+
+@jobs.command("list")
+def list_jobs_by_name(as_json: AsJson = False, controller: Url = None) -> None:
+    """List the jobs, as without a command."""
+    _list_jobs(as_json, controller)
 
 
 @jobs.command("create")

@@ -63,7 +63,6 @@ class SwitchReducer:
             raise SereneError("the module has no parameter that is trained")
         self.client = Client(transport or UdpTransport(), job, worker, slots * lanes)
         self.session = Session(self.client, join_timeout_s=timeout_s, on_lost=self._warn_of_loss)
-        self.session.facts.clear()  # what PyTorch does with the sums is not known here
         self._clipped_warned = 0
         self._risk_warned = 0
         try:

@@ -11,7 +11,7 @@ import pytest
 
 from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Disagreement, NoAnswer, Pool, PoolBroken
-from serene.client.collective import SIGNATURE_LANES
+from serene.client.blocks import SIGNATURE_LANES
 from serene.client.fastpath import library
 from serene.client.fastpool import FastPool
 from serene.client.plainpool import PlainPool

@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from controller.automatic.observer import Observer
 from controller.http.client import ControllerClient
 from serene.client import Client, FrameTransport, Refused, Session
 from serene.client.parts import Parts
@@ -199,6 +200,15 @@ def test_the_controller_sees_what_the_hook_does(switch: SwitchProcess, client: C
         second.reduce(Bucket(networks[1], 1.0)).wait()  # type: ignore[arg-type]
         late.wait()
         until(lambda: (said(0).get("state"), said(0).get("iteration")) == ("computing", 1), "it computes")
+        observer = Observer()
+        observer.note(0, said(0))
+        second.reduce(Bucket(networks[1], 1.0))  # type: ignore[arg-type]
+        first.reduce(Bucket(networks[0], 1.0)).wait()  # type: ignore[arg-type]
+        until(lambda: said(0).get("iteration") == 2, "it has told of another iteration")
+        observer.note(0, said(0))
+        seen = observer.view(0, rounds=2, is_member=True, silent_s=0.0)
+        told = (seen.iteration_s, seen.compute_s, seen.slowest_s, seen.waiting_share)
+        assert None not in told, "an automatic strategy would be blind"
         waited = said(0)["waiting_s"]
         assert isinstance(waited, float)
         assert waited > 0
