@@ -144,6 +144,8 @@ def _shown(value: object) -> str:
 
 def _from_file(name: str) -> Any:
     file, colon, attribute = name.rpartition(":")
+    if name.endswith(".py"):
+        raise BadAutomatic(f"{name}: which of its strategies? expected {name}:NAME")
     if not colon or not file.endswith(".py"):
         raise BadAutomatic(f"no automatic strategy {name!r}; there are {choices([*SHIPPED, 'FILE.py:NAME'])}")
     source = trusted_source(file)

@@ -204,10 +204,18 @@ def _options(chosen: dict[str, object]) -> list[str]:
 
 
 @app.command()
-def down(controller: Url = None) -> None:
+def down(
+    force: Annotated[bool, typer.Option("--force", help="Also while a job is running.")] = False, controller: Url = None
+) -> None:
     """Stop the controller, and the switch that `up --local` started; another goes on forwarding and aggregating."""
     with ControllerClient(controller) as client:
         before = client.status()
+        running = [str(job.job) for job in before.jobs if job.state == JobState.RUNNING]
+        if running and not force:
+            raise SereneError(
+                f"{'jobs' if running[1:] else 'job'} {', '.join(running)} {'are' if running[1:] else 'is'} running: "
+                "'serenectl down --force' stops the controller all the same; 'serenectl status' shows more"
+            )
         switch = before.switch
         client.shutdown()
         end = time.monotonic() + STOP_TIMEOUT_S
@@ -414,8 +422,11 @@ def _only_job(client: ControllerClient) -> int:
 @jobs.callback()
 def list_jobs(ctx: typer.Context, as_json: AsJson = False, controller: Url = None) -> None:
     """List the jobs."""
-    if ctx.invoked_subcommand is not None:
-        return
+    if ctx.invoked_subcommand is None:
+        _list_jobs(as_json, controller)
+
+
+def _list_jobs(as_json: bool, controller: str | None) -> None:
     with ControllerClient(controller) as client:
         listed = client.jobs()
     if as_json:
@@ -424,6 +435,12 @@ def list_jobs(ctx: typer.Context, as_json: AsJson = False, controller: Url = Non
         _console().print(view.jobs_table(listed))
     else:
         print("no jobs; 'serenectl jobs create --workers N' makes one")
+
+
+@jobs.command("list")
+def list_jobs_by_name(as_json: AsJson = False, controller: Url = None) -> None:
+    """List the jobs, as without a command."""
+    _list_jobs(as_json, controller)
 
 
 @jobs.command("create")

@@ -47,8 +47,8 @@ def drops_line(switch: SwitchStatus) -> str:
 
 
 def workers_table(job: JobStatus) -> Table:
-    """A line per worker: what it said last, and what the switch counted."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    """A line per worker: what it said last, and what the switch counted. It fits 80 columns."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in (
         "worker",
         "state",

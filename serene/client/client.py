@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -29,6 +30,8 @@ from serene.errors import SereneError
 from serene.fixedpoint import FixedPoint
 from serene.wire import HEADER, Op
 
+LOG = logging.getLogger("serene")
+SAY_AFTER_S = 3.0  # of asking for a place
 HELLO_EVERY_S = 0.1
 LEAVE_EVERY_S = 0.2
 WAITING_S = 0.1  # without a packet: the worker waits at the barrier, or the network is broken
@@ -160,10 +163,14 @@ class Client:
         if self._protocol is not None and not self._session_lost:
             self._requests.begin_incarnation()  # or what was under way could not be told from what comes
         self._requests.joining = True
-        until = asked = self._clock()
+        until = asked = began = self._clock()
         until += timeout_s
+        told = False
         while asked < until:
             self._hello()
+            if asked - began > SAY_AFTER_S and not told:
+                told = True
+                LOG.warning("worker %d of job %d waits to join: %s", self._worker, self._job, self._unwelcome())
             while self._clock() < asked + HELLO_EVERY_S:
                 for payload in self._requests.answers(asked + HELLO_EVERY_S - self._clock()):
                     welcome = self._requests.welcome(payload)
@@ -172,10 +179,13 @@ class Client:
                         return welcome
             asked = self._clock()
         raise NoAnswer(
-            f"no WELCOME for worker {self._worker} of job {self._job} within {timeout_s:g} s: "
-            + (self._requests.missing or "is the controller up, and does the transport lead to the switch?")
-            + self._trouble()
+            f"no WELCOME for worker {self._worker} of job {self._job} within {timeout_s:g} s: {self._unwelcome()}"
         )
+
+    def _unwelcome(self) -> str:
+        """Why there may be no WELCOME."""
+        why = self._requests.missing or "is the controller up, and does the transport lead to the switch?"
+        return why + self._trouble()
 
     def _is_news(self, welcome: Membership) -> bool:
         """Sessions only grow: a WELCOME of an older session, or of the one that is lost, was delayed in the network."""

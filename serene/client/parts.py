@@ -114,7 +114,7 @@ class Parts:
         try:
             while self._failed is None:
                 if not self._under_way:
-                    select.select([self._waker], [], [], IDLE_S)
+                    self._rest()
                 waiting = [part for part in waiting + self._drain() if not self._begin(part)]
                 try:
                     self._exchange() if self._under_way else self._idle()
@@ -127,6 +127,13 @@ class Parts:
         for part in (*self._under_way, *waiting, *self._drain()):
             if not part.result.done():
                 part.result.set_exception(self._why())
+
+    def _rest(self) -> None:
+        """Until something is submitted, or for IDLE_S: from the first iteration on, that is what computing takes."""
+        began = time.monotonic()
+        select.select([self._waker], [], [], IDLE_S)
+        if self._session.iteration:
+            self._session.facts["compute_s"] += time.monotonic() - began
 
     def _idle(self) -> None:
         """The others may need what this worker holds, to restore the sums, before it contributes the next time."""

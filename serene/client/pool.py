@@ -76,6 +76,8 @@ class Pool:
         self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no packet arrives; may raise
         self.collectives = 0  # that have ended well
         self.network_s = 0.0  # in collectives
+        self.compute_s = 0.0  # between collectives
+        self._ended_at = 0.0
         self.waiting_s = 0.0  # of it, for other workers
 
     def __enter__(self) -> Self:
@@ -154,6 +156,8 @@ class Pool:
         self._expect_whole()
         self._reports.say("exchanging")
         began = self._clock()
+        if self.collectives:
+            self.compute_s += began - self._ended_at
         engine, until = self._engine, began + timeout_s
         if int(protocol.exchange.rounds.max()) + 3 * len(values) // (self._slots * self._lanes) + 3 > LAST_ROUND:
             raise SereneError(f"the slots of job {self._job} have no seqs left: start another job")
@@ -170,7 +174,8 @@ class Pool:
             raise
         finally:
             self._settle(protocol)
-            self.network_s += self._clock() - began
+            self._ended_at = self._clock()
+            self.network_s += self._ended_at - began
             self.collectives += 1
             self._reports.say("computing")
 
@@ -253,6 +258,7 @@ class Pool:
             "round": client.round,
             "at_epoch": client.epoch,
             "at_round": client.round,
+            "compute_s": self.compute_s,
             "network_s": max(self.network_s - self.waiting_s, 0.0),
             "waiting_s": self.waiting_s,
             "retransmissions": client.counts.retransmissions,

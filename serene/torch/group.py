@@ -37,7 +37,7 @@ from serene.client.pool import Pool
 from serene.errors import SereneError
 from serene.torch.opening import JobAccess, NotOpened, open_pool
 from serene.torch.ring import RankGone, Ring
-from serene.torch.work import Runner
+from serene.torch.work import Runner, at_the_end_of_backward, in_backward
 
 LOG = logging.getLogger("serene.torch")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -211,7 +211,10 @@ class SwitchGroup(ProcessGroup):
                 output.copy_(piece.view(output.shape))
 
         assert self._runner is not None
-        return self._runner.submit(run, list(outputs))
+        work = self._runner.submit(run, list(outputs))
+        if in_backward():
+            at_the_end_of_backward(work.wait)
+        return work
 
     def _exchange(self, flat: Tensor, signature: bytes, number: int, call: str, timeout: timedelta) -> None:
         assert self._pool is not None and self._ring is not None

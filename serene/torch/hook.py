@@ -27,6 +27,7 @@ from serene.client import Client, Session, SessionLost, Transport, UdpTransport
 from serene.client.parts import Parts
 from serene.errors import SereneError, choices
 from serene.program import Program
+from serene.torch.work import at_the_end_of_backward, in_backward
 
 LOG = logging.getLogger("serene.torch")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -62,7 +63,6 @@ class SwitchReducer:
             raise SereneError("the module has no parameter that is trained")
         self.client = Client(transport or UdpTransport(), job, worker, slots * lanes)
         self.session = Session(self.client, join_timeout_s=timeout_s, on_lost=self._warn_of_loss)
-        self.session.facts.clear()  # what PyTorch does with the sums is not known here
         self._clipped_warned = 0
         self._risk_warned = 0
         try:
@@ -113,6 +113,7 @@ class SwitchReducer:
     def reduce(self, bucket: GradBucket) -> Future[Tensor]:
         """The bucket's mean gradient, in the bucket's own type, when the switch has answered; sums are of float32."""
         answered: Future[None] = Future()
+        own = bucket.buffer() if in_backward() else None
         kind = bucket.gradients()[0].dtype
         parts = [
             self._parts.submit(self._slot_of(parameter), self._vector(gradient))
@@ -128,14 +129,27 @@ class SwitchReducer:
                     return
             answered.set_result(None)
 
+        def failed() -> BaseException | None:
+            return next((error for part in parts if (error := part.exception()) is not None), None)
+
+        def check() -> None:
+            if (error := failed()) is not None:
+                raise error
+
         def mean(_: object) -> Tensor:
-            """What it raises, `backward()` raises; an error that is set in a future would be taken for a gradient."""
+            """An error that is set in a future would be taken for a gradient. One that is raised here ends DDP's
+            callback, and DDP serves no more: in `backward()` it is raised after that."""
+            if own is not None and failed() is not None:
+                return own
             updates = [part.result() for part in parts]
             self._warn_of_clipping()
             self._warn_of_overflow()
             each = [torch.from_numpy(update.delta) / max(update.members, 1) for update in updates]
             return torch.cat(each).to(kind)
 
+        if own is not None:
+            # DDP's own callback is queued between these two.
+            at_the_end_of_backward(lambda: at_the_end_of_backward(check))
         result: Future[Tensor] = answered.then(mean)
         for part in parts:
             part.add_done_callback(arrived)

@@ -19,6 +19,23 @@ from serene.errors import SereneError
 IDLE_S = 1.0
 
 
+def in_backward() -> bool:
+    """Whether autograd is at work in this thread."""
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
+def at_the_end_of_backward(check: Callable[[], object]) -> None:
+    """What ``check`` raises, `backward()` raises as it is. To be called while autograd is at work.
+
+    DistributedDataParallel raises what a future failed with as a RuntimeError about a callback.
+    """
+
+    def callback() -> None:
+        check()
+
+    torch.autograd.Variable._execution_engine.queue_callback(callback)
+
+
 class SwitchWork(dist.Work):
     """A collective under way; its result are the tensors that it writes to.
 

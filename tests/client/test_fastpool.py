@@ -11,6 +11,7 @@ import pytest
 
 from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Disagreement, NoAnswer, Pool, PoolBroken
+from serene.client.blocks import SIGNATURE_LANES
 from serene.client.fastpath import library
 from serene.client.fastpool import FastPool
 from serene.client.plainpool import PlainPool
@@ -173,3 +174,24 @@ def test_workers_that_disagree_all_see_it_and_go_on(switch: P4Switch) -> None:
 
     assert run.play(live) == [None, None, None]
     assert all(same(values, expected(given, LANES)) for values in seen)
+
+
+@pytest.mark.parametrize("other", range(SIGNATURE_LANES))
+@pytest.mark.parametrize("plain", [(), (0, 1)], ids=["C", "Python"])
+def test_one_hash_of_a_signature_is_enough_to_disagree(
+    switch: P4Switch, monkeypatch: pytest.MonkeyPatch, other: int, plain: tuple[int, ...]
+) -> None:
+    """The others are the same by chance."""
+
+    def hashes(signature: bytes, number: int, count: int) -> np.ndarray:
+        values = np.arange(1, SIGNATURE_LANES + 1, dtype=np.uint32)
+        values[other] += int(signature == b"odd")
+        return values
+
+    monkeypatch.setattr("serene.client.pool.hashes", hashes)
+
+    def live(worker: int, pool: Pool) -> None:
+        with pytest.raises(Disagreement):
+            pool.all_reduce(np.ones(1000, np.float32), b"odd" if worker else b"even")
+
+    assert Run(switch, 2, 4, plain=plain).play(live) == [None, None]

@@ -189,6 +189,18 @@ def test_who_is_missing_is_named(switch: EmbeddedDataPlane) -> None:
         client(wire).join(timeout_s=1)
 
 
+def test_what_is_waited_for_is_said_once_after_a_few_seconds(
+    switch: EmbeddedDataPlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    switch.clear()
+    for seconds, words in ((2, []), (30, ["worker 0 of job 0 waits to join: is the controller up, and"])):
+        caplog.clear()
+        with pytest.raises(NoAnswer):
+            client(InProcess(switch)).join(timeout_s=seconds)
+        assert len(caplog.messages) == len(words)
+        assert all(text.startswith(word) for text, word in zip(caplog.messages, words, strict=True))
+
+
 def test_the_limit_is_the_jobs(plane: EmbeddedDataPlane) -> None:
     from serene.sim import entries
 

@@ -29,7 +29,7 @@ def local(tmp_path: Path) -> Iterator[Local]:
         pytest.skip(f"the embedded switch needs {lacking}")
     made = there(tmp_path)
     yield made
-    made.serenectl("down")
+    made.serenectl("down", "--force")
     made.client.close()
 
 

@@ -1,10 +1,12 @@
 """One rank that sums for ever, until something happens; says what it was told.
 
     ... python -m tests.torch.failing OUT [timeout_s=300] [uneven=RANK] [leaves=RANK] [raises=RANK]
-        [forks=RANK] [after=STEPS]
+        [forks=RANK] [after=STEPS] [way=WAY]
 
-Makes OUT/began-RANK after some collectives. What happens at step ``after``: uneven: this rank sums another number of
-values; leaves: it destroys its group; raises: its program ends by an exception. again: after an error there is one
+way=WAY: how it sums: 0, all_reduce; 1, the same, asynchronously; 2, DistributedDataParallel's backward(); 3, the same,
+by the hook, in job 0. Makes OUT/began-RANK after some of them; OUT/step-RANK says how many there were, OUT/failed-RANK
+when an error came, in seconds of the Unix clock. What happens at step ``after``: uneven: this rank sums another number
+of values; leaves: it destroys its group; raises: its program ends by an exception. again: after an error there is one
 collective more. forks: this rank has a child, as a DataLoader's, which stays until OUT/over is there.
 """
 
@@ -14,22 +16,67 @@ import os
 import sys
 import time
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from torch import nn
+
+from controller.http.client import ControllerClient
+from serene.client import FrameTransport
+from serene.errors import SereneError
+from serene.torch import SwitchReducer, reduce_bucket
+
+
+def all_reduce(values: torch.Tensor) -> None:
+    dist.all_reduce(values)
+    assert bool((values == dist.get_world_size()).all())
+
+
+def all_reduce_asynchronously(values: torch.Tensor) -> None:
+    work = dist.all_reduce(values, async_op=True)
+    assert work is not None
+    work.wait()
+    assert bool((values == dist.get_world_size()).all())
+
+
+@cache
+def model() -> nn.parallel.DistributedDataParallel:
+    return nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(100, 50), nn.Linear(50, 3)), bucket_cap_mb=1e-3)
+
+
+def backward(values: torch.Tensor) -> None:
+    model()(values[:, :100]).sum().backward()
+
+
+def hooked_backward(values: torch.Tensor) -> None:
+    if not reducers:
+        rank = dist.get_rank()
+        with ControllerClient(os.environ["SERENE_CONTROLLER"]) as controller:
+            at = controller.status().switch.udp_ports[rank]
+        transport = FrameTransport(at.port - 1, local=("127.0.0.1", at.host), switch=("127.0.0.1", at.switch))
+        reducers.append(SwitchReducer(model().module, worker=rank, transport=transport))
+        model().register_comm_hook(reducers[0], reduce_bucket)
+    backward(values)
+
+
+reducers: list[SwitchReducer] = []
+WAYS = [all_reduce, all_reduce_asynchronously, backward, hooked_backward]
 
 
 def main(out: Path, settings: dict[str, float]) -> None:
     rank = int(os.environ["RANK"])
-    dist.init_process_group("serene", timeout=timedelta(seconds=settings.get("timeout_s", 300)))
+    hook = settings.get("way") == WAYS.index(hooked_backward)
+    backend = "gloo" if hook else "serene"
+    dist.init_process_group(backend, timeout=timedelta(seconds=settings.get("timeout_s", 300)))
     if settings.get("forks") == rank and os.fork() == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)
         while not (out / "over").exists():
             time.sleep(0.1)
         os._exit(0)
-    step = 0
+    step, add_up = 0, WAYS[int(settings.get("way", 0))]
     try:
         while True:
             at_the_step = step == settings.get("after", 20)
@@ -39,15 +86,15 @@ def main(out: Path, settings: dict[str, float]) -> None:
             if at_the_step and settings.get("raises") == rank:
                 raise ValueError("a mistake in the program")
             uneven = at_the_step and settings.get("uneven") == rank
-            values = torch.ones((7, 100 + uneven))
-            dist.all_reduce(values)
-            assert bool((values == dist.get_world_size()).all())
+            add_up(torch.ones((7, 100 + uneven)))
             step += 1
+            (out / f"step-{rank}").write_text(str(step))
             if step == 5:
                 (out / f"began-{rank}").touch()
             time.sleep(0.01)
-    except RuntimeError as error:
-        print(f"rank {rank}: {error}", flush=True)
+    except (RuntimeError, SereneError) as error:
+        (out / f"failed-{rank}").write_text(str(time.time()))
+        print(f"rank {rank}: {type(error).__name__}: {error}", flush=True)
         if settings.get("again"):
             dist.all_reduce(torch.ones(3))
             print("again", flush=True)

@@ -63,7 +63,7 @@ def local_switch(folder: Path, *options: str) -> Iterator[Local]:
     try:
         yield local
     finally:
-        down = local.serenectl("down")
+        down = local.serenectl("down", "--force")
         local.client.close()
     assert down.returncode == 0, down.stderr
     assert "Traceback" not in "".join(log.read_text() for log in local.folder.glob("*.log"))

@@ -60,3 +60,9 @@ def test_groups_beyond_the_switchs_jobs_go_through_gloo(results: object, local: 
 def test_none_that_pytorch_looks_up_in_python_falls_back_with_the_gil_held(name: str) -> None:
     """Those of PyTorch's PyProcessGroup.hpp: a missing one can deadlock with gloo's threads."""
     assert name in vars(SwitchGroup)
+
+
+def test_gloos_collectives_do_not_wait_for_gloos_threads(local: Local) -> None:
+    """With the GIL held, four ranks hang after a few: `outputs` has a deadline."""
+    for text in outputs(start_ranks(local, 4, ["-m", "tests.torch.busy_gloo"])):
+        assert text.splitlines()[-1] == "over"

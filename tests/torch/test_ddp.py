@@ -16,8 +16,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from controller.automatic.observer import Observer
 from controller.http.client import ControllerClient
-from serene.client import Client, FrameTransport, Session
+from serene.client import Client, FrameTransport, Refused, Session
 from serene.client.parts import Parts
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP
@@ -199,25 +200,42 @@ def test_the_controller_sees_what_the_hook_does(switch: SwitchProcess, client: C
         second.reduce(Bucket(networks[1], 1.0)).wait()  # type: ignore[arg-type]
         late.wait()
         until(lambda: (said(0).get("state"), said(0).get("iteration")) == ("computing", 1), "it computes")
+        observer = Observer()
+        observer.note(0, said(0))
+        second.reduce(Bucket(networks[1], 1.0))  # type: ignore[arg-type]
+        first.reduce(Bucket(networks[0], 1.0)).wait()  # type: ignore[arg-type]
+        until(lambda: said(0).get("iteration") == 2, "it has told of another iteration")
+        observer.note(0, said(0))
+        seen = observer.view(0, rounds=2, is_member=True, silent_s=0.0)
+        told = (seen.iteration_s, seen.compute_s, seen.slowest_s, seen.waiting_share)
+        assert None not in told, "an automatic strategy would be blind"
         waited = said(0)["waiting_s"]
         assert isinstance(waited, float)
         assert waited > 0
     until(lambda: said(0).get("state") == "finished", "it has finished")
 
 
-def test_what_ended_the_exchange_is_said_in_the_backward_pass(
-    switch: SwitchProcess, client: ControllerClient, tmp_path: Path
+@pytest.mark.parametrize("why", ["deleted", "float64"])
+def test_an_error_is_raised_by_backward_as_what_it_is(
+    switch: SwitchProcess, client: ControllerClient, tmp_path: Path, why: str
 ) -> None:
+    """And again by the next one."""
     client.create_job(1, BSP())
-    network: nn.Module = nn.Linear(10, 10, bias=False)
+    dtype = torch.float64 if why == "float64" else torch.float32
+    network: nn.Module = nn.Sequential(*(nn.Linear(10, 10, bias=False, dtype=dtype) for _ in range(2)))
     dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
     try:
-        model = nn.parallel.DistributedDataParallel(network)
+        model = nn.parallel.DistributedDataParallel(network, bucket_cap_mb=1e-4)
         reducer = SwitchReducer(network, worker=0, transport=transport(switch, 0))
         model.register_comm_hook(reducer, reduce_bucket)
-        client.delete_job(0)
-        with pytest.raises(RuntimeError, match="job 0"):
-            model(torch.ones(1, 10)).sum().backward()
+        if why == "deleted":
+            client.delete_job(0)
+            for _ in range(2):
+                with pytest.raises(Refused, match="job 0 was deleted"):
+                    model(torch.ones(1, 10)).sum().backward()
+        else:
+            with pytest.raises(SereneError, match="a gradient of float64: expected float32, float16 or bfloat16"):
+                model(torch.ones(1, 10, dtype=dtype)).sum().backward()
         reducer.close(leave=False)
     finally:
         dist.destroy_process_group()

@@ -43,12 +43,14 @@ def told(said: Sequence[str]) -> list[str]:
     return [text.strip().splitlines()[-1] if text.strip() else "" for text in said]
 
 
-def test_a_rank_that_is_killed(local: Local, tmp_path: Path) -> None:
-    processes = start(local, tmp_path)
+@pytest.mark.parametrize("way", [0, 1, 2], ids=["all_reduce", "asynchronous", "DDP"])
+def test_a_rank_that_is_killed(local: Local, tmp_path: Path, way: int) -> None:
+    processes = start(local, tmp_path, way=way)
     processes[1].kill()
     said = told(outputs(processes, expect=None))
     for rank in (0, 2):
-        assert said[rank] == f"rank {rank}: all_reduce of float32[7, 100], SUM: rank 1 of the group has died"
+        assert said[rank].startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32["), said[rank]
+        assert said[rank].endswith("], SUM: rank 1 of the group has died")
     assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0]
 
 
@@ -69,7 +71,7 @@ def test_a_rank_that_goes(local: Local, tmp_path: Path, how: str) -> None:
     said = told(outputs(start(local, tmp_path, **{how: 2}), expect=None))
     gone = "rank 2 of the group has left it, or its program has ended"
     for rank in (0, 1):
-        assert said[rank] == f"rank {rank}: all_reduce of float32[7, 100], SUM: {gone}"
+        assert said[rank] == f"rank {rank}: CollectiveFailed: all_reduce of float32[7, 100], SUM: {gone}"
     assert said[2] == ("" if how == "leaves" else "[rank2]: ValueError: a mistake in the program")
 
 
@@ -80,7 +82,7 @@ def test_ranks_that_disagree(local: Local, tmp_path: Path, again: int) -> None:
     calls = "ranks 0, 1: all_reduce of float32[7, 100], SUM; rank 2: all_reduce of float32[7, 101], SUM"
     for rank in range(WORKERS):
         lines = said[rank].splitlines()
-        assert lines[0] == f"rank {rank}: the ranks' calls do not fit together: {calls}"
+        assert lines[0] == f"rank {rank}: CollectiveFailed: the ranks' calls do not fit together: {calls}"
         assert lines[1:] == ["again"] * again
 
 
@@ -90,19 +92,22 @@ def test_a_switch_that_is_killed(mine: Local, tmp_path: Path) -> None:
     record = next(mine.folder.glob("switch-*.json"))
     os.kill(json.loads(record.read_text())[0], signal.SIGKILL)
     for rank, text in enumerate(told(outputs(processes))):
-        assert text.startswith(f"rank {rank}: all_reduce of float32[7, 100], SUM: on rank "), text
+        assert text.startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32[7, 100], SUM: on rank "), text
         assert "the collective was not over after 5 s" in text
 
 
 def test_a_switch_that_is_restarted(mine: Local, tmp_path: Path) -> None:
-    """The sums are lost, so the group is: long before its timeout."""
+    """The sums are lost, so the group is: long before its timeout. And nobody ends a group's switch by mistake."""
     processes = start(mine, tmp_path)
+    refused = mine.serenectl("down")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error: job 0 is running: 'serenectl down --force' stops"), refused
     record = next(mine.folder.glob("switch-*.json"))
     os.kill(json.loads(record.read_text())[0], signal.SIGKILL)
-    mine.serenectl("down")
+    assert mine.serenectl("down", "--force").returncode == 0
     mine.up()
     for rank, text in enumerate(told(outputs(processes))):
-        assert text.startswith(f"rank {rank}: all_reduce of float32[7, 100], SUM: on rank "), text
+        assert text.startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32[7, 100], SUM: on rank "), text
         assert "is over for this worker" in text or "cannot send" in text, text
 
 

@@ -1,0 +1,61 @@
+"""One rank that calls a collective of gloo's while gloo's threads let go of an earlier one's tensors, again and again.
+
+    ... python -m tests.torch.busy_gloo [WITHOUT]
+
+WITHOUT: a collective that `SwitchGroup` is to have no method for, to see that it then hangs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from serene.torch import SwitchGroup
+
+TIMES = 40
+
+
+def around(values: Tensor) -> None:
+    rank, size = dist.get_rank(), dist.get_world_size()
+    if rank == 0:
+        dist.send(values, 1)
+        dist.recv(values, size - 1)
+    else:
+        dist.recv(values, rank - 1)
+        dist.send(values, (rank + 1) % size)
+
+
+def all_gather(values: Tensor) -> None:
+    dist.all_gather([torch.zeros_like(values) for _ in range(dist.get_world_size())], values)
+
+
+def all_to_all(values: Tensor) -> None:
+    dist.all_to_all_single(torch.zeros_like(values), values)
+
+
+COLLECTIVES: list[Callable[[Tensor], object]] = [
+    lambda values: dist.broadcast(values, 0), lambda values: dist.barrier(), all_gather, all_to_all, around,
+]  # fmt: skip
+
+
+def main() -> None:
+    for name in sys.argv[1:]:
+        delattr(SwitchGroup, name)
+    dist.init_process_group("serene")
+    for collective in COLLECTIVES:
+        for _ in range(TIMES):
+            # The last that holds these tensors is gloo, whose thread needs the GIL to let go of them.
+            for _ in range(3):
+                dist.all_reduce(torch.ones(4, dtype=torch.int64), dist.ReduceOp.MAX, async_op=True)
+            collective(torch.zeros(16))
+    dist.barrier()
+    print("over", flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
