@@ -16,6 +16,7 @@ from finsy.proto import p4r
 from serene.errors import SereneError
 from serene.switch.control import ControlError, Events
 from serene.switch.engine import Switch
+from serene.switch.p4runtime.device_config import program_json
 from serene.switch.p4runtime.entities import Entities
 from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.ports import Port
@@ -89,7 +90,9 @@ class Device:
         if not config.p4_device_config:
             raise invalid("the configuration has no device config; expected BMv2's JSON")
         try:
-            switch = Switch.load(config.p4_device_config, cpu_port=self._cpu_port, drop_port=self._drop_port)
+            switch = Switch.load(
+                program_json(config.p4_device_config), cpu_port=self._cpu_port, drop_port=self._drop_port
+            )
         except SereneError as error:
             raise invalid(str(error)) from error
         try:

@@ -273,7 +273,8 @@ class P4RuntimeServer:
 
         with P4RuntimeServer([UdpPort(1, 50001)], address="127.0.0.1:9559", device_id=0) as server: ...
 
-    ``program`` runs at once, without a P4Info; otherwise the switch waits for a controller to push one.
+    ``program`` runs at once, without a P4Info; otherwise the switch waits for a controller to push one. Without
+    ``credentials`` it speaks in the clear.
     """
 
     def __init__(
@@ -285,6 +286,7 @@ class P4RuntimeServer:
         cpu_port: int | None = 255,
         drop_port: int = 511,
         program: Switch | None = None,
+        credentials: grpc.ServerCredentials | None = None,
     ) -> None:
         self._lock = threading.RLock()
         self._arbitration = Arbitration(device_id)
@@ -303,11 +305,17 @@ class P4RuntimeServer:
         service = _Service(self._arbitration, self._device, self._lock)
         p4r_grpc.add_P4RuntimeServicer_to_server(service, self._server)
         try:
-            self.port = self._server.add_insecure_port(address)
+            if credentials is None:
+                self.port = self._server.add_insecure_port(address)
+            else:
+                self.port = self._server.add_secure_port(address, credentials)
         except RuntimeError:
             self.port = 0
         if not self.port:
-            raise ServerError(f"cannot listen on {address}: in use, or no address of this machine; choose another one")
+            tls = " (or the certificate and its key do not fit)" if credentials is not None else ""
+            raise ServerError(
+                f"cannot listen on {address}: in use, or no address of this machine; choose another one{tls}"
+            )
         if program is not None:
             self._device.run(program)
 
