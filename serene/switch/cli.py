@@ -21,6 +21,7 @@ from serene.switch.engine import Switch
 from serene.switch.options import LOG_LEVELS, Usage, left_out, parse
 from serene.switch.p4runtime.ports import InterfacePort
 from serene.switch.p4runtime.service import P4RuntimeServer
+from serene.switch.packet_log import PacketPrinter
 from serene.switch.thrift import ClosedDoor
 
 JSON_VERSION = "2.24"  # of BMv2 1.15: what p4c writes today
@@ -54,9 +55,15 @@ def run(arguments: Sequence[str]) -> None:
         drop_port=target.drop_port,
         program=program,
         credentials=credentials,
+        captures=Path(options.pcap) if options.pcap is not None else None,
     )
+    printing = PacketPrinter.wanted(options)
+    if printing is not None:
+        server.observe(printing.watcher)
     stopped = ending_signals()
     with contextlib.ExitStack() as stack:
+        if printing is not None:
+            stack.enter_context(printing)
         stack.enter_context(server)
         if options.thrift_port is not None:
             stack.enter_context(ClosedDoor(options.thrift_port))

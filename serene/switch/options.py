@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from serene.errors import SereneError, choices
-from serene.switch.engine import LONGEST_PATH, MAX_PORTS
+from serene.switch.engine import LONGEST_PATH
+from serene.switch.loaded import MAX_PORTS
 from serene.switch.p4runtime.ports import InterfacePort, Port, ShmPort, UdpPort
 
 LOG_LEVELS = {
@@ -31,11 +32,11 @@ MOST_DUMPED_BYTES = 1 << 16
 LEFT_OUT: dict[str, str | None] = {
     "--use-files": "packets come from and go to ports only, not files",
     "--packet-in": "packets come from the ports of -i; there is no nanomsg socket",
-    "--nanolog": "there is no nanomsg log",
+    "--nanolog": "there is no nanomsg log; --log-console or --trace log packets",
     "--notifications-addr": "there are no nanomsg notifications; digests go to the P4Runtime controller",
     "--restore-state": "the switch begins without state",
     "--max-port-count": f"ports are 0 to {MAX_PORTS - 1}",
-    "--debugger-addr": "there is no debugger",
+    "--debugger-addr": "there is no debugger; --trace shows what a packet meets",
     "--debugger": None,
     "--enable-swap": None,
 }
@@ -49,7 +50,7 @@ TARGET_LEFT_OUT: dict[str, str | None] = {
     "--disable-swap": None,
 }
 FLAGS = {
-    "--debugger": "there is no debugger",
+    "--debugger": "there is no debugger; --trace shows what a packet meets",
     "--enable-swap": "a controller may always push a new program",
     "--disable-swap": "a controller may push a new program all the same",
 }
@@ -131,8 +132,18 @@ def _parser() -> argparse.ArgumentParser:
     log.add_argument("--log-flush", action="store_true", help="accepted: every line of the file is flushed")
     log.add_argument("--log-file-max-size", type=int, default=5 << 20, metavar="BYTES", help="then a new file begins")
     log.add_argument("--log-file-max-files", type=int, default=3, metavar="N", help="old log files that are kept")
-    log.add_argument("--dump-packet-data", type=int, default=0, metavar="BYTES", help="accepted, without effect")
-    log.add_argument("--pcap", nargs="?", const=".", metavar="DIR", help="accepted, without effect")
+    log.add_argument(
+        "--dump-packet-data",
+        type=int,
+        default=0,
+        metavar="BYTES",
+        help="log so many bytes of every packet that comes or leaves",
+    )
+    log.add_argument(
+        "--trace", action="store_true", help="print what every packet meets, as a tree, to standard output"
+    )
+    log.add_argument("--pcap", nargs="?", const=".", metavar="DIR",
+                     help="write what comes and leaves by each port to DIR/NAME_in.pcap, NAME_out.pcap")  # fmt: skip
     return parser
 
 
@@ -179,10 +190,6 @@ def left_out(options: argparse.Namespace, target: argparse.Namespace) -> Iterato
         for option, missing in table.items():
             if getattr(given, option.removeprefix("--").replace("-", "_")):
                 yield f"{option}: {missing or FLAGS[option]}"
-    if options.pcap is not None:
-        yield "--pcap: no pcap files are written"
-    if options.dump_packet_data:
-        yield "--dump-packet-data: packets are not logged"
     if options.thrift_port is not None:
         yield f"--thrift-port: there is no Thrift server; port {options.thrift_port} closes every connection"
 
