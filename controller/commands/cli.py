@@ -21,6 +21,7 @@ from controller.automatic import SHIPPED
 from controller.commands import background, view
 from controller.commands import local as local_switch
 from controller.commands.live import LiveView
+from controller.commands.trace import trace
 from controller.http.client import ControllerClient, NoController, Rejected
 from controller.jobs.job import JobState
 from controller.settings import (
@@ -76,6 +77,7 @@ def _group(help: str, *, invoke_without_command: bool = False) -> typer.Typer:
 app = _group("Command the controller of a Serene switch.")
 sync = _group("Change the strategy of a running job.")
 jobs = _group("List the jobs; with create or delete, change them.", invoke_without_command=True)
+app.command("trace")(trace)
 app.add_typer(sync, name="sync")
 app.add_typer(jobs, name="jobs")
 

@@ -13,6 +13,7 @@ from serene.switch.expressions import Expr, Place, constant, mask
 from serene.switch.operands import STACKS, Operand, Operands
 from serene.switch.program import Action, HeaderType, limbs_of
 from serene.switch.scope import Scope
+from serene.switch.trace_codegen import event, place_words
 
 
 class ActionWriter:
@@ -187,12 +188,15 @@ class ActionWriter:
         spec, group = (self._scope.target(name, field) for field in ("egress_spec", "mcast_grp"))
         self._emitter.store(spec, Expr("c", 0, mask(32), ("(uint64_t)state->runtime.drop_port",)))
         self._emitter.store(group, constant(0))
+        self._request("DROP")
 
     def drop(self, operands: Operands) -> None:
         self._line("h->standard_metadata.egress_spec = state->runtime.drop_port;")
+        self._request("DROP")
 
     def exit(self, operands: Operands) -> None:
         self._line("packet->requests.exit = 1;")
+        self._request("EXIT")
 
     def jump(self, operands: Operands) -> None:
         self._jump(operands.integer(0), "1")
@@ -214,8 +218,7 @@ class ActionWriter:
         outer, self._emitter.lines = self._emitter.lines, []
         self._emitter.store(target, source)
         inner, self._emitter.lines = self._emitter.lines, outer
-        size = self._scope.program.registers[name].size
-        self._line(f"if (at < {size}) {{ {' '.join(inner)} }}")
+        self._cell(name, inner, "REGISTER_READ")
 
     def register_write(self, operands: Operands) -> None:
         name, value = operands.name(0, "register_array"), self._number(operands[2])
@@ -223,14 +226,21 @@ class ActionWriter:
         outer, self._emitter.lines = self._emitter.lines, []
         self._emitter.store(self._scope.register(name), value)
         inner, self._emitter.lines = self._emitter.lines, outer
-        size = self._scope.program.registers[name].size
-        self._line(f"if (at < {size}) {{ {' '.join(inner)} }}")
+        self._cell(name, inner, "REGISTER_WRITE")
+
+    def _cell(self, name: str, access: list[str], kind: str) -> None:
+        """Reads or writes element ``at`` of a register, where it has one."""
+        array = self._scope.program.registers[name]
+        told = event(kind, array.id, "at", *place_words(self._scope.register(name)))
+        outside = f"TRACED(else {event(kind, array.id, 'at')})"
+        self._line(f"if (at < {array.size}) {{ {' '.join(access)} {told} }} {outside}")
 
     def count(self, operands: Operands) -> None:
         counter = known(self._scope.program.counters, operands.name(0, "counter_array"), "counter")
         self._line(f"const uint64_t at = {self._small(operands[1])};")
         items = f"state->counters[{counter.id}].items[at]"
         self._line(f"if (at < {counter.size}) {{ {items}.packets++; {items}.bytes += packet->length; }}")
+        self._line(event("COUNTER", counter.id, "at"))
 
     def execute_meter(self, operands: Operands) -> None:
         meter = known(self._scope.program.meters, operands.name(0, "meter_array"), "meter")
@@ -240,7 +250,9 @@ class ActionWriter:
             "(now_ns() - state->runtime.started_ns) / 1000)"
         )
         colour = Expr("c", 0, 2, (f"(at < {meter.size} ? {call} : 0)",), ones=3)
-        self._emitter.store(self._target(operands[2]), colour)
+        target = self._target(operands[2])
+        self._emitter.store(target, colour)
+        self._line(event("METER", meter.id, "at", *place_words(target)))
 
     def random(self, operands: Operands) -> None:
         low, high = (self._small(operands[at], 64) for at in (1, 2))
@@ -257,23 +269,31 @@ class ActionWriter:
     def digest(self, operands: Operands) -> None:
         self._line("packet->requests.digest = 1;")
         self._line(f"packet->requests.digest_list = {self._small(operands[1])};")
+        self._request("DIGEST", "packet->requests.digest_list")
 
     def clone(self, operands: Operands) -> None:
         self._line("packet->requests.clone = 1;")
         self._line(f"packet->requests.clone_session = {self._small(operands[0])};")
         fields = self._small(operands[1]) if len(operands) > 1 else "0"
         self._line(f"packet->requests.clone_fields = {fields};")
+        self._request("CLONE", "packet->requests.clone_session")
 
     def resubmit(self, operands: Operands) -> None:
         self._line("packet->requests.resubmit = 1;")
         self._line(f"packet->requests.resubmit_fields = {self._small(operands[0])};")
+        self._request("RESUBMIT")
 
     def recirculate(self, operands: Operands) -> None:
         self._line("packet->requests.recirculate = 1;")
         self._line(f"packet->requests.recirculate_fields = {self._small(operands[0])};")
+        self._request("RECIRCULATE")
 
     def truncate(self, operands: Operands) -> None:
         self._line(f"packet->requests.truncate = {self._small(operands[0])};")
+        self._request("TRUNCATE", "packet->requests.truncate")
+
+    def _request(self, kind: str, *values: str) -> None:
+        self._line(event("REQUEST", f"REQUEST_{kind}", *values))
 
     def nothing(self, operands: Operands) -> None:
         """log_msg and the like: no effect on packets."""

@@ -19,8 +19,9 @@ from serene.switch.parser import ParserWriter
 from serene.switch.pipelines import PipelineWriter
 from serene.switch.program import Action, Program
 from serene.switch.scope import Scope
+from serene.switch.trace_codegen import trace_headers
 
-RUNTIME_BEFORE = ("wide.h", "switch.h", "table.h", "stateful.h", "checksum.h")
+RUNTIME_BEFORE = ("wide.h", "switch.h", "table.h", "stateful.h", "checksum.h", "trace.h")
 RUNTIME_AFTER = ("pipeline.h", "offload.h", "ports.h", "api.h")
 
 PACKET = """\
@@ -75,6 +76,7 @@ def _source(scope: Scope) -> str:
         PACKET,
         layout.state(),
         "\n".join(constants),
+        trace_headers(scope),
         *body,
         "\n".join(f'#include "{name}"' for name in RUNTIME_AFTER),
     ]

@@ -10,6 +10,7 @@ from serene.switch.errors import UnsupportedProgram, where
 from serene.switch.expressions import Expr, Place, mask
 from serene.switch.program import Field, Header
 from serene.switch.scope import Scope
+from serene.switch.trace_codegen import event, place_words
 
 
 class DeparserWriter:
@@ -24,13 +25,13 @@ class DeparserWriter:
             "    struct phv *const h = &packet->h;",
             "    (void)h;",
         ]
-        for item in scope.program.json.get("checksums") or ():
+        for number, item in enumerate(scope.program.json.get("checksums") or ()):
             if item.get(which, which == "update"):
                 with where(f"checksum of {'.'.join(item['target'])!r}"):
-                    lines += self._checksum(item, which)
+                    lines += self._checksum(item, which, number)
         return "\n".join([*lines, "}"])
 
-    def _checksum(self, item: Mapping[str, Any], which: str) -> list[str]:
+    def _checksum(self, item: Mapping[str, Any], which: str, number: int) -> list[str]:
         scope = self._scope
         emitter = scope.emitter()
         reader = scope.reader(emitter)
@@ -42,9 +43,12 @@ class DeparserWriter:
             if target.width > 64:
                 raise UnsupportedProgram(f"a checksum of {target.width} bits")
             failed = scope.target("standard_metadata", "checksum_error")
-            emitter.line(f"if (({call} & {mask(target.width):#x}ull) != {target.code}) {failed.code} = 1;")
+            emitter.line(f"const int wrong = ({call} & {mask(target.width):#x}ull) != {target.code};")
+            emitter.line(f"if (wrong) {failed.code} = 1;")
+            emitter.line(event("CHECKSUM", number, "wrong", f"(uint64_t){target.code}"))
         else:
             emitter.store(target, Expr("c", 0, mask(64), (call,)))
+            emitter.line(event("CHECKSUM", number, "2", *place_words(target)))
         lines = ["    {", *(f"        {line}" for line in before), f"        if ({condition}) {{"]
         return [*lines, *(f"            {line}" for line in emitter.lines), "        }", "    }"]
 
@@ -61,7 +65,8 @@ class DeparserWriter:
             header = scope.packet_header(name)
             if header.type.bits % 8:
                 raise UnsupportedProgram(f"header {name!r} is not a whole number of bytes")
-            lines += [f"    if ({scope.valid(name)}) {{", *self._emit(header), "    }"]
+            told = event("EMIT", scope.header_number(name))
+            lines += [f"    if ({scope.valid(name)}) {{", *self._emit(header), f"        {told}", "    }"]
         return "\n".join([*lines, "    return at;", "}"])
 
     def _emit(self, header: Header) -> list[str]:

@@ -2,6 +2,7 @@
 
     switch = Switch.load("p4src/build/serene.json")
     switch.process(1, frame)            # -> [(port, frame), ...]
+    switch.process(1, frame, trace=True)    # -> ([(port, frame), ...], what it met)
 
 Names are those of the BMv2 JSON; numbers are ints of any width. Packets never pass through Python unless they come in
 by ``process`` or leave for the CPU port.
@@ -14,6 +15,7 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal, overload
 
 import numpy as np
 
@@ -22,13 +24,14 @@ from serene.switch.arrays import ArrayControl
 from serene.switch.codegen import generate
 from serene.switch.control import ControlError, Digest, Events, PortCounts, PortError
 from serene.switch.entries import TableControl
-from serene.switch.loaded import integer
+from serene.switch.loaded import MAX_PORTS, integer
 from serene.switch.loading import load_program
 from serene.switch.program import Program, limbs_of
+from serene.switch.trace import Step
+from serene.switch.tracing import Tracing
 
 RUNTIME = Path(__file__).with_name("runtime")
 RING_BYTES = 4 << 20  # as in runtime/switch.h
-MAX_PORTS = 512
 MAX_GROUPS = 65536
 MAX_SESSIONS = 32768
 MAX_FRAME = 65536
@@ -37,11 +40,12 @@ MAX_REPLICAS = 32768  # of a multicast group or clone session
 OUTPUT = np.dtype([("port", np.uint32), ("length", np.uint32), ("offset", np.uint64)])  # as in runtime/switch.h
 
 
-class Switch(TableControl, ArrayControl):
+class Switch(TableControl, ArrayControl, Tracing):
     """A program with its state. Not for two threads at once, but for control-plane calls, which may come any time."""
 
     def __init__(self, program: Program, library: Path, *, cpu_port: int | None, drop_port: int, seed: int) -> None:
         super().__init__(program, library, cpu_port=cpu_port, drop_port=drop_port, seed=seed)
+        self._compiler_flags: tuple[str, ...] = ()
         self._event_buffers = [ctypes.create_string_buffer(RING_BYTES) for _ in range(2)]
         self.initial_entries = {table.name: self._install_initial(table) for table in program.tables.values()}
 
@@ -61,7 +65,12 @@ class Switch(TableControl, ArrayControl):
         """
         program = load_program(json)
         library = compile_source(generate(program), compiler_flags, RUNTIME)
-        return cls(program, library, cpu_port=cpu_port, drop_port=drop_port, seed=seed)
+        switch = cls(program, library, cpu_port=cpu_port, drop_port=drop_port, seed=seed)
+        switch._compiler_flags = compiler_flags
+        return switch
+
+    def _traced_library(self) -> Path:
+        return compile_source(generate(self.program), (*self._compiler_flags, "-DTRACE"), RUNTIME)
 
     def __enter__(self) -> Switch:
         return self
@@ -71,9 +80,34 @@ class Switch(TableControl, ArrayControl):
 
     # -- packets ---------------------------------------------------------------------------------------------
 
-    def process(self, port: int, packet: bytes) -> list[tuple[int, bytes]]:
-        """One packet through the pipeline; everything it causes, packets to the CPU port included."""
-        return self.process_many([(port, packet)])[0]
+    @overload
+    def process(self, port: int, packet: bytes, *, trace: Literal[False] = False) -> list[tuple[int, bytes]]: ...
+
+    @overload
+    def process(self, port: int, packet: bytes, *, trace: Literal[True]) -> tuple[list[tuple[int, bytes]], Step]: ...
+
+    def process(
+        self, port: int, packet: bytes, *, trace: bool = False
+    ) -> list[tuple[int, bytes]] | tuple[list[tuple[int, bytes]], Step]:
+        """One packet through the pipeline; everything it causes, packets to the CPU port included.
+
+        With ``trace`` also what it met on its way, as a tree of steps (trace.py; trace_text.py prints it). The first
+        one takes seconds: the program is compiled a second time.
+        """
+        if not trace:
+            return self.process_many([(port, packet)])[0]
+        if not 0 <= port < MAX_PORTS:
+            raise ControlError(f"a packet on port {port}: traces are of ports 0 to {MAX_PORTS - 1}")
+        self.start_tracing()
+        untraced = self._lib
+        try:
+            self._lib = self._tracer()
+            outputs = self.process_many([(port, packet)])[0]
+        finally:
+            self._lib = untraced
+            (step,), _ = self.read_traces(0)
+            self.stop_tracing()
+        return outputs, step
 
     def process_many(self, packets: Sequence[tuple[int, bytes]]) -> list[list[tuple[int, bytes]]]:
         """Packets one after the other; what each of them causes."""
@@ -185,14 +219,6 @@ class Switch(TableControl, ArrayControl):
 
     def remove_port(self, port: int) -> None:
         self._lib.switch_port_remove(self._state, port)
-
-    def start(self) -> None:
-        """Starts forwarding between the ports, in a thread of its own."""
-        if self._lib.switch_start(self._state):
-            raise PortError("cannot start the forwarding thread")
-
-    def stop(self) -> None:
-        self._lib.switch_stop(self._state)
 
     def packet_out(self, packet: bytes) -> None:
         """Hands the running switch a packet on its CPU port."""

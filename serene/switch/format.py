@@ -289,7 +289,12 @@ class Table(TypedDict):
     action_profile: NotRequired[Name | None]
 
 
+class SourceInfo(TypedDict):
+    source_fragment: NotRequired[str]
+
+
 class Conditional(TypedDict):
+    source_info: NotRequired[SourceInfo | None]
     name: Name
     expression: Operand
     true_next: Name | None

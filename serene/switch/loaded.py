@@ -13,6 +13,7 @@ from serene.switch.expressions import mask
 from serene.switch.program import Program, limbs_of
 
 T = TypeVar("T")
+MAX_PORTS = 512  # as in runtime/switch.h
 
 
 def limbs(value: int, width: int) -> list[int]:
@@ -34,6 +35,15 @@ def named(objects: Mapping[str, T], name: str, what: str) -> T:
     return objects[name]
 
 
+def typed_library(path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))
+    library.switch_create.restype = ctypes.c_void_p
+    library.switch_output_items.restype = ctypes.c_void_p
+    library.switch_output_bytes.restype = ctypes.c_void_p
+    library.switch_lost_events.restype = ctypes.c_uint64
+    return library
+
+
 class Loaded:
     """A program's library with one state of it."""
 
@@ -41,11 +51,7 @@ class Loaded:
         self.program = program
         self.cpu_port = cpu_port
         self.drop_port = drop_port
-        self._lib = ctypes.CDLL(str(library))
-        self._lib.switch_create.restype = ctypes.c_void_p
-        self._lib.switch_output_items.restype = ctypes.c_void_p
-        self._lib.switch_output_bytes.restype = ctypes.c_void_p
-        self._lib.switch_lost_events.restype = ctypes.c_uint64
+        self._lib = typed_library(library)
         self._state: ctypes.c_void_p | None = None
         state = self._lib.switch_create(-1 if cpu_port is None else cpu_port, drop_port, ctypes.c_uint64(seed))
         if not state:

@@ -13,6 +13,7 @@ from serene.switch.names import identifiers
 from serene.switch.operands import Operands
 from serene.switch.program import Action, HeaderType, limbs_of
 from serene.switch.scope import Scope
+from serene.switch.trace_codegen import event
 
 TOO_SHORT, NO_MATCH, STACK_OUT_OF_BOUNDS = "PacketTooShort", "NoMatch", "StackOutOfBounds"
 HEADER_TOO_SHORT = "HeaderTooShort"  # what BMv2 says of a varbit field above its largest size
@@ -38,15 +39,17 @@ class ParserWriter:
             "    uint32_t error = 0;",
             "    (void)state; (void)h;",
             "    packet->parsed = 0;",
+            f"    {event('PARSER', 0)}",
         ]
         init = self._parser.get("init_state")
         if init:
             lines.append(f"    goto {self._label(init)};")
         for state in self._parser["parse_states"]:
-            lines += [f"{self._label(state['name'])}: {{"]
+            lines += [f"{self._label(state['name'])}: {{", f"    {event('STATE', self._at[state['name']])}"]
             lines += [f"    {line}" for line in self._state(state)]
             lines.append("}")
-        lines += ["done:", "    (void)error;"]
+        failed = event("PARSER_ERROR", "error")
+        lines += ["done:", "    (void)error;", f"    TRACED(if (error) {failed})", f"    {event('END', 0)}"]
         if any(f.name == "parser_error" for f in self._scope.program.headers["standard_metadata"].type.fields):
             lines.append("    h->standard_metadata.parser_error = error;")
         return "\n".join([*lines, "}"])
@@ -165,6 +168,7 @@ class ParserWriter:
         if kind == "regular":
             header_type, target = scope.packet_header(str(name)).type, scope.header(str(name))
             valid, after = scope.set_valid(str(name)), []
+            number = str(scope.header_number(str(name)))
         elif kind in ("stack", "union_stack"):
             stack = str(name) if kind == "stack" else ".".join(name or ())
             header_type, elements = scope.stack_type(stack), scope.program.stacks[stack]
@@ -175,6 +179,8 @@ class ParserWriter:
             valid = [f"h->valid_{scope.stack(stack)}[{at}] = 1;"]
             valid += [f"h->valid_{scope.stack(other)}[{at}] = 0;" for other in others]
             after = [f"{at}++;"]
+            numbers = ", ".join(str(scope.header_number(element.name)) for element in elements)
+            number = f"((const uint32_t[]){{{numbers}}})[{at}]"
         else:
             raise UnsupportedProgram(f"extracting a {kind!r} is not supported")
         if header_type.bits % 8:
@@ -194,6 +200,7 @@ class ParserWriter:
         emitter.line(
             f"extract_{scope.type(header_type.name)}(&{target}, packet->data + packet->parsed, (uint32_t){size});"
         )
+        emitter.line(f"TRACED(trace_{scope.type(header_type.name)}(packet, {number}, &{target});)")
         for line in [*valid, f"packet->parsed += {fixed} + {size};", *after]:
             emitter.line(line)
 
@@ -205,6 +212,8 @@ class ParserWriter:
             node = reader.number(element)
             width = node.place.width if node.place else node.bits
             self._add_key(node, width, keys, emitter)
+        if keys:
+            emitter.line(event("SELECT", self._at[state["name"]], *(name for name, _ in keys)))
         for transition in state["transitions"]:
             kind, target = transition["type"], transition["next_state"]
             go = self._go(state["name"], target)

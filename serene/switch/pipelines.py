@@ -6,8 +6,9 @@ from serene.switch.calculations import CalculationWriter
 from serene.switch.errors import known, where
 from serene.switch.expressions import Expr
 from serene.switch.names import identifier, identifiers
-from serene.switch.program import Pipeline, Table, limbs_of
+from serene.switch.program import Action, Pipeline, Table, limbs_of
 from serene.switch.scope import Scope
+from serene.switch.trace_codegen import event
 
 
 class PipelineWriter:
@@ -31,28 +32,36 @@ class PipelineWriter:
         for table in pipeline.tables:
             with where(f"table {table.name!r}"):
                 lines += [f"{self._labels[table.name]}: {{", *self._apply(table), "}"]
-        for conditional in pipeline.conditionals:
+        for number, conditional in enumerate(pipeline.conditionals, self._first_condition()):
             emitter = scope.emitter()
             with where(f"condition {conditional.name!r}"):
                 test = scope.reader(emitter).truth(conditional.expression)
             lines += [f"{self._labels[conditional.name]}: {{", *(f"    {line}" for line in emitter.lines)]
+            lines.append(f"    {event('CONDITION', number, f'({test}) != 0')}")
             lines += [f"    if ({test}) {self._go(conditional.true_next)}", f"    {self._go(conditional.false_next)}"]
             lines += ["}"]
         return "\n".join([*lines, "}"])
 
+    def _first_condition(self) -> int:
+        """Conditionals are counted through both pipelines, those of egress last."""
+        before = () if self._pipeline.name == "ingress" else self._scope.program.pipelines["ingress"].conditionals
+        return len(before)
+
     def _go(self, name: str | None) -> str:
         return f"goto {self._labels[name]};" if name else "return;"
 
-    def _call(self, action: int, data: str) -> str:
-        stage = f"STAGE(&state->runtime, STAGE_ACTIONS + {action}); "
-        return f"{stage}{self._scope.action(action)}(packet, {data}); STAGE(&state->runtime, STAGE_MATCH);"
+    def _call(self, action: Action, data: str) -> str:
+        stage = f"STAGE(&state->runtime, STAGE_ACTIONS + {action.id}); "
+        words = f"trace_words(&state->runtime, TRACE_ACTION, {action.id}, {data}, {action.limbs});"
+        call = f"TRACED({words}) {self._scope.action(action.id)}(packet, {data}); {event('END', 0)}"
+        return f"{stage}{call} STAGE(&state->runtime, STAGE_MATCH);"
 
     def _apply(self, table: Table) -> list[str]:
         fixed = table.default_action if not table.keys and table.const_default else None
         at = f"state->tables[{table.id}]"
         lines = []
         if fixed and not table.with_counters and not fixed[0].parameters:
-            lines.append(f"    {self._call(fixed[0].id, 'NULL')}")
+            lines.append(f"    {self._call(fixed[0], 'NULL')}")
             lines.append("    if (packet->requests.exit) return;")
             return [*lines, f"    {self._go(self._next(table, fixed[0].name))}"]
         if table.keys:
@@ -62,6 +71,8 @@ class PipelineWriter:
         else:
             lines.append("    struct entry *entry = NULL;")
         lines += ["    const int hit = entry != NULL;", "    (void)hit;", f"    if (!hit) entry = &{at}.standard;"]
+        key = "key" if table.keys else "NULL"
+        lines.append(f"    TRACED(trace_table(&state->runtime, &{at}, {table.id}, hit ? entry : NULL, {key});)")
         if table.with_counters:
             lines += ["    entry->packets++;", "    entry->bytes += packet->length;"]
         if table.direct_meter:
@@ -75,7 +86,7 @@ class PipelineWriter:
             lines += self._choose(table)
         lines.append("    switch (action) {")
         for action in table.actions.values():
-            lines.append(f"    case {action.id}: {self._call(action.id, 'data')} break;")
+            lines.append(f"    case {action.id}: {self._call(action, 'data')} break;")
         lines += ["    default: break;", "    }", "    if (packet->requests.exit) return;"]
         if "__HIT__" in table.next_tables:
             steps = (table.next_tables.get(name, table.base_default_next) for name in ("__HIT__", "__MISS__"))
@@ -125,6 +136,7 @@ class PipelineWriter:
             *(f"            {line}" for line in emitter.lines),
             f"            hash = {call};",
             "        }",
+            f"        {event('MEMBER', profile.id, 'data[0]', 'data[1]', 'hash')}",
             f"        struct member *member = profile_choose(&state->action_profiles[{profile.id}], data, hash);",
             "        action = member ? member->action : UINT32_MAX;",
             "        data = member ? member->data : data;",

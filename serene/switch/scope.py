@@ -30,6 +30,7 @@ class Scope:
         self.budget = Budget()
         self._header_names = identifiers("h", (name for name, h in program.headers.items() if h.stack is None))
         self._header_names["standard_metadata"] = "standard_metadata"
+        self._header_numbers = {name: number for number, name in enumerate(program.headers)}
         self._stack_names = identifiers("s", program.stacks)
         self._union_stack_names = identifiers("u", program.union_stacks)
         self._type_names = identifiers("t", program.header_types)
@@ -63,6 +64,10 @@ class Scope:
         if header.metadata:
             raise NotBmv2Json(f"{name!r} is metadata, which is never added, removed, extracted or emitted")
         return header
+
+    def header_number(self, name: str) -> int:
+        """Its place among the program's headers."""
+        return self._header_numbers[name]
 
     def own_name(self, header: Header) -> str:
         """Of a header outside stacks."""

@@ -31,7 +31,10 @@ ANSWERS = "tests.client.fuzz_answers"  # fuzz(count, seed) -> Counter
 
 def frames(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
     for program in options.program or PROGRAMS:
-        yield program, fuzz_frames.fuzz(options.count, options.seed, program, sanitize=options.sanitize)
+        yield (
+            program,
+            fuzz_frames.fuzz(options.count, options.seed, program, sanitize=options.sanitize, traced=options.traced),
+        )
 
 
 def programs(options: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
@@ -64,6 +67,7 @@ def main() -> int:
     parser.add_argument("--kind", choices=KINDS, action="append", help="default: all")
     parser.add_argument("--program", choices=PROGRAMS, action="append", help="of frames; default: all")
     parser.add_argument("--sanitize", action="store_true", help="with address and undefined-behaviour sanitizers")
+    parser.add_argument("--traced", action="store_true", help="frames: each also through the program that traces")
     options = parser.parse_args()
     if options.count < 1:
         parser.error(f"--count {options.count}: at least 1")

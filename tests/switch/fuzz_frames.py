@@ -14,8 +14,8 @@ from tests.switch.stf_embedded import EmbeddedTarget
 BATCH = 500
 
 
-def fuzz(count: int, seed: int, program: str, *, sanitize: bool) -> Counter[str]:
-    """Sends ``count`` packets through one of PROGRAMS."""
+def fuzz(count: int, seed: int, program: str, *, sanitize: bool, traced: bool = False) -> Counter[str]:
+    """Sends ``count`` packets through one of PROGRAMS, ``traced`` each."""
     json, lanes = PROGRAMS[program]
     rng, counts = random.Random(f"{program} {seed}"), Counter[str]()
     with contextlib.closing(EmbeddedTarget(json.read_bytes(), FLAGS if sanitize else ())) as target:
@@ -25,6 +25,8 @@ def fuzz(count: int, seed: int, program: str, *, sanitize: bool) -> Counter[str]
         for start in range(0, count, BATCH):
             packets = trial(rng, given, min(BATCH, count - start))
             for port, packet in packets:
+                if traced:
+                    target.switch.process(port, packet, trace=True)
                 target.send(port, packet)
             counts["packets in"] += len(packets)
             counts["out"] += sum(len(sent) for sent in target.outputs({}).values())

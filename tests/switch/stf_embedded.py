@@ -11,38 +11,38 @@ from serene.switch.program import Action, Table
 
 class EmbeddedTarget:
     def __init__(self, json: bytes, compiler_flags: tuple[str, ...] = ()) -> None:
-        self._switch = Switch.load(json, cpu_port=None, compiler_flags=compiler_flags)
+        self.switch = Switch.load(json, cpu_port=None, compiler_flags=compiler_flags)
         self._outputs: dict[int, list[bytes]] = defaultdict(list)
 
     @property
     def program(self) -> Program:
-        return self._switch.program
+        return self.switch.program
 
     def close(self) -> None:
-        self._switch.close()
+        self.switch.close()
 
     def add(self, table: Table, match: Sequence[Match], action: Action, params: Sequence[int], priority: int) -> int:
-        return self._switch.table_add(table.name, match, action.name, params, priority)
+        return self.switch.table_add(table.name, match, action.name, params, priority)
 
     def set_default(self, table: Table, action: Action, params: Sequence[int]) -> None:
-        self._switch.table_set_default(table.name, action.name, params)
+        self.switch.table_set_default(table.name, action.name, params)
 
     def group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
-        self._switch.multicast_set(group, replicas)
+        self.switch.multicast_set(group, replicas)
 
     def clone_session(self, session: int, replicas: Sequence[tuple[int, int]]) -> None:
-        self._switch.clone_session_set(session, replicas)
+        self.switch.clone_session_set(session, replicas)
 
     def send(self, port: int, data: bytes) -> None:
-        for out, packet in self._switch.process(port, data):
+        for out, packet in self.switch.process(port, data):
             self._outputs[out].append(packet)
 
     def counter(self, name: str, index: int) -> tuple[int, int]:
-        value = self._switch.counter_read(name, index)
+        value = self.switch.counter_read(name, index)
         return value.packets, value.bytes
 
     def direct_counter(self, table: Table, handle: int) -> tuple[int, int]:
-        value = self._switch.direct_counter_read(table.name, handle)
+        value = self.switch.direct_counter_read(table.name, handle)
         return value.packets, value.bytes
 
     def forget(self) -> None:

@@ -15,7 +15,7 @@ from tests.switch.hostile import renamed
 from tests.switch.sanitizers import PROGRAMS
 
 # Identifiers made of a P4 name.
-OURS = re.compile(r"\b((?:(?:valid|next|extract)_)?(?:[hsutfrva]|table|condition|state)\d+)_\w*")
+OURS = re.compile(r"\b((?:(?:valid|next|extract|trace)_)?(?:[hsutfrva]|table|condition|state)\d+)_\w*")
 SOURCES = {name: path.read_bytes() for name, (path, _) in PROGRAMS.items()}
 HOSTILE = (
     '*/ __attribute__((constructor)) static void own{n}(void) {{ system("id > /tmp/owned"); }} /* {name}',

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import shutil
 import signal
 import socket
@@ -15,12 +16,15 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import numpy as np
 import pytest
+from finsy.proto import p4r, p4r_grpc
 
 from serene.client.shm import SharedMemory
 from serene.switch import Switch
 from serene.switch.cli import main
+from serene.switch.options import left_out, parse
 from tests.ports import some_port, some_ports
 from tests.switch.p4rt_controller import Controller, load_p4info, until
 from tests.switch.p4rt_probe import JSON, P4INFO, Probe
@@ -120,16 +124,99 @@ def test_it_stops_with_a_controller_connected() -> None:
 
 def test_simple_switch_grpcs_flags_are_taken() -> None:
     """Also in its forms without blanks; Thrift, which is not here, is mentioned."""
-    udp = some_port(socket.SOCK_DGRAM)
-    arguments = ["--no-p4", "--device-id=7", f"-i1@udp:{udp}", "--thrift-port", "9090", "--log-console", "-L", "info"]
+    udp, thrift = some_port(socket.SOCK_DGRAM), some_port()
+    arguments = ["--no-p4", "--device-id=7", f"-i1@udp:{udp}", "--thrift-port", str(thrift), "-L", "info"]
     with running(*arguments, *GRPC, "--cpu-port", "255", "--drop-port=510") as switch:
         assert any("Thrift" in line for line in switch.lines)
+        with socket.create_connection(("127.0.0.1", thrift), timeout=5) as client:
+            assert client.recv(1) == b""  # p4-utils waits for the port to be open; who speaks Thrift sees an end
         controller = Controller(switch.address, 7, load_p4info(P4INFO))
         stream = controller.become_primary()
         controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
         controller.packet_out(stream, Probe(b=4).frame())
         assert Probe.parse(stream.receive("packet").payload).b == 4
         controller.close()
+
+
+def help_of_simple_switch_grpc() -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+    """Its options before and after the ``--``, and whether each takes a value."""
+    done = subprocess.run(["simple_switch_grpc", "--help"], capture_output=True, text=True, timeout=60, check=False)
+    own, _, target = (done.stdout + done.stderr).partition("Target options:")
+    found = [re.findall(r"^  (?:-\w \[ )?(--[\w-]+)(?: \])?( \[?=?\(?arg| arg)?", part, re.M) for part in (own, target)]
+    return tuple([(name, bool(value)) for name, value in part] for part in found)  # type: ignore[return-value]
+
+
+@pytest.mark.bmv2
+@pytest.mark.skipif(shutil.which("simple_switch_grpc") is None, reason="simple_switch_grpc is not installed")
+def test_every_option_of_simple_switch_grpc_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it does not do here is said, a line for each."""
+    own, target = help_of_simple_switch_grpc()
+    assert len(own) >= 20 and len(target) >= 14
+    values = {
+        "--interface": "1@lo", "--pcap": str(tmp_path), "--log-level": "info", "--log-file": str(tmp_path / "log"),
+        "--grpc-server-addr": "0.0.0.0:9559", "--cpu-port": "255", "--drop-port": "510",
+    }  # fmt: skip
+    once = {"--help", "--version", "--json-version"}  # these print and end
+
+    def given(options: list[tuple[str, bool]]) -> list[str]:
+        return [
+            word for name, takes in options if name not in once for word in [name, *[values.get(name, "5")] * takes]
+        ]
+
+    options, further = parse([*given(own), "--", *given(target)])
+    said = "\n".join(left_out(options, further))
+    done = {
+        "--interface", "--pcap", "--device-id", "--log-console", "--log-file", "--log-level", "--log-flush",
+        "--log-file-max-size", "--log-file-max-files", "--dump-packet-data", "--no-p4", "--grpc-server-addr",
+        "--grpc-server-ssl", "--grpc-server-cacert", "--grpc-server-cert", "--grpc-server-key",
+        "--grpc-server-with-client-auth", "--cpu-port", "--drop-port",
+    }  # fmt: skip
+    for name, _ in (*own, *target):
+        assert name in once | done or f"{name}: " in said, name
+    for name in ("--version", "--json-version", "--help"):
+        done_ = subprocess.run([*COMMAND, name], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert done_.returncode == 0 and done_.stdout
+
+
+def test_what_is_logged_goes_where_it_is_wanted(tmp_path: Path) -> None:
+    arguments = ["--no-p4", "--nanolog", "ipc:///tmp/x.ipc", "--log-file", str(tmp_path / "log"), "-L", "info"]
+    with running(*arguments, *GRPC, "--priority-queues", "8") as switch:
+        assert switch.lines == [switch.ready_line]
+        text = (tmp_path / "log.txt").read_text()
+        assert "--nanolog: there is no nanomsg log" in text and "--priority-queues: there are no queues" in text
+
+
+def test_tls(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl, to make certificates")
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "1",
+    ]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run([*command, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    tls = ["--grpc-server-ssl", "--grpc-server-cert", str(certificate), "--grpc-server-key", str(key)]
+    tls += ["--grpc-server-cacert", str(certificate), "--grpc-server-with-client-auth"]
+    with running("--no-p4", *GRPC, *tls) as switch:
+        port = switch.address.rpartition(":")[2]
+        ours = (certificate.read_bytes(), key.read_bytes(), certificate.read_bytes())
+        with grpc.secure_channel(f"localhost:{port}", grpc.ssl_channel_credentials(*ours)) as channel:
+            stub = p4r_grpc.P4RuntimeStub(channel)
+            assert stub.Capabilities(p4r.CapabilitiesRequest(), timeout=PATIENCE_S).p4runtime_api_version
+        for credentials in (grpc.ssl_channel_credentials(ours[0]), None):  # without a certificate, and in the clear
+            address = f"localhost:{port}"
+            other = grpc.secure_channel(address, credentials) if credentials else grpc.insecure_channel(address)
+            with other as channel, pytest.raises(grpc.RpcError):
+                p4r_grpc.P4RuntimeStub(channel).Capabilities(p4r.CapabilitiesRequest(), timeout=PATIENCE_S)
 
 
 def test_a_program_on_the_command_line_forwards_at_once() -> None:
@@ -244,6 +331,17 @@ def test_ports_stay_when_programs_change() -> None:
         (["--no-p4", "--", "--grpc-server-addr", ":9559"], "HOST:PORT"),
         (["--no-p4", "--", "--grpc-server-addr", "127.0.0.1:99999"], "65535"),
         (["--no-p4", "--fast"], "--fast"),
+        (["--no-p4", "--pcap", "/nowhere"], "--pcap /nowhere: expected a directory"),
+        (["--no-p4", "--thrift-port", "0"], "--thrift-port 0: expected 1 to 65535"),
+        (["--no-p4", "--log-file-max-files", "0"], "expected 1 or more"),
+        (["--no-p4", "--dump-packet-data", "-1"], "--dump-packet-data -1: expected 0 to"),
+        (["--no-p4", "--log-file", "/nowhere/log"], "cannot write /nowhere/log.txt"),
+        (["--no-p4", "--", "--grpc-server-ssl"], "--grpc-server-cert FILE"),
+        (["--no-p4", "--", "--grpc-server-key", "k"], "certificates without --grpc-server-ssl"),
+        (
+            ["--no-p4", "--", "--grpc-server-ssl", "--grpc-server-cert", "/c", "--grpc-server-key", "/k"],
+            "cannot read /",
+        ),
     ],
 )
 def test_bad_usage(

@@ -67,6 +67,18 @@ def test_tables_packets_and_counters(target: Target) -> None:
     run(work())
 
 
+def test_registers(embedded: Target) -> None:
+    """As finsy asks for them: one cell written, all cells read."""
+
+    async def work() -> None:
+        async with switch(embedded) as sw:
+            await sw.modify([fy.P4RegisterEntry("last_source", index=2, data=0xABCDEF)])
+            found = [entry async for entry in entities(sw, fy.P4RegisterEntry("last_source"))]
+            assert [(entry.index, entry.data) for entry in found] == [(0, 0), (1, 0), (2, 0xABCDEF), (3, 0)]
+
+    run(work())
+
+
 def test_delete_all(embedded: Target) -> None:
     """It reads everything first, which simple_switch_grpc cannot in a program with initial entries."""
 

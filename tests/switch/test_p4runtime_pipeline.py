@@ -58,6 +58,19 @@ def test_what_was_set_is_what_is_got(controller: Controller) -> None:
     assert device.p4_device_config == JSON.read_bytes()
 
 
+def test_a_program_in_p4langs_wrapping(controller: Controller) -> None:
+    """p4.tmp.P4DeviceConfig: reassign, then the JSON as device_data; it is got as it was set."""
+    controller.become_primary()
+    length, rest = [], len(JSON.read_bytes())
+    while rest >= 0x80:
+        length.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    wrapped = b"\x08\x01\x1a" + bytes([*length, rest]) + JSON.read_bytes()
+    controller.set_pipeline("VERIFY_AND_COMMIT", wrapped)
+    controller.insert(controller.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 7))
+    assert len(controller.read(p4r.TableEntry(table_id=controller.id("tables", "by_exact")))) == 1
+
+
 def test_no_cookie_is_no_cookie(primary: Controller) -> None:
     assert not primary.get_pipeline("ALL").HasField("cookie")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import grpc
 import pytest
-from finsy.proto import p4r
+from finsy.proto import p4d, p4r
 
-from tests.switch.conftest import Target
+from tests.switch.conftest import DEVICE_ID, Target
 from tests.switch.p4rt_controller import Code, Controller, Stream, clone_session, multicast_group, number, packets
 from tests.switch.p4rt_probe import CPU_PORT, Probe, send
 
@@ -307,8 +307,56 @@ def test_registers_can_be_read(embedded_primary: Controller, embedded: Target) -
     assert len(controller.read(p4r.RegisterEntry())) == 4
     wanted.index.index = 4
     assert read_error(controller, wanted).code() is Code.OUT_OF_RANGE
-    assert controller.refused("MODIFY", wanted).codes == [Code.UNIMPLEMENTED]
     controller.close()
+
+
+def test_registers_can_be_written(embedded_primary: Controller, embedded: Target) -> None:
+    """One cell, or all of them; the packets that follow see it, and what cannot be is refused."""
+    controller = embedded.controller()
+    stream = controller.become_primary()
+    register = controller.id("registers", "last_source")
+
+    def cell(value: bytes, index: int | None = None) -> p4r.RegisterEntry:
+        entry = p4r.RegisterEntry(register_id=register, data=p4d.P4Data(bitstring=value))
+        if index is not None:
+            entry.index.index = index
+        return entry
+
+    def held() -> list[bytes]:
+        return [entry.data.bitstring for entry in controller.read(p4r.RegisterEntry(register_id=register))]
+
+    controller.modify(cell(number(0x1234_5678_9ABC), 1))
+    assert held() == [b"\0", number(0x1234_5678_9ABC), b"\0", b"\0"]
+    controller.modify(cell(b"\x07"))
+    assert held() == [b"\x07"] * 4
+    send(controller, stream, Probe(a=2))
+    assert held() == [b"\x07", b"\x07", number(0x0200_0000_0001), b"\x07"]
+    assert controller.refused("MODIFY", cell(b"\1", 4)).codes == [Code.OUT_OF_RANGE]
+    assert controller.refused("INSERT", cell(b"\1", 0)).codes == [Code.INVALID_ARGUMENT]
+    assert controller.refused("MODIFY", cell(number(1 << 48), 0)).codes == [Code.INVALID_ARGUMENT]
+    assert controller.refused("MODIFY", p4r.RegisterEntry(register_id=register)).codes == [Code.INVALID_ARGUMENT]
+    assert controller.refused("MODIFY", p4r.RegisterEntry(register_id=99)).codes == [Code.INVALID_ARGUMENT]
+    assert held() == [b"\x07", b"\x07", number(0x0200_0000_0001), b"\x07"]
+    controller.close()
+
+
+def test_one_read_asks_for_several_things(embedded_primary: Controller) -> None:
+    """Wildcards among them: all registers, and all entries of all tables."""
+    controller = embedded_primary
+    controller.insert(controller.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 7))
+    register = controller.id("registers", "last_source")
+    wanted = [
+        p4r.Entity(register_entry=p4r.RegisterEntry(register_id=register, index=p4r.Index(index=3))),
+        p4r.Entity(table_entry=p4r.TableEntry()),
+        p4r.Entity(register_entry=p4r.RegisterEntry()),
+    ]
+    request = p4r.ReadRequest(device_id=DEVICE_ID, entities=wanted)
+    found = [entity for answer in controller.stub.Read(request, timeout=10) for entity in answer.entities]
+    kinds = [entity.WhichOneof("entity") for entity in found]
+    assert kinds[0] == "register_entry" and kinds[-4:] == ["register_entry"] * 4
+    assert kinds[1:-4] and set(kinds[1:-4]) == {"table_entry"}
+    table = controller.id("tables", "by_exact")
+    assert [entity.table_entry.table_id for entity in found if entity.HasField("table_entry")].count(table) == 1
 
 
 # -- multicast groups -----------------------------------------------------------------------------------------

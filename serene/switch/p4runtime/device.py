@@ -10,13 +10,16 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from finsy.proto import p4r
 
 from serene.errors import SereneError
 from serene.switch.control import ControlError, Events
 from serene.switch.engine import Switch
+from serene.switch.p4runtime.device_config import program_json
 from serene.switch.p4runtime.entities import Entities
+from serene.switch.p4runtime.observers import Observers
 from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.ports import Port
 from serene.switch.p4runtime.status import Code, Failure, invalid
@@ -47,7 +50,9 @@ class Device:
         cpu_port: int | None,
         drop_port: int,
         deliver: Callable[[p4r.StreamMessageResponse], bool],
+        captures: Path | None = None,
     ) -> None:
+        self.observers = Observers(captures)
         self._ports = tuple(ports)
         self._cpu_port = cpu_port
         self._drop_port = drop_port
@@ -89,10 +94,13 @@ class Device:
         if not config.p4_device_config:
             raise invalid("the configuration has no device config; expected BMv2's JSON")
         try:
-            switch = Switch.load(config.p4_device_config, cpu_port=self._cpu_port, drop_port=self._drop_port)
+            switch = Switch.load(
+                program_json(config.p4_device_config), cpu_port=self._cpu_port, drop_port=self._drop_port
+            )
         except SereneError as error:
             raise invalid(str(error)) from error
         try:
+            self.observers.prepare(switch)
             schema = Schema(config.p4info, switch.program)
             kept = p4r.ForwardingPipelineConfig()
             kept.CopyFrom(config)
@@ -106,8 +114,10 @@ class Device:
         try:
             for port in self._ports:
                 port.attach(switch)
+            self.observers.begin(switch, self._ports)
             switch.start()
         except SereneError as error:
+            self.observers.end()
             switch.close()
             raise Failure(Code.UNAVAILABLE, f"no program runs now: {error}") from error
         self._switch, self._pipeline = switch, pipeline
@@ -121,6 +131,7 @@ class Device:
         self._stopping.set()
         if self._pump is not None:
             self._pump.join()
+        self.observers.end()
         if self._switch is not None:
             self._switch.close()
         self._switch = self._pipeline = self._pump = None
@@ -136,6 +147,10 @@ class Device:
     def config(self) -> p4r.ForwardingPipelineConfig:
         """What was set last, running or saved."""
         return self._controlled().config
+
+    @property
+    def running(self) -> Switch | None:
+        return self._switch
 
     @property
     def entities(self) -> Entities:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from finsy.proto import p4d, p4r
+from finsy.proto import p4d, p4i, p4r
 
 from serene.switch import control, engine
 from serene.switch.p4runtime.digests import Deliver, DigestLists
@@ -16,7 +16,7 @@ from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.replication import Replication
 from serene.switch.p4runtime.status import Code, Failure, invalid, unimplemented
 from serene.switch.p4runtime.tables import DELETE, INSERT, MODIFY, Tables
-from serene.switch.p4runtime.values import encode
+from serene.switch.p4runtime.values import decode, encode
 
 PART = 65536  # cells of an array that are read at once
 
@@ -131,12 +131,31 @@ class Entities:
     def _read_meter_entry(self, wanted: p4r.MeterEntry) -> Iterator[p4r.MeterEntry]:
         return self._meters.read(wanted)
 
+    def _write_register_entry(self, kind: int, entry: p4r.RegisterEntry) -> None:
+        _only_modify(kind, "a register")
+        register = self._schema.register(entry.register_id)
+        cells, value = indices(entry, register), self._register_value(register, entry.data)
+        for index in cells:
+            self._switch.register_write(register.preamble.name, index, value)
+
+    def _register_value(self, register: p4i.Register, data: p4d.P4Data) -> int:
+        name, width = register.preamble.name, self._register_width(register)
+        kind = data.WhichOneof("data")
+        if kind != "bitstring":
+            raise invalid(f"register {name!r}: expected a bitstring of {width} bits, not {kind or 'nothing'}")
+        return decode(data.bitstring, width, f"register {name!r}")
+
+    @staticmethod
+    def _register_width(register: p4i.Register) -> int:
+        if not register.type_spec.bitstring.HasField("bit"):
+            raise unimplemented(f"register {register.preamble.name!r}: only registers of bit<W> are supported")
+        return int(register.type_spec.bitstring.bit.bitwidth)
+
     def _read_register_entry(self, wanted: p4r.RegisterEntry) -> Iterator[p4r.RegisterEntry]:
         ids = [wanted.register_id] if wanted.register_id else list(self._schema.registers)
         for register in map(self._schema.register, ids):
             name = register.preamble.name
-            if not register.type_spec.bitstring.HasField("bit"):
-                raise unimplemented(f"register {name!r}: only registers of bit<W> can be read")
+            self._register_width(register)
             cells = indices(wanted, register) if wanted.register_id else range(register.size)
             for index, value in _in_parts(cells, name, self._switch.register_read_all):
                 data = p4d.P4Data(bitstring=encode(value))

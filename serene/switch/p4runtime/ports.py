@@ -32,6 +32,11 @@ class InterfacePort:
     def attach(self, switch: Switch) -> None:
         switch.add_interface(self.number, self.interface, join_udp=self.join_udp)
 
+    @property
+    def label(self) -> str:
+        """For the names of files."""
+        return self.interface
+
     def __str__(self) -> str:
         return f"{self.number}@{self.interface}"
 
@@ -54,6 +59,10 @@ class UdpPort:
     def attach(self, switch: Switch) -> None:
         switch.add_udp(self.number, ("127.0.0.1", self.local), ("127.0.0.1", self.peer) if self.peer else None)
 
+    @property
+    def label(self) -> str:
+        return f"udp{self.local}"
+
     def __str__(self) -> str:
         return f"{self.number}@udp:{self.local}" + (f":{self.peer}" if self.peer else "")
 
@@ -74,6 +83,10 @@ class ShmPort:
 
     def attach(self, switch: Switch) -> None:
         switch.add_shm(self.number, self.path)
+
+    @property
+    def label(self) -> str:
+        return f"port{self.number}"
 
     def __str__(self) -> str:
         return f"{self.number}@shm:{self.path}"

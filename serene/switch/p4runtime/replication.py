@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from finsy.proto import p4r
 
 from serene.switch import engine
+from serene.switch.loaded import MAX_PORTS
 from serene.switch.p4runtime.status import Code, Failure, invalid, not_found, unimplemented
 from serene.switch.p4runtime.values import decode
 
@@ -94,8 +95,8 @@ def _replicas(replicas: Sequence[p4r.Replica]) -> list[tuple[int, int]]:
         port = decode(replica.port, PORT_BITS, "a replica's port") if kind == "port" else replica.egress_port
         if replica.backup_replicas:
             raise unimplemented("backup replicas are not supported on this switch")
-        if port >= engine.MAX_PORTS:
-            raise invalid(f"a replica on port {port}: ports are 0 to {engine.MAX_PORTS - 1}")
+        if port >= MAX_PORTS:
+            raise invalid(f"a replica on port {port}: ports are 0 to {MAX_PORTS - 1}")
         if replica.instance >= 1 << 16:
             raise invalid(f"a replica's instance of {replica.instance} does not fit 16 bits")
         if (port, replica.instance) in pairs:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
 import grpc
@@ -17,6 +18,7 @@ from serene.errors import SereneError, choices
 from serene.switch.engine import Switch
 from serene.switch.p4runtime.arbitration import Arbitration, Session
 from serene.switch.p4runtime.device import Device
+from serene.switch.p4runtime.observers import Watcher
 from serene.switch.p4runtime.ports import Port
 from serene.switch.p4runtime.status import (
     Code,
@@ -29,6 +31,7 @@ from serene.switch.p4runtime.status import (
     shortened,
     unimplemented,
 )
+from serene.switch.p4runtime.watching import Watching
 
 API_VERSION = "1.4.1"
 ENTITIES_PER_ANSWER = 1000
@@ -273,7 +276,8 @@ class P4RuntimeServer:
 
         with P4RuntimeServer([UdpPort(1, 50001)], address="127.0.0.1:9559", device_id=0) as server: ...
 
-    ``program`` runs at once, without a P4Info; otherwise the switch waits for a controller to push one.
+    ``program`` runs at once, without a P4Info; otherwise the switch waits for a controller to push one. Without
+    ``credentials`` it speaks in the clear. ``captures`` is a folder for pcap files of each port.
     """
 
     def __init__(
@@ -285,10 +289,12 @@ class P4RuntimeServer:
         cpu_port: int | None = 255,
         drop_port: int = 511,
         program: Switch | None = None,
+        credentials: grpc.ServerCredentials | None = None,
+        captures: Path | None = None,
     ) -> None:
         self._lock = threading.RLock()
         self._arbitration = Arbitration(device_id)
-        self._device = Device(ports, cpu_port=cpu_port, drop_port=drop_port, deliver=self._deliver)
+        self._device = Device(ports, cpu_port=cpu_port, drop_port=drop_port, deliver=self._deliver, captures=captures)
         self._calls = futures.ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="p4runtime")
         self._server = grpc.server(
             self._calls,
@@ -302,12 +308,20 @@ class P4RuntimeServer:
         )
         service = _Service(self._arbitration, self._device, self._lock)
         p4r_grpc.add_P4RuntimeServicer_to_server(service, self._server)
+        watching = Watching(self._device.observers, lambda: self._device.running, self._lock)
+        self._server.add_generic_rpc_handlers((watching.handler(),))
         try:
-            self.port = self._server.add_insecure_port(address)
+            if credentials is None:
+                self.port = self._server.add_insecure_port(address)
+            else:
+                self.port = self._server.add_secure_port(address, credentials)
         except RuntimeError:
             self.port = 0
         if not self.port:
-            raise ServerError(f"cannot listen on {address}: in use, or no address of this machine; choose another one")
+            tls = " (or the certificate and its key do not fit)" if credentials is not None else ""
+            raise ServerError(
+                f"cannot listen on {address}: in use, or no address of this machine; choose another one{tls}"
+            )
         if program is not None:
             self._device.run(program)
 
@@ -320,6 +334,11 @@ class P4RuntimeServer:
 
     def start(self) -> None:
         self._server.start()
+
+    def observe(self, watcher: Watcher) -> None:
+        """From now on, whatever program runs, its packets are traced for this watcher."""
+        with self._lock:
+            self._device.observers.add(watcher)
 
     def stop(self) -> None:
         """Ends all streams, closes the ports."""

@@ -79,6 +79,7 @@ EXPORT void switch_destroy(struct state *state) {
         free(ports);
     }
     state_free(state);
+    free(runtime->trace);
     for (int i = 0; i < MAX_GROUPS; i++) free(runtime->groups[i]);
     for (int i = 0; i < MAX_SESSIONS; i++) free(runtime->sessions[i]);
     free(runtime->loops);
@@ -144,10 +145,7 @@ EXPORT void switch_inject(struct state *state, const uint8_t *data, uint32_t len
     ports_wake(&state->runtime);
 }
 
-/* Moves what is waiting into the two buffers (RING_BYTES each); waits up to `timeout_ms` for the first. */
-EXPORT void switch_events(struct state *state, int timeout_ms, uint8_t *cpu, size_t *cpu_used, uint8_t *digests,
-                          size_t *digests_used) {
-    struct runtime *runtime = &state->runtime;
+static struct timespec later(int timeout_ms) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += timeout_ms / 1000;
@@ -156,6 +154,14 @@ EXPORT void switch_events(struct state *state, int timeout_ms, uint8_t *cpu, siz
         until.tv_nsec -= 1000000000l;
         until.tv_sec++;
     }
+    return until;
+}
+
+/* Moves what is waiting into the two buffers (RING_BYTES each); waits up to `timeout_ms` for the first. */
+EXPORT void switch_events(struct state *state, int timeout_ms, uint8_t *cpu, size_t *cpu_used, uint8_t *digests,
+                          size_t *digests_used) {
+    struct runtime *runtime = &state->runtime;
+    struct timespec until = later(timeout_ms);
     lock_for_control(runtime);
     while (!runtime->cpu.used && !runtime->digests.used)
         if (pthread_cond_timedwait(&runtime->events, &runtime->lock, &until)) break;
@@ -271,6 +277,65 @@ EXPORT int switch_group(struct state *state, uint32_t which, uint32_t number, co
     pthread_mutex_unlock(&state->runtime.lock);
     return 0;
 }
+
+#ifdef TRACE
+/* From now on packets that come in by these ports are recorded (NULL: none are), with so many of their bytes. -1 when
+ * memory has run out. */
+EXPORT int switch_trace(struct state *state, const uint8_t *ports, uint32_t bytes) {
+    struct runtime *runtime = &state->runtime;
+    lock_for_control(runtime);
+    if (!runtime->trace) runtime->trace = calloc(1, sizeof *runtime->trace);
+    struct trace *trace = runtime->trace;
+    if (trace) {
+        trace->active = ports != NULL;
+        trace->bytes = bytes;
+        trace->used = 0;
+        trace->lost = 0;
+        if (ports) memcpy(trace->ports, ports, sizeof trace->ports);
+    }
+    pthread_mutex_unlock(&runtime->lock);
+    return trace ? 0 : -1;
+}
+
+/* Moves the records that wait into `words` (TRACE_RING_WORDS), and how many packets were lost since the last call;
+ * waits up to `timeout_ms` for the first. */
+EXPORT void switch_trace_read(struct state *state, int timeout_ms, uint64_t *words, size_t *used, uint64_t *lost) {
+    struct runtime *runtime = &state->runtime;
+    struct trace *trace = runtime->trace;
+    struct timespec until = later(timeout_ms);
+    lock_for_control(runtime);
+    while (!trace->used && timeout_ms)
+        if (pthread_cond_timedwait(&runtime->events, &runtime->lock, &until)) break;
+    memcpy(words, trace->words, trace->used * sizeof *words);
+    *used = trace->used;
+    *lost = trace->lost;
+    trace->used = trace->lost = 0;
+    pthread_mutex_unlock(&runtime->lock);
+}
+
+/* Writes what comes and leaves by a port to these files from now on. 0, or a negative errno. */
+EXPORT int switch_capture(struct state *state, uint32_t number, const char *in, const char *out) {
+    FILE *files[2] = {capture_open(in), NULL};
+    if (files[0]) files[1] = capture_open(out);
+    if (!files[1]) {
+        int error = errno;
+        if (files[0]) fclose(files[0]);
+        return -error;
+    }
+    lock_for_control(&state->runtime);
+    for (struct port *port = ports_of(&state->runtime)->first; port; port = port->next) {
+        for (int i = 0; i < 2 && port->number == number; i++) {
+            if (port->captures[i]) fclose(port->captures[i]);
+            port->captures[i] = files[i];
+            files[i] = NULL;
+        }
+    }
+    pthread_mutex_unlock(&state->runtime.lock);
+    for (int i = 0; i < 2; i++)
+        if (files[i]) fclose(files[i]);
+    return 0;
+}
+#endif
 
 #ifdef PROFILE
 /* Cycles and visits by stage since the last call; room for MAX_STAGES of each. */

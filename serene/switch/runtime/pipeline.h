@@ -3,6 +3,8 @@
 #ifndef SERENE_PIPELINE_H
 #define SERENE_PIPELINE_H
 
+#include "capture.h"
+
 enum instance_type {
     INSTANCE_NORMAL = 0,
     INSTANCE_INGRESS_CLONE = 1,
@@ -13,11 +15,13 @@ enum instance_type {
 };
 
 static void run_ingress(struct packet *packet, int passes);
+static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, int passes);
 
 /* A received packet that has caused too many copies or steps is dropped and counted at its ingress port. */
 static void cut_off(struct runtime *runtime, const struct packet *packet) {
     uint32_t port = packet->h.standard_metadata.ingress_port;
     if (port < MAX_PORTS) runtime->counts[port].dropped++;
+    TRACE_POINT(packet, TRACE_DROP, DROPPED_CUT_OFF);
 }
 
 /* Each pass of each copy takes steps, more of them for longer packets, whose copies take room. */
@@ -63,8 +67,7 @@ static void copy_packet(struct packet *to, const struct packet *from) {
     phv_copy(&to->h, &from->h);
 }
 
-/* `packet` is used up. */
-static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, int passes) {
+static void egress_pass(struct packet *packet, uint32_t port, uint32_t instance, int passes) {
     struct state *state = packet->state;
     struct runtime *runtime = &state->runtime;
     if (!may_run(packet)) return;
@@ -84,6 +87,8 @@ static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, 
     if (packet->requests.clone && passes < MAX_PASSES) {
         struct replicas *replicas = runtime->sessions[packet->requests.clone_session % MAX_SESSIONS];
         struct packet *copy = replicas ? copy_room(runtime) : NULL;
+        TRACE_EVENT(packet, TRACE_COPIES, COPIES_EGRESS_CLONE, packet->requests.clone_session,
+                    copy ? replicas->count : 0);
         for (uint32_t i = 0; copy && i < replicas->count; i++) {
             copy_packet(copy, packet);
             metadata_clear(&copy->h);
@@ -92,9 +97,13 @@ static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, 
             copy->requests = (struct requests){.truncate = replicas->truncate};
             run_egress(copy, replicas->items[i].port, replicas->items[i].instance, passes + 1);
         }
+        TRACE_POINT(packet, TRACE_END, 0);
         runtime->copies_used -= copy != NULL;
     }
-    if (packet->h.standard_metadata.egress_spec == runtime->drop_port) return;
+    if (packet->h.standard_metadata.egress_spec == runtime->drop_port) {
+        TRACE_POINT(packet, TRACE_DROP, DROPPED_EGRESS);
+        return;
+    }
 
     STAGE(runtime, STAGE_CHECKSUM);
     update_checksums(packet);
@@ -113,6 +122,8 @@ static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, 
 
     if (!packet->requests.recirculate) {
         outputs_commit(&runtime->outputs, port, length);
+        TRACE_EVENT(packet, TRACE_OUTPUT, port, length, instance);
+        TRACED(trace_bytes(runtime, 1, to, length);)
         return;
     }
     /* Bytes of its own: the outputs grow, and move, while it goes round. */
@@ -129,9 +140,22 @@ static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, 
     runtime->copies_used--;
 }
 
+/* `packet` is used up. */
+static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, int passes) {
+    TRACE_EVENT(packet, TRACE_EGRESS, port, instance, packet->h.standard_metadata.instance_type);
+    egress_pass(packet, port, instance, passes);
+    TRACE_POINT(packet, TRACE_END, 0);
+}
+
 /* A copy for each but the last, which gets the packet itself. */
 static void replicate(struct packet *packet, const struct replicas *replicas, int passes) {
-    if (!replicas || !replicas->count) return;
+    TRACE_EVENT(packet, TRACE_COPIES, COPIES_MULTICAST, packet->h.standard_metadata.mcast_grp,
+                replicas ? replicas->count : 0);
+    if (!replicas || !replicas->count) {
+        TRACE_POINT(packet, TRACE_DROP, DROPPED_NO_GROUP);
+        TRACE_POINT(packet, TRACE_END, 0);
+        return;
+    }
     struct runtime *runtime = &packet->state->runtime;
     struct packet *copy = replicas->count > 1 ? copy_room(runtime) : NULL;
     for (uint32_t i = 0; copy && i + 1 < replicas->count; i++) {
@@ -141,9 +165,10 @@ static void replicate(struct packet *packet, const struct replicas *replicas, in
     runtime->copies_used -= copy != NULL;
     const struct replica *last = &replicas->items[replicas->count - 1];
     run_egress(packet, last->port, last->instance, passes);
+    TRACE_POINT(packet, TRACE_END, 0);
 }
 
-static void run_ingress(struct packet *packet, int passes) {
+static void ingress_pass(struct packet *packet, int passes) {
     struct runtime *runtime = &packet->state->runtime;
     if (!may_run(packet)) return;
     if (USES_INGRESS_TIME)
@@ -160,6 +185,7 @@ static void run_ingress(struct packet *packet, int passes) {
     if (requests.clone && passes < MAX_PASSES) {
         struct replicas *replicas = runtime->sessions[requests.clone_session % MAX_SESSIONS];
         struct packet *copy = replicas ? copy_room(runtime) : NULL;
+        TRACE_EVENT(packet, TRACE_COPIES, COPIES_INGRESS_CLONE, requests.clone_session, copy ? replicas->count : 0);
         for (uint32_t i = 0; copy && i < replicas->count; i++) {
             begin_packet(copy, packet->state, packet->h.standard_metadata.ingress_port, packet->data, packet->length);
             parse(copy);
@@ -168,6 +194,7 @@ static void run_ingress(struct packet *packet, int passes) {
             copy->requests.truncate = replicas->truncate;
             run_egress(copy, replicas->items[i].port, replicas->items[i].instance, passes + 1);
         }
+        TRACE_POINT(packet, TRACE_END, 0);
         runtime->copies_used -= copy != NULL;
     }
     if (requests.digest) learn(packet, requests.digest_list);
@@ -191,7 +218,16 @@ static void run_ingress(struct packet *packet, int passes) {
     } else if (port != runtime->drop_port) {
         packet->h.standard_metadata.instance_type = INSTANCE_NORMAL;
         run_egress(packet, port, 0, passes);
+    } else {
+        TRACE_POINT(packet, TRACE_DROP, DROPPED_INGRESS);
     }
+}
+
+static void run_ingress(struct packet *packet, int passes) {
+    TRACE_EVENT(packet, TRACE_INGRESS, (uint32_t)packet->h.standard_metadata.ingress_port,
+                packet->h.standard_metadata.instance_type, packet->length);
+    ingress_pass(packet, passes);
+    TRACE_POINT(packet, TRACE_END, 0);
 }
 
 /* Everything one packet causes is in the outputs afterwards. */
@@ -206,8 +242,11 @@ static void process_packet(struct state *state, uint32_t port, const uint8_t *da
         return;
     }
     STAGE(&state->runtime, STAGE_PARSE);
+    TRACED(trace_begin(runtime, port, data, length);)
+    TRACED(capture(runtime, port, data, length, CAPTURE_IN);)
     begin_packet(packet, state, port, data, length);
     run_ingress(packet, 0);
+    TRACED(trace_end(runtime);)
     STAGE(&state->runtime, STAGE_OUTSIDE);
 }
 

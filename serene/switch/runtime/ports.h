@@ -32,6 +32,7 @@ struct port {
     int joins;                   /* runs of UDP packets leave as one buffer */
     struct sockaddr_in peer;     /* UDP; port 0 until the first datagram tells */
     struct shm_port *shm;        /* shared memory: `socket` is where processes come */
+    FILE *captures[2];           /* capture.h; what comes, what leaves */
     int wait;                    /* its place among what was waited for; 0: it has come since */
     struct port *next;
 };
@@ -146,6 +147,8 @@ static int port_open_shm(struct runtime *runtime, uint32_t number, const char *p
 }
 
 static void port_close(struct port *port) {
+    for (int i = 0; i < 2; i++)
+        if (port->captures[i]) fclose(port->captures[i]);
     close(port->socket);
     if (port->shm) shm_unlisten(port->shm);
     free(port->shm);
@@ -284,6 +287,19 @@ static void port_send_shm(struct runtime *runtime, struct port *port, uint32_t a
     if (end->written != before) shm_publish(end);
 }
 
+#ifdef TRACE
+static void capture(struct runtime *runtime, uint32_t number, const uint8_t *data, uint32_t length, int direction) {
+    for (struct port *port = ports_of(runtime)->first; port; port = port->next)
+        if (port->number == number && port->captures[direction]) capture_write(port->captures[direction], data, length);
+}
+
+static void captures_flush(struct runtime *runtime) {
+    for (struct port *port = ports_of(runtime)->first; port; port = port->next)
+        for (int i = 0; i < 2; i++)
+            if (port->captures[i]) fflush(port->captures[i]);
+}
+#endif
+
 /* The outputs of one port, from `at` (index + 1) on. */
 static void port_send(struct runtime *runtime, struct port *port, uint32_t at) {
     struct ports *ports = ports_of(runtime);
@@ -327,6 +343,7 @@ static void flush_outputs(struct runtime *runtime) {
         if (runtime->cpu_port >= 0 && output->port == (uint32_t)runtime->cpu_port)
             ring_push(&runtime->cpu, "", 0, outputs->bytes + output->offset, output->length);
         if (output->port >= MAX_PORTS) continue;
+        TRACED(capture(runtime, output->port, outputs->bytes + output->offset, output->length, CAPTURE_OUT);)
         ports->next[i] = 0;
         if (ports->first_of[output->port]) {
             ports->next[ports->last_of[output->port] - 1] = i + 1;
@@ -410,6 +427,8 @@ static void *ports_thread(void *argument) {
             inject_waiting(state);
             for (struct port *port = ports->first; port; port = port->next) busy |= port_receive(state, port) > 0;
             flush_outputs(runtime);
+            TRACED(captures_flush(runtime);)
+            TRACED(if (runtime->trace && runtime->trace->used) pthread_cond_broadcast(&runtime->events);)
             if (runtime->cpu.used || runtime->digests.used) pthread_cond_broadcast(&runtime->events);
             pthread_mutex_unlock(&runtime->lock);
         }

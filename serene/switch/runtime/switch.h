@@ -40,6 +40,7 @@ enum { MAX_STAGES = STAGE_ACTIONS + 1024 };
 #endif
 
 struct packet;
+struct trace;
 
 struct replica {
     uint32_t port;
@@ -95,6 +96,7 @@ struct runtime {
     struct port_counts counts[MAX_PORTS];
     uint8_t *loops;              /* [MAX_PASSES][MAX_FRAME], made with the first packet that is recirculated */
     void *ports;                 /* ports.h */
+    struct trace *trace;         /* trace.h; made when packets are first traced */
 #ifdef PROFILE
     uint64_t stage_cycles[MAX_STAGES], stage_entered[MAX_STAGES], stage_since;
     uint32_t stage;

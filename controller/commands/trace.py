@@ -1,0 +1,55 @@
+"""``serenectl trace``: what packets meet in a running serene-switch, live. It asks the switch, not the controller."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from controller.settings import DEFAULT_SWITCH, BadSettings, host_and_port, port_numbers
+from serene.errors import SereneError
+
+
+def trace(
+    switch: Annotated[str, typer.Option(metavar="HOST:PORT", help="Its P4Runtime server.")] = DEFAULT_SWITCH,
+    port: Annotated[
+        str | None, typer.Option(metavar="1-4", help="Packets that come by these ports; default all.")
+    ] = None,
+    match: Annotated[
+        str, typer.Option(metavar="EXPRESSION", help="Packets like this: 'udp.dst == 24142 and ipv4.ttl < 64'.")
+    ] = "",
+    dropped: Annotated[bool, typer.Option("--dropped", help="Only packets of which something was dropped.")] = False,
+    count: Annotated[int, typer.Option(metavar="N", min=0, help="Stop after so many; 0: never.")] = 0,
+    bytes: Annotated[int, typer.Option(metavar="N", min=0, max=1 << 16, help="Show so many bytes of each packet.")] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON object on a line of its own for each packet.")
+    ] = False,
+) -> None:
+    """Show what packets meet in the switch: parser states, tables, actions, registers, drops."""
+    import grpc  # here: it would double the start-up time of every command
+
+    from serene.switch.p4runtime.watching import NoTraces, watch
+    from serene.switch.trace import step_from_json
+    from serene.switch.trace_text import text
+
+    try:
+        host_and_port(switch)
+        ports = None if port is None else list(port_numbers(port))
+    except ValueError as error:
+        raise BadSettings(f"--switch {switch}, --port {port}: {error}") from None
+    wanted = {"ports": ports, "match": match, "dropped": dropped, "count": count, "bytes": bytes}
+
+    def ready() -> None:
+        print(f"packets of {switch} are traced", file=sys.stderr, flush=True)
+
+    with grpc.insecure_channel(switch, [("grpc.max_receive_message_length", -1)]) as channel:
+        try:
+            for answer in watch(channel, wanted, ready):
+                if "lost" in answer:
+                    print(f"{answer['lost']} packets came too fast to be traced", file=sys.stderr, flush=True)
+                else:
+                    print(json.dumps(answer) if as_json else text(step_from_json(answer)), flush=True)
+        except NoTraces as error:
+            raise SereneError(f"{switch}: {error}") from None

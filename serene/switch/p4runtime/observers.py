@@ -1,0 +1,150 @@
+"""Who watches the running program's packets: traces for those who asked, and captures by port.
+
+While somebody does, the program that was compiled to trace serves the ports; else the other one, which cannot.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from serene.errors import SereneError
+from serene.switch.engine import Switch
+from serene.switch.p4runtime.ports import Port
+from serene.switch.trace import Step
+
+POLL_S = 0.2  # how long stopping the reader may take
+WAITING_STEPS = 1 << 17  # for one watcher; a slower one loses packets, which are counted
+MAX_WATCHERS = 8
+
+log = logging.getLogger("serene.switch")
+
+
+@dataclass
+class Batch:
+    """Packets that were traced, and how many others were not, for want of room."""
+
+    packets: list[Step]
+    lost: int
+
+
+class Watcher:
+    """What one observer has not read yet."""
+
+    def __init__(self, ports: frozenset[int] | None = None, bytes_kept: int = 0) -> None:
+        self.ports = ports  # None: all
+        self.bytes_kept = bytes_kept
+        self._packets: deque[Step] = deque()
+        self._steps = 0
+        self._lost = 0
+        self._changed = threading.Condition()
+
+    def offer(self, packet: Step | None, lost: int = 0) -> None:
+        with self._changed:
+            self._lost += lost
+            if packet is not None and (self.ports is None or packet.values["port"] in self.ports):
+                steps = packet.count()
+                if self._steps + steps > WAITING_STEPS:
+                    self._lost += 1
+                else:
+                    self._packets.append(packet)
+                    self._steps += steps
+            self._changed.notify()
+
+    def take(self, timeout_s: float) -> Batch:
+        """What has come since the last call; waits for the first packet."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._packets or self._lost, timeout_s)
+            batch = Batch(list(self._packets), self._lost)
+            self._packets.clear()
+            self._lost = self._steps = 0
+            return batch
+
+
+class Observers:
+    """The service's lock guards every method but ``prepare``."""
+
+    def __init__(self, captures: Path | None) -> None:
+        self._captures = captures
+        self._watchers: list[Watcher] = []
+        self._switch: Switch | None = None
+        self._reading: threading.Thread | None = None
+        self._stopping = threading.Event()
+
+    def prepare(self, switch: Switch) -> None:
+        """Compiles a program that somebody will watch, before it has to run."""
+        if self._captures is not None or self._watchers:
+            switch.prepare_tracing()
+
+    def begin(self, switch: Switch, ports: Sequence[Port]) -> None:
+        """A program is about to start; its ports are there."""
+        self._switch = switch
+        if self._captures is not None:
+            for port in ports:
+                came, left = (self._captures / f"{port.label}_{end}.pcap" for end in ("in", "out"))
+                switch.capture(port.number, came, left)
+            switch.forward_traced(True)
+        if self._watchers:
+            self._trace()
+
+    def end(self) -> None:
+        """The program is about to stop."""
+        self._stop_reading()
+        self._switch = None
+
+    def add(self, watcher: Watcher) -> None:
+        if len(self._watchers) >= MAX_WATCHERS:
+            raise TooManyWatchers(f"{MAX_WATCHERS} watch already: no room for another one")
+        self._watchers.append(watcher)
+        if self._switch is not None:
+            self._stop_reading()
+            self._trace()
+
+    def remove(self, watcher: Watcher) -> None:
+        if watcher not in self._watchers:
+            return
+        self._watchers.remove(watcher)
+        if self._switch is None:
+            return
+        self._stop_reading()
+        if self._watchers:
+            self._trace()
+        else:
+            self._switch.stop_tracing()
+            self._switch.forward_traced(self._captures is not None)
+
+    def _trace(self) -> None:
+        assert self._switch is not None
+        every = [watcher.ports for watcher in self._watchers]
+        ports = None if None in every else frozenset().union(*(one for one in every if one is not None))
+        self._switch.start_tracing(ports, max(watcher.bytes_kept for watcher in self._watchers))
+        self._switch.forward_traced(True)
+        self._stopping.clear()
+        self._reading = threading.Thread(
+            target=self._read, args=(self._switch, tuple(self._watchers)), name="packet-traces", daemon=True
+        )
+        self._reading.start()
+
+    def _stop_reading(self) -> None:
+        self._stopping.set()
+        if self._reading is not None:
+            self._reading.join()
+        self._reading = None
+
+    def _read(self, switch: Switch, watchers: Sequence[Watcher]) -> None:
+        while not self._stopping.is_set():
+            packets, lost = switch.read_traces(POLL_S)
+            for packet in packets:
+                for watcher in watchers:
+                    watcher.offer(packet)
+            if lost:
+                for watcher in watchers:
+                    watcher.offer(None, lost)
+
+
+class TooManyWatchers(SereneError):
+    pass

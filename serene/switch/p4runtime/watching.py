@@ -1,0 +1,126 @@
+"""Traces over gRPC, beside P4Runtime: a request and its answers are JSON.
+
+A request has, each of them optional, ports (numbers), match (trace_filter.py), dropped, count and bytes. An answer is a
+packet's trace, or says how many were lost since the last one: {"lost": 3}.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from serene.switch.engine import Switch
+from serene.switch.loaded import MAX_PORTS
+from serene.switch.p4runtime.observers import Observers, TooManyWatchers, Watcher
+from serene.switch.p4runtime.status import Code, Failure, invalid, shortened
+from serene.switch.trace_filter import BadFilter, Filter, parse
+
+SERVICE, METHOD = "serene.switch.Trace", "Watch"
+PATH = f"/{SERVICE}/{METHOD}"
+POLL_S = 0.2
+
+
+class Wanted(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    ports: list[int] | None = Field(default=None, max_length=MAX_PORTS)
+    match: str = Field(default="", max_length=4096)
+    dropped: bool = False
+    count: int = Field(default=0, ge=0)  # 0: until the caller leaves
+    bytes: int = Field(default=0, ge=0, le=1 << 16)
+
+
+class Watching:
+    """Serves watchers of one device. Answers are made without the lock, which the service shares."""
+
+    def __init__(self, observers: Observers, running: Callable[[], Switch | None], lock: threading.RLock) -> None:
+        self._observers = observers
+        self._running = running
+        self._lock = lock
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        method = grpc.unary_stream_rpc_method_handler(self._watch)  # bytes in and out
+        return grpc.method_handlers_generic_handler(SERVICE, {METHOD: method})
+
+    def _watch(self, request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
+        try:
+            wanted = _wanted(request)
+            switch = self._switch()
+            chosen = _filter(wanted, switch)
+            switch.prepare_tracing()  # takes seconds: without the lock
+            watcher = Watcher(None if wanted.ports is None else frozenset(wanted.ports), wanted.bytes)
+            with self._lock:
+                self._observers.add(watcher)
+        except (Failure, TooManyWatchers) as failure:
+            code = failure.code if isinstance(failure, Failure) else Code.RESOURCE_EXHAUSTED
+            context.abort(code, shortened(str(failure)))
+            raise AssertionError("abort raises") from failure
+        try:
+            context.send_initial_metadata(())  # from now on packets are traced
+            yield from _answers(watcher, chosen, wanted.count, context)
+        finally:
+            with self._lock:
+                self._observers.remove(watcher)
+
+    def _switch(self) -> Switch:
+        with self._lock:
+            switch = self._running()
+        if switch is None:
+            raise Failure(Code.FAILED_PRECONDITION, "no program runs: push one first")
+        return switch
+
+
+def _answers(watcher: Watcher, chosen: Filter, count: int, context: grpc.ServicerContext) -> Iterator[bytes]:
+    sent = 0
+    while context.is_active():
+        batch = watcher.take(POLL_S)
+        if batch.lost:
+            yield json.dumps({"lost": batch.lost}).encode()
+        for packet in batch.packets:
+            if chosen.wants(packet):
+                yield json.dumps(packet.json()).encode()
+                sent += 1
+                if sent == count:
+                    return
+
+
+def _wanted(request: bytes) -> Wanted:
+    try:
+        return Wanted.model_validate_json(request or b"{}")
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise invalid(f"{'.'.join(map(str, first['loc'])) or 'the request'}: {first['msg']}") from None
+
+
+def _filter(wanted: Wanted, switch: Switch) -> Filter:
+    try:
+        return parse(wanted.match, switch.program, dropped=wanted.dropped)
+    except BadFilter as error:
+        raise invalid(str(error)) from None
+
+
+class NoTraces(Exception):
+    """Why there are no traces, in one line."""
+
+
+def watch(channel: grpc.Channel, wanted: dict[str, Any], ready: Callable[[], None] = lambda: None) -> Iterator[Any]:
+    """The client's side: answers as they come; ``ready`` is called when packets are traced. Raises NoTraces."""
+    call = channel.unary_stream(PATH)(json.dumps(wanted).encode(), wait_for_ready=False)
+    try:
+        with contextlib.closing(call) if hasattr(call, "close") else contextlib.nullcontext():
+            call.initial_metadata()
+            ready()
+            for answer in call:
+                yield json.loads(answer)
+    except grpc.RpcError as error:
+        if error.code() is Code.UNIMPLEMENTED:
+            raise NoTraces("this switch has no traces: only serene-switch has (BMv2: --log-console -L trace)") from None
+        raise NoTraces(str(error.details() or error.code())) from None
+    finally:
+        call.cancel()

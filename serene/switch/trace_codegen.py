@@ -1,0 +1,59 @@
+"""What the generated C records of a packet when it is compiled with -DTRACE (runtime/trace.h); else nothing is left of
+it. Events name things by their place in the program, which serene/switch/trace.py knows too."""
+
+from __future__ import annotations
+
+from serene.switch.expressions import Place
+from serene.switch.program import Field, HeaderType
+from serene.switch.scope import Scope
+
+MOST_WIDE_BITS = 128  # of a wider number only its most significant bits are recorded
+
+
+def words(code: str, width: int) -> list[str]:
+    """The words that record a number: one up to 64 bits, else two."""
+    if width <= 64:
+        return [f"(uint64_t){code}"]
+    return [f"TRACE_TOP({code}, {width}).limbs[{i}]" for i in range(2)]
+
+
+def word_count(field: Field) -> int:
+    return 2 if field.width > 64 else 1
+
+
+def event(kind: str, number: str | int, *values: str) -> str:
+    """A statement; ``packet`` has to be in scope."""
+    if values:
+        return f"TRACE_EVENT(packet, TRACE_{kind}, {number}, {', '.join(values)});"
+    return f"TRACE_POINT(packet, TRACE_{kind}, {number});"
+
+
+def place_words(place: Place) -> list[str]:
+    return words(place.code, place.width)
+
+
+def trace_headers(scope: Scope) -> str:
+    """A function for each header type that packets have: all its fields; of a varbit field how many bytes."""
+    packet_types = {header.type.name for header in scope.program.headers.values() if not header.metadata}
+    lines = ["#ifdef TRACE"]
+    for name, header_type in scope.program.header_types.items():
+        if name in packet_types:
+            lines += _trace_header(scope, header_type)
+    return "\n".join([*lines, "#endif"])
+
+
+def _trace_header(scope: Scope, header_type: HeaderType) -> list[str]:
+    c_type, names = scope.type(header_type.name), scope.field_names[header_type.name]
+    count = sum(word_count(field) for field in header_type.fields)
+    lines = [
+        f"static void trace_{c_type}(struct packet *packet, uint32_t id, const struct {c_type} *from) {{",
+        f"    uint64_t *to = trace_room(&packet->state->runtime, TRACE_HEADER, id, {count});",
+        "    if (!to) return;",
+    ]
+    at = 0
+    for field in header_type.fields:
+        code = f"from->{names[field.name]}"
+        for word in words(f"{code}_bytes" if field.most_bytes else code, field.width):
+            lines.append(f"    to[{at}] = {word};")
+            at += 1
+    return [*lines, "    (void)to; (void)from;", "}"]

@@ -1,0 +1,99 @@
+"""Which traced packets are wanted: ``udp.dst == 24142 and serene.op != 3``.
+
+A field is one of a header that the parser found when the packet came, named as in the program. It may be abbreviated to
+letters of its name in their order that no other field of the header has so (dst for destination_port).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from serene.errors import SereneError, choices
+from serene.switch.program import Program
+from serene.switch.trace import Step
+
+OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
+MOST_COMPARISONS = 32
+EXAMPLE = "udp.dst == 24142 and ipv4.ttl < 64"
+
+
+class BadFilter(SereneError):
+    """The filter is none, or not one for this program."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    header: str
+    field: str
+    compare: Callable[[int, int], bool]
+    number: int
+
+    def holds(self, headers: Mapping[str, Step]) -> bool:
+        """False where the packet has no such header, or a field too wide to be compared."""
+        value = headers[self.header].values.get(self.field) if self.header in headers else None
+        return isinstance(value, int) and self.compare(value, self.number)
+
+
+@dataclass(frozen=True)
+class Filter:
+    comparisons: tuple[Comparison, ...] = ()
+    dropped: bool = False  # only packets of which something was dropped
+
+    def wants(self, packet: Step) -> bool:
+        if self.dropped and next(packet.all("drop"), None) is None:
+            return False
+        if not self.comparisons:
+            return True
+        parser = next(packet.all("parser"), None)
+        headers = {step.name: step for step in parser.steps if step.kind == "header"} if parser else {}
+        return all(comparison.holds(headers) for comparison in self.comparisons)
+
+
+def parse(text: str, program: Program, *, dropped: bool = False) -> Filter:
+    """Raises BadFilter, which names the choices."""
+    parts = re.split(r"\s+and\s+|\s*&&\s*", text.strip()) if text.strip() else []
+    if len(parts) > MOST_COMPARISONS:
+        raise BadFilter(f"{len(parts)} comparisons; {MOST_COMPARISONS} at most")
+    return Filter(tuple(_comparison(part, program) for part in parts), dropped)
+
+
+def _comparison(text: str, program: Program) -> Comparison:
+    found = re.fullmatch(r"\s*(.+?)\.([\w$]+)\s*(==|!=|<=|>=|<|>)\s*(\S+)\s*", text)
+    if not found:
+        raise BadFilter(f"{text[:80]!r}: expected HEADER.FIELD OPERATOR NUMBER, as in {EXAMPLE!r}")
+    header, field, compare, number = found.groups()
+    headers = {name: item for name, item in program.headers.items() if not item.metadata}
+    if header not in headers:
+        raise BadFilter(f"there is no header {header!r}; there are {choices(sorted(headers))}")
+    fields = [one.name for one in headers[header].type.fields]
+    return Comparison(header, _field(header, field, fields), OPERATORS[compare], _number(number))
+
+
+def _field(header: str, given: str, fields: list[str]) -> str:
+    if given in fields:
+        return given
+    letters = re.compile(".*".join(map(re.escape, given)))
+    meant = [name for name in fields if name.startswith(given)] or [name for name in fields if letters.match(name)]
+    if len(meant) != 1:
+        raise BadFilter(f"header {header!r}: {given!r} is {choices(meant) or 'no field'}; expected {choices(fields)}")
+    return meant[0]
+
+
+def _number(text: str) -> int:
+    """Decimal, hexadecimal, an IP address or a MAC address."""
+    if re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", text):
+        return int(text.replace(":", ""), 16)
+    try:
+        return int(text, 0)
+    except ValueError:
+        pass
+    try:
+        return int(ipaddress.ip_address(text))
+    except ValueError:
+        raise BadFilter(f"{text[:80]!r}: expected a number, an IP address or a MAC address") from None

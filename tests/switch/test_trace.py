@@ -1,0 +1,179 @@
+"""Packet traces: they say what the packets show, and a switch that does not trace has no code for them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serene.native import compile_source
+from serene.program import Program
+from serene.switch import ControlError, Switch, load_program
+from serene.switch.codegen import generate
+from serene.switch.engine import RUNTIME
+from serene.switch.trace import Step
+from serene.switch.trace_text import text
+from serene.wire import Op
+from tests.frames import frame, request
+from tests.switch.p4rt_probe import JSON, Probe
+from tests.switch.packets import shapes, trial
+from tests.switch.sanitizers import PROGRAMS
+from tests.switch.serene_job import SESSION, seeds, start_job
+from tests.switch.stf import Add, Direct, Runner, Send, SetDefault, Target, parse
+from tests.switch.stf_embedded import EmbeddedTarget
+from tests.switch.stf_samples import QUICK, NotCompiled, compile_sample, samples, why_not
+from tests.switch.trace_witness import Witness
+
+PACKETS = 120
+SAMPLES = (
+    "array-copy-bmv2", "checksum1-bmv2", "checksum2-bmv2", "issue655-bmv2", "parser_error-bmv2",
+    "table-entries-lpm-bmv2", "table-entries-range-bmv2", "table-entries-ternary-bmv2",
+    "union3-bmv2", "v1model-special-ops-bmv2",
+)  # fmt: skip
+
+
+def watch(
+    program: Path, prepare: Callable[[Target], None], packets: Sequence[tuple[int, bytes]], flags: tuple[str, ...] = ()
+) -> Witness:
+    with contextlib.closing(Witness(program.read_bytes(), flags)) as witness:
+        prepare(witness)
+        for port, packet in packets:
+            witness.send(port, packet)
+            witness.forget()
+        witness.check_state()
+        return witness
+
+
+def test_traces_of_serene_agree_with_its_packets() -> None:
+    program = Program.load("serene")
+    given = seeds(program.lanes)
+    witness = watch(program.config_path, start_job, [*given, *trial(random.Random(1), given, PACKETS)])
+    assert min(witness.seen[kind] for kind in ("register read", "register write", "copies", "drop", "output")) > 5
+
+
+def test_traces_of_every_shape_of_header_agree() -> None:
+    path, _ = PROGRAMS["shapes"]
+    witness = watch(path, lambda target: None, trial(random.Random(1), shapes(), PACKETS), QUICK)
+    assert witness.seen["header"] > PACKETS and witness.seen["parser error"] > 5
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_traces_of_p4cs_samples_agree(name: str) -> None:
+    p4c = os.environ.get("P4C_SOURCE")
+    missing = why_not(p4c)
+    if missing or p4c is None:
+        pytest.skip(missing)
+    sample = next((each for each in samples(p4c) if each.name == name), None)
+    if sample is None:
+        pytest.skip(f"this checkout of p4c has no {name}")
+    try:
+        path, _ = compile_sample(sample)
+    except NotCompiled as error:
+        pytest.skip(f"this p4c does not compile {name}: {error}")
+    script = parse(sample.script.read_text())
+    given = [(each.port, each.data) for each in script if isinstance(each, Send)]
+    entries = [each for each in script if isinstance(each, Add | SetDefault | Direct)]
+    packets = [*given, *trial(random.Random(name), given, PACKETS)]
+    watch(path, lambda target: Runner(target).run(entries), packets, QUICK)
+
+
+# -- what a trace says ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def probe() -> Switch:
+    return Switch.load(JSON)
+
+
+def traced(switch: Switch, **fields: int) -> Step:
+    return switch.process(1, Probe(**fields).frame(), trace=True)[1]
+
+
+def test_tables_say_what_was_hit_and_actions_what_they_were_given(probe: Switch) -> None:
+    trace = traced(probe, a=1, b=2, port=3)
+    tables = {step.name.rpartition(".")[2]: step.values for step in trace.all("table")}
+    assert tables["by_exact"] == {"hit": False, "key": {"a": 1, "b": 2}}
+    assert tables["by_constant"] == {
+        "hit": True, "key": {"b": 2}, "entry": 1, "match": {"b": "0x2 &&& 0xfffe"}, "priority": 2
+    }  # fmt: skip
+    actions = {step.name.rpartition(".")[2]: step.values for step in trace.all("action")}
+    assert actions["found_constant"] == {"value": 12}
+    (write,) = trace.all("register write")
+    assert write.values["value"] == probe.register_read(write.name, int(str(write.values["index"])))
+    assert "table ProbeIngress.by_constant {b=2}: hit entry 1 {b=0x2 &&& 0xfffe}, priority 2" in text(trace)
+    assert json.loads(json.dumps(trace.json()))["steps"][0]["kind"] == "ingress"
+
+
+def test_drops_say_why(probe: Switch) -> None:
+    assert [step.name for step in traced(probe, group=77).all("drop")] == ["its multicast group has no replicas"]
+    assert [step.name for step in traced(probe, port=511).all("drop")] == [
+        "its egress port is the drop port after ingress"
+    ]
+    program = Program.load("serene")
+    with contextlib.closing(EmbeddedTarget(program.config_path.read_bytes())) as target:
+        start_job(target)
+        _, push = seeds(program.lanes)[3]
+        _, trace = target.switch.process(3, push, trace=True)  # not the port of the worker that it says it is from
+    (drop,) = trace.all("drop")
+    assert drop.name.startswith("marked to drop by admission") and drop.name.endswith(" in ingress")
+
+
+def test_a_parser_error_is_named(probe: Switch) -> None:
+    _, trace = probe.process(1, Probe().frame()[:20], trace=True)
+    assert [step.name for step in trace.all("parser error")] == ["PacketTooShort"]
+
+
+def test_what_is_too_long_is_cut_and_says_so() -> None:
+    """A trace is bounded, whatever a program does: 30000 replicas do not fit."""
+    with contextlib.closing(Switch.load(JSON)) as switch:
+        switch.multicast_set(5, [(3, instance) for instance in range(30000)])
+        outputs, trace = switch.process(1, Probe(group=5).frame(), trace=True)
+        assert len(outputs) == 30000 and trace.values["cut"] is True
+        assert 100 < len(trace.outputs) < 30000
+        assert text(trace).endswith("grew too long")
+        assert len(switch.process(1, Probe(port=3).frame())) == 1
+        assert "cut" not in traced(switch, port=3).values
+
+
+def test_a_port_that_is_none(probe: Switch) -> None:
+    with pytest.raises(ControlError, match="0 to 511"):
+        probe.process(512, b"", trace=True)
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    """docs/trace.md: a PUSH that completes a round, under BSP, but for the time."""
+    program = Program.load("serene")
+    with contextlib.closing(EmbeddedTarget(program.config_path.read_bytes())) as target:
+        start_job(target, staleness=0)
+        for worker in range(3):
+            values = np.full(program.lanes, worker + 1)
+            payload = request(
+                Op.PUSH, worker, values=values, lanes=program.lanes, session=SESSION, round=0, seq=1, slot=0
+            )
+            _, trace = target.switch.process(worker + 1, frame(payload, worker), trace=True)
+    page = (Path(__file__).parents[2] / "docs" / "trace.md").read_text()
+    shown = next(block for block in re.findall(r"```\n(packet on port 3.*?)```", page, re.S)).splitlines()
+    printed = text(trace).splitlines()
+    assert shown[1:] == printed[1:]
+
+
+# -- what it costs --------------------------------------------------------------------------------------------
+
+
+def test_a_program_that_is_not_traced_has_no_code_for_it() -> None:
+    source = generate(load_program(JSON))
+    plain, with_trace = compile_source(source, (), RUNTIME), compile_source(source, ("-DTRACE",), RUNTIME)
+
+    def functions(library: Path) -> str:
+        return subprocess.run(["nm", str(library)], capture_output=True, text=True, check=True).stdout
+
+    assert "switch_trace" in functions(with_trace)
+    assert "trace" not in functions(plain) and "capture" not in functions(plain)

@@ -1,0 +1,276 @@
+"""Packets of a running switch traced, logged and captured, without a packet lost or a register forgotten."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from scapy.utils import rdpcap
+
+from serene.switch import Switch
+from serene.switch.p4runtime import P4RuntimeServer, UdpPort
+from serene.switch.p4runtime.observers import MAX_WATCHERS, WAITING_STEPS, Watcher
+from serene.switch.p4runtime.watching import NoTraces, watch
+from serene.switch.trace import Step, step_from_json
+from serene.switch.trace_filter import BadFilter, parse
+from tests.ports import some_ports
+from tests.switch.conftest import DEVICE_ID, Target
+from tests.switch.p4rt_controller import Controller, load_p4info, until
+from tests.switch.p4rt_probe import JSON, P4INFO, Probe
+
+PATIENCE_S = 30.0
+
+
+class Hosts:
+    """Two hosts at UDP ports 1 and 2."""
+
+    def __init__(self) -> None:
+        self.sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+        for end in self.sockets:
+            end.bind(("127.0.0.1", 0))
+            end.settimeout(PATIENCE_S)
+        self.local = some_ports(2, socket.SOCK_DGRAM)
+        peers = [end.getsockname()[1] for end in self.sockets]
+        self.ports = [UdpPort(number + 1, self.local[number], peers[number]) for number in range(2)]
+
+    def send(self, number: int = 1, **fields: int) -> bytes:
+        """From one to the other; what arrives."""
+        self.sockets[number - 1].sendto(Probe(port=3 - number, **fields).frame(), ("127.0.0.1", self.local[number - 1]))
+        return self.sockets[2 - number].recv(2048)
+
+    def close(self) -> None:
+        for end in self.sockets:
+            end.close()
+
+
+@pytest.fixture
+def hosts() -> Iterator[Hosts]:
+    with contextlib.closing(Hosts()) as there:
+        yield there
+
+
+class Watch:
+    """A client of the switch's traces, in a thread; packets are traced from its making on."""
+
+    def __init__(self, port: int, **wanted: Any) -> None:
+        self.packets: queue.Queue[Step] = queue.Queue()
+        self.ended = threading.Event()
+        self.error = ""
+        self._channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+        ready = threading.Event()
+        threading.Thread(target=self._run, args=(wanted, ready), daemon=True).start()
+        until(lambda: ready.is_set() or self.ended.is_set(), "packets are traced", 60)
+
+    def _run(self, wanted: dict[str, Any], ready: threading.Event) -> None:
+        try:
+            for answer in watch(self._channel, wanted, ready.set):
+                assert "lost" not in answer
+                self.packets.put(step_from_json(answer))
+        except NoTraces as error:
+            self.error = str(error)
+        finally:
+            self.ended.set()
+
+    def next(self) -> Step:
+        return self.packets.get(timeout=PATIENCE_S)
+
+    def close(self) -> None:
+        self._channel.close()
+        assert self.ended.wait(PATIENCE_S)
+
+
+@pytest.fixture
+def switch() -> Iterator[Switch]:
+    yield Switch.load(JSON)
+
+
+@pytest.fixture
+def server(hosts: Hosts, switch: Switch) -> Iterator[P4RuntimeServer]:
+    with P4RuntimeServer(hosts.ports, address="127.0.0.1:0", device_id=DEVICE_ID, program=switch) as running:
+        yield running
+
+
+def values(step: Step, header: str) -> dict[str, Any]:
+    return next(each.values for each in step.all("header") if each.name == header)
+
+
+def test_a_running_switch_is_traced_and_left_as_it_was(hosts: Hosts, switch: Switch, server: P4RuntimeServer) -> None:
+    hosts.send(a=2)
+    register = next(iter(switch.program.registers))
+    held = switch.register_read_all(register)
+    watched = Watch(server.port, count=2)
+    assert switch.register_read_all(register) == held and any(held)  # the same state
+    for a in (1, 7):
+        hosts.send(a=a)
+    assert [values(watched.next(), "probe")["a"] for _ in range(2)] == [1, 7]
+    assert watched.ended.wait(PATIENCE_S) and watched.error == ""
+    until(lambda: switch._forwarding is switch._lib, "the untraced program serves the ports again")
+    assert Probe.parse(hosts.send(a=3)).a == 3
+    assert watched.packets.empty()
+    watched.close()
+
+
+def test_ports_matches_and_drops(hosts: Hosts, server: P4RuntimeServer) -> None:
+    by_port, matched, dropped = (
+        Watch(server.port, ports=[2], bytes=12),
+        Watch(server.port, match="probe.a == 3 and ethernet.type == 0x88b5"),
+        Watch(server.port, dropped=True),
+    )
+    hosts.send(1, a=1)
+    hosts.send(2, a=2)
+    hosts.send(1, a=3)
+    hosts.sockets[0].sendto(Probe(a=4, port=511).frame(), ("127.0.0.1", hosts.local[0]))
+    step = by_port.next()
+    assert (step.values["port"], values(step, "probe")["a"]) == (2, 2)
+    assert [each.values["hex"] for each in step.all("bytes") if each.name == "in"] == [Probe().frame()[:12].hex()]
+    assert values(matched.next(), "probe")["a"] == 3
+    last = dropped.next()
+    assert values(last, "probe")["a"] == 4 and last.outputs == []
+    assert all(watched.packets.empty() for watched in (by_port, matched, dropped))
+    for watched in (by_port, matched, dropped):
+        watched.close()
+
+
+def test_a_new_program_is_traced_too(hosts: Hosts, server: P4RuntimeServer) -> None:
+    watched = Watch(server.port)
+    controller = Controller(f"127.0.0.1:{server.port}", DEVICE_ID, load_p4info(P4INFO))
+    controller.become_primary()
+    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+    controller.insert(controller.entry("by_scoped", {"a": 1}, "found_scoped", 5))
+    hosts.send(a=1)
+    (hit,) = [step.values for step in watched.next().all("table") if step.name.endswith("by_scoped")]
+    assert hit["hit"] is True and hit["match"] == {"a": 1}
+    controller.close()
+    watched.close()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ({"match": "udp.port == 1"}, "no header 'udp'; there are "),
+        ({"match": "probe.zz == 1"}, "'zz' is no field; expected a, b"),
+        ({"match": "probe.by == 1"}, "'by' is by_exact, by_lpm"),
+        ({"match": "probe.a"}, "expected HEADER.FIELD OPERATOR NUMBER"),
+        ({"match": "probe.a == x"}, "expected a number, an IP address or a MAC address"),
+        ({"match": " and ".join(["probe.a == 1"] * 33)}, "32 at most"),
+        ({"ports": "all"}, "ports: "),
+        ({"count": -1}, "count: "),
+        ({"speed": 1}, "speed: "),
+    ],
+)
+def test_requests_that_make_no_sense(server: P4RuntimeServer, wanted: dict[str, Any], words: str) -> None:
+    watched = Watch(server.port, **wanted)
+    assert words in watched.error
+    watched.close()
+
+
+def test_watchers_are_bounded(server: P4RuntimeServer) -> None:
+    watched = [Watch(server.port) for _ in range(MAX_WATCHERS)]
+    assert "no room for another one" in Watch(server.port).error
+    for each in watched:
+        each.close()
+    until(
+        lambda: not Watch(server.port, count=0, match="x").error.startswith(f"{MAX_WATCHERS} watch"), "places are free"
+    )
+
+
+def test_a_watcher_that_does_not_read_loses_packets_that_are_counted() -> None:
+    watcher, packet = Watcher(frozenset({1})), Step("packet", "", {"port": 1}, [Step("state")] * 9)
+    for _ in range(WAITING_STEPS // 10 + 5):
+        watcher.offer(packet)
+    watcher.offer(Step("packet", "", {"port": 2}))
+    batch = watcher.take(0)
+    assert (len(batch.packets), batch.lost) == (WAITING_STEPS // 10, 5)
+    assert watcher.take(0).packets == [] and watcher.take(0).lost == 0
+
+
+def test_a_switch_without_a_program_or_without_traces(target: Target) -> None:
+    watched = Watch(int(target.address.rpartition(":")[2]))
+    assert watched.error.startswith("no program runs" if target.name == "embedded" else "this switch has no traces")
+    watched.close()
+
+
+def test_a_filter_knows_addresses() -> None:
+    from serene.program import Program
+    from serene.switch import load_program
+
+    program = load_program(Program.load("serene").config_path)
+    header = Step("header", "ipv4", {"destination": 0x0A000002, "ttl": 64})
+    packet = Step("packet", steps=[Step("ingress", steps=[Step("parser", steps=[header])])])
+    assert parse("ipv4.dst == 10.0.0.2 && ipv4.ttl >= 64", program).wants(packet)
+    assert not parse("ipv4.dst == 10.0.0.3", program).wants(packet)
+    assert not parse("udp.dst == 24142", program).wants(packet)  # it has none
+    (comparison,) = parse("ethernet.dst != 02:00:00:00:00:01", program).comparisons
+    assert (comparison.field, comparison.number) == ("destination", 0x020000000001)
+    with pytest.raises(BadFilter):
+        parse("udp.dst == 24142 or udp.dst == 1", program)
+
+
+# -- the process ----------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def process(hosts: Hosts, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    ports = [f"-i{port}" for port in hosts.ports]
+    command = [sys.executable, "-m", "serene.switch.cli", str(JSON), *ports, *arguments]
+    with subprocess.Popen(
+        [*command, "--", "--grpc-server-addr", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        try:
+            assert running.stderr is not None
+            assert any(line.startswith("serene-switch: P4Runtime on") for line in running.stderr)
+            yield running
+        finally:
+            running.kill()
+
+
+def ended(running: subprocess.Popen[str]) -> str:
+    running.terminate()
+    out, _ = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 0
+    return out
+
+
+def test_captures_have_what_came_and_left(hosts: Hosts, tmp_path: Path) -> None:
+    with process(hosts, "--pcap", str(tmp_path)) as running:
+        arrived = [hosts.send(1, a=a) for a in (1, 2)]
+        back = hosts.send(2, a=3)
+        ended(running)
+    files = {path.name: [bytes(packet) for packet in rdpcap(str(path))] for path in tmp_path.iterdir()}
+    one, two = (f"udp{local}" for local in hosts.local)
+    assert files == {
+        f"{one}_in.pcap": [Probe(a=a, port=2).frame() for a in (1, 2)],
+        f"{two}_out.pcap": arrived,
+        f"{two}_in.pcap": [Probe(a=3, port=1).frame()],
+        f"{one}_out.pcap": [back],
+    }
+
+
+@pytest.mark.parametrize("how", ["--trace", "--log-console"])
+def test_every_packet_is_printed_or_logged(hosts: Hosts, how: str) -> None:
+    with process(hosts, how) as running:
+        for a in (1, 2, 3):
+            hosts.send(a=a)
+        out = ended(running)
+    lines = out.splitlines()
+    assert sum("packet on port 1, " in line for line in lines) == 3
+    assert sum("leaves by port 2, " in line for line in lines) == 3
+    assert any("table ProbeIngress.by_exact {a=2, b=0}: miss" in line for line in lines)
+    assert how == "--trace" or all(" serene.switch" in line for line in lines)
+
+
+def test_only_bytes_are_logged(hosts: Hosts) -> None:
+    with process(hosts, "--log-console", "-L", "info", "--dump-packet-data", "6") as running:
+        hosts.send(a=1)
+        out = ended(running)
+    assert out.count(f"bytes in: {Probe().frame()[:6].hex()}") == 1 and out.count("bytes out: ") == 1
+    assert "table" not in out
