@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.shared.palette import COLOURS
+from serene.palette import COLOURS
 
 if TYPE_CHECKING:
     from experiments.run.results import Results
