@@ -186,7 +186,7 @@ def _start(chosen: Settings, foreground: bool) -> None:
         files = background.Files.of(url)
         pid = background.start(["up", "--foreground", *_options(chosen.model_dump())], url, files)
         print(view.switch_line(client.status().switch))
-    print(f"controller at {url}, pid {pid}, log {files.log}")
+    print(f"controller at {url}, pid {pid}, log {files.log}\nlive page: {url}/")
 
 
 def _options(chosen: dict[str, object]) -> list[str]:

@@ -9,7 +9,7 @@ class WorkerRecord {
   constructor() {
     this.turns = []; // [seconds, state], oldest first
     this.last = -1; // the newest bin's number
-    this.shares = [0, 1, 2].map(() => new Float32Array(BINS)); // computing, sending, waiting
+    this.shares = [0, 1, 2].map(() => new Uint8Array(BINS)); // computing, sending, waiting, in per cent
     this.loss = new Float32Array(BINS).fill(NaN);
     this.accuracy = new Float32Array(BINS).fill(NaN);
     this.iterations = []; // [seconds, iteration] of the last seconds

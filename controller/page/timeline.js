@@ -73,7 +73,7 @@ function binned(paths, known, now, from, place, y, lane) {
     const right = Math.min(place.x((bin + together) * BIN_S), place.right);
     let top = y + lane - 1;
     DRAWN.forEach((state, part) => {
-      const height = (sums[part] / together) * (lane - 2);
+      const height = (sums[part] / together / 100) * (lane - 2);
       if (height > 0.2) paths[state].rect(left, top - height, right - left + 0.3, height);
       top -= height;
     });
@@ -91,7 +91,7 @@ export function timelineInWords(record, workers, now, span) {
       waited += known.shares[2][bin % BINS];
       bins++;
     }
-    return `worker ${worker.worker} waited ${bins ? Math.round((100 * waited) / bins) : 0} %`;
+    return `worker ${worker.worker} waited ${bins ? Math.round(waited / bins) : 0} %`;
   });
   return `Timeline: ${shares.join(", ")} of the time shown`;
 }

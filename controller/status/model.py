@@ -158,15 +158,15 @@ class JobExplanation(Model):
 
 class WorkerTimeline(Model):
     """What a worker did. ``turns``: when it began (Unix seconds) to do what, by its number in `recorder.STATES`. The
-    other lists have an element for each BIN_S seconds from number ``first`` (of Unix time) on: shares of that time, 0
-    to 1, and what was reported last in it, None where nothing was."""
+    other lists have an element for each BIN_S seconds from number ``first`` (of Unix time) on: shares of that time in
+    per cent, and what was reported last in it, None where nothing was."""
 
     worker: int
     turns: list[tuple[float, int]]
     first: int
-    computing: list[float]
-    sending: list[float]
-    waiting: list[float]
+    computing: list[int]
+    sending: list[int]
+    waiting: list[int]
     loss: list[float | None]
     accuracy: list[float | None]
 

@@ -17,7 +17,7 @@ from controller.status.model import JobTimeline, WorkerTimeline
 
 BIN_S = 2
 BINS = 1800  # an hour
-TURNS = 1500  # changes of state that are kept: minutes, at a few a second
+TURNS = 600  # changes of state that are kept: minutes, at a few a second
 STATES = ("unknown", "computing", "exchanging", "waiting", "paused")  # a state's number is its place
 UNKNOWN, PAUSED = 0, STATES.index("paused")
 SHARES = 3  # of a bin: computing, exchanging, waiting
@@ -88,7 +88,7 @@ class _Worker:
         first = int(since // BIN_S) if corrected_at <= since else min(int(since // BIN_S), corrected_from)
         first = max(first, self._last - BINS + 1, int(self._began // BIN_S))
         places = [number % BINS for number in range(first, self._last + 1)]
-        shares = [[round(of[place] / BIN_S, 2) for place in places] for of in self._seconds]
+        shares = [[round(100 * of[place] / BIN_S) for place in places] for of in self._seconds]
         return WorkerTimeline(
             worker=worker,
             turns=[(round(t, 3), state) for t, state in self._turns if t > since],
@@ -123,4 +123,4 @@ class _Worker:
 
 
 def _known(value: float) -> float | None:
-    return None if math.isnan(value) else round(value, 5)
+    return None if math.isnan(value) else float(f"{value:.4g}")
