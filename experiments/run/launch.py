@@ -62,7 +62,10 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
         ]
         events = Events(settings, network, workers, lambda worker: _arguments(settings, worker, job, work))
         prefix = "" if network.url.endswith(":8559") else f"SERENE_CONTROLLER={network.url} "
-        hint = f"live page: {network.url}/\nin another terminal: {prefix}.venv/bin/serenectl sync ssp --staleness 3   (or bsp, asp, quorum --k 3)"
+        hint = (
+            f"live page: {network.url}/\n"
+            f"in another terminal: {prefix}.venv/bin/serenectl sync ssp --staleness 3   (or bsp, asp, quorum --k 3)"
+        )
         with View(settings, console, hint) as view:
             if not console.is_terminal:
                 console.print(hint)
