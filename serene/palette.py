@@ -53,3 +53,9 @@ def look(text: str) -> Look:
     if head == "quorum":
         return Look(str(parse(text)) if rest else "k-of-n", "k-of-n", colour)
     return Look(str(parse(text)), str(parse(text)), colour)
+
+
+def colour_of(name: str) -> str:
+    """Of a strategy as it prints itself, ``SSP(3)``."""
+    head, _, rest = name.lower().partition("(")
+    return COLOUR_OF.get(f"{head}:{rest.rstrip(')')}") or COLOUR_OF.get(head, GREY)
