@@ -10,15 +10,26 @@ from collections.abc import Callable
 from controller.admission.admission import Admission
 from controller.admission.frames import Answerer
 from controller.automatic import Decision
+from controller.automatic.choices import shipped
 from controller.automatic.runner import AutomaticRunner
 from controller.events import Events
-from controller.jobs.job import EpochBegun, Job, JobEpoch, JobState
+from controller.jobs.job import EpochBegun, Job, JobEpoch, JobState, Report
 from controller.jobs.jobs import Conflict, Jobs
 from controller.jobs.plans import Swap
 from controller.settings import Settings, port_numbers, shm_port_paths, udp_port_numbers
 from controller.status.explain import explain, headline
 from controller.status.metrics import Metrics
-from controller.status.model import JobExplanation, JobStatus, Listening, Status, SwapStatus, workers
+from controller.status.model import (
+    Choices,
+    JobExplanation,
+    JobStatus,
+    Listening,
+    Live,
+    Status,
+    SwapStatus,
+    workers,
+)
+from controller.status.recorder import Recorder
 from controller.status.snapshot import job_status, status
 from controller.switch.connection import SwitchError
 from controller.switch.entries import InstalledJob, SwitchAddress
@@ -28,14 +39,16 @@ from controller.switch.telemetry import Telemetry
 from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
 from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
+from serene.palette import COLOUR_OF, COMPUTING, GREY, SENDING, WAITING
 from serene.program import Program
-from serene.strategy import Strategy
+from serene.strategy import MAX_STALENESS, Strategy
 from serene.wire import SWITCH_IP, SWITCH_MAC
 
 LOG = logging.getLogger("serene.controller")
 
 TICK_S = 0.25  # how often finished jobs are looked at
 METRICS_COUNTERS_S = 0.5  # counters in the metrics are at most this old
+LIVE_COUNTERS_S = 0.5  # likewise in the page
 POLL_S = 1.0  # how often counters are read by themselves
 
 
@@ -67,6 +80,7 @@ class Coordinator:
         )
         self.switch = Switch(options, program, on_packet=self._on_packet, on_connected=self._on_connected)
         self.telemetry = Telemetry(self.switch, self.jobs)
+        self.recorder = Recorder()
         self.automatic = AutomaticRunner(self.jobs, self.telemetry, self.events, self._enact)
         self._metrics = Metrics()
         self._admission = Admission(
@@ -78,6 +92,7 @@ class Coordinator:
             self._active,
             self._on_job_over,
             self._starts_over,
+            self._on_report,
         )
 
     # Start, run, stop
@@ -198,6 +213,9 @@ class Coordinator:
     def _on_packet(self, port: int, frame: bytes) -> None:
         self._admission.on_packet(port, frame)
 
+    def _on_report(self, job_id: int, worker: int, report: Report) -> None:
+        self.recorder.note(job_id, worker, report, time.time())
+
     async def _on_job_over(self, job_id: int) -> None:
         await self.telemetry.refresh()
         self.events.emit("job_finished", f"job {job_id} finished", job=job_id)
@@ -262,6 +280,7 @@ class Coordinator:
             created = self.jobs.create(workers, strategy, job=job, scale=scale, limit=limit, pool_slots=pool_slots)
             created.asked_at = time.monotonic()
             self.telemetry.forget(created.id)
+            self.recorder.forget(created.id)
             self.events.emit(
                 "job_created",
                 f"job {created.id} created: waits for {workers} workers, {strategy}",
@@ -282,6 +301,7 @@ class Coordinator:
         self.automatic.stop(job.id)
         self.jobs.delete(job.id)
         self.telemetry.forget(job.id)
+        self.recorder.forget(job.id)
         self.events.emit("job_deleted", why, job=job.id)
 
     async def set_strategy(self, job_id: int, strategy: Strategy) -> SwapStatus:
@@ -426,6 +446,31 @@ class Coordinator:
         self.jobs[job_id]
         now = await self.status()
         return JobExplanation(headline=headline(now, job_id), workers=explain(now, job_id, worker))
+
+    async def live(self, since: float) -> Live:
+        """What a page shows: everything now, why, and what happened after ``since`` (Unix seconds)."""
+        now = await self.status(LIVE_COUNTERS_S)
+        t = time.time()
+        return Live(
+            t=t,
+            status=now,
+            explanations=[
+                JobExplanation(headline=headline(now, job.job), workers=explain(now, job.job)) for job in now.jobs
+            ],
+            timelines=[self.recorder.timeline(job.job, since, t) for job in now.jobs],
+            events=self.events.after(since),
+        )
+
+    def choices(self) -> Choices:
+        """What may be chosen: the limits of jobs, automatic strategies, and how all of it is coloured."""
+        program = self.switch.program
+        return Choices(
+            max_staleness=MAX_STALENESS,
+            max_workers=program.max_workers,
+            max_jobs=program.max_jobs,
+            automatic=shipped(),
+            colours={**COLOUR_OF, "computing": COMPUTING, "exchanging": SENDING, "waiting": WAITING, "": GREY},
+        )
 
     def job_status(self, job_id: int) -> JobStatus:
         """One job, with counters as they were read last."""

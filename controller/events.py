@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,6 +21,7 @@ class Events:
 
     def __init__(self) -> None:
         self._listeners: set[asyncio.Queue[Event]] = set()
+        self._latest: deque[Event] = deque(maxlen=BACKLOG)
 
     @property
     def listeners(self) -> int:
@@ -29,10 +31,15 @@ class Events:
         """Publish an Event; ``facts`` are further fields of it."""
         LOG.info("%s", text)
         told = Event.model_validate({"event": event, "t": time.time(), "text": text, "job": job, **facts})
+        self._latest.append(told)
         for listener in self._listeners:
             if listener.full():
                 listener.get_nowait()
             listener.put_nowait(told)
+
+    def after(self, t: float) -> list[Event]:
+        """Those of the latest BACKLOG events that happened after ``t``, in Unix seconds."""
+        return [event for event in self._latest if event.t > t]
 
     @contextmanager
     def subscribe(self) -> Iterator[asyncio.Queue[Event]]:

@@ -12,7 +12,7 @@ from controller.admission.frames import Answerer, NotARequest, Request, parse
 from controller.admission.inbox import Inbox, Pace
 from controller.admission.proof import Proof
 from controller.events import Events
-from controller.jobs.job import Job, JobState, WorkerState
+from controller.jobs.job import Job, JobState, Report, WorkerState
 from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Readmission, Refusal, Start, Waiting
 from controller.switch.connection import SwitchError
@@ -35,6 +35,7 @@ class Admission:
     """Answers requests one after the other. Whatever changes a job holds ``lock``.
 
     ``active(job)``: the workers of a job that are heard. ``on_job_over(id)`` is awaited when the last one has left.
+    ``on_report(job, worker, facts)`` is told of each report that is accepted.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Admission:
         active: Callable[[Job], Collection[int]],
         on_job_over: Callable[[int], Awaitable[None]],
         starts_over: Callable[[Job, str, Callable[[], None]], Awaitable[bool]],
+        on_report: Callable[[int, int, Report], None],
     ) -> None:
         self._jobs = jobs
         self._switch = switch
@@ -56,6 +58,7 @@ class Admission:
         self._active = active
         self._on_job_over = on_job_over
         self._starts_over = starts_over
+        self._on_report = on_report
         self._inbox = Inbox()
         self._proof = Proof()
         self._answers = Pace(ANSWER_INTERVAL_S, ANSWERS_PER_PORT)
@@ -89,6 +92,7 @@ class Admission:
         if request.op is Op.REPORT:
             facts = request.facts()
             self._jobs.report(request.job, request.worker, request.sender, facts, time.monotonic())
+            self._on_report(request.job, request.worker, facts)
             return
         async with self._lock:
             if request.op is Op.HELLO:

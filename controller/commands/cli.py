@@ -7,19 +7,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, NoReturn, TypeVar
 
 import typer
 from pydantic import BaseModel, RootModel
 from rich.console import Console
 from rich.live import Live
-from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from controller.automatic import SHIPPED
 from controller.commands import background, view
+from controller.commands import doctor as doctors
 from controller.commands import local as local_switch
+from controller.commands.groups import BadChoice, group
 from controller.commands.live import LiveView
 from controller.commands.trace import trace
 from controller.http.client import ControllerClient, NoController, Rejected
@@ -44,39 +46,9 @@ T = TypeVar("T")
 STOP_TIMEOUT_S = 15.0
 
 
-class BadChoice(SereneError):
-    """Something on the command line makes no sense."""
-
-
-class Choices(TyperGroup):
-    """A group of commands that names them when it is given none or another."""
-
-    # Any: the library that typer is built on, and that these types belong to, is private to it.
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args and not self.invoke_without_command:
-            raise BadChoice(f"{ctx.command_path}: expected {choices(self.commands)}")
-        return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            raise BadChoice(f"{ctx.command_path} {args[0]}: expected {choices(self.commands)}")
-        return super().resolve_command(ctx, args)
-
-
-def _group(help: str, *, invoke_without_command: bool = False) -> typer.Typer:
-    return typer.Typer(
-        cls=Choices,
-        help=help,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        invoke_without_command=invoke_without_command,
-    )
-
-
-app = _group("Command the controller of a Serene switch.")
-sync = _group("Change the strategy of a running job.")
-jobs = _group("List the jobs; with create or delete, change them.", invoke_without_command=True)
+app = group("Command the controller of a Serene switch.", add_completion=True)
+sync = group("Change the strategy of a running job.")
+jobs = group("List the jobs; with create or delete, change them.", invoke_without_command=True)
 app.command("trace")(trace)
 app.add_typer(sync, name="sync")
 app.add_typer(jobs, name="jobs")
@@ -95,6 +67,21 @@ JobOption = Annotated[int | None, typer.Option("--job", metavar="ID", help="Whic
 AsJson = Annotated[bool, typer.Option("--json", help="The controller's JSON as it is.")]
 STALENESS = f"0 to {MAX_STALENESS}"
 STALENESS_HELP = f"Rounds a worker may be ahead, {STALENESS}."
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"serenectl {version('serene')}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    _: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Command the controller of a Serene switch."""
 
 
 @app.command()
@@ -196,7 +183,7 @@ def _start(chosen: Settings, foreground: bool) -> None:
         chosen = chosen if chosen.socket else chosen.model_copy(update={"socket": files.socket_path()})
         pid = background.start(["up", "--foreground", *_options(chosen.model_dump())], url, files)
         print(view.switch_line(client.status().switch))
-    print(f"controller at {url}, pid {pid}, log {files.log}")
+    print(f"controller at {url}, pid {pid}, log {files.log}\nlive page: {url}/")
     if chosen.socket:
         print(f"from network namespaces of this machine: {CONTROLLER}={UNIX}{chosen.socket}")
 
@@ -246,15 +233,19 @@ def status(as_json: AsJson = False, controller: Url = None) -> None:
 
 @app.command()
 def watch(controller: Url = None) -> None:
-    """The same, live; Ctrl-C ends it. Into a pipe: a block whenever something changed."""
+    """The same, live, until Ctrl-C; the last state stays. Into a pipe: a block whenever something changed."""
     console = _console()
     with ControllerClient(controller) as client:
         if console.is_terminal:
             look = LiveView()
-            with Live(look, console=console, auto_refresh=False, screen=True) as live:
-                for told in client.events():
-                    look.hear(told, time.monotonic())
-                    live.refresh()
+            try:
+                with Live(look, console=console, auto_refresh=False, screen=True) as live:
+                    for told in client.events():
+                        look.hear(told, time.monotonic())
+                        live.refresh()
+            finally:
+                if look.has_heard:
+                    console.print(look)  # the screen that it was on is gone
         else:
             shown = ""
             for told in client.events():
@@ -266,6 +257,12 @@ def watch(controller: Url = None) -> None:
                     shown = capture.get()
                     print(shown, flush=True)
     print("the controller stopped")
+
+
+@app.command()
+def doctor() -> None:
+    """Look at this machine: what is missing or in the way, and what to do; status 1 if nothing can run."""
+    doctors.tell()
 
 
 @sync.command("bsp")

@@ -36,6 +36,11 @@ class LiveView:
         self._iterations: dict[tuple[int, int, int], deque[tuple[float, int]]] = {}
         self._events: deque[Event] = deque(maxlen=EVENTS)
 
+    @property
+    def has_heard(self) -> bool:
+        """Whether there is anything to show."""
+        return self._status is not None
+
     def hear(self, told: Snapshot | Event, now: float) -> None:
         """One message of the controller's stream; ``now`` on any clock that goes forward."""
         if isinstance(told, Event):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
-from fastapi import Body, FastAPI, Request, Response
+from fastapi import Body, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from controller.coordinator import Coordinator
 from controller.http.answers import Json, to_json
 from controller.http.guard import Guard
+from controller.http.page import add_page
 from controller.jobs.jobs import Conflict, NoSuchJob
 from controller.status.explain import NoSuchWorker
 from controller.status.metrics import CONTENT_TYPE
@@ -61,6 +62,7 @@ def application(
     """The routes. ``stop`` is called on POST /v1/shutdown; streams end when ``stopping`` is set."""
     app = FastAPI(title="Serene controller", docs_url=None, redoc_url=None, openapi_url=None)
     _answer_errors(app)
+    add_page(app)
     app.add_middleware(guard)
 
     @app.get("/v1/status")
@@ -109,6 +111,14 @@ def application(
     @app.get("/v1/jobs/{job}/explanation")
     async def explanation(job: int, worker: int | None = None) -> Json:
         return Json(await coordinator.explain(job, worker))
+
+    @app.get("/v1/live")
+    async def live(since: Annotated[float, Query(ge=0, le=1e12, allow_inf_nan=False)] = 0.0) -> Json:
+        return Json(await coordinator.live(since))
+
+    @app.get("/v1/choices")
+    async def choices() -> Json:
+        return Json(coordinator.choices())
 
     @app.get("/metrics")
     async def metrics() -> Response:

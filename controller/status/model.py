@@ -164,6 +164,29 @@ class JobExplanation(Model):
     workers: list[Explanation]
 
 
+class WorkerTimeline(Model):
+    """What a worker did. ``turns``: when it began (Unix seconds) to do what, by its number in `recorder.STATES`. The
+    other lists have an element for each BIN_S seconds from number ``first`` (of Unix time) on: shares of that time in
+    per cent, and what was reported last in it, None where nothing was."""
+
+    worker: int
+    turns: list[tuple[float, int]]
+    first: int
+    computing: list[int]
+    sending: list[int]
+    waiting: list[int]
+    loss: list[float | None]
+    accuracy: list[float | None]
+
+
+class JobTimeline(Model):
+    """What a job's workers did after a moment. ``recording`` changes when the controller forgets what was before."""
+
+    job: int
+    recording: float
+    workers: list[WorkerTimeline]
+
+
 class Event(Model):
     """Something that happened at ``t`` (Unix seconds): ``event`` is its name for programs, ``text`` a line for people.
     What the event is not about is None, and absent in JSON."""
@@ -187,6 +210,43 @@ class Snapshot(Model):
 
     event: Literal["status"] = "status"
     status: Status
+
+
+class Live(Model):
+    """What a page shows at ``t`` (Unix seconds): the status and the reasons, job by job, and what happened since the
+    moment that was asked for."""
+
+    t: float
+    status: Status
+    explanations: list[JobExplanation]
+    timelines: list[JobTimeline]
+    events: list[Event]
+
+
+class Parameter(Model):
+    """Of an automatic strategy; ``kind``: bool, int or float."""
+
+    name: str
+    kind: str
+    default: bool | int | float
+
+
+class AutomaticChoice(Model):
+    """An automatic strategy that is shipped; ``about``: what it does, in a line."""
+
+    name: str
+    about: str
+    parameters: list[Parameter]
+
+
+class Choices(Model):
+    """What may be chosen. ``colours``: of strategies by their text, of what workers do by its name."""
+
+    max_staleness: int
+    max_workers: int
+    max_jobs: int
+    automatic: list[AutomaticChoice]
+    colours: dict[str, str]
 
 
 def workers(ids: Sequence[int]) -> str:

@@ -23,8 +23,8 @@ from experiments.network_study.grid import (
 )
 from experiments.network_study.methods import MAIN, METHODS
 from experiments.network_study.training import SERVERS, SWITCH
-from experiments.shared.palette import COLOURS, look
 from experiments.shared.style import one_legend, panels, save
+from serene.palette import COLOURS, look
 
 TICKS = (1, 2, 5, 10, 20, 50, 100)
 BY_SOLVER = "engine: NumPy max-min solver, model LV08"

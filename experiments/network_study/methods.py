@@ -13,8 +13,8 @@ from experiments.network_study import closed_forms, schedules
 from experiments.network_study.exchange import BadMethod, Exchange
 from experiments.network_study.flows.model import Model
 from experiments.network_study.flows.steps import Schedule
-from experiments.shared.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from serene.errors import choices
+from serene.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 
 
 class Origin(Enum):

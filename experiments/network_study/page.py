@@ -29,7 +29,7 @@ LARGEST = (2, 2048)  # the network on which servers are not behind the layered b
 
 
 def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate: bool) -> Path:
-    """findings.html, and what it shows, into ``out``. Every file appears whole. Raises SereneError."""
+    """report.html, and what it shows, into ``out``. Every file appears whole. Raises SereneError."""
     emulated, emulation_text = _emulated(out, console, emulate)
     scaled = _kept(out / "scaling.json", scaling.measure, console, "time and memory of the simulator")
     pairs = reference.recorded()
@@ -53,8 +53,8 @@ def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate:
     for name, table in tables.items():
         _write_csv(out / f"{name}.csv", *table)
     page = _page(grid, found, tables, drawn, out, _agreement_text(pairs), emulated, emulation_text, scaled)
-    outputs.write_text(out / "findings.html", page)
-    return out / "findings.html"
+    outputs.write_text(out / "report.html", page)
+    return out / "report.html"
 
 
 def _emulated(out: Path, console: Console, wanted: bool) -> tuple[Rows, str]:
@@ -114,7 +114,7 @@ def _page(
 ) -> str:  # fmt: skip
     switch = our_switch()
     servers, butterfly = (found.units(*LARGEST, 1.0, name) for name in ("servers-distributed", "layered-butterfly"))
-    return studies.template(Path(__file__).with_name("findings.html")).render(
+    return studies.template(Path(__file__).with_name("report.html")).render(
         made=time.strftime("%Y-%m-%d"),
         grid=grid.name,
         count=len(set(grid.cells())),

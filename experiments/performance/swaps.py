@@ -27,10 +27,10 @@ from experiments.run.launch import launch
 from experiments.run.results import Results
 from experiments.run.settings import check
 from experiments.shared import terminal
-from experiments.shared.palette import COLOURS
 from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.arguments import Parser
 from serene.errors import SereneError
+from serene.palette import COLOURS
 from serene.strategy import Strategy
 
 Json = dict[str, Any]

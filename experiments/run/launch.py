@@ -33,6 +33,7 @@ from serene.spawn import module
 from workers.results import BYTES_PER_STEP, ROOM
 
 POLL_S = 0.2
+STOP_TIMEOUT_S = 20.0
 
 
 class Failed(SereneError):
@@ -62,33 +63,59 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
         ]
         events = Events(settings, network, workers, lambda worker: _arguments(settings, worker, job, work))
         prefix = "" if network.url.endswith(":8559") else f"SERENE_CONTROLLER={network.url} "
-        hint = f"in another terminal: {prefix}.venv/bin/serenectl sync ssp --staleness 3   (or bsp, asp, quorum --k 3)"
+        hint = (
+            f"live page: {network.url}/\n"
+            f"in another terminal: {prefix}.venv/bin/serenectl sync ssp --staleness 3   (or bsp, asp, quorum --k 3)"
+        )
         if isinstance(network, MininetNetwork):
             console.print(f"in a host of this network: SERENE_CONTROLLER={network.unix_url}", highlight=False)
         with View(settings, console, hint) as view:
             if not console.is_terminal:
                 console.print(hint)
-            while any(worker.poll() is None for worker in workers) or events.under_way:
+            stopped: list[int] = []
+            try:
+                while any(worker.poll() is None for worker in workers) or events.under_way:
+                    _check_alive(network, workers, events)
+                    # Busy, or just started again; if it has died, the next look says so.
+                    with contextlib.suppress(NoController, Rejected):
+                        status = controller.job(job)
+                        view.show(status)
+                        events.look(status)
+                        if companion is not None:
+                            companion.look(status, controller)
+                    events.end_due()
+                    time.sleep(POLL_S)  # the pace of the display
                 _check_alive(network, workers, events)
-                # Busy, or just started again; if it has died, the next look says so.
-                with contextlib.suppress(NoController, Rejected):
-                    status = controller.job(job)
-                    view.show(status)
-                    events.look(status)
-                    if companion is not None:
-                        companion.look(status, controller)
-                events.end_due()
-                time.sleep(POLL_S)  # the pace of the display
-            _check_alive(network, workers, events)
+            except KeyboardInterrupt:
+                stopped = _stop(workers)
             status = controller.job(job)
             view.show(status)
     for line in events.never:
         console.print(f"this never came: {line}", highlight=False)
-    return results.collect(settings, work, status, events.played, events.lost_incarnations)
+    try:
+        return results.collect(settings, work, status, events.played, events.lost_incarnations, stopped)
+    except results.Incomplete:
+        if stopped:  # so early that there is nothing to keep
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _arguments(settings: Settings, worker: int, job: int, work: Work) -> list[str]:
     return worker_arguments(settings, worker, job, work.directory, out_else=work.spare)
+
+
+def _stop(workers: list[WorkerProcess]) -> list[int]:
+    """Every worker leaves and writes what it has; those that had more to do. Raises KeyboardInterrupt when that takes
+    too long, or once more by the user."""
+    going = [worker for worker in workers if worker.poll() is None]
+    for worker in going:
+        worker.stop()
+    end = time.monotonic() + STOP_TIMEOUT_S
+    while any(worker.poll() is None for worker in going):
+        if time.monotonic() > end:
+            raise KeyboardInterrupt
+        time.sleep(POLL_S / 4)
+    return [worker.worker for worker in workers if worker.poll() != 0]
 
 
 def _check_alive(network: Network, workers: list[WorkerProcess], events: Events) -> None:
@@ -167,6 +194,7 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
         for directory in above[-1:]:
             outputs.give_to_caller(directory)
     _conclude(found, settings, console, kept=lost is None)
+    stopped = found.summary["stopped"]
     try:
         for line in companion.told() if companion is not None else ():
             console.print(line, highlight=False)
@@ -176,7 +204,7 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    return 0
+    return 130 if stopped else 0
 
 
 def _room(settings: Settings) -> int:
@@ -203,5 +231,7 @@ def _conclude(found: results.Results, settings: Settings, console: Console, kept
         f"contributions sent {sent:,}, applied {applied:,}: {balance}",
         highlight=False,
     )
+    if summary["stopped"]:
+        console.print("stopped before all steps were done")
     if kept:
         console.print(f"{settings.out}/  summary.json  metrics.csv  accuracy.png", highlight=False)

@@ -62,6 +62,11 @@ class WorkerProcess:
         self._process.kill()
         self._process.wait()
 
+    def stop(self) -> None:
+        """It leaves its job and writes what it has, paused or not."""
+        self._process.terminate()
+        self._process.send_signal(signal.SIGCONT)
+
     def pause(self) -> None:
         self._process.send_signal(signal.SIGSTOP)
 

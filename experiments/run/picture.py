@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.shared.palette import COLOURS
+from serene.palette import COLOURS, colour_of
 
 if TYPE_CHECKING:
     from experiments.run.results import Results
 
 
 def draw(results: Results, path: Path) -> None:
-    from experiments.shared.style import panels, save  # matplotlib takes a second to import
+    from experiments.shared.style import fit_names, panels, save, strategy_band  # matplotlib takes a second to import
 
     summary = results.summary
     figure, axes = panels(2, 1, width=9, height=3.25, height_ratios=(2, 1), sharex=True)
@@ -37,18 +37,19 @@ def draw(results: Results, path: Path) -> None:
         below.plot([0.0, *(row["t"] for row in rows)], waited, color=colour, linewidth=1.4)
     end = max([row["t"] for row in results.rows], default=1.0)
     changes = [change for change in summary["strategy"] if change["t"] < end]
-    for number, change in enumerate(changes):
+    for change in changes[1:]:
         for each in (above, below):
-            each.axvline(change["t"], color="#888888", linewidth=0.8, linestyle="--" if number else "-")
-        above.annotate(
-            change["strategy"], (change["t"], 1.0), xycoords=("data", "axes fraction"),
-            xytext=(4, -4 - 11 * (number % 2)), textcoords="offset points", va="top", fontsize=8, color="#444444",
-        )  # fmt: skip
+            each.axvline(change["t"], color=colour_of(change["strategy"]), linewidth=0.8, linestyle="--")
+    names = strategy_band(above, [(change["t"], change["strategy"]) for change in changes], end)
     above.set_ylabel("test accuracy")
     above.set_ylim(0, 1.05)
-    above.legend(loc="lower right", fontsize=8, ncols=2 if summary["workers"] > 4 else 1, frameon=False)
     below.set_ylabel("waited at the barrier [s]")
     below.set_xlabel("time since the start of training [s]")
     below.set_xlim(0, end * 1.02)
     below.set_ylim(bottom=0)
+    for name in fit_names(figure, names, end):
+        above.plot([], [], color=colour_of(name), linewidth=5, label=name)
+    above.legend(
+        loc="lower right", fontsize=8, ncols=2 if len(above.get_legend_handles_labels()[0]) > 4 else 1, frameon=False
+    )
     save(figure, path, dpi=130)

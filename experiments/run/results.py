@@ -13,6 +13,7 @@ from typing import Any
 from rich.table import Table
 
 from controller.status.model import EpochStatus, JobStatus
+from experiments.run.rerun import rerun
 from experiments.run.settings import Settings
 from serene import outputs
 from serene.errors import SereneError
@@ -47,11 +48,17 @@ class Work:
 
 
 def collect(
-    settings: Settings, work: Work, job: JobStatus, events: Sequence[Json] = (), lost_incarnations: Sequence[int] = ()
+    settings: Settings,
+    work: Work,
+    job: JobStatus,
+    events: Sequence[Json] = (),
+    lost_incarnations: Sequence[int] = (),
+    stopped: Sequence[int] = (),
 ) -> Results:
     """From the workers' files and the controller's view of the job.
 
     events: those of a fault file, as played. lost_incarnations: steps that workers had done when they were killed.
+    stopped: workers that were told to end before they had done all steps.
     """
     workers = []
     for worker in range(settings.workers):
@@ -59,6 +66,8 @@ def collect(
         if not path.exists():
             raise Incomplete(f"worker {worker} left no results")
         workers.append(json.loads(path.read_text()))
+        if workers[-1]["started_unix"] is None:
+            raise Incomplete(f"worker {worker} had not begun to train")
     start = min(worker["started_unix"] for worker in workers)
     end = max(worker["ended_unix"] for worker in workers)
     rows = sorted(_rows(work, settings.workers, start), key=lambda row: row["t"])
@@ -77,11 +86,13 @@ def collect(
         "strategy": [asdict(change) for change in changes(job.history, start)],
         "events": [{"t": round(event["t_unix"] - start, 3), "event": event["event"]} for event in events],
         "contributions_sent": sum(worker["contributions_sent"] for worker in workers) + slots * sum(lost_incarnations),
-        # When workers were killed: each applied once or never.
-        "contributions_under_way": slots * len(lost_incarnations),
+        # When workers were killed or told to end: each applied once or never.
+        "contributions_under_way": slots * (len(lost_incarnations) + len(stopped)),
         "contributions_applied": sum(worker.contributions for worker in job.workers),
         "retransmissions": sum(worker["retransmissions"] for worker in workers),
         "clipped_values": sum(worker["clipped_values"] for worker in workers),
+        "stopped": bool(stopped),
+        **rerun(settings),
         "packets": sum(worker["packets_sent"] + worker["packets_received"] for worker in workers),
     }
     shim = work.find("shim.log")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+
+from serene.palette import colour_of
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -25,6 +29,32 @@ def panels(rows: int, columns: int, width: float = 5.2, height: float = 3.2, **o
         for side in ("top", "right"):
             each.spines[side].set_visible(False)
     return figure, axes
+
+
+def strategy_band(axes: Any, changes: Sequence[tuple[float, str]], end: float) -> list[Any]:
+    """Above the axes: which strategy was in force from each change (when, and to which) on until ``end``: a line in its
+    colour, and its name; the names. `fit_names` hides those that there is no room for."""
+    names = []
+    for (begin, name), (until, _) in pairwise([*changes, (end, "")]):
+        where = axes.get_xaxis_transform()  # x in data, y as a share of the height
+        axes.plot([begin, until], [1, 1], color=colour_of(name), linewidth=5, solid_capstyle="butt", transform=where,
+                  clip_on=False)  # fmt: skip
+        names.append(axes.annotate(
+            name, (begin, 1), xycoords=where, xytext=(1, 5), textcoords="offset points", fontsize=8, va="bottom",
+            annotation_clip=False,
+        ))  # fmt: skip
+    return names
+
+
+def fit_names(figure: Any, names: Sequence[Any], end: float) -> list[str]:
+    """Hides each name of a band that would run into the next one's place, once all else is drawn; those are returned,
+    for a legend."""
+    figure.draw_without_rendering()  # only now is it known where everything is
+    for name, begin in zip(names, [*(other.xy[0] for other in names[1:]), end], strict=True):
+        limit = name.axes.transData.transform((begin, 0))[0]
+        name.set_visible(name.get_window_extent().x1 < limit)
+    there = {name.get_text() for name in names if name.get_visible()}
+    return [text for text in dict.fromkeys(name.get_text() for name in names) if text not in there]
 
 
 def one_legend(figure: Any, axes: Any) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.shared.palette import look
 from experiments.shared.style import one_legend, panels, save
 from experiments.straggler_study import grid
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.study import Study
+from serene.palette import look
 
 MEASURES = (
     ("step_s", "time per step [s]"),

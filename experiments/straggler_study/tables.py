@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.shared.palette import look
 from experiments.straggler_study import grid
 from experiments.straggler_study.agreement import MEASURES, Pair
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.measures import curve
 from experiments.straggler_study.names import straggler_name
 from experiments.straggler_study.study import Study
+from serene.palette import look
 
 Row = list[str]
 

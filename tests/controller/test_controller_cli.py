@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from typing import NamedTuple
 
 import pytest
@@ -76,7 +80,10 @@ def test_no_controller(run: Run, command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "error"),
     [
-        ("frobnicate", "serenectl frobnicate: expected up, down, status, watch, explain, evict, readmit, sync or jobs"),
+        (
+            "frobnicate",
+            "serenectl frobnicate: expected up, down, status, watch, doctor, explain, evict, readmit, sync or jobs",
+        ),
         ("sync", "serenectl sync: expected bsp, ssp, asp, quorum, mixed or auto"),
         ("sync fast", "serenectl sync fast: expected bsp, ssp, asp, quorum, mixed or auto"),
         ("sync ssp", "--staleness is missing: expected 0 to 15"),
@@ -223,3 +230,49 @@ def test_watch_into_a_pipe(controller: ControllerProcess) -> None:
         watching.kill()
         watching.wait()
     assert (watching.returncode, errors) == (130, "")
+
+
+def test_watch_on_a_terminal_leaves_its_last_state(controller: ControllerProcess) -> None:
+    controller.client.create_job(3, BSP())
+    ours, theirs = pty.openpty()
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "controller", "watch", "--controller", controller.url],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=ROOT,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "30"},
+    )
+    os.close(theirs)
+    written = b""
+    try:
+        for sent, awaited in ((signal.SIGCONT, b"job 0 waits for"), (signal.SIGINT, b"\x1b[?1049l")):
+            watching.send_signal(sent)
+            while awaited not in written:
+                written += os.read(ours, 65536)
+        with contextlib.suppress(OSError):  # how a terminal says that nobody has it open any more
+            while more := os.read(ours, 65536):
+                written += more
+        assert watching.wait(10) == 130
+    finally:
+        watching.kill()
+        watching.wait()
+        os.close(ours)
+    after = written.rpartition(b"\x1b[?1049l")[2].decode()
+    assert "job 0 waits for workers 0, 1 and 2 to join before it starts under BSP" in after
+
+
+def test_version(run: Run) -> None:
+    assert run("--version") == (0, f"serenectl {version('serene')}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [("serenectl ex", {"explain"}), ("serenectl sync a", {"asp", "auto"}), ("serenectl up --sw", {"--switch"})],
+)
+def test_the_shell_completes(run: Run, monkeypatch: pytest.MonkeyPatch, line: str, completed: set[str]) -> None:
+    monkeypatch.setenv("_SERENECTL_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
+    said = run("")
+    assert (said.status, set(said.out.split())) == (0, completed)

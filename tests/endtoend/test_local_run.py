@@ -12,6 +12,8 @@ import pytest
 from tests.controller.processes import until
 from tests.runs import Run, missing
 
+SLOTS = 249  # of the MLP for digits
+
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
@@ -28,10 +30,32 @@ def run(tmp_path: Path) -> Iterator[Run]:
 def test_ctrl_c(run: Run) -> None:
     run.until_training()
     os.killpg(run.process.pid, signal.SIGINT)  # as a terminal does: to every process of the foreground group
-    assert run.wait(30) == 130
+    assert run.wait(60) == 130
+    until(lambda: not run.alive(), "every process has ended", 20)
+    is_kept(run, workers=2)
+
+
+def is_kept(run: Run, workers: int) -> None:
+    """What a run that was stopped leaves, and nothing else."""
+    assert list(run.out.parent.iterdir()) == [run.out]
+    assert "Traceback" not in run.output
+    assert "stopped before all steps were done" in run.output
+    summary = run.summary()
+    assert summary["stopped"]
+    assert 0 < summary["contributions_sent"] <= summary["contributions_applied"]
+    assert summary["contributions_applied"] <= summary["contributions_sent"] + summary["contributions_under_way"]
+    assert summary["contributions_under_way"] == SLOTS * workers
+    assert (run.out / "accuracy.png").exists()
+    assert len(run.rows(0)) >= 2
+
+
+def test_stopped_before_it_has_begun(run: Run) -> None:
+    until(lambda: "live page" in run.output, "its workers start")
+    run.process.send_signal(signal.SIGINT)
+    assert run.wait(60) == 130
+    assert run.output.rstrip().endswith("stopped; nothing is kept")
     until(lambda: not run.alive(), "every process has ended", 20)
     assert list(run.out.parent.iterdir()) == []
-    assert "Traceback" not in run.output
 
 
 def test_sigkill(run: Run) -> None:

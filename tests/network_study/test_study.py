@@ -123,8 +123,8 @@ def test_a_study_and_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.M
     said = StringIO()
     options = study.parser().parse_args(["--out", str(tmp_path), "--no-emulation"])
     study.run(options, Console(file=said, width=300))
-    html = (tmp_path / "findings.html").read_text()
-    assert str(tmp_path / "findings.html") in said.getvalue()
+    html = (tmp_path / "report.html").read_text()
+    assert str(tmp_path / "report.html") in said.getvalue()
     assert "Not measured here: left out by --no-emulation" in html
     assert html.count('src="data:image/png;base64,') == len(list(tmp_path.glob("*.png"))) >= 7
     with (tmp_path / "exchange.csv").open(newline="") as file:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.shared.palette import look
 from experiments.shared.style import one_legend, panels, save
 from experiments.straggler_study import grid
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.names import case_title
 from experiments.straggler_study.study import Study
+from serene.palette import look
 
 
 def strength_name(straggler: str) -> str:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from experiments.shared.palette import look
 from experiments.shared.style import one_legend, panels, save
 from experiments.straggler_study import grid
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.measures import curve
 from experiments.straggler_study.names import case_title
 from experiments.straggler_study.study import Study
+from serene.palette import look
 
 POINTS = 200
 

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.shared.palette import look
-from experiments.shared.style import one_legend, panels, save
+from experiments.shared.style import fit_names, one_legend, panels, save, strategy_band
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.names import case_title
 from experiments.straggler_study.study import Study
-
-COMPUTE, NETWORK, WAITING = "#009E73", "#0072B2", "#E69F00"
+from serene.palette import COMPUTING, SENDING, WAITING, colour_of, look
 
 
 def _layout(study: Study, cells: Sequence[Cell], model: str) -> tuple[list[int], list[str]]:
@@ -54,7 +52,7 @@ def split(study: Study, cells: Sequence[Cell], model: str, path: Path) -> Path:
             each = axes[row, column]
             chosen = list(reversed(study.strategies(cells, model, workers, straggler)))
             left = np.zeros(len(chosen))
-            for part, colour in (("compute_s", COMPUTE), ("network_s", NETWORK), ("waiting_s", WAITING)):
+            for part, colour in (("compute_s", COMPUTING), ("network_s", SENDING), ("waiting_s", WAITING)):
                 values = np.array([1e3 * study.spread(cell, part).middle for cell in chosen])
                 each.barh(range(len(chosen)), values, 0.7, left=left, color=colour, label=part.removesuffix("_s"))
                 left += values
@@ -75,34 +73,33 @@ def split(study: Study, cells: Sequence[Cell], model: str, path: Path) -> Path:
 def timeline(study: Study, cells: Sequence[Cell], path: Path, until_s: float = 15.0) -> Path:
     """Who computed, exchanged and waited, with every change of strategy."""
     figure, axes = panels(len(cells), 1, width=11, height=1.7, sharex=True)
+    names = []
     for each, cell in zip(axes[:, 0], cells, strict=True):
         trace = study.trace(cell)
         rows = trace.steps[trace.steps["began"] < until_s]
         for worker in range(cell.workers):
             mine = rows[rows["worker"] == worker]
             spans = {
-                COMPUTE: (mine["began"], mine["pushed"]),
-                NETWORK: (mine["pushed"], mine["ended"] - mine["waited"]),
+                COMPUTING: (mine["began"], mine["pushed"]),
+                SENDING: (mine["pushed"], mine["ended"] - mine["waited"]),
                 WAITING: (mine["ended"] - mine["waited"], mine["ended"]),
             }
             for colour, (start, end) in spans.items():
                 each.broken_barh(list(zip(start, end - start, strict=True)), (worker - 0.4, 0.8), facecolors=colour)
-        for swap in trace.swaps:
-            if 0 < swap.t < until_s:
-                each.axvline(swap.t, color="black", linewidth=1.4)
-                each.annotate(
-                    swap.strategy, (swap.t, 1), xycoords=("data", "axes fraction"), xytext=(2, 1),
-                    textcoords="offset points", fontsize=7, va="bottom",
-                )  # fmt: skip
+        swaps = [(swap.t, swap.strategy) for swap in trace.swaps if 0 < swap.t < until_s]
+        for t, strategy in swaps:
+            each.axvline(t, color=colour_of(strategy), linewidth=1.4)
+        names.append(strategy_band(each, swaps, until_s))
         each.set_yticks(range(cell.workers), [f"worker {worker}" for worker in range(cell.workers)], fontsize=7)
         each.set_xlim(0, until_s)
         each.grid(visible=False)
-        each.set_title(look(cell.strategy).name, fontsize=9, loc="left", pad=12 if cell.automatic else 4)
-    for colour, label in ((COMPUTE, "computing"), (NETWORK, "network"), (WAITING, "waiting for others")):
+        each.set_title(look(cell.strategy).name, fontsize=9, loc="left", pad=16 if cell.automatic else 4)
+    for colour, label in ((COMPUTING, "computing"), (SENDING, "network"), (WAITING, "waiting for others")):
         axes[-1, 0].plot([], [], color=colour, linewidth=6, label=label)
-    axes[-1, 0].plot([], [], color="black", linewidth=1.4, label="change of strategy")
     axes[-1, 0].set_xlabel("time [s]")
     one_legend(figure, axes)
+    for of_axes in names:
+        fit_names(figure, of_axes, until_s)
     return save(figure, path)
 
 

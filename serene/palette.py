@@ -1,4 +1,4 @@
-"""Colours, and how every study calls and draws a strategy."""
+"""Colours, and how pictures, tables and the controller's page call and draw a strategy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#888888"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW)
 
+# What a worker does.
+COMPUTING, SENDING, WAITING = GREEN, BLUE, ORANGE
+
 # By a strategy's text, or by what its text begins with.
-_COLOUR = {
+COLOUR_OF = {
     "bsp": BLACK,
     "ssp:1": SKY,
     "ssp:3": BLUE,
@@ -41,7 +44,7 @@ class Look:
 def look(text: str) -> Look:
     """Of a strategy as on command lines, or of an automatic one, ``auto:NAME:...``. Raises BadStrategy."""
     head, _, rest = text.partition(":")
-    colour = _COLOUR.get(text) or _COLOUR.get(f"{head}:{rest.partition(':')[0]}") or _COLOUR.get(head, GREY)
+    colour = COLOUR_OF.get(text) or COLOUR_OF.get(f"{head}:{rest.partition(':')[0]}") or COLOUR_OF.get(head, GREY)
     if head == "auto":
         name = f"auto: {rest.partition(':')[0]}"
         return Look(name, name, colour, "--")
@@ -50,3 +53,9 @@ def look(text: str) -> Look:
     if head == "quorum":
         return Look(str(parse(text)) if rest else "k-of-n", "k-of-n", colour)
     return Look(str(parse(text)), str(parse(text)), colour)
+
+
+def colour_of(name: str) -> str:
+    """Of a strategy as it prints itself, ``SSP(3)``."""
+    head, _, rest = name.lower().partition("(")
+    return COLOUR_OF.get(f"{head}:{rest.rstrip(')')}") or COLOUR_OF.get(head, GREY)

@@ -1,0 +1,234 @@
+"""``serenectl doctor``: what this machine has of what Serene uses, what is in the way, and what to do about each."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from controller.commands import background
+from controller.http.client import ControllerClient, NoController, Rejected
+from controller.settings import DEFAULT_SWITCH, host_and_port
+from serene.errors import SereneError
+from serene.http import DEFAULT_HTTP
+
+OLDEST_PYTHON = (3, 10)
+PROBE_TIMEOUT_S = 20
+# Made in a network namespace of the probe's own, which ends with it.
+VETH = "ip link add probe0 type veth peer name probe1"
+RATE = f"{VETH} && tc qdisc add dev probe0 root handle 5: htb default 1"
+
+
+class Mark(Enum):
+    """How a finding counts: MISSING is needed by everything and ends with status 1; ABSENT is needed by a part."""
+
+    GOOD = "ok"
+    ABSENT = "-"
+    MISSING = "!!"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line, and what to do about it."""
+
+    mark: Mark
+    what: str
+    text: str
+    advice: str = ""
+
+
+def tell() -> None:
+    """Prints a line each, and what to do. Raises SereneError where nothing can run."""
+    found = list(findings())
+    for one in found:
+        print(f"{one.mark.value:>2}  {one.what:<18}  {one.text}")
+        if one.advice:
+            print(f"{'':24}{one.advice}")
+    missing = [one.what for one in found if one.mark is Mark.MISSING]
+    if missing:
+        raise SereneError(f"nothing can run without {' and '.join(missing)}")
+
+
+def findings() -> Iterator[Finding]:
+    """All of them, in the order in which they are shown."""
+    yield from _versions()
+    yield _compiler()
+    yield from _mininet()
+    yield from _kernel()
+    yield _memory()
+    yield from _optional()
+    yield from _ports()
+    yield from _leftovers()
+
+
+def _versions() -> Iterator[Finding]:
+    yield Finding(Mark.GOOD, "Serene", f"{version('serene')}, in {Path(__file__).resolve().parents[2]}")
+    python = platform.python_version()
+    if tuple(int(part) for part in platform.python_version_tuple()[:2]) < OLDEST_PYTHON:
+        yield Finding(Mark.MISSING, "Python", python, "install Python 3.10 or later")
+    else:
+        yield Finding(Mark.GOOD, "Python", python)
+    for package, use in (("torch", "training, serene.torch"), ("matplotlib", "pictures"), ("scapy", "studies, tests")):
+        try:
+            yield Finding(Mark.GOOD, package, version(package))
+        except PackageNotFoundError:
+            yield Finding(
+                Mark.ABSENT, package, f"not installed ({use})", "scripts/setup, or pip install 'serene[studies]'"
+            )
+
+
+def _compiler() -> Finding:
+    cc = shutil.which(os.environ.get("CC", "cc"))
+    if cc is None:
+        advice = "apt-get install gcc libc6-dev: the embedded switch and the workers' fast path are compiled"
+        return Finding(Mark.MISSING, "C compiler", "none", advice)
+    said = _first_line([cc, "--version"])
+    if not Path("/usr/include/stdio.h").exists():
+        return Finding(Mark.MISSING, "C compiler", f"{said}, without libc's headers", "apt-get install libc6-dev")
+    return Finding(Mark.GOOD, "C compiler", said)
+
+
+def _mininet() -> Iterator[Finding]:
+    local = "'make run-local' works without it"
+    if os.geteuid() == 0:
+        yield Finding(Mark.GOOD, "root", "yes")
+    elif shutil.which("sudo"):
+        yield Finding(Mark.ABSENT, "root", "no, but sudo is there", f"'make run-mininet' asks sudo; {local}")
+    else:
+        yield Finding(Mark.ABSENT, "root", "no, and no sudo", f"Mininet needs root; {local}")
+    tools = {"mn": "mininet", "ip": "iproute2", "ethtool": "ethtool", "ping": "iputils-ping", "sysctl": "procps"}
+    lacking = [package for tool, package in tools.items() if not _tool(tool)]
+    if not lacking and importlib.util.find_spec("mininet") is None:
+        advice = "an environment that does not see Debian's packages: scripts/setup makes one that does"
+        yield Finding(Mark.ABSENT, "Mininet", "not to be imported by this Python", advice)
+    elif lacking:
+        yield Finding(Mark.ABSENT, "Mininet", f"missing: {', '.join(lacking)}", f"scripts/setup installs it; {local}")
+    else:
+        yield Finding(Mark.GOOD, "Mininet", _first_line(["mn", "--version"]))
+
+
+def _kernel() -> Iterator[Finding]:
+    yield Finding(Mark.GOOD, "kernel", platform.release())
+    if os.geteuid() != 0:
+        yield Finding(Mark.ABSENT, "kernel features", "not looked at without root", "sudo .venv/bin/serenectl doctor")
+        return
+    for what, probe, use in (
+        ("namespaces", "true", "Mininet"),
+        ("virtual links", VETH, "Mininet"),
+        ("link rates", RATE, "LINK_MBIT"),
+    ):
+        trouble = _trouble(["unshare", "--net", "--pid", "--fork", "sh", "-c", probe])
+        if trouble is None:
+            yield Finding(Mark.GOOD, what, "yes")
+        else:
+            advice = f"{use} needs it: a kernel that has it, or a container that may (--privileged)"
+            yield Finding(Mark.ABSENT, what, trouble, advice)
+
+
+def _memory() -> Finding:
+    shared = Path("/dev/shm")
+    if os.access(shared, os.W_OK):
+        return Finding(Mark.GOOD, "shared memory", f"{shutil.disk_usage(shared).free >> 20} MiB free in {shared}")
+    return Finding(Mark.ABSENT, "shared memory", f"{shared} cannot be written", "needed by 'up --local --shm' alone")
+
+
+def _optional() -> Iterator[Finding]:
+    for command, use in (
+        ("simple_switch_grpc", "TARGET=bmv2; the README says where to get it"),
+        ("p4c-bm2-ss", "'make p4', to change the data plane; the README says where to get it"),
+        ("chromium", "the tests of the controller's page; scripts/setup --browser"),
+    ):
+        path = shutil.which(command)
+        found = Finding(Mark.GOOD, command, path) if path else Finding(Mark.ABSENT, command, "not installed", use)
+        yield found
+
+
+def _ports() -> Iterator[Finding]:
+    url = f"http://{DEFAULT_HTTP}"
+    try:
+        with ControllerClient(url, timeout_s=5) as client:
+            status = client.status()
+        away = "" if status.switch.connected else f", but its switch is not connected: {status.switch.trouble}"
+        yield Finding(Mark.GOOD, "controller", f"runs at {url} with {len(status.jobs)} jobs{away}")
+        return
+    except (NoController, Rejected):
+        pass
+    for what, address, option in (
+        ("HTTP port", DEFAULT_HTTP, "--http"),
+        ("P4Runtime port", DEFAULT_SWITCH, "--switch"),
+    ):
+        if _listens(address):
+            advice = f"'serenectl up {option} HOST:PORT' takes another; 'ss -ltnp' says who has it"
+            yield Finding(Mark.ABSENT, what, f"{address}: somebody listens", advice)
+        else:
+            yield Finding(Mark.GOOD, what, f"{address} is free")
+
+
+def _leftovers() -> Iterator[Finding]:
+    links = [name for _, name in socket.if_nameindex() if re.fullmatch(r"[sh]\d+-eth\d+", name)]
+    if links:
+        shown = ", ".join(links[:4]) + (" ..." if len(links) > 4 else "")
+        yield Finding(Mark.ABSENT, "interfaces", f"{shown}: of a run, or left by one", "no run goes on? 'sudo mn -c'")
+    dead = [path for path in background.folder().glob("*.pid") if not _alive(path)]
+    if dead:
+        yield Finding(Mark.ABSENT, "pid files", f"of processes that are gone: {_names(dead)}", f"rm {_names(dead)}")
+    unfinished = sorted(Path("runs").glob(".run-*")) if Path("runs").is_dir() else []
+    if unfinished:
+        advice = f"no run goes on? rm -r {_names(unfinished)}"
+        yield Finding(Mark.ABSENT, "unfinished runs", f"{len(unfinished)} in runs/", advice)
+    if not (links or dead or unfinished):
+        yield Finding(Mark.GOOD, "leftovers", "none")
+
+
+def _names(paths: list[Path]) -> str:
+    return " ".join(str(path) for path in paths)
+
+
+def _alive(pid_file: Path) -> bool:
+    """Whether the process that a file names is there."""
+    try:
+        os.kill(int(pid_file.read_text()), 0)
+    except PermissionError:
+        return True
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def _tool(name: str) -> str | None:
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+def _listens(address: str) -> bool:
+    with socket.socket() as probe, contextlib.suppress(OSError):
+        probe.settimeout(5)
+        return probe.connect_ex(host_and_port(address)) == 0
+    return False
+
+
+def _first_line(command: list[str]) -> str:
+    """What it prints; some print their version as an error."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{command[0]}: {error}"
+    lines = (done.stdout or done.stderr).strip().splitlines()
+    return lines[0] if lines else f"{command[0]} prints no version"
+
+
+def _trouble(command: list[str]) -> str | None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no"])[-1]

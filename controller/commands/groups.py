@@ -1,0 +1,40 @@
+"""Groups of commands whose errors name the valid choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from serene.errors import SereneError, choices
+
+
+class BadChoice(SereneError):
+    """Something on the command line makes no sense."""
+
+
+class Choices(TyperGroup):
+    """A group of commands that names them when it is given none or another."""
+
+    # Any: the library that typer is built on, and that these types belong to, is private to it.
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args and not self.invoke_without_command and not ctx.resilient_parsing:  # as the shell asks, to complete
+            raise BadChoice(f"{ctx.command_path}: expected {choices(self.commands)}")
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in self.commands and not ctx.resilient_parsing:
+            raise BadChoice(f"{ctx.command_path} {args[0]}: expected {choices(self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+def group(help: str, *, invoke_without_command: bool = False, add_completion: bool = False) -> typer.Typer:
+    return typer.Typer(
+        cls=Choices,
+        help=help,
+        add_completion=add_completion,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        invoke_without_command=invoke_without_command,
+    )

@@ -1,0 +1,37 @@
+"""The controller's page at ``/``: files of ``controller/page``, as they are, which ask the rest of the interface."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from fastapi import FastAPI, Response
+
+FOLDER = Path(__file__).parents[1] / "page"
+TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
+HEADERS = {
+    # Nothing from elsewhere, and in nobody's frame: a page around it could have its buttons clicked.
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",  # another version of the controller may answer at this address tomorrow
+}
+
+
+def add_page(app: FastAPI) -> None:
+    """Each file at its name, the HTML at ``/``."""
+    for file in sorted(FOLDER.iterdir()):
+        if file.suffix in TYPES:
+            path = "/" if file.suffix == ".html" else f"/page/{file.name}"
+            app.get(path)(_answer_with(file, TYPES[file.suffix]))
+
+
+def _answer_with(file: Path, kind: str) -> Callable[[], Awaitable[Response]]:
+    content = file.read_bytes()
+
+    async def answer() -> Response:
+        return Response(content, media_type=f"{kind}; charset=utf-8", headers=HEADERS)
+
+    return answer

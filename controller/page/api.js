@@ -1,0 +1,31 @@
+// What the page asks of the controller that served it. Every answer is JSON; an error says what was wrong.
+
+export class Refused extends Error {
+  constructor(text, status) {
+    super(text);
+    this.status = status;
+  }
+}
+
+async function ask(method, path, body) {
+  const options = { method, cache: "no-store" };
+  if (body !== undefined) {
+    options.headers = { "Content-Type": "application/json" };
+    options.body = JSON.stringify(body);
+  }
+  const answer = await fetch(path, options);
+  const told = await answer.json();
+  if (!answer.ok) throw new Refused(told.error ?? `HTTP ${answer.status}`, answer.status);
+  return told;
+}
+
+export const live = (since) => ask("GET", `/v1/live?since=${since}`);
+export const choices = () => ask("GET", "/v1/choices");
+export const job = (id) => ask("GET", `/v1/jobs/${id}`);
+export const createJob = (workers, strategy) => ask("POST", "/v1/jobs", { workers, strategy });
+export const deleteJob = (id) => ask("DELETE", `/v1/jobs/${id}`);
+export const setStrategy = (id, strategy) => ask("PUT", `/v1/jobs/${id}/strategy`, strategy);
+export const setAutomatic = (id, name, parameters) => ask("PUT", `/v1/jobs/${id}/automatic`, { name, parameters });
+export const unsetAutomatic = (id) => ask("DELETE", `/v1/jobs/${id}/automatic`);
+export const evict = (id, worker) => ask("PUT", `/v1/jobs/${id}/workers/${worker}/evicted`);
+export const readmit = (id, worker) => ask("DELETE", `/v1/jobs/${id}/workers/${worker}/evicted`);

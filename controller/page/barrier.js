@@ -1,0 +1,94 @@
+// The barrier: who is waited for, in the controller's words, and how far each worker's contribution is, slot by slot.
+
+import { byId, keep, make, say } from "./dom.js";
+import { colourOfState, workers as named } from "./looks.js";
+
+const OVER_S = 10; // what the headline sums up: moments change too fast to be read
+let samples = []; // [seconds, members, { worker: how many wait for it }, how many wait]
+let sampled = null; // of which job
+
+export function headline(job, told, now) {
+  if (job.state !== "running" || job.restoring) return told.headline.replace(/^job \d+:? /, "").replace(/^./, upper);
+  if (sampled !== job.job) samples = [];
+  sampled = job.job;
+  const blamed = {};
+  const waiting = told.workers.filter((worker) => worker.waits_for.length);
+  for (const worker of waiting) for (const other of worker.waits_for) blamed[other] = (blamed[other] ?? 0) + 1;
+  samples.push([now, members(job).length, blamed, waiting.length]);
+  samples = samples.filter(([t]) => now - t <= OVER_S);
+
+  const all = samples.reduce((sum, [, count]) => sum + count, 0);
+  const waited = samples.reduce((sum, [, , , count]) => sum + count, 0);
+  const silent = told.workers.filter((worker) => worker.state === "silent").map((worker) => worker.worker);
+  const end = silent.length ? ` ${upper(named(silent))} ${silent.length > 1 ? "are" : "is"} silent.` : "";
+  if (!all || waited / all < 0.02) return `Nobody waits.${end}`;
+  const sums = {};
+  for (const [, , of] of samples) for (const [worker, count] of Object.entries(of)) sums[worker] = (sums[worker] ?? 0) + count;
+  const [worst, times] = Object.entries(sums).sort((a, b) => b[1] - a[1])[0];
+  const whom = times > 0.6 * waited ? `mostly for worker ${worst}` : times > 0.35 * waited ? `most often for worker ${worst}` : "for each other in turn";
+  return `The workers wait ${Math.round((100 * waited) / all)} % of the time, ${whom}.${end}`;
+}
+
+const upper = (text) => text[0].toUpperCase() + text.slice(1);
+const members = (job) => job.workers.filter((worker) => worker.state === "running");
+
+export function showBarrier(job, told) {
+  const words = new Map(told.workers.map((worker) => [worker.worker, worker]));
+  const there = members(job).map((worker) => words.get(worker.worker));
+  const epoch = Math.max(...there.map((worker) => worker.epoch ?? 0), 0);
+  const rounds = there.filter((worker) => worker.epoch === epoch && worker.round !== null).map((worker) => worker.round);
+  const round = rounds.length ? Math.min(...rounds) : null;
+  const none = job.state === "running" && job.strategy.name === "asp";
+  say(byId("round"), none ? "ASP has none: nobody waits" : round === null ? "" : `round ${round} of epoch ${epoch}`);
+  keep(byId("waits"), lines(told.workers, none), () => make("li", {}, make("span"), make("small")), (item, line) => {
+    say(item.firstChild, line.text);
+    say(item.lastChild, line.more);
+  });
+  const waitedFor = new Set(told.workers.flatMap((worker) => worker.waits_for));
+  const shown = job.pool || job.strategy.name === "asp" ? [] : job.workers.filter((worker) => worker.state === "running" || worker.state === "evicted");
+  keep(byId("slots"), shown, slotRow, (row, worker) => {
+    const at = words.get(worker.worker);
+    const done = slotsDone(worker, at, job.slots, round, epoch);
+    say(row.children[0], String(worker.worker));
+    row.children[1].firstChild.style.width = `${(100 * done) / Math.max(job.slots, 1)}%`;
+    row.children[1].firstChild.style.background = colourOfState(waitedFor.has(worker.worker) ? "waiting" : "computing");
+    row.classList.toggle("waited-for", waitedFor.has(worker.worker));
+    say(row.children[2], slotWords(worker, at, done, job.slots, round, epoch));
+  });
+}
+
+const slotRow = () => make("div", { className: "slot-row" }, make("span"), make("div", { className: "bar" }, make("span")), make("span"));
+
+// How many of the job's slots have the worker's contribution to the round that is awaited.
+function slotsDone(worker, at, slots, round, epoch) {
+  if (round === null || at.epoch === null) return 0;
+  if (at.epoch > epoch || (at.epoch === epoch && at.round > round) || at.state === "waiting") return slots;
+  return at.state === "exchanging" ? worker.contributions % slots : 0;
+}
+
+function slotWords(worker, at, done, slots, round, epoch) {
+  if (worker.state === "evicted") return "evicted";
+  if (at.epoch === epoch && round !== null && at.round > round) {
+    return `${at.round - round} round${at.round - round > 1 ? "s" : ""} ahead`;
+  }
+  return `${done} of ${slots} slots`;
+}
+
+// What holds somebody up: those who wait, together by whom they wait for, and whoever is not simply at work.
+function lines(told, none) {
+  const groups = new Map();
+  for (const worker of told.filter((one) => one.waits_for.length)) {
+    const key = worker.waits_for.join();
+    groups.set(key, [...(groups.get(key) ?? []), worker]);
+  }
+  const sorted = [...groups.values()].sort((a, b) => b.length - a.length);
+  const found = sorted.slice(0, 4).map((group) => {
+    const first = group[0];
+    const who = upper(named(group.map((worker) => worker.worker)));
+    const rest = first.text.slice(first.text.indexOf(" waits ") + 7);
+    return { text: group.length > 1 ? `${who} wait ${rest}` : upper(first.text), more: first.advice ?? "" };
+  });
+  const odd = told.filter((one) => ["expected", "joined", "silent", "evicted"].includes(one.state));
+  for (const worker of odd.slice(0, 4)) found.push({ text: upper(worker.text), more: worker.advice ?? "" });
+  return found.length || none ? found : [{ text: "Nobody waits at this moment.", more: "" }];
+}

@@ -1,0 +1,52 @@
+// Names and colours of strategies and of what workers do; colours are serene/palette.py's, as in all pictures.
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+let colours = {};
+
+export const useColours = (given) => (colours = given);
+
+const visible = (colour) => (dark.matches && colour === "#000000" ? "#ffffff" : colour); // black is the text's colour
+
+// A strategy as {"name": "ssp", "staleness": 3} -> "ssp:3", as on command lines.
+export function textOf(strategy) {
+  const { name, staleness, k, async_workers: free } = strategy;
+  if (name === "ssp") return `ssp:${staleness}`;
+  if (name === "quorum") return `quorum:${k}`;
+  if (name === "mixed") return `mixed:${free.join(",")}${staleness ? `:${staleness}` : ""}`;
+  return name;
+}
+
+export function nameOf(strategy) {
+  const { name, staleness, k, async_workers: free } = strategy;
+  if (name === "ssp") return `SSP(${staleness})`;
+  if (name === "quorum") return `Quorum(${k})`;
+  if (name === "mixed") return `Mixed(${free.join(",")}${staleness ? `; ${staleness}` : ""})`;
+  return name.toUpperCase();
+}
+
+export function colourOf(strategy) {
+  const text = textOf(strategy);
+  return visible(colours[text] ?? colours[text.split(":")[0]] ?? colours[""] ?? "#888888");
+}
+
+export const colourOfState = (state) => colours[state] ?? colours[""] ?? "#888888";
+
+// The page's own colours, for canvases.
+export function theme() {
+  const style = getComputedStyle(document.documentElement);
+  const read = (name) => style.getPropertyValue(`--${name}`).trim();
+  return { text: read("text"), muted: read("muted"), line: read("line"), track: read("track"), panel: read("panel") };
+}
+
+export const whenThemeChanges = (redraw) => dark.addEventListener("change", redraw);
+
+export const clock = (unix) => new Date(unix * 1000).toLocaleTimeString([], { hour12: false });
+
+// "worker 2", "workers 0, 1 and 3"; many are counted.
+export function workers(ids) {
+  if (ids.length === 1) return `worker ${ids[0]}`;
+  if (ids.length > 6) return `${ids.length} workers`;
+  return `workers ${ids.slice(0, -1).join(", ")} and ${ids[ids.length - 1]}`;
+}
+
+export const fixed = (value, digits) => (typeof value === "number" ? value.toFixed(digits) : "–");

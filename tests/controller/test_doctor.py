@@ -1,0 +1,78 @@
+"""`serenectl doctor` on machines that lack something: what it finds, what it advises, and its exit status."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from controller.commands import doctor
+from controller.commands.doctor import Finding, Mark
+from tests.controller.processes import ROOT
+
+
+def run(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "controller", "doctor"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=120,
+        env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), **environment},
+    )
+
+
+def found(what: str) -> Finding:
+    return next(one for one in doctor.findings() if one.what == what)
+
+
+def test_a_machine_that_has_all_it_needs(tmp_path: Path) -> None:
+    done = run(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    for what in ("Serene", "Python", "C compiler", "Mininet", "kernel", "shared memory", "chromium"):
+        assert f"  {what} " in done.stdout
+    assert "!!" not in done.stdout
+
+
+def test_without_a_compiler_nothing_runs(tmp_path: Path) -> None:
+    done = run(tmp_path, CC="no-such-compiler")
+    assert (done.returncode, done.stderr) == (1, "error: nothing can run without C compiler\n")
+    assert "!!  C compiler          none\n                        apt-get install gcc libc6-dev" in done.stdout
+
+
+def test_without_mininet(tmp_path: Path) -> None:
+    """A path on which there is a compiler and nothing else."""
+    for tool in ("cc", "as", "ld"):
+        (tmp_path / tool).symlink_to(f"/usr/bin/{tool}")
+    done = run(tmp_path, PATH=str(tmp_path))
+    assert done.returncode == 0
+    assert "missing: mininet" in done.stdout
+    assert "scripts/setup installs it; 'make run-local' works without it" in done.stdout
+
+
+def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        monkeypatch.setattr(doctor, "DEFAULT_SWITCH", address)
+        monkeypatch.setattr(doctor, "DEFAULT_HTTP", "127.0.0.1:1")
+        port = found("P4Runtime port")
+    assert (port.mark, port.text) == (Mark.ABSENT, f"{address}: somebody listens")
+    assert "--switch HOST:PORT" in port.advice
+
+
+def test_files_of_processes_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    folder = tmp_path / "serene"
+    folder.mkdir()
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    (folder / "controller-1.pid").write_text(f"{gone.pid}\n")
+    (folder / "controller-2.pid").write_text(f"{os.getpid()}\n")
+    assert found("pid files").advice == f"rm {folder}/controller-1.pid"
+    (folder / "controller-1.pid").unlink()
+    assert not [one for one in doctor.findings() if one.what == "pid files"]

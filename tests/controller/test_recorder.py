@@ -1,0 +1,89 @@
+"""What the controller remembers of its workers, by hand-written reports."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.jobs.job import Report
+from controller.status.model import WorkerTimeline
+from controller.status.recorder import BIN_S, BINS, TURNS, Recorder
+
+T = 1_800_000_000.0  # a bin begins here
+FIRST = int(T // BIN_S)
+
+
+def told(recorder: Recorder, since: float, now: float) -> WorkerTimeline:
+    (worker,) = recorder.timeline(0, since, now).workers
+    return worker
+
+
+def recorded(*reports: tuple[float, Report]) -> Recorder:
+    recorder = Recorder()
+    for at, report in reports:
+        recorder.note(0, 3, report, T + at)
+    return recorder
+
+
+def test_turns_and_shares() -> None:
+    recorder = recorded(
+        (0.0, {"state": "computing", "loss": 2.0}),
+        (0.5, {"state": "computing", "loss": 1.5}),
+        (1.0, {"state": "exchanging"}),
+        (1.5, {"state": "waiting", "accuracy": 0.5}),
+        (3.0, {"state": "computing", "loss": 1.25, "accuracy": 0.75}),
+    )
+    worker = told(recorder, 0, T + 4)
+    assert worker.worker == 3
+    assert worker.turns == [(T, 1), (T + 1, 2), (T + 1.5, 3), (T + 3, 1)]
+    assert (worker.first, worker.computing) == (FIRST, [50, 50, 0])
+    assert (worker.sending, worker.waiting) == ([25, 0, 0], [25, 50, 0])
+    assert worker.loss == [1.5, 1.25, None]
+    assert worker.accuracy == [0.5, 0.75, None]
+
+
+def test_only_what_is_new_is_told() -> None:
+    recorder = recorded((0.0, {"state": "computing"}), (5.0, {"state": "waiting"}))
+    worker = told(recorder, T + 5.5, T + 6)
+    assert (worker.turns, worker.first, worker.waiting) == ([], FIRST + 2, [50, 0])
+
+
+def test_a_silent_worker_does_nothing_that_is_known_until_it_is_heard() -> None:
+    recorder = recorded((0.0, {"state": "computing"}))
+    assert told(recorder, 0, T + 10).computing == [100, 50, 0, 0, 0, 0]
+    recorder.note(0, 3, {"state": "computing"}, T + 10.5)
+    late = told(recorder, T + 10, T + 11)
+    assert (late.first, late.computing) == (FIRST + 1, [100, 100, 100, 100, 50]), "what was told before is corrected"
+    assert told(recorder, T + 11, T + 11.5).first == FIRST + 5, "once"
+
+
+@pytest.mark.parametrize("said", ["", "finished", "no such state", None, 7])
+def test_other_states_are_unknown(said: str | int | None) -> None:
+    recorder = recorded((0.0, {"state": "computing"}), (1.0, {"state": said}))
+    worker = told(recorder, 0, T + 4)
+    assert (worker.turns[-1], worker.computing) == ((T + 1, 0), [50, 0, 0])
+
+
+def test_what_is_kept_is_bounded() -> None:
+    recorder = Recorder()
+    for second in range(2 * BIN_S * BINS):
+        recorder.note(0, 3, {"state": ("computing", "waiting")[second % 2], "loss": float(second)}, T + second)
+    worker = told(recorder, 0, T + 2 * BIN_S * BINS)
+    assert (len(worker.turns), len(worker.computing), len(worker.loss)) == (TURNS, BINS, BINS)
+    assert set(worker.waiting[:-2]) == {50}
+
+
+def test_a_clock_that_goes_back_and_numbers_that_are_none() -> None:
+    recorder = recorded((5.0, {"state": "computing", "loss": "NaN"}), (1.0, {"state": "waiting", "loss": 1e300}))
+    worker = told(recorder, 0, T + 1)
+    assert worker.turns == [(T + 5, 1), (T + 5, 3)]
+    assert set(worker.loss) == {None}
+
+
+def test_a_job_is_forgotten() -> None:
+    recorder = recorded((0.0, {"state": "computing"}))
+    assert recorder.timeline(0, 0, T + 1).recording == T
+    assert recorder.timeline(1, 0, T + 1).workers == []
+    recorder.forget(0)
+    assert recorder.timeline(0, 0, T + 1).workers == []
+    recorder.note(0, 0, {"state": "waiting"}, T + 9)
+    assert recorder.timeline(0, 0, T + 9).recording == T + 9

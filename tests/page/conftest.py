@@ -1,0 +1,64 @@
+"""Debian's Chromium, driven by its own driver. It talks to nothing but the addresses that a test gives it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+
+CHROMIUM, DRIVER = "chromium", "chromedriver"
+OPTIONS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --window-size=1300,1000"
+)
+
+Open = Callable[[str], Chrome]
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    found = {name: shutil.which(name) for name in (CHROMIUM, DRIVER)}
+    if None in found.values():
+        pytest.skip("needs a browser: apt-get install chromium chromium-driver, or scripts/setup --browser")
+    options = ChromeOptions()
+    options.binary_location = str(found[CHROMIUM])
+    for option in [*OPTIONS.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]:
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = Chrome(options=options, service=Service(found[DRIVER]))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def browser(chromium: Chrome) -> Iterator[Chrome]:
+    """As wide as a desk's, in light colours; the page has to log no error."""
+    show_as(chromium, 1300, "light")
+    _logged(chromium)
+    yield chromium
+    logged = _logged(chromium)  # "network": an answer that was an error, which the page shows
+    wrong = [entry["message"] for entry in logged if entry["level"] == "SEVERE" and entry["source"] != "network"]
+    chromium.get("about:blank")
+    assert wrong == []
+
+
+def _logged(browser: Chrome) -> list[dict[str, str]]:
+    """What its console has since it was asked last."""
+    return list(browser.get_log("browser"))  # type: ignore[no-untyped-call]
+
+
+def show_as(browser: Chrome, width: int, scheme: str) -> None:
+    """The window's width in CSS pixels, and which colours its user prefers: light or dark."""
+    size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    scheme_wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", scheme_wanted)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log"

@@ -1,0 +1,255 @@
+"""The controller's page in a real browser, with real workers behind a real switch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import ActionChains, Chrome, Keys
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+
+from serene.palette import COMPUTING, WAITING, look
+from serene.strategy import ASP, BSP, SSP, Mixed
+from tests.controller.processes import ControllerProcess, Process, SwitchProcess, missing, until
+from tests.page.conftest import show_as
+
+WORKERS = 2
+PATIENCE_S = 60
+PLAIN = """
+    const seen = [...document.querySelectorAll("h2, h3, p, td, th, button, summary, label, li, small")];
+    const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+    const behind = (element) => {
+        for (let at = element; at; at = at.parentElement) {
+            const colour = parts(getComputedStyle(at).backgroundColor);
+            if (colour.length < 4 || colour[3] > 0) return colour;
+        }
+        return [255, 255, 255];
+    };
+    const light = (rgb) => rgb.slice(0, 3).map((v) => v / 255)
+        .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    const poor = [];
+    for (const element of seen) {
+        if (!element.textContent.trim() || !element.checkVisibility() || element.disabled) continue;
+        const [a, b] = [light(parts(getComputedStyle(element).color)), light(behind(element))];
+        const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (contrast < 4.5) poor.push(`${element.outerHTML.slice(0, 80)} ${contrast}`);
+    }
+    return poor;
+"""
+
+
+@pytest.fixture(scope="module")
+def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
+    lacking = missing("embedded")
+    if lacking:
+        pytest.skip(f"needs {lacking}")
+    process = SwitchProcess("embedded", tmp_path_factory.mktemp("switch") / "switch.log")
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="module")
+def controller(switch: SwitchProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerProcess]:
+    process = ControllerProcess(switch, tmp_path_factory.mktemp("controller") / "controller.log")
+    yield process
+    assert process.stop() == 0
+    assert "Traceback" not in process.log.read_text()
+
+
+@pytest.fixture
+def page(browser: Chrome, controller: ControllerProcess) -> Iterator[Chrome]:
+    browser.get(f"{controller.url}/")
+    yield browser
+    for job in controller.client.jobs():
+        controller.client.delete_job(job.job)
+
+
+@pytest.fixture
+def train(switch: SwitchProcess, tmp_path: Path) -> Iterator[None]:
+    """Starts the workers of job 0, which the test makes; the second one is slow."""
+    with ExitStack() as stack:
+        for worker in range(WORKERS):
+            process = Process(training(switch, worker), tmp_path / f"worker-{worker}.log")
+            stack.callback(process.kill)
+        yield
+
+
+def training(switch: SwitchProcess, worker: int) -> list[str]:
+    ports = f"{switch.peer_udp_ports[worker + 1]}:{switch.udp_ports[worker + 1]}"
+    arguments = f"--worker {worker} --workers {WORKERS} --frame-udp {ports} --steps 100000 "
+    arguments += f"--compute-ms {40 + 400 * worker}"
+    return [sys.executable, "-m", "workers.train", *arguments.split()]
+
+
+def text(page: Chrome, selector: str) -> str:
+    return str(page.execute_script(f"return document.querySelector({selector!r})?.textContent ?? ''"))
+
+
+def until_text(page: Chrome, selector: str, part: str) -> str:
+    """Once that element says so; what it says then."""
+    return until(
+        lambda: found if part in (found := text(page, selector)) else None,
+        f"{selector} says {part!r}; it says {text(page, selector)!r}",
+        PATIENCE_S,
+    )
+
+
+def button(page: Chrome, name: str) -> WebElement:
+    """Once there is one that can be used."""
+    path = f"//button[normalize-space()={name!r} or @aria-label={name!r}]"
+
+    def usable() -> WebElement | None:
+        return next(
+            (one for one in page.find_elements(By.XPATH, path) if one.is_displayed() and one.is_enabled()), None
+        )
+
+    return until(usable, f"a button {name}", PATIENCE_S)
+
+
+def counter(page: Chrome, name: str) -> int:
+    return int(text(page, f'[data-counter="{name}"] td:nth-child(2)').replace(",", "") or 0)
+
+
+def drawn(page: Chrome, canvas: str) -> set[tuple[int, ...]]:
+    """The colours in a drawing."""
+    script = f"""
+        const canvas = document.getElementById({canvas!r});
+        const image = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        return [...new Set(new Uint32Array(image.data.buffer))];
+    """
+    return {tuple(int(colour).to_bytes(4, "little")) for colour in page.execute_script(script)}
+
+
+def rgba(colour: str) -> tuple[int, ...]:
+    return (*bytes.fromhex(colour.removeprefix("#")), 255)
+
+
+def test_a_job_from_its_start_to_a_swap_and_back(page: Chrome, controller: ControllerProcess, switch: SwitchProcess,
+                                                 tmp_path: Path) -> None:  # fmt: skip
+    until_text(page, "#nothing h2", "No job yet")
+    page.find_element(By.CSS_SELECTOR, "#new-job summary").click()
+    field = page.find_element(By.NAME, "workers")
+    field.clear()
+    field.send_keys(str(WORKERS))
+    button(page, "Create").click()
+    until_text(page, "#headline", "aits for workers 0 and 1 to join")
+
+    with ExitStack() as stack:
+        for worker in range(WORKERS):
+            process = Process(training(switch, worker), tmp_path / f"worker-{worker}.log")
+            stack.callback(process.kill)
+        until_text(page, "#headline", "mostly for worker 1")
+        until_text(page, "#waits", "Worker 0 waits in round")
+        until(lambda: {rgba(COMPUTING), rgba(WAITING)} <= drawn(page, "timeline"), "work and waiting are drawn")
+        before = counter(page, "releases")
+        until(lambda: counter(page, "releases") > before, "the switch's counters move")
+
+        button(page, "ASP").click()
+        until_text(page, "#notice", "BSP → ASP, epoch 2")
+        assert controller.client.job(0).strategy == ASP()
+        until_text(page, "#in-force", "ASP")
+        until_text(page, "#events", "job 0: BSP -> ASP, epoch 2")
+        until(lambda: rgba(look("asp").colour) in drawn(page, "timeline"), "the swap is marked in ASP's colour")
+        answers = counter(page, "answers")
+        until(lambda: counter(page, "answers") > answers, "the switch answers at once")
+        until_text(page, "#headline", "Nobody waits")
+
+        button(page, "Evict worker 1").click()
+        until_text(page, "#notice", "worker 1 is evicted")
+        assert controller.client.job(0).workers[1].state == "evicted"
+        button(page, "Readmit worker 1").click()
+        until(lambda: controller.client.job(0).workers[1].state == "running", "it is a member again")
+
+
+def test_forms(page: Chrome, controller: ControllerProcess, switch: SwitchProcess) -> None:
+    controller.client.create_job(3, BSP())
+    until_text(page, "#in-force", "BSP")
+    page.find_element(By.CSS_SELECTOR, "#choose summary").click()
+    name = page.find_element(By.CSS_SELECTOR, "#other select")
+    name.send_keys("mixed")
+    page.find_element(By.NAME, "async_workers").send_keys("0,x")
+    button(page, "Swap").click()
+    until_text(page, "#notice", "expected worker ids, for example 3,5")
+    page.find_element(By.NAME, "async_workers").send_keys(Keys.BACKSPACE, "2")
+    button(page, "Swap").click()
+    until_text(page, "#notice", "BSP → Mixed(0,2; 2), when the job starts")
+    assert controller.client.job(0).strategy == Mixed((0, 2), 2)
+
+    button(page, "Let it decide").click()
+    until_text(page, "#notice", "dssp decides")
+    assert controller.client.job(0).automatic is not None
+    until_text(page, "#decides", "dssp decides: 0 decisions")
+    button(page, "Decide myself").click()
+    until(lambda: controller.client.job(0).automatic is None, "the user decides again")
+    low = page.find_element(By.NAME, "low")
+    low.clear()
+    low.send_keys("12")
+    high = page.find_element(By.NAME, "high")
+    high.clear()
+    high.send_keys("3")
+    button(page, "Let it decide").click()
+    until_text(page, "#notice", "dssp: low 12: expected 0 to 3")
+
+
+def test_by_keyboard_alone(page: Chrome, controller: ControllerProcess) -> None:
+    controller.client.create_job(2, BSP())
+    until_text(page, "#in-force", "BSP")
+
+    def focused() -> str:
+        return str(page.execute_script("return document.activeElement.textContent"))
+
+    for _ in range(30):
+        ActionChains(page).send_keys(Keys.TAB).perform()
+        assert page.execute_script("return getComputedStyle(document.activeElement).outlineWidth") == "3px"
+        if focused() == "SSP(3)":
+            break
+    assert focused() == "SSP(3)"
+    ActionChains(page).send_keys(Keys.ENTER).perform()
+    until(lambda: controller.client.job(0).strategy == SSP(3), "the swap")
+    until(
+        lambda: page.switch_to.active_element.get_attribute("aria-pressed") == "true",
+        "it is pressed, and has the focus",
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1300])
+def test_it_can_be_read(page: Chrome, controller: ControllerProcess, train: None, scheme: str, width: int) -> None:
+    controller.client.create_job(WORKERS, BSP())
+    show_as(page, width, scheme)
+    until_text(page, "#waits", "Worker 0 waits in round")
+    assert page.execute_script(PLAIN) == []
+    wide, there = page.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+    assert wide <= there == width, "nothing sticks out"
+
+
+def test_nothing_comes_from_elsewhere(page: Chrome, controller: ControllerProcess) -> None:
+    until_text(page, "#switch-text", "switch 127.0.0.1")
+    loaded = page.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)")
+    assert len(loaded) > 10
+    assert [name for name in loaded if not name.startswith(f"{controller.url}/")] == []
+
+
+def test_a_controller_that_goes_away_and_comes_back(
+    chromium: Chrome, switch: SwitchProcess, log: Path, controller: ControllerProcess
+) -> None:
+    chromium.get(f"{controller.url}/")
+    until_text(chromium, "#switch-text", "switch 127.0.0.1")
+    controller.process.terminate()
+    controller.process.wait()
+    until_text(chromium, "#trouble", "The controller does not answer; what is shown is from")
+    http = controller.url.removeprefix("http://")
+    again = ControllerProcess(switch, log, "--http", http)
+    try:
+        until(
+            lambda: text(chromium, "#switch") and not chromium.find_element(By.ID, "trouble").is_displayed(),
+            "it is back",
+        )
+    finally:
+        chromium.get("about:blank")
+        again.stop()

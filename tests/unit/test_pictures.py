@@ -1,0 +1,41 @@
+"""The strategies above a picture: each in its own colour, and no name runs into another."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from matplotlib.colors import to_hex
+
+from experiments.shared.style import fit_names, panels, strategy_band
+from serene.palette import COLOUR_OF, GREY, colour_of, look
+from serene.strategy import parse
+
+STRATEGIES = ("bsp", "ssp:1", "ssp:3", "ssp:7", "ssp:10", "asp", "quorum:3", "mixed:1,2", "mixed:1,2:4")
+END_S = 60.0
+
+
+@pytest.mark.parametrize("text", STRATEGIES)
+def test_a_strategy_has_one_colour(text: str) -> None:
+    expected = COLOUR_OF.get(text) or COLOUR_OF.get(text.partition(":")[0], GREY)
+    assert colour_of(str(parse(text))) == look(text).colour == expected
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_names_never_overlap(seed: int) -> None:
+    chance = random.Random(seed)
+    times = [0.0, *sorted(chance.uniform(0, END_S) for _ in range(12))]
+    changes = [(t, str(parse(chance.choice(STRATEGIES)))) for t in times]
+    figure, axes = panels(1, 1, width=9)
+    names = strategy_band(axes[0, 0], changes, END_S)
+    axes[0, 0].set_xlim(0, END_S)
+    hidden = fit_names(figure, names, END_S)
+    shown = [name for name in names if name.get_visible()]
+    assert shown, "some fit"
+    for one, next_ in pairwise(shown):
+        assert one.get_window_extent().x1 < next_.get_window_extent().x0
+    assert shown[-1].get_window_extent().x1 < figure.bbox.x1
+    assert {name.get_text() for name in shown} | set(hidden) == {name for _, name in changes}, "all are named somewhere"
+    drawn = [to_hex(line.get_color()).lower() for line in axes[0, 0].lines]
+    assert drawn == [colour_of(name).lower() for _, name in changes]
