@@ -1,11 +1,12 @@
-"""For all tests: Ctrl-C means what it means in a terminal, also where the tests were started in the background; and
-which tests never run beside each other, where several run at a time.
+"""For all tests: Ctrl-C means what it means in a terminal, also where the tests were started in the background; one
+thread for the arithmetic of each process; and which tests never run beside each other, where several run at a time.
 
 A shell without job control starts background jobs with SIGINT ignored, and every process of a test would inherit that.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from typing import Any
@@ -15,6 +16,10 @@ from hypothesis import Phase, settings
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# NumPy and PyTorch would start a thread for each processor in each of a test's many processes.
+for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(library, "1")
 
 # No test asserts by the clock: an example may take as long as a busy machine makes it take.
 settings.register_profile("no-deadline", deadline=None)
