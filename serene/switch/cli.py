@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from serene.at_exit import leave_garbage
 from serene.errors import SereneError, choices
 from serene.signals import ending_signals
 from serene.switch.engine import LONGEST_PATH, MAX_PORTS, Switch
@@ -171,6 +172,7 @@ class _Usage(SereneError):
 
 
 def main() -> None:
+    leave_garbage()
     try:
         run(sys.argv[1:])
     except _Usage as error:

@@ -13,6 +13,7 @@ import ctypes
 import errno
 import os
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from serene.switch.codegen import generate
 from serene.switch.control import ControlError, Digest, Events, PortCounts, PortError
 from serene.switch.entries import TableControl
 from serene.switch.loaded import integer
-from serene.switch.loading import load_program
+from serene.switch.loading import parse_program, read_program
 from serene.switch.program import Program, limbs_of
 
 RUNTIME = Path(__file__).with_name("runtime")
@@ -35,6 +36,13 @@ MAX_FRAME = 65536
 LONGEST_PATH = 107  # of a UNIX socket
 MAX_REPLICAS = 32768  # of a multicast group or clone session
 OUTPUT = np.dtype([("port", np.uint32), ("length", np.uint32), ("offset", np.uint64)])  # as in runtime/switch.h
+
+
+@lru_cache(maxsize=4)
+def _generated(label: str, json: bytes) -> tuple[Program, str]:
+    """A program and its C source; the same is often loaded again, after a restart of the controller for one."""
+    program = parse_program(label, json)
+    return program, generate(program)
 
 
 class Switch(TableControl, ArrayControl):
@@ -59,8 +67,8 @@ class Switch(TableControl, ArrayControl):
 
         Raises NotBmv2Json, UnsupportedProgram, CompilerMissing or CompileFailed, all SereneError.
         """
-        program = load_program(json)
-        library = compile_source(generate(program), compiler_flags, RUNTIME)
+        program, source = _generated(*read_program(json))
+        library = compile_source(source, compiler_flags, RUNTIME)
         return cls(program, library, cpu_port=cpu_port, drop_port=drop_port, seed=seed)
 
     def __enter__(self) -> Switch:
