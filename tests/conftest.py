@@ -1,11 +1,13 @@
 """For all tests: Ctrl-C means what it means in a terminal, also where the tests were started in the background; one
-thread for the arithmetic of each process; and which tests never run beside each other, where several run at a time.
+thread for the arithmetic of each process; nothing that was imported is garbage; and which tests never run beside each
+other, where several run at a time.
 
 A shell without job control starts background jobs with SIGINT ignored, and every process of a test would inherit that.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -21,6 +23,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(library, "1")
 
+# All that is imported and collected stays: looking for garbage among it takes a third of the time, and would again
+# whenever a test has made much.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
 # No test asserts by the clock: an example may take as long as a busy machine makes it take.
 settings.register_profile("no-deadline", deadline=None)
 settings.register_profile("first-failure", deadline=None, phases=[Phase.explicit, Phase.generate])  # make mutants
@@ -29,7 +41,8 @@ settings.load_profile("no-deadline")
 # Which tests never run beside each other: those in folders whose tests need Mininet, and those of one module and
 # target, which share a switch.
 MININET = ("tests/endtoend/", "tests/topologies/")
-LONG_FIRST = (*MININET, "tests/controller/", "tests/torch/", "tests/workers/")  # or they would go on alone at the end
+# First, or they would go on alone at the end.
+LONG_FIRST = (*MININET, "tests/controller/", "tests/torch/", "tests/workers/", "tests/tofino/", "tests/network_study/")
 
 
 def group(nodeid: str) -> str:
