@@ -1,11 +1,14 @@
-"""For all tests: Ctrl-C means what it means in a terminal, also where the tests were started in the background; and
-which tests never run beside each other, where several run at a time.
+"""For all tests: Ctrl-C means what it means in a terminal, also where the tests were started in the background; one
+thread for the arithmetic of each process; nothing that was imported is garbage; and which tests never run beside each
+other, where several run at a time.
 
 A shell without job control starts background jobs with SIGINT ignored, and every process of a test would inherit that.
 """
 
 from __future__ import annotations
 
+import gc
+import os
 import re
 import signal
 from typing import Any
@@ -16,6 +19,20 @@ from hypothesis import Phase, settings
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# NumPy and PyTorch would start a thread for each processor in each of a test's many processes.
+for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(library, "1")
+
+# All that is imported and collected stays: looking for garbage among it takes a third of the time, and would again
+# whenever a test has made much.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
 # No test asserts by the clock: an example may take as long as a busy machine makes it take.
 settings.register_profile("no-deadline", deadline=None)
 settings.register_profile("first-failure", deadline=None, phases=[Phase.explicit, Phase.generate])  # make mutants
@@ -24,7 +41,8 @@ settings.load_profile("no-deadline")
 # Which tests never run beside each other: those in folders whose tests need Mininet, and those of one module and
 # target, which share a switch.
 MININET = ("tests/endtoend/", "tests/topologies/")
-LONG_FIRST = (*MININET, "tests/controller/", "tests/torch/", "tests/workers/")  # or they would go on alone at the end
+# First, or they would go on alone at the end.
+LONG_FIRST = (*MININET, "tests/controller/", "tests/torch/", "tests/workers/", "tests/tofino/", "tests/network_study/")
 
 
 def group(nodeid: str) -> str:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
+from serene.at_exit import leave_garbage
 from serene.client import Client, NoAnswer, Session, Transport, Update
 from serene.errors import SereneError
 from serene.wire import UNBOUNDED
@@ -188,6 +189,7 @@ def say(line: str) -> None:
 
 
 def main() -> None:
+    leave_garbage()
     options = command_line.parser().parse_args()
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -36,7 +36,8 @@ class Trainer:
 
     def __init__(self, recipe: Recipe, worker: int) -> None:
         torch.set_num_threads(1)
-        torch.use_deterministic_algorithms(True)
+        # use_deterministic_algorithms would import PyTorch's compiler, to tell it: a second in every worker.
+        torch.set_deterministic_debug_mode("error")
         whole = data.load(recipe.dataset, recipe.data_directory)
         self._recipe = recipe
         self._worker = worker

@@ -37,6 +37,7 @@ from controller.settings import (
     settings,
 )
 from controller.status.model import Event, JobStatus
+from serene.at_exit import leave_garbage
 from serene.errors import SereneError, choices
 from serene.http import CONTROLLER, DEFAULT_HTTP, TOKEN, UNIX
 from serene.program import VARIANTS
@@ -478,6 +479,7 @@ def _console() -> Console:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run one command and exit; without any, explain."""
+    leave_garbage()
     given = sys.argv[1:] if arguments is None else arguments
     try:
         code = app(given or ["--help"], standalone_mode=False, prog_name="serenectl") or 0

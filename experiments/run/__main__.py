@@ -14,6 +14,7 @@ from experiments.run.launch import launch
 from experiments.run.settings import Settings, check
 from experiments.shared import terminal
 from serene.arguments import Parser
+from serene.at_exit import leave_garbage
 from serene.errors import SereneError
 
 
@@ -47,6 +48,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def main() -> int:
+    leave_garbage()
     console = terminal.console()
     try:
         settings = _settings(parser().parse_args())

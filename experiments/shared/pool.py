@@ -5,18 +5,18 @@ concurrent.futures gives all work up when one process is killed, and may wait fo
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-PR_SET_PDEATHSIG = 1
 
 
 @dataclass
@@ -59,9 +59,11 @@ def work_off(todo: Sequence[T], do: Callable[[T], None], processes: int) -> Iter
 
 
 def _start(do: Callable[[T], None]) -> _Child[T]:
-    context = multiprocessing.get_context("spawn")
+    """Forked from a server without threads, which imports what ``do`` needs once for all: PyTorch takes seconds."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([(do.func if isinstance(do, partial) else do).__module__])
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, do, os.getpid()), daemon=False)
+    process = context.Process(target=_serve, args=(theirs, do), daemon=False)
     process.start()
     theirs.close()
     return _Child(process, ours)
@@ -73,11 +75,9 @@ def _give(child: _Child[T], waiting: list[T]) -> None:
         child.pipe.send(child.doing)
 
 
-def _serve(pipe: Connection, do: Callable[[T], None], parent: int) -> None:
-    """In a process of the pool: it ends with its parent, which handles the terminal's signals."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        return
+def _serve(pipe: Connection, do: Callable[[T], None]) -> None:
+    """In a process of the pool: it ends with the pool's owner, which handles the terminal's signals."""
+    threading.Thread(target=_end_with_owner, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
@@ -90,3 +90,11 @@ def _serve(pipe: Connection, do: Callable[[T], None], parent: int) -> None:
         except Exception as error:
             trouble = f"{type(error).__name__}: {error}"
         pipe.send(trouble)
+
+
+def _end_with_owner() -> None:
+    """The parent is the server it was forked from, which outlives the owner for as long as this process is there."""
+    owner = multiprocessing.parent_process()
+    assert owner is not None
+    owner.join()
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import grpc
 
+from serene.at_exit import leave_garbage
 from serene.errors import SereneError
 from serene.signals import ending_signals
 from serene.switch.engine import Switch
@@ -112,6 +113,7 @@ def _credentials(target: argparse.Namespace) -> grpc.ServerCredentials | None:
 
 
 def main() -> None:
+    leave_garbage()
     try:
         run(sys.argv[1:])
     except Usage as error:

@@ -14,6 +14,7 @@ import ctypes
 import errno
 import os
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, overload
 
@@ -25,7 +26,7 @@ from serene.switch.codegen import generate
 from serene.switch.control import ControlError, Digest, Events, PortCounts, PortError
 from serene.switch.entries import TableControl
 from serene.switch.loaded import MAX_PORTS, integer
-from serene.switch.loading import load_program
+from serene.switch.loading import parse_program, read_program
 from serene.switch.program import Program, limbs_of
 from serene.switch.trace import Step
 from serene.switch.tracing import Tracing
@@ -38,6 +39,13 @@ MAX_FRAME = 65536
 LONGEST_PATH = 107  # of a UNIX socket
 MAX_REPLICAS = 32768  # of a multicast group or clone session
 OUTPUT = np.dtype([("port", np.uint32), ("length", np.uint32), ("offset", np.uint64)])  # as in runtime/switch.h
+
+
+@lru_cache(maxsize=4)
+def _generated(label: str, json: bytes) -> tuple[Program, str]:
+    """A program and its C source; the same is often loaded again, after a restart of the controller for one."""
+    program = parse_program(label, json)
+    return program, generate(program)
 
 
 class Switch(TableControl, ArrayControl, Tracing):
@@ -63,8 +71,8 @@ class Switch(TableControl, ArrayControl, Tracing):
 
         Raises NotBmv2Json, UnsupportedProgram, CompilerMissing or CompileFailed, all SereneError.
         """
-        program = load_program(json)
-        library = compile_source(generate(program), compiler_flags, RUNTIME)
+        program, source = _generated(*read_program(json))
+        library = compile_source(source, compiler_flags, RUNTIME)
         switch = cls(program, library, cpu_port=cpu_port, drop_port=drop_port, seed=seed)
         switch._compiler_flags = compiler_flags
         return switch

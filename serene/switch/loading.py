@@ -36,6 +36,11 @@ def load_program(source: str | Path | bytes) -> Program:
     Raises NotBmv2Json for anything that is not BMv2's JSON and UnsupportedProgram for what this switch lacks; both name
     the place.
     """
+    return parse_program(*read_program(source))
+
+
+def read_program(source: str | Path | bytes) -> tuple[str, bytes]:
+    """What errors call the program, and its JSON, which may be anything yet. Raises NotBmv2Json."""
     label = "the program"
     if not isinstance(source, bytes):
         label = str(source)
@@ -47,8 +52,13 @@ def load_program(source: str | Path | bytes) -> Program:
             raise NotBmv2Json(f"cannot read {label!r}: {error}") from error
     if len(source) > MAX_JSON_BYTES:
         raise NotBmv2Json(f"{label} has {len(source)} bytes; the largest program has {MAX_JSON_BYTES}")
+    return label, source
+
+
+def parse_program(label: str, json: bytes) -> Program:
+    """As load_program, of what read_program returned."""
     with where(label):
-        return _build(checked(source))
+        return _build(checked(json))
 
 
 def _build(raw: Raw) -> Program:

@@ -92,6 +92,32 @@ def test_a_killed_sweep_leaves_no_process_and_goes_on_later(number: signal.Signa
     assert not list(store.directory.glob(".*.npz.*"))
 
 
+def endless(task: Path) -> None:
+    task.touch()
+    while True:
+        signal.pause()
+
+
+def test_a_pool_ends_with_its_owner_whatever_its_processes_do(tmp_path: Path) -> None:
+    begun = [tmp_path / "begun-1", tmp_path / "begun-2"]
+    run = Marked([sys.executable, "-c", POOL, *map(str, begun)], tmp_path / "log")
+    try:
+        until(lambda: all(task.exists() for task in begun), f"both tasks have begun; it says {run.output}")
+        run.process.kill()
+        run.wait(30)
+        until(lambda: not run.alive(), "its processes are gone", 20)
+    finally:
+        run.end()
+
+
+POOL = """
+import sys
+from pathlib import Path
+from experiments.shared.pool import work_off
+from tests.straggler_study.test_sweep import endless
+list(work_off([Path(task) for task in sys.argv[1:]], endless, 2))
+"""
+
 SCRIPT = """
 import signal, sys
 from pathlib import Path

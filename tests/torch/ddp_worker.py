@@ -1,22 +1,20 @@
 """One process of a DDP training.
 
-    python -m tests.torch.ddp_worker RANK WORKERS RENDEZVOUS_PORT LOCAL_UDP SWITCH_UDP OUT [SETTING=NUMBER ...]
-
-RANK counts from 0. With LOCAL_UDP 0, gloo reduces as in plain DDP. Small buckets: several are under way at once.
-OUT gets the parameters at the end, OUT.losses a line for each step, when it is over.
+Ranks count from 0. With local_udp 0, gloo reduces as in plain DDP. Small buckets: several are under way at once.
+``out`` gets the parameters at the end, ``out``.losses a line for each step, when it is over.
 Settings: steps; die_after, steps after which the process ends with status 17, without leaving the job; loss_scale;
 members, of the job, before the first step; waits_at, a step before which rank 0 waits until there is a file `go` beside
-OUT.
+``out``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,6 +41,14 @@ def slots() -> int:
 def batch(rank: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(1000 * rank + step)
     return torch.randn(BATCH, 40, generator=generator), torch.randint(0, 5, (BATCH,), generator=generator)
+
+
+def logged(log: Path, *arguments: Any) -> None:
+    """``main`` with these arguments; what it says is added to the log."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for stream in (1, 2):
+        os.dup2(descriptor, stream)
+    main(*arguments)
 
 
 def main(
@@ -79,10 +85,3 @@ def main(
     # DDP keeps gloo's threads for longer than its process group; now and then the interpreter's shutdown collides with
     # them and aborts, with gloo alone as well (PyTorch's pull request 179291). All is written: exit at once.
     os._exit(0)
-
-
-if __name__ == "__main__":
-    options = (argument.partition("=") for argument in sys.argv[7:])
-    given = {name: float(value) for name, _, value in options}
-    rank, workers, rendezvous, local_udp, switch_udp = (int(argument) for argument in sys.argv[1:6])
-    main(rank, workers, rendezvous, local_udp, switch_udp, Path(sys.argv[6]), given)

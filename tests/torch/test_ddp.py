@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -24,9 +22,10 @@ from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP
 from serene.torch import SwitchReducer, reduce_bucket
 from tests.controller.conftest import controller, switch
-from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, until
+from tests.controller.processes import ControllerProcess, SwitchProcess, until
 from tests.ports import some_port
 from tests.torch import ddp_worker
+from tests.torch.ranks import RANKS
 
 __all__ = ["controller", "switch"]
 
@@ -50,23 +49,24 @@ def transport(switch: SwitchProcess, worker: int) -> FrameTransport:
 
 
 def run(switch: SwitchProcess | None, out: Path, workers: int = WORKERS, expect: int = 0, **settings: float) -> str:
-    """One process a rank, until each has ended with the status ``expect``; what they said on stderr."""
-    rendezvous, processes, said = some_port(), [], ""
+    """One process a rank, until each has ended with the status ``expect``; what they said."""
+    rendezvous, processes, log = some_port(), [], out / "ranks.log"
     for rank in range(workers):
         ports = (switch.peer_udp_ports[rank + 1], switch.udp_ports[rank + 1]) if switch else (0, 0)
-        arguments = [rank, workers, rendezvous, *ports, out / f"{bool(switch)}-{rank}.npy"]
-        command = [sys.executable, "-m", "tests.torch.ddp_worker", *map(str, arguments)]
-        command += [f"{name}={value}" for name, value in settings.items()]
-        processes.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True))
+        saved = out / f"{bool(switch)}-{rank}.npy"
+        given = (log, rank, workers, rendezvous, *ports, saved, settings)
+        process = RANKS.Process(target=ddp_worker.logged, args=given)
+        process.start()
+        processes.append(process)
     try:
         for process in processes:
-            said += process.communicate(timeout=PATIENCE_S)[1]
-            assert process.returncode == expect, said
+            process.join(PATIENCE_S)
+            assert process.exitcode == expect, log.read_text()
     finally:
         for process in processes:
             process.kill()
-            process.wait()
-    return said
+            process.join()
+    return log.read_text()
 
 
 def train(switch: SwitchProcess | None, out: Path, workers: int = WORKERS, **settings: float) -> list[np.ndarray]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,10 @@ import pytest
 from controller.http.client import ControllerClient
 from serene.strategy import ASP, BSP, Strategy
 from tests.controller.conftest import start, switch
-from tests.controller.processes import ROOT, ControllerProcess, SwitchProcess, until
+from tests.controller.processes import ControllerProcess, SwitchProcess, until
 from tests.ports import some_port
+from tests.torch import ddp_worker
+from tests.torch.ranks import RANKS
 
 __all__ = ["start", "switch"]
 
@@ -33,12 +34,16 @@ class Training:
         rendezvous = some_port()
         self.processes = [self._start(switch, rank, rendezvous) for rank in range(WORKERS)]
 
-    def _start(self, switch: SwitchProcess, rank: int, rendezvous: int) -> subprocess.Popen[str]:
+    def _start(self, switch: SwitchProcess, rank: int, rendezvous: int) -> BaseProcess:
         ports = (switch.peer_udp_ports[rank + 1], switch.udp_ports[rank + 1])
-        arguments = [rank, WORKERS, rendezvous, *ports, self.out / f"{rank}.npy", f"steps={STEPS}"]
-        arguments.append(f"waits_at={WAITS_AT}")
-        command = [sys.executable, "-m", "tests.torch.ddp_worker", *map(str, arguments)]
-        return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        settings = {"steps": STEPS, "waits_at": WAITS_AT}
+        given = (self._log(rank), rank, WORKERS, rendezvous, *ports, self.out / f"{rank}.npy", settings)
+        process = RANKS.Process(target=ddp_worker.logged, args=given)
+        process.start()
+        return process
+
+    def _log(self, rank: int) -> Path:
+        return self.out / f"{rank}.log"
 
     def losses(self, rank: int) -> list[str]:
         file = self.out / f"{rank}.losses"
@@ -46,20 +51,24 @@ class Training:
 
     def reached(self, steps: int) -> None:
         def there() -> bool:
-            return len(self.losses(0)) >= steps or any(process.poll() is not None for process in self.processes)
+            return len(self.losses(0)) >= steps or not all(process.is_alive() for process in self.processes)
 
         until(there, f"step {steps}")
-        assert [process.poll() for process in self.processes] == [None] * WORKERS
+        assert all(process.is_alive() for process in self.processes), self.said()
 
     def go(self) -> None:
         (self.out / "go").touch()
 
     def end(self, expect: int = 0) -> list[str]:
-        """What each said on stderr."""
+        """What each said."""
         self.go()
-        said = [process.communicate(timeout=PATIENCE_S)[1] for process in self.processes]
-        assert [process.returncode for process in self.processes] == [expect] * WORKERS, said
-        return said
+        for process in self.processes:
+            process.join(PATIENCE_S)
+        assert [process.exitcode for process in self.processes] == [expect] * WORKERS, self.said()
+        return self.said()
+
+    def said(self) -> list[str]:
+        return [self._log(rank).read_text() for rank in range(WORKERS)]
 
     def results(self) -> list[tuple[list[str], bytes]]:
         """Each rank's losses and parameters."""
@@ -68,9 +77,7 @@ class Training:
     def stop(self) -> None:
         for process in self.processes:
             process.kill()
-            process.wait()
-            if process.stderr is not None:
-                process.stderr.close()
+            process.join()
 
 
 @pytest.fixture
