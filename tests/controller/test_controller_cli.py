@@ -82,7 +82,7 @@ def test_no_controller(run: Run, command: str) -> None:
         ("sync ssp", "--staleness is missing: expected 0 to 15"),
         ("sync quorum", "--k is missing: expected 1 to the number of workers"),
         ("sync mixed", "--async-workers is missing: expected worker ids, for example 3,5"),
-        ("jobs make", "serenectl jobs make: expected create or delete"),
+        ("jobs make", "serenectl jobs make: expected list, create or delete"),
         ("sync mixed --async-workers all", "--async-workers 'all': expected worker ids, for example 3,5"),
         (
             "up --http 0.0.0.0:8559",
