@@ -171,9 +171,9 @@ def test_a_job_from_creation_to_deletion(
     assert [line.rstrip() for line in said("status").splitlines()] == [
         f"switch {switch.grpc} (device 0), program serene: 8192 slots of 320 values; connected",
         "job 0: running, SSP(3), epoch 2, 700 values in 3 slots",
-        "worker  state      iteration  round    loss  accuracy  waiting  blocked  repeats",
-        "     0  computing          0      0  2.2500     0.125      50%        0        0",
-        "     1  running            0      -       -         -        -        0        0",
+        "worker state     iteration round   loss accuracy waiting blocked repeats",
+        "     0 computing         0     0 2.2500    0.125     50%       0       0",
+        "     1 running           0     -      -        -       -       0       0",
         f"dropped packets: {dropped}",
     ]
     assert json.loads(said("status --json"))["jobs"][0]["epoch"] == 2
