@@ -249,6 +249,7 @@ def test_a_function_is_enough(tmp_path: Path) -> None:
     ("name", "parameters", "said"),
     [
         ("bssp", {}, "no automatic strategy 'bssp'; there are dssp, sync-switch, waiting, evict or FILE.py:NAME"),
+        ("mine.py", {}, "mine.py: which of its strategies? expected mine.py:NAME"),
         ("dssp", {"hi": "3"}, "dssp has no parameter hi; it has low, high, tolerance or period"),
         ("dssp", {"high": "three"}, "dssp: high is a whole number, not 'three'"),
         ("dssp", {"high": True}, "dssp: high is a whole number, not True"),

@@ -89,7 +89,7 @@ def test_no_controller(run: Run, command: str) -> None:
         ("sync ssp", "--staleness is missing: expected 0 to 15"),
         ("sync quorum", "--k is missing: expected 1 to the number of workers"),
         ("sync mixed", "--async-workers is missing: expected worker ids, for example 3,5"),
-        ("jobs make", "serenectl jobs make: expected create or delete"),
+        ("jobs make", "serenectl jobs make: expected list, create or delete"),
         ("sync mixed --async-workers all", "--async-workers 'all': expected worker ids, for example 3,5"),
         (
             "up --http 0.0.0.0:8559",
@@ -181,9 +181,9 @@ def test_a_job_from_creation_to_deletion(
     assert [line.rstrip() for line in said("status").splitlines()] == [
         f"switch {switch.grpc} (device 0), program serene: 8192 slots of 320 values; connected",
         "job 0: running, SSP(3), epoch 2, 700 values in 3 slots",
-        "worker  state      iteration  round    loss  accuracy  waiting  blocked  repeats",
-        "     0  computing          0      0  2.2500     0.125      50%        0        0",
-        "     1  running            0      -       -         -        -        0        0",
+        "worker state     iteration round   loss accuracy waiting blocked repeats",
+        "     0 computing         0     0 2.2500    0.125     50%       0       0",
+        "     1 running           0     -      -        -       -       0       0",
         f"dropped packets: {dropped}",
     ]
     assert json.loads(said("status --json"))["jobs"][0]["epoch"] == 2

@@ -57,3 +57,14 @@ def test_jobs_that_go_on_are_seen_in_a_small_terminal_after_many_that_finished()
     assert [line.split()[1] for line in watched if "has finished" in line] == list("0123456")
     told = printed(whole(status), 80)
     assert told.index("job 6: finished") < told.index("job 7: running"), "next to the prompt"
+
+
+def test_a_line_per_worker_fits_a_terminal_of_80_columns() -> None:
+    report: Report = {
+        "state": "exchanging", "round": 99999, "loss": 12.3456, "accuracy": 0.987,
+        "compute_s": 1.0, "network_s": 1.0, "waiting_s": 2.0,
+    }  # fmt: skip
+    worker = worker_status(31, report, iteration=1234567, blocked=1234567, repeats=1234567)
+    told = printed(whole(status_of(job_status(worker))), 80)
+    assert told.splitlines().count("worker state      iteration round    loss accuracy waiting blocked repeats") == 1
+    assert "    31 exchanging   1234567 99999 12.3456    0.987     50% 1234567 1234567" in told

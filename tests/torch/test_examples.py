@@ -13,14 +13,15 @@ import pytest
 from tests.controller.processes import ROOT, until
 from tests.torch.local import PATIENCE_S, Local
 
-RANKS, STEPS = 2, 200
+RANKS, ELASTIC_RANKS, STEPS = 2, 4, 200
 # The largest difference between two losses, as a part of the loss. With two ranks the switch's sums are off by 2^-26 of
 # a block's largest value, gloo's by 2^-24 of themselves; the rest is what 200 steps make of it.
 NEAR = {"ddp": 1e-4, "elastic": 1e-3, "sharded": 5e-3}
 
 
 def torchrun(local: Local, program: str, *arguments: str) -> str:
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(RANKS), "--max-restarts", "1"]
+    ranks = ELASTIC_RANKS if program == "elastic" else RANKS
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--max-restarts", "1"]
     command += ["--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
     done = subprocess.run(
         [*command, f"examples/{program}.py", "--steps", str(STEPS), *arguments],
