@@ -8,7 +8,8 @@ PYTHON := .venv/bin/python
 
 # Which target takes which settings. What is given to a target that takes no such setting is refused, or a run would
 # quietly be another one than was asked for.
-RUN_SETTINGS := WORKERS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR LINK_MBIT SEED COMPUTE_MS PROGRAM FAULTS OUT
+RUN_SETTINGS := WORKERS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR BATCH_SIZE LEARNING_RATE LINK_MBIT SEED \
+	COMPUTE_MS PROGRAM FAULTS OUT
 SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
 SETTINGS_OF_run-local := $(RUN_SETTINGS)
 SETTINGS_OF_reproduce := FULL OUT
@@ -41,6 +42,8 @@ TARGET := auto
 MODEL := mlp
 DATASET := digits
 DATA_DIR :=
+BATCH_SIZE := 32
+LEARNING_RATE :=
 LINK_MBIT :=
 SEED := 1
 COMPUTE_MS := 250
@@ -58,6 +61,7 @@ quoted = '$(subst ','\'',$(value $(1)))'
 RUN = $(PYTHON) -m experiments.run --workers $(call quoted,WORKERS) --strategy $(call quoted,STRATEGY) \
 	--straggler $(call quoted,STRAGGLER) --steps $(call quoted,STEPS) --target $(call quoted,TARGET) \
 	--model $(call quoted,MODEL) --dataset $(call quoted,DATASET) --link-mbit $(call quoted,LINK_MBIT) \
+	--batch-size $(call quoted,BATCH_SIZE) --learning-rate $(call quoted,LEARNING_RATE) \
 	--seed $(call quoted,SEED) --compute-ms $(call quoted,COMPUTE_MS) --program $(call quoted,PROGRAM) \
 	--out $(call quoted,OUT) $(if $(value DATA_DIR),--data-dir $(call quoted,DATA_DIR)) \
 	$(if $(value FAULTS),--faults $(call quoted,FAULTS))
@@ -86,7 +90,8 @@ help:
 	@echo "A run's settings and their defaults:"
 	@echo "  WORKERS=$(WORKERS) STRATEGY=$(STRATEGY) (bsp, ssp:S, asp, quorum:K, mixed:W,W) STEPS=$(STEPS) SEED=$(SEED)"
 	@echo "  STRAGGLER=$(STRAGGLER) (none, slow_worker, heterogeneous, failure; as slow_worker:probability=0.3)"
-	@echo "  TARGET=$(TARGET) (auto, embedded, bmv2)  MODEL=$(MODEL) (mlp, cnn)  DATASET=$(DATASET) (digits, mnist, cifar10)"
+	@echo "  TARGET=$(TARGET) (auto, embedded, bmv2)  MODEL=$(MODEL) (mlp, cnn, cnn-large)"
+	@echo "  DATASET=$(DATASET) (digits, fashion-mnist, mnist, cifar10)  BATCH_SIZE=$(BATCH_SIZE) LEARNING_RATE= (the authors': 256, 0.04)"
 	@echo "  COMPUTE_MS=$(COMPUTE_MS) LINK_MBIT= DATA_DIR= PROGRAM=$(PROGRAM) (serene, serene_jumbo) OUT=runs/..."
 	@echo "  FAULTS= (a file: lost packets, killed processes; docs/faults.md)"
 

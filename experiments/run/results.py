@@ -16,6 +16,7 @@ from controller.status.model import EpochStatus, JobStatus
 from experiments.run.settings import Settings
 from serene import outputs
 from serene.errors import SereneError
+from workers import models
 
 Json = dict[str, Any]
 
@@ -68,6 +69,8 @@ def collect(
         "workers": settings.workers,
         "model": settings.model,
         "dataset": settings.dataset,
+        "batch_size": settings.batch_size,
+        "learning_rate": settings.learning_rate or models.LEARNING_RATES[settings.model],
         "straggler": settings.straggler,
         "steps": settings.steps,
         "wall_s": round(end - start, 3),
