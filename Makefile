@@ -1,8 +1,8 @@
 # Serene: training through a P4 switch. `make help` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run-mininet run-local test bench reproduce network-study simgrid schedules soak swaps profile fuzz \
-	mutants p4 p4-tofino shell lint clean
+.PHONY: help setup run-mininet run-local test bench reproduce network-study pytorch-study simgrid schedules soak \
+	swaps profile fuzz mutants p4 p4-tofino shell lint clean
 
 PYTHON := .venv/bin/python
 
@@ -14,6 +14,7 @@ SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
 SETTINGS_OF_run-local := $(RUN_SETTINGS)
 SETTINGS_OF_reproduce := FULL OUT
 SETTINGS_OF_network-study := FULL OUT
+SETTINGS_OF_pytorch-study := OUT
 SETTINGS_OF_swaps := TARGET OUT
 SETTINGS_OF_fuzz := PACKETS SEED
 SETTINGS_OF_mutants := SEED
@@ -73,6 +74,7 @@ help:
 	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root)"
 	@echo "make reproduce     the paper's experiments and a report: about 5 min; FULL=1 about 100 min, can be resumed"
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour"
+	@echo "make pytorch-study real PyTorch models through the switch and through gloo: about 20 min, can be resumed"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (about 20 min)"
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (under a minute)"
@@ -118,6 +120,9 @@ reproduce: setup
 
 network-study: setup
 	@$(PYTHON) -m experiments.network_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/network)
+
+pytorch-study: setup
+	@$(PYTHON) -m experiments.pytorch_study --out $(if $(value OUT),$(call quoted,OUT),runs/pytorch)
 
 simgrid: setup
 	@scripts/simgrid
