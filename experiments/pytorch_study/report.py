@@ -106,6 +106,7 @@ def magnitudes(grid: Grid, results: Results) -> str:
                 ),
             ]
             for errors in magnitude_errors(results, grid)
+            if not 0 < errors.beside < errors.magnitude  # larger ones lose nothing by smaller ones
         ],
     )
 

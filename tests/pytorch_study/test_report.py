@@ -29,6 +29,7 @@ def made_up(cell: Cell) -> Any:
             {"magnitude": 1e-7, "beside": [], "values": 8, "error": error, "fixed": 1.0},
             {"magnitude": 1e-7, "beside": [], "values": 8, "error": 2 * error, "fixed": 1.0},
             {"magnitude": 1e-7, "beside": [1e4], "values": 3, "error": 1.0, "fixed": 1.0},
+            {"magnitude": 1e4, "beside": [1e-7], "values": 5, "error": error, "fixed": 1.0},
         ]
     losses = [2.0 / step * (1 + (PARTS[cell.backend] if step >= 5 else 0)) for step in range(1, cell.steps + 1)]
     if cell.what not in TASKS:
@@ -74,7 +75,12 @@ def test_the_tables(results: Results) -> None:
     found = line(magnitudes(GRID, results), "1e-07", "nothing else")
     assert found[2:] == ["2", "4.5e-08, 6.0e-08", "7.5e-08, 1.0e-07", "1.0e+00, 1.0e+00"]
     assert line(magnitudes(GRID, results), "1e-07", "also 1e+04")[3] == "1.0e+00, 1.0e+00"
-    assert [(errors.magnitude, errors.beside) for errors in magnitude_errors(results, GRID)] == [(1e-7, 0), (1e-7, 1e4)]
+    assert [(errors.magnitude, errors.beside) for errors in magnitude_errors(results, GRID)] == [
+        (1e-7, 0),
+        (1e-7, 1e4),
+        (1e4, 1e-7),
+    ]
+    assert not any(row.startswith("| 1e+04 |") for row in magnitudes(GRID, results).splitlines())
 
 
 def test_every_number_is_in_a_file(results: Results, tmp_path: Path) -> None:
@@ -88,7 +94,7 @@ def test_every_number_is_in_a_file(results: Results, tmp_path: Path) -> None:
     }
     assert len(rows["losses"]) == sum(cell.steps for cell in GRID.cells() if cell.what != MAGNITUDES)
     assert len(rows["accuracies"]) == 2 * sum(cell.what in TASKS for cell in GRID.cells())
-    assert [row["beside"] for row in rows["magnitudes"]] == 2 * ["0.0", "0.0", "10000.0"]
+    assert [row["beside"] for row in rows["magnitudes"]] == 2 * ["0.0", "0.0", "10000.0", "1e-07"]
 
 
 def test_only_what_is_missing_is_trained(results: Results) -> None:
