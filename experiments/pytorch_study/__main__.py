@@ -11,15 +11,15 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments.pytorch_study.cells import Cell, Results, train_into
-from experiments.pytorch_study.grid import GRIDS
+from experiments.pytorch_study.grid import Grid
 from experiments.pytorch_study.switch import local_switch
 from experiments.shared import studies
-from experiments.shared.studies import BadUsage
 from serene import outputs
 from serene.arguments import Parser
-from serene.errors import SereneError, choices
+from serene.errors import SereneError
 from topologies.processes import NotReady
 
+GRID = Grid()
 ROOM = outputs.MB  # for all results, about
 
 
@@ -29,17 +29,12 @@ class Failed(SereneError):
 
 def parser() -> argparse.ArgumentParser:
     result = Parser(prog="python -m experiments.pytorch_study", description="Real models, through the switch and gloo.")
-    add = result.add_argument
-    add("--grid", default="full", help=f"{choices(GRIDS)} (default full)")
-    add("--out", type=Path, default=Path("runs/pytorch"), help="results and report (default runs/pytorch)")
+    result.add_argument("--out", type=Path, default=Path("runs/pytorch"), help="results and report (%(default)s)")
     return result
 
 
-def run(options: argparse.Namespace, console: Console) -> None:
+def run(options: argparse.Namespace, console: Console, grid: Grid = GRID) -> None:
     """Everything that is missing, then the report. Raises SereneError."""
-    if options.grid not in GRIDS:
-        raise BadUsage(f"--grid {options.grid}: expected {choices(GRIDS)}")
-    grid = GRIDS[options.grid]
     outputs.check(options.out, ROOM)
     results = Results(options.out / "trainings")
     with studies.alone(results.directory):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from experiments.pytorch_study.cells import BACKENDS, EXAMPLES, GLOO, MAGNITUDES, SERENE, TASKS, Cell
+from experiments.pytorch_study.cells import BACKENDS, EXAMPLES, GLOO, MAGNITUDES, SERENE, Cell
 from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
 
 OPTIMISERS = ("sgd", "adam")
@@ -44,6 +44,3 @@ class Grid:
             cells += [self.task(what, backend, seed) for seed in self.seeds for backend in (SERENE, GLOO)]
             cells.append(self.task(what, MIRRORED, self.seeds[0]))
         return cells
-
-
-GRIDS = {"full": Grid(), "short": Grid(steps=20, task_steps=dict.fromkeys(TASKS, 4), seeds=(1, 2))}

@@ -12,11 +12,11 @@ from rich.console import Console
 
 from experiments.pytorch_study import __main__ as study
 from experiments.pytorch_study.cells import GLOO, MAGNITUDES, SERENE, TASKS, Cell, NotTrained, Results
-from experiments.pytorch_study.grid import GRIDS, Grid
+from experiments.pytorch_study.grid import Grid
 from experiments.pytorch_study.measures import Parting, magnitude_errors
 from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
 from experiments.pytorch_study.report import examples, growth, magnitudes, tasks, write
-from experiments.shared.studies import BadUsage, Busy, alone
+from experiments.shared.studies import Busy, alone
 
 GRID = Grid(steps=20, task_steps=dict.fromkeys(TASKS, 4), seeds=(1, 2))
 PARTS = {SERENE: 2e-5, MIRRORED: 4e-5, GLOO: 0.0}  # of a loss, from the fifth step on
@@ -114,14 +114,8 @@ def test_a_file_that_is_no_result_is_named(results: Results) -> None:
 def test_all_there_is_needs_no_switch(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(GRIDS, "made-up", GRID)
     monkeypatch.setattr(study, "local_switch", None)
-    study.run(study.parser().parse_args(["--grid", "made-up", "--out", str(tmp_path)]), Console(file=StringIO()))
+    study.run(study.parser().parse_args(["--out", str(tmp_path)]), Console(file=StringIO()), GRID)
     assert "| resnet | 1,234 |" in capsys.readouterr().out
     with alone(results.directory), pytest.raises(Busy, match="in use by another run"):
-        study.run(study.parser().parse_args(["--grid", "made-up", "--out", str(tmp_path)]), Console(file=StringIO()))
-
-
-def test_a_grid_that_does_not_exist_names_those_that_do(tmp_path: Path) -> None:
-    with pytest.raises(BadUsage, match="full or short"):
-        study.run(study.parser().parse_args(["--grid", "huge", "--out", str(tmp_path)]), Console(file=StringIO()))
+        study.run(study.parser().parse_args(["--out", str(tmp_path)]), Console(file=StringIO()), GRID)
