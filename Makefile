@@ -74,7 +74,7 @@ help:
 	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root)"
 	@echo "make reproduce     the paper's experiments and a report: about 5 min; FULL=1 about 100 min, can be resumed"
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour"
-	@echo "make pytorch-study real PyTorch models through the switch and through gloo: about 20 min, can be resumed"
+	@echo "make pytorch-study real PyTorch models through the switch and through gloo; can be resumed"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (about 20 min)"
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (under a minute)"
