@@ -1,18 +1,20 @@
 # Serene: training through a P4 switch. `make help` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run-mininet run-local test bench reproduce network-study simgrid schedules soak swaps profile fuzz \
-	mutants p4 p4-tofino shell lint clean
+.PHONY: help setup run-mininet run-local test bench reproduce network-study pytorch-study simgrid schedules soak \
+	swaps profile fuzz mutants p4 p4-tofino shell lint clean
 
 PYTHON := .venv/bin/python
 
 # Which target takes which settings. What is given to a target that takes no such setting is refused, or a run would
 # quietly be another one than was asked for.
-RUN_SETTINGS := WORKERS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR LINK_MBIT SEED COMPUTE_MS PROGRAM FAULTS OUT
+RUN_SETTINGS := WORKERS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR BATCH_SIZE LEARNING_RATE LINK_MBIT SEED \
+	COMPUTE_MS PROGRAM FAULTS OUT
 SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
 SETTINGS_OF_run-local := $(RUN_SETTINGS)
 SETTINGS_OF_reproduce := FULL OUT
 SETTINGS_OF_network-study := FULL OUT
+SETTINGS_OF_pytorch-study := OUT
 SETTINGS_OF_swaps := TARGET OUT
 SETTINGS_OF_fuzz := PACKETS SEED
 SETTINGS_OF_mutants := SEED
@@ -41,6 +43,8 @@ TARGET := auto
 MODEL := mlp
 DATASET := digits
 DATA_DIR :=
+BATCH_SIZE := 32
+LEARNING_RATE :=
 LINK_MBIT :=
 SEED := 1
 COMPUTE_MS := 250
@@ -58,6 +62,7 @@ quoted = '$(subst ','\'',$(value $(1)))'
 RUN = $(PYTHON) -m experiments.run --workers $(call quoted,WORKERS) --strategy $(call quoted,STRATEGY) \
 	--straggler $(call quoted,STRAGGLER) --steps $(call quoted,STEPS) --target $(call quoted,TARGET) \
 	--model $(call quoted,MODEL) --dataset $(call quoted,DATASET) --link-mbit $(call quoted,LINK_MBIT) \
+	--batch-size $(call quoted,BATCH_SIZE) --learning-rate $(call quoted,LEARNING_RATE) \
 	--seed $(call quoted,SEED) --compute-ms $(call quoted,COMPUTE_MS) --program $(call quoted,PROGRAM) \
 	--out $(call quoted,OUT) $(if $(value DATA_DIR),--data-dir $(call quoted,DATA_DIR)) \
 	$(if $(value FAULTS),--faults $(call quoted,FAULTS))
@@ -69,6 +74,7 @@ help:
 	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root)"
 	@echo "make reproduce     the paper's experiments and a report: about 5 min; FULL=1 about 100 min, can be resumed"
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour"
+	@echo "make pytorch-study real PyTorch models through the switch and through gloo; can be resumed"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (about 20 min)"
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (under a minute)"
@@ -86,7 +92,8 @@ help:
 	@echo "A run's settings and their defaults:"
 	@echo "  WORKERS=$(WORKERS) STRATEGY=$(STRATEGY) (bsp, ssp:S, asp, quorum:K, mixed:W,W) STEPS=$(STEPS) SEED=$(SEED)"
 	@echo "  STRAGGLER=$(STRAGGLER) (none, slow_worker, heterogeneous, failure; as slow_worker:probability=0.3)"
-	@echo "  TARGET=$(TARGET) (auto, embedded, bmv2)  MODEL=$(MODEL) (mlp, cnn)  DATASET=$(DATASET) (digits, mnist, cifar10)"
+	@echo "  TARGET=$(TARGET) (auto, embedded, bmv2)  MODEL=$(MODEL) (mlp, cnn, cnn-large)"
+	@echo "  DATASET=$(DATASET) (digits, fashion-mnist, mnist, cifar10)  BATCH_SIZE=$(BATCH_SIZE) LEARNING_RATE= (the authors': 256, 0.04)"
 	@echo "  COMPUTE_MS=$(COMPUTE_MS) LINK_MBIT= DATA_DIR= PROGRAM=$(PROGRAM) (serene, serene_jumbo) OUT=runs/..."
 	@echo "  FAULTS= (a file: lost packets, killed processes; docs/faults.md)"
 
@@ -113,6 +120,9 @@ reproduce: setup
 
 network-study: setup
 	@$(PYTHON) -m experiments.network_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/network)
+
+pytorch-study: setup
+	@$(PYTHON) -m experiments.pytorch_study --out $(if $(value OUT),$(call quoted,OUT),runs/pytorch)
 
 simgrid: setup
 	@scripts/simgrid

@@ -1,4 +1,5 @@
-"""Images to learn from. ``digits`` comes with scikit-learn; the others are read from files that the user has."""
+"""Images to learn from. ``digits`` comes with scikit-learn, ``fashion-mnist`` with a Debian package; the others are
+read from files that the user has."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from serene.errors import SereneError, choices
 
 ENVIRONMENT = "SERENE_DATA"
 DIGITS_FOR_TEST = 297  # of 1,797
+FASHION_PACKAGE, FASHION_DIRECTORY = "dataset-fashion-mnist", Path("/usr/share/datasets/fashion-mnist")
 
 
 class DataError(SereneError):
@@ -44,7 +46,8 @@ class Dataset:
     def shard(self, worker: int, workers: int) -> Dataset:
         """A worker's own part of the training images: every N-th, so that all classes are in it."""
         part = slice(worker, None, workers)
-        return replace(self, train_images=self.train_images[part], train_labels=self.train_labels[part])
+        # Copies: a view would keep the whole of a large data set in every worker's memory.
+        return replace(self, train_images=self.train_images[part].clone(), train_labels=self.train_labels[part].clone())
 
     def batch(self, size: int, seed: int, worker: int, iteration: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The images of one iteration; the same for the same numbers, whatever happened before."""
@@ -96,13 +99,31 @@ def _idx(path: Path, dimensions: int) -> np.ndarray:
     return np.frombuffer(data, np.uint8, offset=head).reshape(shape)
 
 
-def _mnist(directory: Path) -> Dataset:
-    def part(name: str) -> tuple[torch.Tensor, torch.Tensor]:
-        images = _idx(directory / "mnist" / f"{name}-images-idx3-ubyte", 3)
-        labels = _idx(directory / "mnist" / f"{name}-labels-idx1-ubyte", 1)
-        return _tensors(images[:, None], labels, directory / "mnist")
+def _idx_files(name: str, folder: Path) -> Dataset:
+    """MNIST's four files, which other data sets have taken over."""
 
-    return Dataset("mnist", *part("train"), *part("t10k"))
+    def part(part: str) -> tuple[torch.Tensor, torch.Tensor]:
+        images = _idx(folder / f"{part}-images-idx3-ubyte", 3)
+        labels = _idx(folder / f"{part}-labels-idx1-ubyte", 1)
+        return _tensors(images[:, None], labels, folder)
+
+    return Dataset(name, *part("train"), *part("t10k"))
+
+
+def _mnist(directory: Path) -> Dataset:
+    return _idx_files("mnist", directory / "mnist")
+
+
+def _fashion_mnist(directory: Path) -> Dataset:
+    """60,000 and 10,000 pictures of clothes in the form of MNIST; the user's own copy comes before the package's."""
+    own = directory / "fashion-mnist"
+    if not own.is_dir() and not FASHION_DIRECTORY.is_dir():
+        raise DataError(
+            f"fashion-mnist is neither in {own} nor in {FASHION_DIRECTORY}: install the Debian package "
+            f"{FASHION_PACKAGE} (apt-get install {FASHION_PACKAGE}), or set --data-dir or ${ENVIRONMENT} to where "
+            "the files are"
+        )
+    return _idx_files("fashion-mnist", own if own.is_dir() else FASHION_DIRECTORY)
 
 
 def _cifar10(directory: Path) -> Dataset:
@@ -122,10 +143,17 @@ def _cifar10(directory: Path) -> Dataset:
 def _tensors(images: np.ndarray, labels: np.ndarray, where: Path) -> tuple[torch.Tensor, torch.Tensor]:
     if len(images) != len(labels) or not len(labels) or labels.max() > 9:
         raise DataError(f"{where}: {len(images)} images and {len(labels)} labels do not make a dataset of 10 classes")
-    return torch.from_numpy(images.astype(np.float32) / 255), torch.from_numpy(labels.astype(np.int64))
+    scaled = images.astype(np.float32)
+    scaled /= 255
+    return torch.from_numpy(scaled), torch.from_numpy(labels.astype(np.int64))
 
 
-DATASETS: Mapping[str, Callable[[Path], Dataset]] = {"digits": _digits, "mnist": _mnist, "cifar10": _cifar10}
+DATASETS: Mapping[str, Callable[[Path], Dataset]] = {
+    "digits": _digits,
+    "fashion-mnist": _fashion_mnist,
+    "mnist": _mnist,
+    "cifar10": _cifar10,
+}
 
 
 def check_dataset(name: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from serene.arguments import Parser
 from serene.client import FrameTransport, Transport, UdpTransport
-from serene.errors import SereneError
+from serene.errors import SereneError, choices
 from serene.wire import HEADER, SWITCH_IP
 from workers import data, models, stragglers
 
@@ -39,8 +39,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="LOCAL:SWITCH",
         help="frames in UDP, to a udp: port of serene-switch; LOCAL may be fdN, an inherited socket",
     )
-    add("--model", default="mlp", help="mlp or cnn")
-    add("--dataset", default="digits", help="digits, mnist or cifar10")
+    add("--model", default="mlp", help=choices(models.MODELS))
+    add("--dataset", default="digits", help=choices(data.DATASETS))
     add("--data-dir", type=Path, default=None)
     add("--steps", type=int, default=200)
     add("--batch-size", type=int, default=32)

@@ -60,9 +60,9 @@ class Trainer:
         self.parameters = self.parameters - self._rate * delta
         self._model.load(self.parameters)
 
-    def accuracy(self) -> float:
-        """On the test images."""
-        return self._model.accuracy(self._shard.test_images, self._shard.test_labels)
+    def accuracy(self, images: int | None = None) -> float:
+        """On the test images, or on the first so many of them."""
+        return self._model.accuracy(self._shard.test_images[:images], self._shard.test_labels[:images])
 
     def digest(self) -> str:
         """SHA-256 of the parameters' bytes."""

@@ -15,7 +15,8 @@ from experiments.run.settings import Settings, check
 from experiments.shared import terminal
 from serene.arguments import Parser
 from serene.at_exit import leave_garbage
-from serene.errors import SereneError
+from serene.errors import SereneError, choices
+from workers import data, models
 
 
 def parser() -> argparse.ArgumentParser:
@@ -26,10 +27,12 @@ def parser() -> argparse.ArgumentParser:
     add("--straggler", default="none", help="none, slow_worker, heterogeneous or failure; parameters as :key=value,...")
     add("--steps", default="200")
     add("--target", default="auto", help="auto, embedded or bmv2")
-    add("--model", default="mlp", help="mlp or cnn")
-    add("--dataset", default="digits", help="digits, mnist or cifar10")
-    add("--data-dir", type=Path, default=None, help="where mnist and cifar10 are")
+    add("--model", default="mlp", help=choices(models.MODELS))
+    add("--dataset", default="digits", help=choices(data.DATASETS))
+    add("--data-dir", type=Path, default=None, help="where fashion-mnist, mnist and cifar10 are")
     add("--link-mbit", default="", help="rate of each link in Mbit/s; none: as fast as it goes")
+    add("--batch-size", default="32", help="pictures in each worker's gradient; the paper's authors have 256")
+    add("--learning-rate", default="", help="default: the model's own; the paper's authors have 0.04")
     add("--seed", default="1")
     add("--compute-ms", default="250", help="mean compute time of an iteration; 0: as fast as it goes")
     add("--program", default="serene", help="serene (MTU 1500) or serene_jumbo")

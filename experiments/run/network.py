@@ -37,6 +37,8 @@ def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **fur
         "dataset": settings.dataset,
         "data-dir": settings.data_dir,
         "steps": settings.steps,
+        "batch-size": settings.batch_size,
+        "lr": settings.learning_rate,
         "seed": settings.seed,
         "straggler": settings.straggler,
         "compute-ms": settings.compute_ms,

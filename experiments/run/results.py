@@ -17,6 +17,7 @@ from experiments.run.rerun import rerun
 from experiments.run.settings import Settings
 from serene import outputs
 from serene.errors import SereneError
+from workers import models
 
 Json = dict[str, Any]
 
@@ -77,6 +78,8 @@ def collect(
         "workers": settings.workers,
         "model": settings.model,
         "dataset": settings.dataset,
+        "batch_size": settings.batch_size,
+        "learning_rate": settings.learning_rate or models.LEARNING_RATES[settings.model],
         "straggler": settings.straggler,
         "steps": settings.steps,
         "wall_s": round(end - start, 3),

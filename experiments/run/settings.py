@@ -40,6 +40,8 @@ class Settings:
     program: Program
     mininet: bool
     out: Path
+    batch_size: int = 32
+    learning_rate: float | None = None  # None: the model's own
     faults: Faults = field(default_factory=Faults)
     faults_file: Path | None = None
     parameters: int = 0
@@ -97,6 +99,8 @@ def check(
     program: str,
     mininet: bool,
     out: Path,
+    batch_size: str = "32",
+    learning_rate: str = "",
     faults: Path | None = None,
 ) -> Settings:
     """Raises BadSetting or another SereneError that names the valid choices."""
@@ -139,6 +143,8 @@ def check(
         program=chosen,
         mininet=mininet,
         out=out,
+        batch_size=int(_number("BATCH_SIZE", batch_size, 1, 10**5)),
+        learning_rate=_number("LEARNING_RATE", learning_rate, 1e-9, 100, whole=False) if learning_rate else None,
         faults=wrong,
         faults_file=faults.resolve() if faults is not None else None,
         parameters=parameters,

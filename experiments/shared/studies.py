@@ -4,10 +4,12 @@ their pages."""
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TypeVar
@@ -26,6 +28,21 @@ T = TypeVar("T")
 
 class BadUsage(SereneError):
     """Options that make no sense."""
+
+
+class Busy(SereneError):
+    """Another run writes to the same directory."""
+
+
+@contextlib.contextmanager
+def alone(directory: Path) -> Iterator[None]:
+    """Only one run at a time writes to a directory, until the end of the block. Raises Busy."""
+    with (directory / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy(f"{directory} is in use by another run: wait for it, or choose another OUT") from None
+        yield
 
 
 def main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console], None]) -> int:

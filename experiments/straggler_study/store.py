@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from experiments.shared import studies
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.trace import BadTrace, Trace
-from serene.errors import SereneError
-
-
-class Busy(SereneError):
-    """Another run writes to the same directory."""
 
 
 class Store:
@@ -48,11 +43,7 @@ class Store:
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Only one sweep at a time writes here; what a killed one left half-done is removed. Raises Busy."""
-        with (self.directory / ".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise Busy(f"{self.directory} is in use by another run: wait for it, or choose another OUT") from None
+        with studies.alone(self.directory):
             for path in self.directory.glob(".*.npz.*"):
                 path.unlink(missing_ok=True)
             for path in self.directory.glob(".run-*"):

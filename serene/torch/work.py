@@ -47,10 +47,9 @@ class SwitchWork(dist.Work):
         self._tensors = tensors
         self._over = threading.Event()
         self._error: Exception | None = None
-        # PyTorch's C++ code takes an exception that is set in a future for its value; one that is raised in a callback
-        # it raises.
-        self._ended: Future[None] = Future()
-        self._future = self._ended.then(self._outcome)
+        self._asked = threading.Lock()  # what follows is made when somebody asks for it
+        self._ended: Future[None] | None = None
+        self._future: Future[list[Tensor]] | None = None
 
     def _outcome(self, _: object) -> list[Tensor]:
         if self._error is not None:
@@ -60,8 +59,13 @@ class SwitchWork(dist.Work):
     def end(self, error: Exception | None = None) -> None:
         """The collective has ended, well or with this error."""
         self._error = error
-        self._over.set()
-        self._ended.set_result(None)
+        with self._asked:
+            self._over.set()
+            ended = self._ended
+        if ended is not None:
+            # Not in this thread, which runs the group's collectives: what is called back may wait for the next one, as
+            # PyTorch's PowerSGD does; and it must not be in inference mode.
+            threading.Thread(target=ended.set_result, args=(None,), name="serene-future", daemon=True).start()
 
     # What PyTorch calls
 
@@ -91,7 +95,17 @@ class SwitchWork(dist.Work):
         return self._tensors
 
     def get_future(self) -> Future[Any]:
-        return self._future
+        with self._asked:
+            if self._future is None:
+                # PyTorch's C++ code takes an exception that is set in a future for its value; one that is raised in a
+                # callback it raises.
+                ended: Future[None] = Future()
+                self._future = ended.then(self._outcome)
+                if self._over.is_set():
+                    ended.set_result(None)
+                else:
+                    self._ended = ended
+            return self._future
 
 
 class Runner:

@@ -19,9 +19,9 @@ WORKERS, STEPS = 4, 30
 SLOTS = 249  # 79,510 parameters in chunks of 320
 NOBODY = "65534"
 SUMMARY = {
-    "target", "workers", "model", "dataset", "straggler", "steps", "wall_s", "initial_accuracy", "final_accuracy",
-    "waiting_s", "strategy", "contributions_sent", "contributions_applied", "retransmissions", "clipped_values",
-    "packets", "events", "contributions_under_way",
+    "target", "workers", "model", "dataset", "batch_size", "learning_rate", "straggler", "steps", "wall_s",
+    "initial_accuracy", "final_accuracy", "waiting_s", "strategy", "contributions_sent", "contributions_applied",
+    "retransmissions", "clipped_values", "packets", "events", "contributions_under_way",
 }  # fmt: skip
 
 
@@ -70,7 +70,10 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def test_the_summary_says_what_was_asked_for(run: Run, request: pytest.FixtureRequest) -> None:
     summary = run.summary()
     assert set(summary) == SUMMARY
-    asked = {"workers": WORKERS, "steps": STEPS, "model": "mlp", "dataset": "digits", "straggler": "none"}
+    asked = {
+        "workers": WORKERS, "steps": STEPS, "model": "mlp", "dataset": "digits", "batch_size": 32, "learning_rate": 0.1,
+        "straggler": "none",
+    }  # fmt: skip
     assert {name: summary[name] for name in asked} == asked
     assert summary["target"] == ("bmv2" if "bmv2" in request.node.name else "embedded")
     assert f"through the {summary['target']} switch" in run.output

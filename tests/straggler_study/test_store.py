@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.shared.studies import Busy
 from experiments.straggler_study.cell import Cell, Network
 from experiments.straggler_study.simulated import simulate
-from experiments.straggler_study.store import Busy, Store
+from experiments.straggler_study.store import Store
 from experiments.straggler_study.trace import BadTrace, Trace
 
 CELL = Cell(model="softmax", steps=4, straggler="slow_worker", strategy="ssp:1")

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -103,6 +104,26 @@ def buffers(group: Any) -> list[Tensor]:
     return [*losses, *state(model)]
 
 
+def compressed(group: Any) -> list[Tensor]:
+    """PowerSGD: what is called back after one collective waits for the next."""
+    model = DistributedDataParallel(network(), process_group=group)
+    settings = PowerSGDState(group, matrix_approximation_rank=1, start_powerSGD_iter=2, min_compression_rate=0.5)
+    model.register_comm_hook(settings, powerSGD_hook)
+    return [*train(model, torch.optim.SGD(model.parameters(), lr=0.1)), *state(model)]
+
+
+def uneven(group: Any) -> list[Tensor]:
+    """Each rank has more steps than the one before it; those that have ended keep the others company."""
+    model = DistributedDataParallel(network(), process_group=group)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    with model.join():
+        for step in range(STEPS + dist.get_rank()):
+            optimiser.zero_grad()
+            loss_of(model, step).backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+    return state(model)
+
+
 def bfloat16(group: Any) -> list[Tensor]:
     """Gradients travel as bfloat16 numbers: exact in the sum of two to the next, so both ways round alike but once."""
     model = DistributedDataParallel(network().bfloat16(), process_group=group)
@@ -161,6 +182,8 @@ TRAININGS: dict[str, tuple[Callable[[Any], list[Tensor]], int]] = {
     "DDP, no_sync, Adam, clipping": (accumulation, STEPS),
     "DDP, unused parameters": (unused, STEPS),
     "DDP, buffers": (buffers, STEPS),
+    "DDP, PowerSGD": (compressed, STEPS),
+    "DDP, uneven inputs": (uneven, STEPS + 2),
     "DDP, bfloat16": (bfloat16, 1),
     "fully_shard": (sharded, 3 * STEPS),
     "ZeroRedundancyOptimizer": (zero, STEPS),

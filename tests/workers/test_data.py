@@ -80,19 +80,19 @@ def idx(values: np.ndarray) -> bytes:
     return bytes([0, 0, 8, values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape) + values.tobytes()
 
 
-def mnist_files(directory: Path, *, compressed: bool = False) -> dict[str, np.ndarray]:
+def mnist_files(directory: Path, *, compressed: bool = False, folder: str = "mnist") -> dict[str, np.ndarray]:
     """MNIST in small: the same files with fewer images."""
     rng = np.random.default_rng(1)
     arrays = {}
     for part in ("train", "t10k"):
         arrays[f"{part}-images-idx3-ubyte"] = rng.integers(0, 256, (IMAGES, 28, 28)).astype(np.uint8)
         arrays[f"{part}-labels-idx1-ubyte"] = (np.arange(IMAGES) % LABELS).astype(np.uint8)
-    (directory / "mnist").mkdir()
+    (directory / folder).mkdir()
     for name, values in arrays.items():
         if compressed:
-            (directory / "mnist" / f"{name}.gz").write_bytes(gzip.compress(idx(values)))
+            (directory / folder / f"{name}.gz").write_bytes(gzip.compress(idx(values)))
         else:
-            (directory / "mnist" / name).write_bytes(idx(values))
+            (directory / folder / name).write_bytes(idx(values))
     return arrays
 
 
@@ -104,6 +104,36 @@ def test_mnist(tmp_path: Path, compressed: bool) -> None:
     expected = arrays["t10k-images-idx3-ubyte"][:, None].astype(np.float32) / 255
     assert np.array_equal(mnist.test_images.numpy(), expected)
     assert np.array_equal(mnist.train_labels.numpy(), arrays["train-labels-idx1-ubyte"])
+
+
+@pytest.mark.skipif(not data.FASHION_DIRECTORY.is_dir(), reason=f"needs {data.FASHION_PACKAGE}")
+def test_fashion_mnist_is_the_debian_packages(tmp_path: Path) -> None:
+    fashion = load("fashion-mnist", tmp_path)
+    assert fashion.shape == (1, 28, 28)
+    assert torch.bincount(fashion.train_labels).tolist() == [6000] * 10
+    assert torch.bincount(fashion.test_labels).tolist() == [1000] * 10
+    assert fashion.test_images.min() == 0 and fashion.test_images.max() == 1
+    # As its authors publish it: the training pictures' mean and standard deviation.
+    mean, deviation = float(fashion.train_images.mean()), float(fashion.train_images.std())
+    assert mean == pytest.approx(0.2860, abs=1e-4) and deviation == pytest.approx(0.3530, abs=1e-4)
+
+
+def test_a_copy_of_fashion_mnist_of_ones_own_comes_first(tmp_path: Path) -> None:
+    arrays = mnist_files(tmp_path, compressed=True, folder="fashion-mnist")
+    fashion = load("fashion-mnist", tmp_path)
+    assert np.array_equal(fashion.train_labels.numpy(), arrays["train-labels-idx1-ubyte"])
+    assert len(fashion.train_images) == IMAGES
+
+
+def test_without_the_package_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "FASHION_DIRECTORY", tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"install the Debian package dataset-fashion-mnist .*or set --data-dir"):
+        load("fashion-mnist", tmp_path)
+
+
+def test_a_shard_does_not_keep_the_whole_in_memory(digits: Dataset) -> None:
+    shard = digits.shard(1, 3)
+    assert shard.train_images.untyped_storage().nbytes() == 4 * shard.train_images.numel()
 
 
 def test_cifar10(tmp_path: Path) -> None:
@@ -181,5 +211,5 @@ def test_labels_beyond_the_classes_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_dataset_is_refused_with_the_choices() -> None:
-    with pytest.raises(DataError, match="no dataset 'imagenet'; there are digits, mnist or cifar10"):
+    with pytest.raises(DataError, match="no dataset 'imagenet'; there are digits, fashion-mnist, mnist or cifar10"):
         load("imagenet")

@@ -18,7 +18,13 @@ def batch(shape: tuple[int, int, int], size: int = 16) -> tuple[torch.Tensor, to
 
 @pytest.mark.parametrize(
     ("name", "shape", "size"),
-    [("mlp", GREY, 79_510), ("cnn", GREY, 9_098), ("mlp", COLOUR, 308_310), ("cnn", COLOUR, 11_642)],
+    [
+        ("mlp", GREY, 79_510),
+        ("cnn", GREY, 9_098),
+        ("cnn-large", GREY, 206_922),
+        ("mlp", COLOUR, 308_310),
+        ("cnn", COLOUR, 11_642),
+    ],
 )
 def test_size(name: str, shape: tuple[int, int, int], size: int) -> None:
     model = Model(name, shape, 10, seed=1)
@@ -80,7 +86,7 @@ def test_accuracy_is_the_share_of_right_answers() -> None:
 
 
 def test_an_unknown_model_is_refused_with_the_choices() -> None:
-    with pytest.raises(NoSuchModel, match="no model 'gpt'; there are mlp or cnn"):
+    with pytest.raises(NoSuchModel, match="no model 'gpt'; there are mlp, cnn or cnn-large"):
         Model("gpt", GREY, 10, seed=1)
 
 

@@ -9,12 +9,13 @@ import pytest
 
 from serene.fixedpoint import FixedPoint
 from workers import reference
+from workers.models import MODELS
 from workers.training import Recipe, Trainer
 
 SMALL = Recipe(workers=2, steps=4)
 
 
-@pytest.mark.parametrize("model", ["mlp", "cnn"])
+@pytest.mark.parametrize("model", MODELS)
 def test_the_default_learning_rate_learns_the_digits(model: str) -> None:
     recipe = Recipe(model=model, workers=4, steps=200, batch_size=32)
     trainer = Trainer(recipe, 0)

@@ -1,0 +1,67 @@
+"""``python -m experiments.pytorch_study``: trains what is missing and writes the report; ``make pytorch-study`` calls
+this."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from experiments.pytorch_study.cells import Cell, Results, train_into
+from experiments.pytorch_study.grid import Grid
+from experiments.pytorch_study.switch import local_switch
+from experiments.shared import studies
+from serene import outputs
+from serene.arguments import Parser
+from serene.errors import SereneError
+from topologies.processes import NotReady
+
+GRID = Grid()
+ROOM = outputs.MB  # for all results, about
+
+
+class Failed(SereneError):
+    """Trainings that failed, with their reasons."""
+
+
+def parser() -> argparse.ArgumentParser:
+    result = Parser(prog="python -m experiments.pytorch_study", description="Real models, through the switch and gloo.")
+    result.add_argument("--out", type=Path, default=Path("runs/pytorch"), help="results and report (%(default)s)")
+    return result
+
+
+def run(options: argparse.Namespace, console: Console, grid: Grid = GRID) -> None:
+    """Everything that is missing, then the report. Raises SereneError."""
+    outputs.check(options.out, ROOM)
+    results = Results(options.out / "trainings")
+    with studies.alone(results.directory):
+        results.tidy()
+        train(results, results.missing(grid.cells()), grid.ranks, console)
+    from experiments.pytorch_study.report import write
+
+    print(write(grid, results, options.out))
+    print(f"{options.out}/  report.md  losses.csv  accuracies.csv  magnitudes.csv  pytorch-study.png")
+
+
+def train(results: Results, cells: Sequence[Cell], ranks: int, console: Console) -> None:
+    """One training after another. Raises Failed, when all were tried."""
+    if not cells:
+        return
+    try:
+        with local_switch(ranks):
+            failures = studies.work("trainings", cells, partial(train_into, results.directory), 1, str, console)
+    except NotReady as error:
+        raise Failed(str(error)) from error
+    if failures:
+        raise Failed(f"{len(failures)} of {len(cells)} trainings failed:\n" + "\n".join(failures[:5]))
+
+
+def main() -> int:
+    return studies.main(parser().parse_args(), run)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,46 @@
+"""Which trainings there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from experiments.pytorch_study.cells import BACKENDS, EXAMPLES, GLOO, MAGNITUDES, SERENE, Cell
+from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
+
+OPTIMISERS = ("sgd", "adam")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """steps: of an example, and of each task."""
+
+    ranks: int = 4
+    steps: int = 200
+    task_steps: dict[str, int] = field(default_factory=lambda: {"transformer": 120, "resnet": 80})
+    seeds: tuple[int, ...] = (1, 2, 3)
+
+    def example(self, what: str, optimiser: str, backend: str, die_at: int = 0) -> Cell:
+        return Cell(what, backend, optimiser, steps=self.steps, ranks=self.ranks, die_at=die_at)
+
+    def killed(self, optimiser: str) -> Cell:
+        """The elastic program through the switch, with a rank that is killed on the way."""
+        return self.example("elastic", optimiser, SERENE, die_at=self.steps * 3 // 5)
+
+    def task(self, what: str, backend: str, seed: int) -> Cell:
+        optimiser = "sgd" if what == "resnet" else "adam"
+        return Cell(what, backend, optimiser, seed, self.task_steps[what], self.ranks)
+
+    def magnitudes(self, backend: str) -> Cell:
+        return Cell(MAGNITUDES, backend, steps=1, ranks=self.ranks)
+
+    def cells(self) -> list[Cell]:
+        """All of them. Of gloo's mirror one seed of each task: it is there to show how fast rounding grows."""
+        cells = [self.magnitudes(backend) for backend in (SERENE, GLOO)]
+        for what in EXAMPLES:
+            for optimiser in OPTIMISERS:
+                cells += [self.example(what, optimiser, backend) for backend in BACKENDS]
+        cells += [self.killed(optimiser) for optimiser in OPTIMISERS]
+        for what in self.task_steps:
+            cells += [self.task(what, backend, seed) for seed in self.seeds for backend in (SERENE, GLOO)]
+            cells.append(self.task(what, MIRRORED, self.seeds[0]))
+        return cells

@@ -1,0 +1,94 @@
+"""What is read from the trainings: how losses part, accuracies over seeds, errors by magnitude."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from experiments.pytorch_study.cells import GLOO, SERENE, Cell, Results
+from experiments.pytorch_study.grid import Grid
+
+EARLY = 10  # steps
+NOTICEABLE = 1e-5  # of the loss: a hundred times float32's precision
+
+
+def losses(results: Results, cell: Cell) -> np.ndarray:
+    """float64[steps]."""
+    found = results.result(cell)
+    return np.array(found if isinstance(found, list) else found["losses"], np.float64)
+
+
+@dataclass(frozen=True)
+class Parting:
+    """How far the losses of a training are from those of another one, as parts of the latter; float64[steps]."""
+
+    differences: np.ndarray
+
+    @classmethod
+    def of(cls, results: Results, cell: Cell, reference: Cell) -> Parting:
+        ours, theirs = losses(results, cell), losses(results, reference)
+        return cls(np.abs(ours - theirs) / np.abs(theirs))
+
+    @property
+    def early(self) -> float:
+        """The largest of the first steps."""
+        return float(self.differences[:EARLY].max())
+
+    @property
+    def largest(self) -> float:
+        return float(self.differences.max())
+
+    @property
+    def noticed(self) -> int | None:
+        """The first step, from 1, with a difference above NOTICEABLE; None if there is none."""
+        steps = np.flatnonzero(self.differences > NOTICEABLE)
+        return int(steps[0]) + 1 if steps.size else None
+
+
+def last_accuracies(results: Results, grid: Grid, what: str, backend: str) -> np.ndarray:
+    """float64[seeds]."""
+    cells = [grid.task(what, backend, seed) for seed in grid.seeds]
+    return np.array([results.result(cell)["accuracies"][-1][1] for cell in cells], np.float64)
+
+
+def step_ms(results: Results, grid: Grid, what: str, backend: str) -> float:
+    """The median of a step, over all seeds."""
+    cells = [grid.task(what, backend, seed) for seed in grid.seeds]
+    return 1e3 * float(np.median([results.result(cell)["seconds"] for cell in cells]))
+
+
+@dataclass(frozen=True)
+class MagnitudeErrors:
+    """Of the blocks, or parts of blocks, that hold gradients of one magnitude: the largest error of each as a part of
+    its largest value. beside: the largest magnitude of other layers in those blocks; 0 where there is none."""
+
+    magnitude: float
+    beside: float
+    serene: np.ndarray
+    gloo: np.ndarray
+    fixed: np.ndarray
+
+
+def magnitude_errors(results: Results, grid: Grid) -> list[MagnitudeErrors]:
+    """By magnitude, those alone in their blocks first."""
+    ours, theirs = (results.result(grid.magnitudes(backend)) for backend in (SERENE, GLOO))
+    groups: dict[tuple[float, float], list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    for row, other in zip(ours, theirs, strict=True):
+        groups.setdefault((max(row["beside"], default=0.0), row["magnitude"]), []).append((row, other))
+    return [
+        MagnitudeErrors(magnitude, beside, *_columns(rows))
+        for (beside, magnitude), rows in sorted(
+            groups.items(), key=lambda item: (item[0][0] > 0, item[0][1], item[0][0])
+        )
+    ]
+
+
+def _columns(rows: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return (
+        np.array([ours["error"] for ours, _ in rows]),
+        np.array([theirs["error"] for _, theirs in rows]),
+        np.array([ours["fixed"] for ours, _ in rows]),
+    )

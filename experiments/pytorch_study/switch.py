@@ -1,0 +1,47 @@
+"""A switch and its controller on this machine, for as long as the study trains."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from controller.http.client import ENVIRONMENT, ControllerClient, NoController
+from topologies.processes import Background, free_ports, program
+
+READY_S = 120.0  # the first start compiles the switch
+STOP_S = 20.0
+
+
+@contextmanager
+def local_switch(ranks: int) -> Iterator[ControllerClient]:
+    """``serenectl up --local --shm`` with a port for each rank; child processes find it by their environment."""
+    grpc, http = free_ports(9659, 8659)
+    url = f"http://127.0.0.1:{http}"
+    options = ["--ports", f"1-{ranks}", "--switch", f"127.0.0.1:{grpc}", "--http", f"127.0.0.1:{http}"]
+    with tempfile.TemporaryDirectory(prefix="serene-study-") as folder:
+        before = {name: os.environ.get(name) for name in (ENVIRONMENT, "XDG_RUNTIME_DIR")}
+        os.environ.update({ENVIRONMENT: url, "XDG_RUNTIME_DIR": folder})
+        command = [program("serenectl"), "up", "--local", "--shm", "--foreground", *options]
+        controller = Background("controller", command, Path(folder, "controller.log"))
+        try:
+            with ControllerClient(url) as client:
+                controller.wait_until(lambda: _answers(client), READY_S)
+                yield client
+        finally:
+            controller.stop(STOP_S)
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+
+def _answers(client: ControllerClient) -> bool:
+    try:
+        client.status()
+    except NoController:
+        return False
+    return True

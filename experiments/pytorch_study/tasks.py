@@ -1,0 +1,80 @@
+"""What the two networks learn: pictures of clothes, and the texts of licenses. A task's examples are drawn by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from experiments.pytorch_study.models import CONTEXT, Transformer, resnet18
+from serene.errors import SereneError
+from workers.data import load
+
+LICENSES = Path("/usr/share/common-licenses")  # Debian's package base-files, which every system of it has
+EVERY, PASSAGE = 10, 1024  # every tenth passage of so many bytes is for the test
+TEST_PICTURES = 2000
+TEST_BATCH = 250
+
+
+@dataclass(frozen=True)
+class Task:
+    """A network, its optimiser, and examples as pairs of tensors: train(generator, n) draws n, test() gives all."""
+
+    model: nn.Module
+    optimiser: torch.optim.Optimizer
+    train: Callable[[torch.Generator, int], tuple[Tensor, Tensor]]
+    test: tuple[Tensor, Tensor]
+    batch: int  # of a rank
+
+
+def clothes() -> Task:
+    """ResNet-18 on Fashion-MNIST."""
+    data = load("fashion-mnist")
+    model = resnet18(data.shape[0], data.classes)
+
+    def train(generator: torch.Generator, count: int) -> tuple[Tensor, Tensor]:
+        index = torch.randint(len(data.train_labels), (count,), generator=generator)
+        return data.train_images[index], data.train_labels[index]
+
+    test = data.test_images[:TEST_PICTURES], data.test_labels[:TEST_PICTURES]
+    return Task(model, torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, fused=True), train, test, batch=8)
+
+
+def licenses(folder: Path = LICENSES) -> Task:
+    """The transformer on the licenses' texts, byte by byte."""
+    files = sorted(path for path in folder.glob("*") if path.is_file() and not path.is_symlink())
+    if not files:
+        raise SereneError(f"{folder} has no texts: it belongs to Debian's package base-files")
+    passages = [
+        torch.from_numpy(np.frombuffer(text[start : start + PASSAGE], np.uint8).astype(np.int64))
+        for text in (path.read_bytes() for path in files)
+        for start in range(0, len(text) - CONTEXT, PASSAGE)
+    ]
+    passages = [passage for passage in passages if len(passage) > CONTEXT]
+    learned = torch.cat([passage for number, passage in enumerate(passages) if number % EVERY])
+    held_out = [_window(passage, at) for passage in passages[::EVERY] for at in _starts(passage)]
+    model = Transformer()
+
+    def train(generator: torch.Generator, count: int) -> tuple[Tensor, Tensor]:
+        starts = torch.randint(len(learned) - CONTEXT, (count,), generator=generator)
+        windows = [_window(learned, int(start)) for start in starts]
+        return torch.stack([text for text, _ in windows]), torch.stack([following for _, following in windows])
+
+    test = torch.stack([text for text, _ in held_out]), torch.stack([following for _, following in held_out])
+    return Task(model, torch.optim.Adam(model.parameters(), lr=0.002), train, test, batch=8)
+
+
+def _window(text: Tensor, start: int) -> tuple[Tensor, Tensor]:
+    """The bytes from a place on, and those that follow each of them."""
+    return text[start : start + CONTEXT], text[start + 1 : start + CONTEXT + 1]
+
+
+def _starts(passage: Tensor) -> Iterator[int]:
+    return iter(range(0, len(passage) - CONTEXT, CONTEXT))
+
+
+TASKS: Mapping[str, Callable[[], Task]] = {"resnet": clothes, "transformer": licenses}
