@@ -22,7 +22,7 @@ Row = list[str]
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper's authors' logs say of s = 10 (experiments/straggler_study/authors.py): change of the time to their
+    """What the paper's authors' logs say of s = 10 (`authors.py`): change of the time to their
     target against their own BSP. Their failure is another one than ours, and so is their waiting."""
 
     what: str
