@@ -8,10 +8,11 @@ PYTHON := .venv/bin/python
 
 # Which target takes which settings. What is given to a target that takes no such setting is refused, or a run would
 # quietly be another one than was asked for.
-RUN_SETTINGS := WORKERS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR BATCH_SIZE LEARNING_RATE LINK_MBIT SEED \
-	COMPUTE_MS PROGRAM FAULTS OUT
+RUN_SETTINGS := WORKERS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR BATCH_SIZE LEARNING_RATE PACKETS LINK_MBIT \
+	SEED COMPUTE_MS PROGRAM FAULTS OUT
 SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
 SETTINGS_OF_run-local := $(RUN_SETTINGS)
+SETTINGS_OF_bench := SEED_JSON
 SETTINGS_OF_reproduce := FULL OUT
 SETTINGS_OF_network-study := FULL OUT
 SETTINGS_OF_pytorch-study := OUT
@@ -50,8 +51,9 @@ SEED := 1
 COMPUTE_MS := 250
 PROGRAM := serene
 FAULTS :=
-PACKETS := 100000
+PACKETS :=
 FULL :=
+SEED_JSON :=
 OUT :=
 FRONTIER :=
 COMMA := ,
@@ -65,13 +67,13 @@ RUN = $(PYTHON) -m experiments.run --workers $(call quoted,WORKERS) --strategy $
 	--batch-size $(call quoted,BATCH_SIZE) --learning-rate $(call quoted,LEARNING_RATE) \
 	--seed $(call quoted,SEED) --compute-ms $(call quoted,COMPUTE_MS) --program $(call quoted,PROGRAM) \
 	--out $(call quoted,OUT) $(if $(value DATA_DIR),--data-dir $(call quoted,DATA_DIR)) \
-	$(if $(value FAULTS),--faults $(call quoted,FAULTS))
+	$(if $(value PACKETS),--packets $(call quoted,PACKETS)) $(if $(value FAULTS),--faults $(call quoted,FAULTS))
 
 help:
 	@echo "make run-mininet   train through an emulated switch, live view, results in runs/ (sets up what it needs)"
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
-	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root)"
+	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root); SEED_JSON= the authors' program"
 	@echo "make reproduce     the paper's experiments and a report: about 5 min; FULL=1 about 100 min, can be resumed"
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour"
 	@echo "make pytorch-study real PyTorch models through the switch and through gloo; can be resumed"
@@ -95,6 +97,7 @@ help:
 	@echo "  TARGET=$(TARGET) (auto, embedded, bmv2)  MODEL=$(MODEL) (mlp, cnn, cnn-large)"
 	@echo "  DATASET=$(DATASET) (digits, fashion-mnist, mnist, cifar10)  BATCH_SIZE=$(BATCH_SIZE) LEARNING_RATE= (the authors': 256, 0.04)"
 	@echo "  COMPUTE_MS=$(COMPUTE_MS) LINK_MBIT= DATA_DIR= PROGRAM=$(PROGRAM) (serene, serene_jumbo) OUT=runs/..."
+	@echo "  PACKETS=compiled (compiled, numpy, scapy: what makes the workers' packets)"
 	@echo "  FAULTS= (a file: lost packets, killed processes; docs/faults.md)"
 
 setup:
@@ -112,7 +115,7 @@ test: setup
 	@$(PYTHON) -m pytest -n $$(($$(nproc) + 1)) --dist loadscope --no-loadscope-reorder
 
 bench: setup
-	@$(PYTHON) -m experiments.performance.bench
+	@$(PYTHON) -m experiments.performance.bench $(if $(value SEED_JSON),--seed-json $(call quoted,SEED_JSON))
 
 reproduce: setup
 	@$(PYTHON) -m experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) \
@@ -141,7 +144,7 @@ profile: setup
 	@$(PYTHON) -m experiments.performance.profiling
 
 fuzz: setup
-	@$(PYTHON) -m tests.switch.fuzz --sanitize --count $(call quoted,PACKETS) --seed $(call quoted,SEED)
+	@$(PYTHON) -m tests.switch.fuzz --sanitize --count $(if $(value PACKETS),$(call quoted,PACKETS),100000) --seed $(call quoted,SEED)
 
 mutants: setup
 	@$(PYTHON) -m tests.mutation --seed $(call quoted,SEED)

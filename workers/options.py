@@ -12,7 +12,7 @@ from serene.arguments import Parser
 from serene.client import FrameTransport, Transport, UdpTransport
 from serene.errors import SereneError, choices
 from serene.wire import HEADER, SWITCH_IP
-from workers import data, models, stragglers
+from workers import data, models, packets, stragglers
 
 FIRST_EPHEMERAL_PORT = 49152  # RFC 6335
 
@@ -39,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="LOCAL:SWITCH",
         help="frames in UDP, to a udp: port of serene-switch; LOCAL may be fdN, an inherited socket",
     )
+    add("--packets", default="compiled", help=f"{choices(packets.PACKETS)}: what makes them")
     add("--model", default="mlp", help=choices(models.MODELS))
     add("--dataset", default="digits", help=choices(data.DATASETS))
     add("--data-dir", type=Path, default=None)
@@ -58,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
 
 def check(options: argparse.Namespace) -> None:
     """Raises SereneError, naming the option and what was expected."""
+    packets.check_packets(options.packets)
     models.check_model(options.model)
     data.check_dataset(options.dataset)
     # What packets can say at all; which jobs and workers the switch's program has, the controller tells.
@@ -81,6 +83,10 @@ def _expect(options: argparse.Namespace, name: str, low: int, high: int | None =
 
 
 def transport(options: argparse.Namespace) -> Transport:
+    return packets.PACKETS[options.packets](_carrier(options))
+
+
+def _carrier(options: argparse.Namespace) -> Transport:
     if options.frame_udp is None:
         return UdpTransport(options.switch_ip)
     local, switch = options.frame_udp

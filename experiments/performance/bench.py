@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from experiments.performance import scapy_peer as bench_scapy
+from experiments.performance import seed
 from experiments.performance.networks import BenchFailed, BridgeNetwork, run_parts, serene_network, with_job
 from experiments.performance.one_machine import measure, slowest_of
 from experiments.performance.push_path import PushPath
 from experiments.run.settings import BMV2
 from experiments.shared import terminal
 from serene import outputs
+from serene.arguments import Parser
 from serene.errors import SereneError
 from serene.http import CONTROLLER
 from serene.program import Program
@@ -39,9 +40,7 @@ PATIENCE_S = 240.0
 MLP_VALUES = 79_510
 POOL_SLOTS = 512
 OUTPUT = Path("build/bench.json")
-# The seed of this project, a program of one 32-bit register a lane, on a BMv2 compiled with the same options.
-SEED_VALUES_PER_S = (0.16e6, 0.19e6)
-SEED = "the seed's program (quoted, not run)"
+SEED = "the authors' program on BMv2"
 
 Json = dict[str, Any]
 Samples = tuple[float, ...]
@@ -167,15 +166,15 @@ def _slowest(results: Sequence[Json], what: str = "seconds") -> Samples:
     return tuple(max(times) for times in zip(*(result[what] for result in results), strict=True))
 
 
-def pushes(target: str, program: Program) -> Samples:
-    """Answered PUSHes a second of one worker in a Mininet host."""
+def pushes(target: str, program: Program) -> tuple[Samples, int]:
+    """Answered PUSHes a second of one worker in a Mininet host, and how many it had in flight in the end."""
     options = {"values": SLOTS * program.lanes, "repeats": REPEATS, "seconds": SECONDS}
     with (
         tempfile.TemporaryDirectory() as work,
         serene_network(target, program.name, 1, None, Path(work)) as network,
     ):
         (result,) = with_job(network, {0: ("pushes", options)}, Path(work), PATIENCE_S)
-    return tuple(result["rates"])
+    return tuple(result["rates"]), int(result["window"])
 
 
 def in_process(program: Program) -> Samples:
@@ -184,38 +183,46 @@ def in_process(program: Program) -> Samples:
     return tuple(path.measure() for _ in range(REPEATS))
 
 
-def packets() -> Iterator[Row]:
-    """The whole PUSH path with the same JSON, and values a second on BMv2."""
+def packets(seed_json: Path | None) -> Iterator[Row]:
+    """The whole PUSH path with the same JSON, and values a second on BMv2. seed_json: the authors' program."""
     serene = Program.load("serene")
     lacking = "" if shutil.which(BMV2) else f"{BMV2} is not installed"
-    bmv2 = {name: () if lacking else pushes("bmv2", Program.load(name)) for name in ("serene", "serene_jumbo")}
-    path = partial(Row, unit="packets/s", less=False, peer=bmv2["serene"], peer_name=BMV2, missing=lacking)
+    bmv2: dict[str, tuple[Samples, int]] = {
+        name: ((), 0) if lacking else pushes("bmv2", Program.load(name)) for name in ("serene", "serene_jumbo")
+    }
+    path = partial(Row, unit="packets/s", less=False, peer=bmv2["serene"][0], peer_name=BMV2, missing=lacking)
     yield path("PUSH path, embedded in process", bar=30.0, ours=in_process(serene))
-    yield path("PUSH path, embedded, from a Mininet host", bar=30.0, ours=pushes("embedded", serene))
+    yield path("PUSH path, embedded, from a Mininet host", bar=30.0, ours=pushes("embedded", serene)[0])
     for name, bar in (("serene", 25.0), ("serene_jumbo", 100.0)):
-        lanes = Program.load(name).lanes
+        lanes, (rates, window) = Program.load(name).lanes, bmv2[name]
+        theirs: Samples = ()
+        if seed_json is not None and not lacking:
+            theirs = seed.rates(seed_json, window, REPEATS, SECONDS, PATIENCE_S)
         yield Row(
-            f"values through BMv2, {name}", "values/s", False, bar, tuple(rate * lanes for rate in bmv2[name]),
-            () if lacking else SEED_VALUES_PER_S, SEED, missing=lacking,
+            f"values through BMv2, {name}", "values/s", False, bar, tuple(rate * lanes for rate in rates), theirs,
+            SEED if theirs else f"{SEED}: not run, SEED_JSON= is not given", missing=lacking,
         )  # fmt: skip
 
 
-def worker_cpu() -> Row:
-    """A worker's CPU time in one exchange of the mlp, the kernel's included; scapy's without any socket."""
+def scapy() -> Iterator[Row]:
+    """What scapy costs: one worker's exchange of the mlp with its packets by the C code, and by scapy's layers."""
     program = Program.load("serene")
-    options = {"workers": 1, "values": MLP_VALUES, "repeats": REPEATS, "series": 20}
-    with (
-        tempfile.TemporaryDirectory() as work,
-        serene_network("embedded", program.name, 1, None, Path(work)) as network,
-    ):
-        (result,) = with_job(network, {0: ("serene", options)}, Path(work), PATIENCE_S)
-    return Row(
-        f"a worker's CPU in an iteration, {MLP_VALUES:,} values", "s", True, 50.0, tuple(result["cpu_s"]),
-        bench_scapy.iteration_s(MLP_VALUES, program.lanes, REPEATS), "scapy, packet by packet",
-    )  # fmt: skip
+    found = {}
+    for packets, series in (("compiled", 20), ("scapy", 1)):
+        options = {"workers": 1, "values": MLP_VALUES, "repeats": REPEATS, "series": series, "packets": packets}
+        with (
+            tempfile.TemporaryDirectory() as work,
+            serene_network("embedded", program.name, 1, None, Path(work)) as network,
+        ):
+            (found[packets],) = with_job(network, {0: ("serene", options)}, Path(work), PATIENCE_S)
+    for what, name, bar in (("cpu_s", "a worker's CPU in an exchange", 50.0), ("seconds", "an exchange", None)):
+        work = f"{name} of {MLP_VALUES:,} values, 1 worker"
+        yield Row(
+            work, "s", True, bar, tuple(found["compiled"][what]), tuple(found["scapy"][what]), "PACKETS=scapy, the same"
+        )
 
 
-def rows() -> Iterator[Row]:
+def rows(seed_json: Path | None) -> Iterator[Row]:
     """Every row as it is measured."""
     measurements: list[Callable[[], Row]] = [
         partial(all_reduce, 4, 100_000, 1.5, 0.036),
@@ -228,14 +235,14 @@ def rows() -> Iterator[Row]:
         partial(pool, 25_600_000, 1000.0, 1.2, "serene_jumbo"),
         partial(overlap, 4),
         partial(ddp, 4),
-        worker_cpu,
     ]
     for take in measurements:
         yield take()
+    yield from scapy()
     for program in ("serene", "serene_jumbo"):
         yield from one_machine(2_460_000, program)
     yield from one_machine(100_000)
-    yield from packets()
+    yield from packets(seed_json)
 
 
 def _number(value: float, unit: str) -> str:
@@ -244,7 +251,13 @@ def _number(value: float, unit: str) -> str:
     return f"{value / 1e6:,.2f} M" if value >= 1e6 else f"{value:,.0f}"
 
 
+def _middle(samples: Samples, unit: str) -> str:
+    return _number(statistics.median(samples), unit) if samples else ""
+
+
 def _spread(samples: Samples) -> str:
+    if not samples:
+        return ""
     middle = statistics.median(samples)
     return f"{100 * (min(samples) / middle - 1):+.0f} {100 * (max(samples) / middle - 1):+.0f} %"
 
@@ -262,11 +275,11 @@ def table(measured: Sequence[Row]) -> Table:
         if row.missing:
             shown.add_row(row.work, row.unit, *[""] * 6, _bar(row), row.missing)
             continue
-        ours, peer = statistics.median(row.ours), statistics.median(row.peer)
         limit = _number(row.limit, row.unit) if row.limit else ""
         shown.add_row(
-            row.work, "time" if row.unit == "s" else row.unit, _number(ours, row.unit), _spread(row.ours),
-            _number(peer, row.unit), _spread(row.peer), limit, f"{row.ratio:.2f}", _bar(row), row.peer_name,
+            row.work, "time" if row.unit == "s" else row.unit, _middle(row.ours, row.unit),
+            _spread(row.ours), _middle(row.peer, row.unit), _spread(row.peer), limit,
+            "" if row.ratio is None else f"{row.ratio:.2f}", _bar(row), row.peer_name,
         )  # fmt: skip
     return shown
 
@@ -274,13 +287,18 @@ def table(measured: Sequence[Row]) -> Table:
 def main() -> int:
     from topologies.isolation import run_isolated
 
+    parser = Parser(prog="python -m experiments.performance.bench", description="How fast it is, as ratios.")
+    parser.add_argument("--seed-json", type=Path, help="the authors' program as p4c-bm2-ss compiled it, run as a peer")
+    seed_json = parser.parse_args().seed_json
     console = terminal.console(220, highlight=False)
 
     def run() -> int:
         measured = []
         try:
+            if seed_json is not None:
+                seed.check(seed_json)
             outputs.check_file(OUTPUT, outputs.MB)
-            for row in rows():
+            for row in rows(seed_json):
                 measured.append(row)
                 console.print(f"measured: {row.work}", style="dim")
             text = json.dumps([{**asdict(row), "ratio": row.ratio} for row in measured], indent=2) + "\n"

@@ -22,6 +22,7 @@ from serene.client import Client, FrameTransport, Pool, Session, ShmTransport, T
 from serene.client.parts import Parts
 from serene.client.updates import PartUpdate
 from serene.fixedpoint import DEFAULT_SCALE
+from workers.packets import PACKETS
 
 Json = dict[str, Any]
 WARM_UP = 5
@@ -67,7 +68,8 @@ def serene(options: Json) -> Json:
     expected = _expected(options)
     mine = gradient(options["worker"], options["values"])
     bound = _rounding(options, expected)
-    with Client(UdpTransport(), 0, options["worker"], options["values"]) as client:
+    carried = PACKETS[options.get("packets", "compiled")](UdpTransport())
+    with Client(carried, 0, options["worker"], options["values"]) as client:
         client.join()
         measured = _repeat(lambda: client.exchange(mine).delta, expected, bound, options)
         measured["retransmissions"] = client.counts.retransmissions
@@ -257,6 +259,13 @@ def pushes(options: Json) -> Json:
         return {"rates": rates, "retransmissions": client.counts.retransmissions, "window": client.window}
 
 
+def seed(options: Json) -> Json:
+    """Rows a second through the program of the paper's authors."""
+    from experiments.performance.seed import worker  # it imports Mininet, which the other parts do not need
+
+    return worker(options)
+
+
 PARTS = {
     "serene": serene,
     "overlap": overlap,
@@ -265,6 +274,7 @@ PARTS = {
     "gloo_large": gloo_large,
     "ddp": ddp,
     "pushes": pushes,
+    "seed": seed,
 }
 
 

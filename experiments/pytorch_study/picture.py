@@ -9,8 +9,8 @@ from experiments.pytorch_study.cells import EXAMPLES, GLOO, SERENE, Results
 from experiments.pytorch_study.grid import OPTIMISERS, Grid
 from experiments.pytorch_study.measures import Parting, magnitude_errors
 from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
-from experiments.shared.palette import BLACK, BLUE, ORANGE, VERMILION
 from experiments.shared.style import panels, save
+from serene.palette import BLACK, BLUE, ORANGE, VERMILION
 
 COLOURS = {SERENE: BLUE, GLOO: BLACK, MIRRORED: VERMILION}
 LINES = {"sgd": "-", "adam": ":"}

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from controller.http.client import ENVIRONMENT, ControllerClient, NoController
+from controller.http.client import ControllerClient, NoController
+from serene.http import CONTROLLER
 from topologies.processes import Background, free_ports, program
 
 READY_S = 120.0  # the first start compiles the switch
@@ -22,8 +23,8 @@ def local_switch(ranks: int) -> Iterator[ControllerClient]:
     url = f"http://127.0.0.1:{http}"
     options = ["--ports", f"1-{ranks}", "--switch", f"127.0.0.1:{grpc}", "--http", f"127.0.0.1:{http}"]
     with tempfile.TemporaryDirectory(prefix="serene-study-") as folder:
-        before = {name: os.environ.get(name) for name in (ENVIRONMENT, "XDG_RUNTIME_DIR")}
-        os.environ.update({ENVIRONMENT: url, "XDG_RUNTIME_DIR": folder})
+        before = {name: os.environ.get(name) for name in (CONTROLLER, "XDG_RUNTIME_DIR")}
+        os.environ.update({CONTROLLER: url, "XDG_RUNTIME_DIR": folder})
         command = [program("serenectl"), "up", "--local", "--shm", "--foreground", *options]
         controller = Background("controller", command, Path(folder, "controller.log"))
         try:

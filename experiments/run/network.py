@@ -39,6 +39,7 @@ def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **fur
         "steps": settings.steps,
         "batch-size": settings.batch_size,
         "lr": settings.learning_rate,
+        "packets": settings.packets,
         "seed": settings.seed,
         "straggler": settings.straggler,
         "compute-ms": settings.compute_ms,

@@ -80,6 +80,7 @@ def collect(
         "dataset": settings.dataset,
         "batch_size": settings.batch_size,
         "learning_rate": settings.learning_rate or models.LEARNING_RATES[settings.model],
+        "packets_by": settings.packets,
         "straggler": settings.straggler,
         "steps": settings.steps,
         "wall_s": round(end - start, 3),

@@ -12,6 +12,7 @@ from serene.faults import load as load_faults
 from serene.program import Program
 from serene.strategy import Strategy, parse
 from workers import data, models, stragglers
+from workers.packets import check_packets
 
 TARGETS = ("auto", "embedded", "bmv2")
 BMV2 = "simple_switch_grpc"
@@ -42,6 +43,7 @@ class Settings:
     out: Path
     batch_size: int = 32
     learning_rate: float | None = None  # None: the model's own
+    packets: str = "compiled"
     faults: Faults = field(default_factory=Faults)
     faults_file: Path | None = None
     parameters: int = 0
@@ -101,6 +103,7 @@ def check(
     out: Path,
     batch_size: str = "32",
     learning_rate: str = "",
+    packets: str = "compiled",
     faults: Path | None = None,
 ) -> Settings:
     """Raises BadSetting or another SereneError that names the valid choices."""
@@ -108,6 +111,7 @@ def check(
     count = int(_number("WORKERS", workers, 1, chosen.max_workers))
     meant = parse(strategy)
     meant.compile(range(count))
+    check_packets(packets)
     models.check_model(model)
     data.check_dataset(dataset)
     profile = stragglers.parse(straggler)
@@ -145,6 +149,7 @@ def check(
         out=out,
         batch_size=int(_number("BATCH_SIZE", batch_size, 1, 10**5)),
         learning_rate=_number("LEARNING_RATE", learning_rate, 1e-9, 100, whole=False) if learning_rate else None,
+        packets=packets,
         faults=wrong,
         faults_file=faults.resolve() if faults is not None else None,
         parameters=parameters,

@@ -18,7 +18,7 @@ ENGINES = ("simulated", "emulated")
 SOFTMAX, NOTHING = "softmax", "nothing"
 LEARNERS = (*models.MODELS, SOFTMAX, NOTHING)
 LANES = 320  # of the MTU-1500 program: what a vector costs on the wire
-RESULTS_VERSION = 1  # raise it when a change of the engines makes earlier results wrong
+RESULTS_VERSION = 2  # raise it when a change of the engines makes earlier results wrong
 
 
 class BadCell(SereneError):

@@ -26,6 +26,9 @@ class Exchange:
         self.new_values = np.zeros((slots, lanes), np.uint32)  # as read: cumulative
         self.new_totals = np.zeros(slots, np.uint32)  # contributions that they hold
         self.pulling = False
+        # Seconds an answer, while they come one after another: the network's pace is also known where no echo ever
+        # measures the round trip, because the other workers' contributions are always the later ones. 0: not known.
+        self.pace_s = 0.0
         self.restart(0.0)
 
     def restart(self, now: float) -> None:
@@ -38,4 +41,5 @@ class Exchange:
         self.heard_at = now
         self.stalled = False  # nothing has been heard since the last timeout
         self.busy_at = now  # when something last went out for the first time, or was answered
+        self.flowing = False  # answers come; not yet, or not since the last timeout
         self.waited_s = 0.0  # for other workers

@@ -46,12 +46,12 @@ struct exchange {                /* serene.client.fastpath.Exchange */
     uint8_t *head, *expected;    /* before each payload sent and received; head_bytes may be 0 */
     struct shm_end *shm;         /* memory shared with the switch, in the socket's place; or NULL */
     double window, largest_window, smoothed, variation, first_timeout, shortest_timeout, longest_timeout;
-    double heard_at, busy_at, waited_s;
+    double heard_at, busy_at, pace_s, waited_s;
     int64_t transmissions, latest_answered, sent, received, releases, ignored;
     uint32_t slots, lanes, payload_bytes, row_bytes, head_bytes;
     uint32_t session, epoch, newest_epoch, seen, odd, backoff, reordering;
     uint32_t run_most;           /* packets in such a buffer; 1: the kernel or the interface does not cut */
-    uint8_t job, worker, pulling, stalled, measured;
+    uint8_t job, worker, pulling, stalled, flowing, measured;
     int32_t socket, wake, error;
     int32_t refused;             /* errno of the first packets that the network did not take; 0: it took all */
 };
@@ -338,12 +338,17 @@ static double timeout_s(const struct exchange *exchange) {
 
 /* What one batch of answers tells about the network and the window. */
 static void progressed(struct exchange *exchange, const struct batch *batch, double now) {
-    if (batch->once) {
-        measured(exchange, now - batch->sent_last);
-    } else {
-        double waited = now - exchange->busy_at - (exchange->measured ? exchange->smoothed : 0);
+    if (batch->once) measured(exchange, now - batch->sent_last);
+    if (exchange->flowing) {
+        double sample = (now - exchange->heard_at) / batch->accepted;
+        exchange->pace_s += exchange->pace_s > 0 ? (sample - exchange->pace_s) / 8 : sample;
+    } else if (!batch->once) {
+        double network = 2 * batch->accepted * exchange->pace_s;
+        if (exchange->measured && exchange->smoothed > network) network = exchange->smoothed;
+        double waited = now - exchange->busy_at - network;
         if (waited > 0) exchange->waited_s += waited;
     }
+    exchange->flowing = 1;
     exchange->busy_at = exchange->heard_at = now;
     exchange->stalled = 0;
     exchange->window += batch->accepted / exchange->window;

@@ -33,7 +33,17 @@ BATCH = 128  # packets that one system call sends or receives, as in the C code
 
 
 # Numbers of serene.client.exchange.Exchange and serene.client.protocol.Counts that ``struct exchange`` has, too.
-SHARED = ("heard_at", "busy_at", "waited_s", "seen", "transmissions", "latest_answered", "stalled")
+SHARED = (
+    "heard_at",
+    "busy_at",
+    "pace_s",
+    "waited_s",
+    "seen",
+    "transmissions",
+    "latest_answered",
+    "stalled",
+    "flowing",
+)
 COUNTS = ("sent", "received", "releases", "ignored")
 
 
@@ -61,7 +71,7 @@ class _Exchange(ctypes.Structure):
         )],
         *[(name, ctypes.c_double) for name in (
             "window", "largest_window", "smoothed", "variation", "first_timeout", "shortest_timeout",
-            "longest_timeout", "heard_at", "busy_at", "waited_s",
+            "longest_timeout", "heard_at", "busy_at", "pace_s", "waited_s",
         )],
         *[(name, ctypes.c_int64) for name in (
             "transmissions", "latest_answered", "sent", "received", "releases", "ignored",
@@ -70,7 +80,7 @@ class _Exchange(ctypes.Structure):
             "slots", "lanes", "payload_bytes", "row_bytes", "head_bytes", "session", "epoch", "newest_epoch", "seen",
             "odd", "backoff", "reordering", "run_most",
         )],
-        *[(name, ctypes.c_uint8) for name in ("job", "worker", "pulling", "stalled", "measured")],
+        *[(name, ctypes.c_uint8) for name in ("job", "worker", "pulling", "stalled", "flowing", "measured")],
         *[(name, ctypes.c_int32) for name in ("socket", "wake", "error", "refused")],
     )  # fmt: skip
 

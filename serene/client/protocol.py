@@ -59,7 +59,8 @@ class Read:
     difference: int32[slots, lanes], the sum of all contributions since the last read. contributions: int64[slots],
     how many it holds. epoch, round: of the push. seen: highest seq that the switch has accepted from this worker.
     members: workers that take part under the policy.
-    waited_s: time in which there was nothing to do but to wait for the other workers.
+    waited_s: time in which nothing came because other workers had not contributed: silence at the beginning, less the
+    round trip, and silences longer than the timeout. What answers take that follow one another is the network's.
     """
 
     difference: np.ndarray
@@ -256,7 +257,7 @@ class Protocol:
             rows = flying[np.argsort(self.exchange.order[flying])[:PROBES]]
             self.round_trip.timed_out()
             self.exchange.in_network[flying] = False
-            self.exchange.stalled = True
+            self.exchange.stalled, self.exchange.flowing = True, False
         self.counts.retransmissions += rows.size
         return rows
 
@@ -335,10 +336,17 @@ class Protocol:
         if once.any():
             self.round_trip.measured(float(now - self.exchange.sent_at[slots[once]].max()))
         self.counts.releases += int(np.count_nonzero(~echo[accepted]))
-        if not once.any():
-            # Nothing but releases, or answers to packets sent again: the barrier, not the network, took the time.
-            self.exchange.waited_s += max(now - self.exchange.busy_at - (self.round_trip.smoothed or 0.0), 0.0)
-        self.exchange.busy_at = now
+        exchange = self.exchange
+        if exchange.flowing:
+            sample = (now - exchange.heard_at) / accepted.size
+            exchange.pace_s += (sample - exchange.pace_s) / 8 if exchange.pace_s else sample
+        elif not once.any():
+            # Releases, or answers to packets sent again: the barrier took the time, but for the packets' way there and
+            # back, on which those that come together may have been together.
+            network = max(self.round_trip.smoothed or 0.0, 2 * accepted.size * exchange.pace_s)
+            exchange.waited_s += max(now - exchange.busy_at - network, 0.0)
+        exchange.flowing = True
+        exchange.busy_at = now
 
         # Reads go forward only: a release may be older than a value that was read before.
         totals = headers["total"][accepted].astype(np.uint32)

@@ -65,6 +65,7 @@ class Pair:
             self.slow.exchange.seen,
         )
         assert self.fast.done == self.slow.done
+        assert self.fast.exchange.flowing == self.slow.exchange.flowing
 
 
 @pytest.fixture

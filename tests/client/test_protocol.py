@@ -296,6 +296,35 @@ def test_waiting_is_the_time_that_a_release_took() -> None:
     assert protocol.finish().waited_s == 0
 
 
+def test_answers_that_follow_one_another_are_no_waiting() -> None:
+    """Only releases, as a worker gets whose packets never come last: a link of 10 ms a packet, nobody late."""
+    protocol = pushing(slots=6)
+    for slot in range(6):
+        protocol.receive(answer(slot, seq=0), 0.03 + 0.01 * slot)
+    protocol.finish()
+    protocol.push(np.ones((6, LANES), np.int32), 1.0)
+    protocol.packets(1.0)
+    for slot in range(6):
+        protocol.receive(answer(slot, seq=0, round=2, total=6), 1.02 + 0.01 * slot)
+    assert protocol.finish().waited_s == pytest.approx(0.0, abs=1e-9)
+    protocol.push(np.ones((6, LANES), np.int32), 2.0)
+    protocol.packets(2.0)
+    for slot in range(6):
+        protocol.receive(answer(slot, seq=0, round=3, total=9), 2.52 + 0.01 * slot)
+    assert protocol.finish().waited_s == pytest.approx(0.5), "somebody was half a second late"
+
+
+def test_a_silence_in_the_middle_is_waiting_when_it_is_longer_than_the_timeout() -> None:
+    protocol = pushing(slots=3)
+    protocol.receive(answer(0), 0.01)  # an echo: the round trip is known
+    protocol.receive(answer(1, seq=0), 0.015)
+    deadline = protocol.deadline()
+    assert deadline is not None
+    protocol.packets(deadline)
+    protocol.receive(answer(2, seq=0), 1.015)
+    assert protocol.finish().waited_s == pytest.approx(1.0 - 0.01)
+
+
 def test_one_iteration_at_a_time() -> None:
     protocol = pushing()
     with pytest.raises(RuntimeError, match="not finished"):

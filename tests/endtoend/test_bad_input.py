@@ -30,6 +30,7 @@ BAD = [
     (["--dataset", "mnist", "--data-dir", "/no/such/directory"], "/no/such/directory"),
     (["--batch-size", "0"], "BATCH_SIZE=0: expected a whole number from 1"),
     (["--learning-rate", "-1"], "LEARNING_RATE=-1: expected a number from 1e-09"),
+    (["--packets", "pcap"], "PACKETS=pcap: expected compiled, numpy or scapy"),
     (["--target", "tofino"], "auto, embedded or bmv2"),
     (["--program", "serene_huge"], "serene or serene_jumbo"),
     (["--link-mbit", "fast"], "LINK_MBIT=fast: expected a number"),

@@ -19,9 +19,9 @@ WORKERS, STEPS = 4, 30
 SLOTS = 249  # 79,510 parameters in chunks of 320
 NOBODY = "65534"
 SUMMARY = {
-    "target", "workers", "model", "dataset", "batch_size", "learning_rate", "straggler", "steps", "wall_s",
-    "initial_accuracy", "final_accuracy", "waiting_s", "strategy", "contributions_sent", "contributions_applied",
-    "retransmissions", "clipped_values", "packets", "events", "contributions_under_way",
+    "target", "workers", "model", "dataset", "batch_size", "learning_rate", "packets_by", "straggler", "steps",
+    "wall_s", "initial_accuracy", "final_accuracy", "waiting_s", "strategy", "contributions_sent",
+    "contributions_applied", "retransmissions", "clipped_values", "packets", "events", "contributions_under_way",
 }  # fmt: skip
 
 

@@ -68,6 +68,29 @@ def test_asp_waits_for_nobody() -> None:
     assert trace.steps["waited"].sum() == 0
 
 
+@pytest.mark.parametrize("worker_pps", [75_000, 9_000, 900])  # 1 Gbit/s, 100 and 10 Mbit/s
+@pytest.mark.parametrize("strategy", ["bsp", "ssp:1", "quorum:3"])
+def test_identical_workers_do_not_wait_for_each_other(worker_pps: float, strategy: str) -> None:
+    """However slow the links: it is the network that takes the time, also of workers whose packets never come last."""
+    cell = Cell(steps=6, strategy=strategy, compute_ms=20, network=Network(worker_pps=worker_pps))
+    steps = simulate(cell).steps
+    steps = steps[steps["step"] > 1]  # in the first one nothing is known of the network yet
+    exchanged = steps["ended"] - steps["pushed"]
+    assert exchanged.min() > 248 / worker_pps
+    assert steps["waited"].sum() < 0.03 * exchanged.sum()
+
+
+@pytest.mark.parametrize("worker_pps", [75_000, 9_000])
+def test_waiting_is_for_the_one_that_is_slower(worker_pps: float) -> None:
+    cell = Cell(
+        steps=6, compute_ms=40, straggler="heterogeneous:factor=5,workers=3", network=Network(worker_pps=worker_pps)
+    )
+    steps = simulate(cell).steps
+    for worker in range(4):
+        waited = steps["waited"][(steps["worker"] == worker) & (steps["step"] > 1)]
+        assert waited.mean() == pytest.approx(0.0 if worker == 3 else 4 * 0.040, rel=0.1)
+
+
 def test_the_mean_bsp_step_is_the_expected_maximum() -> None:
     """E[max of n] of 1 + B * U: from the distribution, not from the delays that were drawn."""
     workers, steps, p, low, high = 8, 600, 0.3, 0.5, 2.0

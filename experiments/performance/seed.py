@@ -1,0 +1,142 @@
+"""The program of the paper's authors on BMv2, beside ours: `make bench SEED_JSON=...`.
+
+Their program is public (ComputerNetworks-UFRGS/serene, p4src/stragglers.p4); nothing of it is kept here. A reader
+compiles it with p4c-bm2-ss and names the JSON. As their client does, a row of values goes out in an INC packet, which
+is not answered, and comes back by a READ; their CLOCK, one packet an iteration, is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mininet.net import Mininet
+
+from experiments.performance.networks import BenchFailed, run_parts
+from serene.errors import SereneError
+from serene.wire import SWITCH_IP
+from topologies.nodes import Bmv2Switch
+from topologies.star import Star
+
+Json = dict[str, Any]
+PORT = 8000
+READ, INC = 0, 1
+VALUES = 32  # of a row, and so of a packet
+HEAD = struct.Struct(">HHHB")  # worker, clock, row, action
+ROWS = 2485  # 79,510 values
+SILENCE_S = 0.2  # then what was not answered is lost
+
+
+class SeedSwitch(Bmv2Switch):
+    """simple_switch_grpc with the authors' program from its start: no controller comes."""
+
+    def __init__(self, name: str, json_path: Path, **params: Any) -> None:
+        super().__init__(name, **params)
+        self._json_path = json_path
+
+    def command(self) -> list[str]:
+        return [*(word for word in super().command() if word != "--no-p4"), str(self._json_path)]
+
+
+def check(path: Path) -> None:
+    """Raises SereneError unless it is a BMv2 JSON with registers, as p4c-bm2-ss writes it."""
+    try:
+        registers = json.loads(path.read_text())["register_arrays"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SereneError(
+            f"SEED_JSON={path}: expected what p4c-bm2-ss makes of the authors' p4src/stragglers.p4 ({error})"
+        ) from None
+    if not any(register.get("size", 0) >= ROWS * VALUES for register in registers):
+        raise SereneError(f"SEED_JSON={path}: no register of {ROWS * VALUES:,} values, as the authors' program has it")
+
+
+def rates(path: Path, window: int, repeats: int, seconds: float, patience_s: float) -> tuple[float, ...]:
+    """Values a second, added and read, of one worker in a Mininet host. window: READs in flight, at most."""
+    options = {"window": window, "repeats": repeats, "seconds": seconds}
+    with tempfile.TemporaryDirectory() as work:
+        kind = partial(SeedSwitch, json_path=path.resolve(), log=Path(work) / "switch.log")
+        net = Mininet(topo=Star(1, switch="s1"), controller=None, build=False, switch=kind)
+        try:
+            net.build()
+            net["s1"].start([])
+            (result,) = run_parts(_Hosts(net), {0: ("seed", options)}, Path(work), patience_s)
+        finally:
+            net.stop()
+    return tuple(rate * VALUES for rate in result["rows_s"])
+
+
+class _Hosts:
+    def __init__(self, net: Any) -> None:
+        self._net = net
+
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> Any:
+        return self._net[f"h{worker + 1}"].popen(list(command), **options)
+
+
+class _Rows:
+    """One worker's socket, and what it has added to each row."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("", PORT))
+        self._socket.connect((SWITCH_IP, PORT))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        self._socket.settimeout(SILENCE_S)
+        values = np.arange(1, VALUES + 1, dtype=">i4").tobytes()
+        self._inc = [HEAD.pack(0, 0, row, INC) + values for row in range(ROWS)]
+        self._read = [HEAD.pack(0, 0, row, READ) for row in range(ROWS)]
+
+    def add_and_read(self, row: int) -> None:
+        self._socket.send(self._inc[row])
+        self._socket.send(self._read[row])
+
+    def answer(self) -> tuple[int, np.ndarray] | None:
+        """A row and its sums; None when nothing has come for a while."""
+        try:
+            packet = self._socket.recv(2048)
+        except TimeoutError:
+            return None
+        if len(packet) != HEAD.size + 4 * VALUES:
+            raise BenchFailed(f"an answer of {len(packet)} bytes; is this the authors' program?")
+        return HEAD.unpack_from(packet)[2], np.frombuffer(packet, ">i4", offset=HEAD.size)
+
+    def check(self) -> None:
+        """Two additions to each of some rows, one after another: what is read has to be their sum."""
+        for times in (1, 2):
+            for row in range(VALUES):
+                self.add_and_read(row)
+                found = self.answer()
+                expected = times * np.arange(1, VALUES + 1)
+                if found is None or found[0] != row or not np.array_equal(found[1], expected):
+                    raise BenchFailed(f"row {row} was read as {found}; expected {expected.tolist()}")
+
+    def rows_s(self, window: int, seconds: float) -> float:
+        began = time.perf_counter()
+        sent = answered = lost = 0
+        while time.perf_counter() - began < seconds:
+            while sent - answered - lost < window:
+                self.add_and_read(sent % ROWS)
+                sent += 1
+            if self.answer() is None:
+                lost = sent - answered
+            else:
+                answered += 1
+        took = time.perf_counter() - began
+        while self.answer() is not None:
+            pass  # the next measurement begins with nothing in flight
+        return answered / took
+
+
+def worker(options: Json) -> Json:
+    """What runs in the host (experiments.performance.hosts)."""
+    rows = _Rows()
+    rows.check()
+    return {"rows_s": [rows.rows_s(options["window"], options["seconds"]) for _ in range(options["repeats"])]}

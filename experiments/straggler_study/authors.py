@@ -1,0 +1,169 @@
+"""The paper's authors' figures, recomputed from a reader's copy of their logs.
+
+    python -m experiments.straggler_study.authors DIRECTORY
+
+The logs are in the public repository RicardoParizotto/serener, below workers/agents/notebooks; their later program is
+in ComputerNetworks-UFRGS/serene. Nothing of either is kept here. A run is a directory with settings.json and a
+worker-N-stats.csv for each worker: a row for each evaluation, which came every 10 steps, and in the end the worker's
+seconds in all and in READ and CLOCK, round trips included. A run is over when one worker's accuracy is above 0.91.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from rich.table import Table
+
+from experiments.shared import terminal
+from serene.arguments import Parser
+from serene.errors import SereneError
+
+TARGET = 0.91
+STEPS_PER_EVALUATION = 10
+
+
+class BadLogs(SereneError):
+    """No logs there, or logs of another form."""
+
+
+@dataclass(frozen=True)
+class AuthorsRun:
+    """evaluations: of the worker that was above the target first, up to then; seconds: from its first evaluation to
+    that one; exchanging: the mean share of the workers' time that they spent in READ and CLOCK."""
+
+    directory: Path
+    workers: int
+    staleness: int
+    straggler: str
+    evaluations: int
+    seconds: float
+    exchanging: float
+
+    @property
+    def step_s(self) -> float:
+        return self.seconds / (self.evaluations * STEPS_PER_EVALUATION)
+
+
+@dataclass(frozen=True)
+class _Worker:
+    times: tuple[float, ...]
+    accuracies: tuple[float, ...]
+    total_s: float
+    exchange_s: float
+
+
+def _worker(path: Path) -> _Worker | None:
+    """None for logs without times, or that end before the run did."""
+    with path.open(newline="") as file:
+        heading, *rows = csv.reader(file)
+    if "time_refs" not in heading or len(rows) < 2 or len(rows[-1]) != 2:
+        return None
+    when, accuracy = heading.index("time_refs"), heading.index("val_acc")
+    *evaluated, (total, exchange) = rows
+    try:
+        times = tuple(float(row[when]) for row in evaluated)
+        return _Worker(times, tuple(float(row[accuracy]) for row in evaluated), float(total), float(exchange))
+    except (ValueError, IndexError) as error:
+        raise BadLogs(f"{path}: {error}") from None
+
+
+def _run(directory: Path) -> AuthorsRun | None:
+    """None for a run that did not reach the target, or whose logs have no times."""
+    settings = json.loads((directory / "settings.json").read_text())
+    found = [_worker(path) for path in sorted(directory.glob("worker-*-stats.csv"))]
+    workers = [worker for worker in found if worker is not None]
+    ends = [
+        (worker.times[number], number, worker.times[0])
+        for worker in workers
+        for number in [next((n for n, accuracy in enumerate(worker.accuracies) if accuracy > TARGET), 0)]
+        if number
+    ]
+    if not ends:
+        return None
+    ended, evaluations, began = min(ends)
+    pattern = settings.get("straggling_pattern")
+    shares = [worker.exchange_s / worker.total_s for worker in workers]
+    return AuthorsRun(
+        directory,
+        settings["workers"],
+        settings["stale"],
+        pattern["args"]["pattern"] if pattern else "none",
+        evaluations,
+        ended - began,
+        sum(shares) / len(shares),
+    )
+
+
+def read(root: Path) -> Iterator[AuthorsRun]:
+    """Every run below a directory, those that are there more than once only once. Raises BadLogs."""
+    seen = set()
+    for settings in sorted(root.rglob("settings.json")):
+        directory = settings.parent
+        logs = b"".join(path.read_bytes() for path in sorted(directory.glob("worker-*-stats.csv")))
+        digest = hashlib.sha256(logs).digest()
+        if logs and digest not in seen and ".ipynb_checkpoints" not in directory.parts:
+            seen.add(digest)
+            try:
+                run = _run(directory)
+            except (ValueError, KeyError, TypeError) as error:
+                raise BadLogs(f"{directory}: not a run of the authors' ({type(error).__name__}: {error})") from None
+            if run is not None:
+                yield run
+
+
+def _change(new: float, old: float) -> str:
+    return f"{100 * (new / old - 1):+.1f} %"
+
+
+def table(runs: list[AuthorsRun], root: Path) -> Table:
+    """A line for each run; those with a staleness bound also say how they differ from the BSP run beside them."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 2))
+    headings = ("series", "workers", "straggler", "s", "evaluations", "s a step", "hours", "in READ and CLOCK")
+    for heading in (*headings, "evaluations", "a step", "time"):
+        shown.add_column(heading, justify="left" if heading in ("series", "straggler") else "right")
+    for series, together in groupby(runs, key=lambda run: run.directory.parent):
+        group = sorted(together, key=lambda run: run.staleness)
+        base = group[0] if group[0].staleness == 0 else None
+        for run in group:
+            cells = [
+                str(series.relative_to(root)), str(run.workers), run.straggler, str(run.staleness),
+                str(run.evaluations), f"{run.step_s:.1f}", f"{run.seconds / 3600:.2f}", f"{100 * run.exchanging:.0f} %",
+            ]  # fmt: skip
+            if base is not None and run is not base:
+                cells += [
+                    _change(run.evaluations, base.evaluations),
+                    _change(run.step_s, base.step_s),
+                    _change(run.seconds, base.seconds),
+                ]
+            shown.add_row(*cells)
+    return shown
+
+
+def main() -> int:
+    parser = Parser(
+        prog="python -m experiments.straggler_study.authors",
+        description="The paper's authors' figures from a copy of their logs (github.com/RicardoParizotto/serener).",
+    )
+    parser.add_argument("directory", type=Path, help="a copy of that repository, or of a part of it")
+    root = parser.parse_args().directory
+    try:
+        runs = list(read(root))
+        if not runs:
+            raise BadLogs(f"{root}: no settings.json with worker-N-stats.csv beside it; expected the authors' logs")
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    terminal.console(200, highlight=False).print(table(runs, root))
+    print("The last three columns: against s = 0 (BSP) in the same series. One run each: no spread is known.")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,74 @@
+"""The authors' figures from logs of their form, made by hand."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.straggler_study import authors
+
+
+def log(path: Path, accuracies: list[float], seconds: float, exchange_s: float) -> None:
+    """An evaluation every 100 seconds from 1000 on, as pandas wrote them."""
+    rows = [f"{n},,,1.0,{accuracy},{1000 + seconds * n}" for n, accuracy in enumerate(accuracies)]
+    total = seconds * (len(accuracies) - 1)
+    path.write_text("\n".join([",train_loss,train_acc,val_loss,val_acc,time_refs", *rows, f"{total},{exchange_s}", ""]))
+
+
+def run(directory: Path, staleness: int, accuracies: list[float], seconds: float, **further: object) -> None:
+    directory.mkdir(parents=True)
+    (directory / "settings.json").write_text(json.dumps({"workers": 2, "stale": staleness, **further}))
+    log(directory / "worker-0-stats.csv", accuracies, seconds, 0.6 * seconds * (len(accuracies) - 1))
+    log(directory / "worker-1-stats.csv", [*accuracies[:-1], 0.5], seconds, 0.4 * seconds * (len(accuracies) - 1))
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    slow = {"straggling_pattern": {"args": {"pattern": "slow_worker"}}}
+    run(tmp_path / "slow" / "b", 10, [0.1, 0.5, 0.8, 0.92], 50.0, **slow)
+    run(tmp_path / "slow" / "a", 0, [0.1, 0.4, 0.7, 0.9, 0.911], 100.0, **slow)
+    run(tmp_path / "again" / "a", 0, [0.1, 0.4, 0.7, 0.9, 0.911], 100.0, **slow)  # copied: the same files
+    run(tmp_path / "never" / "a", 0, [0.1, 0.91], 100.0)  # not above it
+    return tmp_path
+
+
+def test_a_run_is_over_when_one_worker_is_above_the_target(logs: Path) -> None:
+    fast, slow = (next(r for r in authors.read(logs) if r.staleness == s) for s in (10, 0))
+    assert (slow.evaluations, slow.seconds, slow.step_s) == (4, 400.0, 10.0)
+    assert (fast.evaluations, fast.seconds, fast.step_s) == (3, 150.0, 5.0)
+    assert slow.straggler == "slow_worker" and slow.exchanging == pytest.approx(0.5)
+
+
+def test_what_is_there_twice_counts_once_and_what_ended_early_not_at_all(logs: Path) -> None:
+    assert sorted(r.staleness for r in authors.read(logs)) == [0, 10]
+
+
+def test_the_table_compares_within_a_series(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "slow" / "b", 10, [0.1, 0.5, 0.8, 0.92], 50.0)
+    run(tmp_path / "slow" / "a", 0, [0.1, 0.4, 0.7, 0.9, 0.911], 100.0)
+    monkeypatch.setattr(sys, "argv", ["authors", str(tmp_path)])
+    assert authors.main() == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("slow")]
+    assert [line.split()[3] for line in lines] == ["0", "10"]
+    assert "%" not in lines[0].split("50 %")[1]
+    for change in ("-25.0 %", "-50.0 %", "-62.5 %"):  # 4 to 3 evaluations, 10 to 5 s a step, 400 to 150 s
+        assert change in lines[1]
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_other_directories_are_refused(
+    broken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if broken:
+        run(tmp_path / "x", 0, [0.1, 0.95], 1.0)
+        (tmp_path / "x" / "settings.json").write_text("{}")
+    monkeypatch.setattr(sys, "argv", ["authors", str(tmp_path)])
+    assert authors.main() == 2
+    message = capsys.readouterr().err
+    assert message.startswith("error: ") and message.count("\n") == 1
+    assert ("not a run of the authors'" if broken else "expected the authors' logs") in message

@@ -1,0 +1,130 @@
+"""Packets by scapy's layers: the same bytes as NumPy's, and the same training under every strategy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.straggler_study.cell import SOFTMAX, Cell
+from experiments.straggler_study.simulated import Packets, Simulation, Worker
+from serene.errors import SereneError
+from serene.strategy import parse
+from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, push_payloads
+from tests.controller.processes import ControllerProcess, SwitchProcess
+from tests.workers.running import Workers, done
+from workers import reference
+from workers.packets import PACKETS, ScapyPackets, check_packets
+from workers.training import Recipe
+
+RANDOM = np.random.default_rng(5)
+
+
+class Wire:
+    """A transport that keeps what is sent, and brings what it is given."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.coming: list[bytes] = []
+
+    def send(self, payloads: np.ndarray) -> None:
+        self.sent += [payload.tobytes() for payload in payloads]
+
+    def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
+        rows = np.zeros((len(self.coming), 4096), np.uint8)
+        for row, packet in zip(rows, self.coming, strict=True):
+            row[: len(packet)] = np.frombuffer(packet, np.uint8)
+        return rows, np.array([len(packet) for packet in self.coming], np.int64)
+
+    def link(self, payload_bytes: int) -> None: ...
+
+    def trouble(self) -> None: ...
+
+    def note(self, refused: int, payload_bytes: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def header_bytes(op: Op) -> bytes:
+    header = np.frombuffer(RANDOM.bytes(HEADER.itemsize), HEADER).copy()
+    header["op"] = op
+    return bytes(header.tobytes())
+
+
+def values_bytes(op: Op, lanes: int) -> bytes:
+    values = RANDOM.integers(-(2**31), 2**31, (1, lanes)).astype(np.int32)
+    return bytes(push_payloads(values, op=op, seq=2**31, total=7)[0].tobytes())
+
+
+PAYLOADS = [
+    *(values_bytes(op, lanes) for op in (Op.PUSH, Op.PULL, Op.ANSWER) for lanes in (320, 896)),
+    *(header_bytes(op) + RANDOM.bytes(1280) for op in (Op.PUSH, Op.ANSWER)),
+    *(header_bytes(op) + RANDOM.bytes(MEMBERSHIP.itemsize) for op in (Op.HELLO, Op.WELCOME)),
+    *(control_payload(op, b'{"step": 3, "text": "\\xc3\\xa4"}') for op in (Op.REPORT, Op.LEAVE, Op.BYE)),
+    control_payload(Op.NUDGE),
+    header_bytes(Op.ANSWER),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(PAYLOADS)))
+def test_scapy_sends_and_reads_the_same_bytes(number: int) -> None:
+    payload, wire = PAYLOADS[number], Wire()
+    scapy = ScapyPackets(wire)
+    scapy.send(np.frombuffer(payload, np.uint8)[None, :])
+    assert wire.sent == [payload]
+    wire.coming = [payload, b"short", payload]
+    rows, lengths = scapy.receive(0)
+    assert [row[:length].tobytes() for row, length in zip(rows, lengths, strict=True)] == wire.coming
+
+
+class ScapySimulation(Simulation):
+    """Every packet is built and taken apart by scapy, on its way to the switch and on its way back."""
+
+    scapy = ScapyPackets(Wire())
+
+    def _through(self, worker: Worker, packets: Packets) -> None:
+        rows = np.stack([np.frombuffer(self.scapy.build(row), np.uint8) for row in packets[0]])
+        super()._through(worker, (rows, packets[1]))
+
+    def _arrives(self, worker: Worker, rows: np.ndarray) -> None:
+        super()._arrives(worker, np.stack([np.frombuffer(self.scapy.dissect(row.tobytes()), np.uint8) for row in rows]))
+
+
+@pytest.mark.parametrize("strategy", ["bsp", "ssp:1", "ssp:3", "asp", "quorum:2", "mixed:1"])
+def test_a_training_by_scapy_has_the_same_bits_under_every_strategy(strategy: str) -> None:
+    cell = Cell(
+        model=SOFTMAX, workers=3, steps=4, compute_ms=20, strategy=strategy, straggler="slow_worker:probability=0.5"
+    )
+    plain, scapy = Simulation(cell), ScapySimulation(replace(cell))
+    expected, found = plain.run(), scapy.run()
+    assert found.steps.tobytes() == expected.steps.tobytes()
+    for ours, theirs in zip(scapy.workers, plain.workers, strict=True):
+        assert ours.protocol.held_values.tobytes() == theirs.protocol.held_values.tobytes()
+        assert ours.protocol.held_values.any()
+
+
+@pytest.mark.parametrize("packets", ["scapy", "numpy"])
+def test_workers_with_other_packets_train_together_to_the_bits_of_one_process(
+    packets: str, switch: SwitchProcess, tmp_path: Path
+) -> None:
+    controller = ControllerProcess(switch, tmp_path / "log")
+    workers = Workers(switch, controller.client, tmp_path / "out")
+    try:
+        workers.create(2, parse("bsp"))
+        started = [workers.start(0, 2, "--steps", 3, "--packets", packets), workers.start(1, 2, "--steps", 3)]
+        for process in started:
+            done(process)
+        expected = reference.train(Recipe(workers=2, steps=3, seed=1))
+        for worker in range(2):
+            assert workers.parameters(worker).tobytes() == expected.tobytes()
+    finally:
+        workers.stop()
+        controller.stop()
+
+
+def test_others_are_refused_with_the_choices() -> None:
+    with pytest.raises(SereneError, match="PACKETS=pcap: expected compiled, numpy or scapy"):
+        check_packets("pcap")
+    assert set(PACKETS) == {"compiled", "numpy", "scapy"}

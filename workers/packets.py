@@ -1,0 +1,122 @@
+"""How a worker makes its packets and takes them apart: ``PACKETS=compiled``, ``numpy`` or ``scapy``.
+
+All say the same on the wire, bit for bit. The C code and NumPy are fast; scapy's layers are the definition that people
+read (serene/layers.py), and with ``scapy`` every packet of the worker, whatever it is, is built from fields and read
+into fields by them. The kernel, or the frame around it, carries it as it carries the others'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from serene.client import Transport
+from serene.client.transport import LARGEST_PAYLOAD, Trouble
+from serene.errors import SereneError, choices
+from serene.wire import HEADER, MEMBERSHIP, MEMBERSHIP_FIELDS, SERENE_FIELDS, Op
+
+_WITH_MEMBERSHIP, _WITH_VALUES = (Op.HELLO, Op.WELCOME), (Op.PUSH, Op.PULL, Op.ANSWER)
+
+
+class NumpyPackets:
+    """The Python protocol on NumPy's arrays, over another transport: without the fast path in C."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def send(self, payloads: np.ndarray) -> None:
+        self._transport.send(payloads)
+
+    def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
+        return self._transport.receive(timeout_s)
+
+    def link(self, payload_bytes: int) -> None:
+        return None
+
+    def trouble(self) -> Trouble | None:
+        return self._transport.trouble()
+
+    def note(self, refused: int, payload_bytes: int) -> None:
+        self._transport.note(refused, payload_bytes)
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+class ScapyPackets(NumpyPackets):
+    """The same by scapy: a packet leaves as the layers' fields say, and what comes is what they find in it."""
+
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport)
+        try:
+            from serene import layers
+        except ImportError as error:
+            raise SereneError(f"PACKETS=scapy needs scapy: pip install scapy ({error})") from None
+        self._layers = layers
+        self._rows = np.zeros((0, LARGEST_PAYLOAD), np.uint8)
+
+    def send(self, payloads: np.ndarray) -> None:
+        built = [np.frombuffer(self.build(payload), np.uint8) for payload in payloads]
+        if built:
+            self._transport.send(np.stack(built))
+
+    def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
+        rows, lengths = self._transport.receive(timeout_s)
+        if len(self._rows) < len(rows):
+            self._rows = np.zeros((len(rows), LARGEST_PAYLOAD), np.uint8)
+        for number, (row, length) in enumerate(zip(rows, lengths, strict=True)):
+            payload = self.dissect(row[:length].tobytes())
+            self._rows[number, : len(payload)] = np.frombuffer(payload, np.uint8)
+        return self._rows[: len(rows)], lengths
+
+    def build(self, payload: np.ndarray) -> bytes:
+        """A packet's bytes, from the numbers that the protocol wrote. payload: uint8[bytes]."""
+        layers, size = self._layers, HEADER.itemsize
+        header, rest = payload[:size].view(HEADER)[0], payload[size:]
+        packet = layers.Serene(**{name: int(header[name]) for name, _ in SERENE_FIELDS})
+        if header["op"] in _WITH_MEMBERSHIP and len(rest) == MEMBERSHIP.itemsize:
+            told = rest.view(MEMBERSHIP)[0]
+            packet /= layers.Membership(**{name: int(told[name]) for name, _ in MEMBERSHIP_FIELDS})
+        elif header["op"] in _WITH_VALUES:
+            packet /= layers.Values(values=rest.view(">i4").tolist())
+        elif len(rest):
+            packet /= rest.tobytes()  # a report's text
+        return bytes(packet)
+
+    def dissect(self, payload: bytes) -> bytes:
+        """The numbers that scapy finds in a packet, as the protocol reads them; what is no packet of ours as it is."""
+        layers = self._layers
+        if len(payload) < HEADER.itemsize:
+            return payload
+        packet = layers.Serene(payload)
+        header = np.zeros(1, HEADER)
+        for name, _ in SERENE_FIELDS:
+            header[name] = packet.getfieldval(name)
+        if layers.Values in packet:
+            rest = np.array(packet[layers.Values].values, ">i4").tobytes()
+        elif layers.Membership in packet:
+            body = np.zeros(1, MEMBERSHIP)
+            for name, _ in MEMBERSHIP_FIELDS:
+                body[name] = packet[layers.Membership].getfieldval(name)
+            rest = body.tobytes()
+        else:
+            rest = b""
+        whole = header.tobytes() + rest
+        return whole + payload[len(whole) :]
+
+
+def _compiled(transport: Transport) -> Transport:
+    return transport
+
+
+PACKETS: Mapping[str, Callable[[Transport], Transport]] = {
+    "compiled": _compiled,  # C where it can be compiled, else NumPy
+    "numpy": NumpyPackets,
+    "scapy": ScapyPackets,
+}
+
+
+def check_packets(name: str) -> None:
+    if name not in PACKETS:
+        raise SereneError(f"PACKETS={name}: expected {choices(PACKETS)}")
