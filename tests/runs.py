@@ -139,7 +139,7 @@ class Run(Marked):
         announced = "in another terminal"
         until(lambda: announced in self.output or self.process.poll() is not None, "the run starts")
         assert self.process.poll() is None, self.output
-        given = re.search(r"SERENE_CONTROLLER=(\S+)", self.output)
+        given = re.search(r"SERENE_CONTROLLER=(http\S+)", self.output)
         url = given[1] if given else "http://127.0.0.1:8559"
         with ControllerClient(url) as client:
             until(lambda: self._least_step(client) >= step, f"all workers do step {step}")

@@ -100,5 +100,5 @@ def _remove_leftover(path: str) -> None:
         probe.setblocking(False)
         said = probe.connect_ex(path)
     if said != errno.ECONNREFUSED:  # nobody has it open
-        raise OSError(errno.EADDRINUSE, "another controller listens there ('serenectl down' stops it)")
+        raise OSError(errno.EADDRINUSE, "another controller listens there; --socket chooses another path")
     os.unlink(path)

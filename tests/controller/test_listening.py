@@ -96,7 +96,7 @@ def test_only_its_owner_may_connect(start: Start, path: Path) -> None:
 def test_a_living_controller_keeps_its_socket(switch: SwitchProcess, start: Start, path: Path) -> None:
     first = start("--socket", str(path))
     refused = up(switch, path)
-    said = f"error: cannot listen at {path}: another controller listens there ('serenectl down' stops it)\n"
+    said = f"error: cannot listen at {path}: another controller listens there; --socket chooses another path\n"
     assert (refused.returncode, refused.stderr) == (1, said)
     with at(path) as client:
         assert client.status() == first.client.status()
