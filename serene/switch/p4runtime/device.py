@@ -153,6 +153,11 @@ class Device:
         return self._switch
 
     @property
+    def controlled(self) -> bool:
+        """Whether a controller has set a program, running or saved."""
+        return (self._saved or self._pipeline) is not None
+
+    @property
     def entities(self) -> Entities:
         return self._controlled().entities
 
