@@ -87,6 +87,15 @@ class TableControl(Loaded):
         if self._lib.switch_direct_count(self._state, target.id, -1 if handle is None else handle, write, count):
             raise NoSuchEntry(f"table {table!r} has no entry {handle}")
 
+    def table_touched(self, table: str) -> set[int]:
+        """The handles of entries that packets hit since the last call; of a table with idle timeouts."""
+        target = self._table(table)
+        if not target.idle_timeouts:
+            raise ControlError(f"table {table!r} has no idle timeouts")
+        touched = (ctypes.c_uint8 * max(target.size, 1))()
+        self._lib.switch_table_touched(self._state, target.id, touched)
+        return {handle for handle, hit in enumerate(bytes(touched)) if hit}
+
     def _table(self, name: str) -> Table:
         return named(self.program.tables, name, "table")
 

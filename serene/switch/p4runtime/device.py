@@ -195,6 +195,7 @@ class Device:
             if pipeline is None:
                 continue
             self._hand_over(events, pipeline)
+            pipeline.entities.idle.send_due()
             due_s = pipeline.entities.digests.send_due()
             wait_s = POLL_S if due_s is None else min(due_s, POLL_S)
 

@@ -10,6 +10,7 @@ from finsy.proto import p4d, p4i, p4r
 from serene.switch import control, engine
 from serene.switch.p4runtime.digests import Deliver, DigestLists
 from serene.switch.p4runtime.direct import counter_value
+from serene.switch.p4runtime.idle import IdleTimeouts
 from serene.switch.p4runtime.indices import indices
 from serene.switch.p4runtime.meters import Meters
 from serene.switch.p4runtime.pipeline import Schema
@@ -29,7 +30,8 @@ class Entities:
     def __init__(self, schema: Schema, switch: engine.Switch, deliver: Deliver) -> None:
         self._schema = schema
         self._switch = switch
-        self._tables = Tables(schema, switch)
+        self.idle = IdleTimeouts(switch, deliver)
+        self._tables = Tables(schema, switch, self.idle)
         self._meters = Meters(schema, switch)
         self._replication = Replication(switch)
         self.digests = DigestLists(schema.p4info, deliver)
