@@ -96,7 +96,7 @@ def test_tcp_passes(target: str, tmp_path: Path) -> None:
 
 
 def test_tcp_and_udp_pass_with_offloads_on(tmp_path: Path) -> None:
-    """Hosts whose kernel leaves checksums and cutting to a network card, as it does with a veth unless told otherwise."""
+    """Hosts whose kernel leaves checksums and cutting to a network card, as with a veth unless it is told otherwise."""
     with star("embedded", tmp_path, workers=2) as net:
         h1, h2 = net["h1"], net["h2"]
         for host in (h1, h2):
