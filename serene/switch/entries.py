@@ -105,8 +105,14 @@ class TableControl(Loaded):
             raise NoSuchName(f"table {table.name!r} has no action {name!r}; its actions: {choices(table.actions)}")
         return table.actions[name]
 
+    @classmethod
+    def _encode_data(cls, table: Table, action: Action, params: Sequence[int]) -> ctypes.Array[ctypes.c_uint64]:
+        data = cls.parameter_limbs(action, params)
+        return limb_array(data + [0] * (table.data_limbs - len(data)))
+
     @staticmethod
-    def _encode_data(table: Table, action: Action, params: Sequence[int]) -> ctypes.Array[ctypes.c_uint64]:
+    def parameter_limbs(action: Action, params: Sequence[int]) -> list[int]:
+        """An action's parameters as it reads them. Raises ControlError for values that do not fit."""
         expected = [f"{parameter.name} ({parameter.width} bits)" for parameter in action.parameters]
         if len(params) != len(action.parameters):
             raise ControlError(
@@ -119,7 +125,7 @@ class TableControl(Loaded):
                     f"action {action.name!r}: {value} does not fit {parameter.name}, {parameter.width} bits"
                 )
             data += limbs(value, parameter.width)
-        return limb_array(data + [0] * (table.data_limbs - len(data)))
+        return data
 
     @staticmethod
     def _encode_match(table: Table, match: Sequence[Match]) -> tuple[list[int], list[int], int]:

@@ -14,6 +14,7 @@ from serene.switch.p4runtime.idle import IdleTimeouts
 from serene.switch.p4runtime.indices import indices
 from serene.switch.p4runtime.meters import Meters
 from serene.switch.p4runtime.pipeline import Schema
+from serene.switch.p4runtime.profiles import Profiles
 from serene.switch.p4runtime.replication import Replication
 from serene.switch.p4runtime.status import Code, Failure, invalid, unimplemented
 from serene.switch.p4runtime.tables import DELETE, INSERT, MODIFY, Tables
@@ -31,7 +32,8 @@ class Entities:
         self._schema = schema
         self._switch = switch
         self.idle = IdleTimeouts(switch, deliver)
-        self._tables = Tables(schema, switch, self.idle)
+        self._profiles = Profiles(schema, switch)
+        self._tables = Tables(schema, switch, self.idle, self._profiles)
         self._meters = Meters(schema, switch)
         self._replication = Replication(switch)
         self.digests = DigestLists(schema.p4info, deliver)
@@ -163,13 +165,19 @@ class Entities:
                 data = p4d.P4Data(bitstring=encode(value))
                 yield p4r.RegisterEntry(register_id=register.preamble.id, index=p4r.Index(index=index), data=data)
 
-    # -- what v1model programs here never have ---------------------------------------------------------------
+    # -- action profiles, and what v1model programs here never have ------------------------------------------
+
+    def _write_action_profile_member(self, kind: int, entry: p4r.ActionProfileMember) -> None:
+        self._profiles.write_member(kind, entry)
 
     def _read_action_profile_member(self, wanted: p4r.ActionProfileMember) -> Iterator[p4r.ActionProfileMember]:
-        return _none_of("action profile", wanted.action_profile_id)
+        return self._profiles.read_members(wanted)
+
+    def _write_action_profile_group(self, kind: int, entry: p4r.ActionProfileGroup) -> None:
+        self._profiles.write_group(kind, entry)
 
     def _read_action_profile_group(self, wanted: p4r.ActionProfileGroup) -> Iterator[p4r.ActionProfileGroup]:
-        return _none_of("action profile", wanted.action_profile_id)
+        return self._profiles.read_groups(wanted)
 
     def _read_extern_entry(self, wanted: p4r.ExternEntry) -> Iterator[p4r.ExternEntry]:
         return _none_of("extern", wanted.extern_id or wanted.extern_type_id)

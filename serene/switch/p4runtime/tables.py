@@ -21,6 +21,7 @@ from serene.switch.p4runtime.matches import (
     normal,
 )
 from serene.switch.p4runtime.pipeline import Schema
+from serene.switch.p4runtime.profiles import Choice, Profiles
 from serene.switch.p4runtime.status import Code, Failure, denied, invalid, not_found
 
 Key = tuple[int, Match, int]  # table id, match, priority
@@ -31,12 +32,14 @@ INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
 class Installed:
     entry: p4r.TableEntry  # canonical, without the direct resources
     handle: int | None  # None: the default entry
+    choice: Choice | None = None  # of an indirect table's entry
 
 
 class Tables:
     """All entries of all tables: the controllers', the program's own, and the default ones."""
 
-    def __init__(self, schema: Schema, switch: engine.Switch, idle: IdleTimeouts) -> None:
+    def __init__(self, schema: Schema, switch: engine.Switch, idle: IdleTimeouts, profiles: Profiles) -> None:
+        self._profiles = profiles
         self._idle = idle
         self._schema = schema
         self._switch = switch
@@ -99,17 +102,25 @@ class Tables:
             raise Failure(Code.ALREADY_EXISTS, f"table {name!r} has an entry with this match already")
         if not entry.HasField("action"):
             raise invalid(f"table {name!r}: a new entry needs an action")
-        action, params = action_of(self._schema, table, entry.action, default=False)
+        choice = self._profiles.choice(table, entry.action)
+        chosen = None if choice else action_of(self._schema, table, entry.action, default=False)
         self.direct.check(table, entry)
         try:
-            handle = self._switch.table_add(name, key[1], action, params, entry.priority)
+            if choice:
+                place, group = choice.place, choice.group
+                handle = self._switch.table_add_chosen(name, key[1], place, group=group, priority=entry.priority)
+            else:
+                assert chosen is not None
+                handle = self._switch.table_add(name, key[1], *chosen, entry.priority)
         except control.TableFull as error:
             raise Failure(Code.RESOURCE_EXHAUSTED, str(error)) from error
         held = p4r.TableEntry(table_id=entry.table_id, priority=entry.priority)
         held.controller_metadata, held.metadata = entry.controller_metadata, entry.metadata
         held.match.extend(canonical_match(table, key[1]))
-        held.action.CopyFrom(canonical_action(self._schema, table, action, params))
-        self._entries[entry.table_id][key] = Installed(held, handle)
+        held.action.CopyFrom(canonical_action(self._schema, table, *chosen) if chosen else entry.action)
+        self._entries[entry.table_id][key] = Installed(held, handle, choice)
+        if choice:
+            self._profiles.name(choice)
         self.direct.write(table, handle, entry)
         if self._has_idle(table):
             held.idle_timeout_ns = entry.idle_timeout_ns
@@ -122,10 +133,18 @@ class Tables:
         if entry.HasField("action"):
             if table.is_const_table:
                 raise denied(f"table {name!r} has constant entries: only their counters and meters can be modified")
-            action, params = action_of(self._schema, table, entry.action, default=False)
             assert held.handle is not None
-            self._switch.table_modify(name, held.handle, action, params)
-            held.entry.action.CopyFrom(canonical_action(self._schema, table, action, params))
+            choice = self._profiles.choice(table, entry.action)
+            if choice:
+                self._switch.table_modify_chosen(name, held.handle, choice.place, group=choice.group)
+                held.entry.action.CopyFrom(entry.action)
+                self._profiles.name(choice)
+            else:
+                action, params = action_of(self._schema, table, entry.action, default=False)
+                self._switch.table_modify(name, held.handle, action, params)
+                held.entry.action.CopyFrom(canonical_action(self._schema, table, action, params))
+            self._profiles.unname(held.choice)
+            held.choice = choice
             held.entry.controller_metadata, held.entry.metadata = entry.controller_metadata, entry.metadata
             if self._has_idle(table):
                 held.entry.idle_timeout_ns = entry.idle_timeout_ns
@@ -138,6 +157,7 @@ class Tables:
             raise denied(f"table {table.preamble.name!r} has constant entries only")
         assert held.handle is not None
         self._switch.table_delete(table.preamble.name, held.handle)
+        self._profiles.unname(held.choice)
         self.direct.forget(table, held.handle)
         self._idle.forget(table.preamble.name, held.handle)
         del self._entries[entry.table_id][self._key(table, entry)]
