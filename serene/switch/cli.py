@@ -45,29 +45,27 @@ def run(arguments: Sequence[str]) -> None:
     for port in options.interface:
         port.check()  # a missing interface is reported now, not when a program is pushed
     credentials = _credentials(target)
-    program = None
-    if options.json:
-        program = Switch.load(options.json, cpu_port=target.cpu_port, drop_port=target.drop_port)
     server = P4RuntimeServer(
         options.interface,
         address=target.grpc_server_addr,
         device_id=options.device_id,
         cpu_port=target.cpu_port,
         drop_port=target.drop_port,
-        program=program,
         credentials=credentials,
         captures=Path(options.pcap) if options.pcap is not None else None,
     )
     printing = PacketPrinter.wanted(options)
     if printing is not None:
         server.observe(printing.watcher)
-    stopped = ending_signals()
     with contextlib.ExitStack() as stack:
         if printing is not None:
             stack.enter_context(printing)
-        stack.enter_context(server)
+        stack.enter_context(server)  # before the program is compiled: whoever started us waits for the port to be open
         if options.thrift_port is not None:
             stack.enter_context(ClosedDoor(options.thrift_port))
+        if options.json:
+            server.run(Switch.load(options.json, cpu_port=target.cpu_port, drop_port=target.drop_port))
+        stopped = ending_signals()
         ports = " ".join(str(port) for port in options.interface) or "none"
         host = target.grpc_server_addr.rpartition(":")[0]
         print(

@@ -24,9 +24,9 @@ from serene.native import compile_source
 from serene.switch.arrays import ArrayControl
 from serene.switch.codegen import generate
 from serene.switch.control import ControlError, Digest, Events, PortCounts, PortError
-from serene.switch.entries import TableControl
 from serene.switch.loaded import MAX_PORTS, integer
 from serene.switch.loading import parse_program, read_program
+from serene.switch.profiles import ProfileControl
 from serene.switch.program import Program, limbs_of
 from serene.switch.trace import Step
 from serene.switch.tracing import Tracing
@@ -48,7 +48,7 @@ def _generated(label: str, json: bytes) -> tuple[Program, str]:
     return program, generate(program)
 
 
-class Switch(TableControl, ArrayControl, Tracing):
+class Switch(ProfileControl, ArrayControl, Tracing):
     """A program with its state. Not for two threads at once, but for control-plane calls, which may come any time."""
 
     def __init__(self, program: Program, library: Path, *, cpu_port: int | None, drop_port: int, seed: int) -> None:

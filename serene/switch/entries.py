@@ -87,6 +87,15 @@ class TableControl(Loaded):
         if self._lib.switch_direct_count(self._state, target.id, -1 if handle is None else handle, write, count):
             raise NoSuchEntry(f"table {table!r} has no entry {handle}")
 
+    def table_touched(self, table: str) -> set[int]:
+        """The handles of entries that packets hit since the last call; of a table with idle timeouts."""
+        target = self._table(table)
+        if not target.idle_timeouts:
+            raise ControlError(f"table {table!r} has no idle timeouts")
+        touched = (ctypes.c_uint8 * max(target.size, 1))()
+        self._lib.switch_table_touched(self._state, target.id, touched)
+        return {handle for handle, hit in enumerate(bytes(touched)) if hit}
+
     def _table(self, name: str) -> Table:
         return named(self.program.tables, name, "table")
 
@@ -96,8 +105,14 @@ class TableControl(Loaded):
             raise NoSuchName(f"table {table.name!r} has no action {name!r}; its actions: {choices(table.actions)}")
         return table.actions[name]
 
+    @classmethod
+    def _encode_data(cls, table: Table, action: Action, params: Sequence[int]) -> ctypes.Array[ctypes.c_uint64]:
+        data = cls.parameter_limbs(action, params)
+        return limb_array(data + [0] * (table.data_limbs - len(data)))
+
     @staticmethod
-    def _encode_data(table: Table, action: Action, params: Sequence[int]) -> ctypes.Array[ctypes.c_uint64]:
+    def parameter_limbs(action: Action, params: Sequence[int]) -> list[int]:
+        """An action's parameters as it reads them. Raises ControlError for values that do not fit."""
         expected = [f"{parameter.name} ({parameter.width} bits)" for parameter in action.parameters]
         if len(params) != len(action.parameters):
             raise ControlError(
@@ -110,7 +125,7 @@ class TableControl(Loaded):
                     f"action {action.name!r}: {value} does not fit {parameter.name}, {parameter.width} bits"
                 )
             data += limbs(value, parameter.width)
-        return limb_array(data + [0] * (table.data_limbs - len(data)))
+        return data
 
     @staticmethod
     def _encode_match(table: Table, match: Sequence[Match]) -> tuple[list[int], list[int], int]:

@@ -281,6 +281,7 @@ class Table(TypedDict):
     action_ids: Annotated[list[Id], Few]
     max_size: Cells
     with_counters: NotRequired[bool | None]
+    support_timeout: NotRequired[bool | None]
     direct_meters: NotRequired[Name | None]
     default_entry: NotRequired[DefaultEntry | None]
     next_tables: dict[Name, Name | None]

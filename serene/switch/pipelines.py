@@ -73,6 +73,8 @@ class PipelineWriter:
         lines += ["    const int hit = entry != NULL;", "    (void)hit;", f"    if (!hit) entry = &{at}.standard;"]
         key = "key" if table.keys else "NULL"
         lines.append(f"    TRACED(trace_table(&state->runtime, &{at}, {table.id}, hit ? entry : NULL, {key});)")
+        if table.idle_timeouts:
+            lines.append("    entry->touched = 1;")
         if table.with_counters:
             lines += ["    entry->packets++;", "    entry->bytes += packet->length;"]
         if table.direct_meter:

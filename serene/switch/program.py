@@ -118,6 +118,7 @@ class Table:
     base_default_next: str | None
     entries: tuple[Entry, ...]
     profile: str | None = None  # the action profile that its entries name members and groups of
+    idle_timeouts: bool = False  # its entries remember that they were hit
 
     @property
     def kind(self) -> str:

@@ -72,6 +72,7 @@ def _table(program: Program, actions: Mapping[int, Action], raw: Raw, id_: int) 
         actions=offered,
         size=raw["max_size"],
         with_counters=bool(raw.get("with_counters")),
+        idle_timeouts=bool(raw.get("support_timeout")),
         direct_meter=raw.get("direct_meters"),
         default_action=default_action,
         const_default=bool(default and default.get("action_const")),

@@ -78,11 +78,17 @@ def _comparison(text: str, program: Program) -> Comparison:
 def _field(header: str, given: str, fields: list[str]) -> str:
     if given in fields:
         return given
-    letters = re.compile(".*".join(map(re.escape, given)))
-    meant = [name for name in fields if name.startswith(given)] or [name for name in fields if letters.match(name)]
+    meant = [name for name in fields if name.startswith(given)] or [
+        name for name in fields if _abbreviates(given, name)
+    ]
     if len(meant) != 1:
         raise BadFilter(f"header {header!r}: {given!r} is {choices(meant) or 'no field'}; expected {choices(fields)}")
     return meant[0]
+
+
+def _abbreviates(given: str, name: str) -> bool:
+    rest = iter(name)
+    return given[0] == name[:1] and all(letter in rest for letter in given)
 
 
 def _number(text: str) -> int:

@@ -127,10 +127,17 @@ class Controller:
         self._channel = grpc.insecure_channel(address)
         self.stub = p4r_grpc.P4RuntimeStub(self._channel)
         self._streams: list[Stream] = []
-        self._ids = {
-            kind: {item.preamble.alias: item for item in getattr(p4info, kind)}
-            for kind in ("tables", "actions", "counters", "direct_counters", "meters", "registers", "digests")
-        }
+        kinds = [
+            "tables",
+            "actions",
+            "action_profiles",
+            "counters",
+            "direct_counters",
+            "meters",
+            "registers",
+            "digests",
+        ]
+        self._ids = {kind: {item.preamble.alias: item for item in getattr(p4info, kind)} for kind in kinds}
 
     def close(self) -> None:
         for stream in self._streams:

@@ -9,8 +9,8 @@ import pytest
 from finsy.proto import p4r
 
 from tests.switch.conftest import Target
-from tests.switch.p4rt_controller import Code, Controller, Stream, WriteFailed, same, update
-from tests.switch.p4rt_probe import Probe, send
+from tests.switch.p4rt_controller import Code, Controller, Stream, WriteFailed, same, until, update
+from tests.switch.p4rt_probe import JSON, Probe, send
 
 # -- what is there already, what is not, and what does not fit ------------------------------------------------
 
@@ -268,10 +268,47 @@ def test_initial_entries_have_priorities_that_controllers_can_exceed(
     controller.close()
 
 
-def test_idle_timeouts_are_not_implemented(embedded_primary: Controller) -> None:
-    entry = embedded_primary.entry("by_idle", {"a": 1}, "found_idle", 1, idle_timeout_ns=10**9)
-    failed = embedded_primary.refused("INSERT", entry)
-    assert failed.codes == [Code.UNIMPLEMENTED] and "ProbeIngress.by_idle" in failed.messages[0]
+def test_idle_entries_are_told_of_and_told_of_again(embedded: Target) -> None:
+    """Only those that no packet hits, and until they are gone; how long ago the last hit was can be read."""
+    controller = embedded.controller()
+    stream = controller.become_primary()
+    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+    idle = controller.entry("by_idle", {"a": 1}, "found_idle", 1, idle_timeout_ns=300 * 10**6, metadata=b"m")
+    never = controller.entry("by_idle", {"a": 2}, "found_idle", 2)
+    controller.insert(idle, never)
+    for _ in range(2):
+        (told,) = stream.receive("idle_timeout_notification").table_entry
+        assert (told.match, told.idle_timeout_ns, told.metadata) == (idle.match, 300 * 10**6, b"m")
+        assert told.table_id == idle.table_id
+    wanted = p4r.TableEntry(table_id=idle.table_id)
+    wanted.time_since_last_hit.SetInParent()
+    found = {entry.match[0].exact.value: entry for entry in controller.read(wanted)}
+    assert found[b"\1"].idle_timeout_ns == 300 * 10**6 and found[b"\2"].idle_timeout_ns == 0
+    before = found[b"\1"].time_since_last_hit.elapsed_ns
+    assert before >= 600 * 10**6
+    controller.packet_out(stream, Probe(a=1).frame())
+
+    def hit() -> bool:
+        (entry,) = [each for each in controller.read(wanted) if each.match[0].exact.value == b"\1"]
+        return bool(entry.time_since_last_hit.elapsed_ns < before)
+
+    until(hit, "the packet has hit the entry")
+    controller.delete(idle)
+    until(stream.silent, "what was under way has come")
+    assert stream.silent(1.0)
+    longer = controller.entry("by_idle", {"a": 2}, "found_idle", 2, idle_timeout_ns=1)
+    controller.modify(longer)
+    assert stream.receive("idle_timeout_notification").table_entry[0].match == never.match
+    controller.close()
+
+
+def test_idle_timeouts_that_make_no_sense(embedded_primary: Controller) -> None:
+    entry = embedded_primary.entry("by_idle", {"a": 9}, "found_idle", 1, idle_timeout_ns=-1)
+    assert embedded_primary.refused("INSERT", entry).codes == [Code.INVALID_ARGUMENT]
+    wanted = p4r.TableEntry(table_id=embedded_primary.id("tables", "by_exact"))
+    wanted.time_since_last_hit.SetInParent()
+    with pytest.raises(grpc.RpcError, match="has no idle timeouts"):
+        embedded_primary.read(wanted)
 
 
 # -- reading --------------------------------------------------------------------------------------------------

@@ -13,15 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import numpy as np
 import pytest
 from scapy.utils import rdpcap
 
-from serene.switch import Switch
+from serene import layers
+from serene.program import Program
+from serene.switch import Switch, load_program
 from serene.switch.p4runtime import P4RuntimeServer, UdpPort
 from serene.switch.p4runtime.observers import MAX_WATCHERS, WAITING_STEPS, Watcher
 from serene.switch.p4runtime.watching import NoTraces, watch
 from serene.switch.trace import Step, step_from_json
 from serene.switch.trace_filter import BadFilter, parse
+from serene.wire import Op
+from tests.frames import frame, request
 from tests.ports import some_ports
 from tests.switch.conftest import DEVICE_ID, Target
 from tests.switch.p4rt_controller import Controller, load_p4info, until
@@ -200,9 +205,6 @@ def test_a_switch_without_a_program_or_without_traces(target: Target) -> None:
 
 
 def test_a_filter_knows_addresses() -> None:
-    from serene.program import Program
-    from serene.switch import load_program
-
     program = load_program(Program.load("serene").config_path)
     header = Step("header", "ipv4", {"destination": 0x0A000002, "ttl": 64})
     packet = Step("packet", steps=[Step("ingress", steps=[Step("parser", steps=[header])])])
@@ -253,6 +255,22 @@ def test_captures_have_what_came_and_left(hosts: Hosts, tmp_path: Path) -> None:
         f"{two}_in.pcap": [Probe(a=3, port=1).frame()],
         f"{one}_out.pcap": [back],
     }
+
+
+def test_a_capture_of_serenes_packets_is_dissected(hosts: Hosts, tmp_path: Path) -> None:
+    """By scapy, with our layers."""
+    program = Program.load("serene")
+    values = np.arange(program.lanes) - 7
+    push = frame(request(Op.PUSH, 2, values=values, lanes=program.lanes, session=5, round=9, seq=3, slot=4), 2)
+    switch = Switch.load(program.config_path)
+    with P4RuntimeServer(hosts.ports, address="127.0.0.1:0", program=switch, captures=tmp_path):
+        hosts.sockets[0].sendto(push, ("127.0.0.1", hosts.local[0]))
+        came = tmp_path / f"udp{hosts.local[0]}_in.pcap"
+        until(lambda: came.stat().st_size > len(push), "the packet is captured")
+    (packet,) = rdpcap(str(came))
+    header = packet[layers.Serene]
+    assert (header.op, header.worker, header.session, header.round, header.slot) == (Op.PUSH.value, 2, 5, 9, 4)
+    assert packet[layers.Values].values == values.tolist()
 
 
 @pytest.mark.parametrize("how", ["--trace", "--log-console"])

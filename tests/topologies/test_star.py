@@ -95,6 +95,28 @@ def test_tcp_passes(target: str, tmp_path: Path) -> None:
     assert (tmp_path / "received").read_bytes() == sent
 
 
+def test_tcp_and_udp_pass_with_offloads_on(tmp_path: Path) -> None:
+    """Hosts whose kernel leaves checksums and cutting to a network card, as with a veth unless it is told otherwise."""
+    with star("embedded", tmp_path, workers=2) as net:
+        h1, h2 = net["h1"], net["h2"]
+        for host in (h1, h2):
+            host.cmd("ethtool -K", host.defaultIntf(), "tx on rx on sg on tso on gso on gro on")
+            offered = host.cmd("ethtool -k", host.defaultIntf())
+            for feature in ("tx-checksumming", "tcp-segmentation-offload", "scatter-gather"):
+                assert re.search(rf"^{feature}: on", offered, re.MULTILINE), offered
+        server = h2.popen(["socat", "-u", "TCP-LISTEN:5001", f"CREATE:{tmp_path / 'received'}"])
+        sent = bytes(range(256)) * 4000
+        (tmp_path / "sent").write_bytes(sent)
+        h1.cmd(f"socat -u FILE:{tmp_path / 'sent'} TCP:{h2.IP()}:5001,retry=50,interval=0.1")
+        assert server.wait(60) == 0
+        assert (tmp_path / "received").read_bytes() == sent
+        echo = h2.popen(["socat", "UDP-LISTEN:5002", "EXEC:cat"])
+        said = h1.cmd(f"for i in $(seq 50); do echo hello | socat -t1 - UDP:{h2.IP()}:5002 && break; sleep 0.1; done")
+        echo.terminate()
+        echo.wait(10)
+        assert "hello" in said
+
+
 def test_jumbo_frames_pass(tmp_path: Path, target: str) -> None:
     with star(target, tmp_path, workers=2, mtu=9000) as net:
         h1, h2 = net["h1"], net["h2"]

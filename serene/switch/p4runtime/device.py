@@ -153,6 +153,11 @@ class Device:
         return self._switch
 
     @property
+    def controlled(self) -> bool:
+        """Whether a controller has set a program, running or saved."""
+        return (self._saved or self._pipeline) is not None
+
+    @property
     def entities(self) -> Entities:
         return self._controlled().entities
 
@@ -190,6 +195,7 @@ class Device:
             if pipeline is None:
                 continue
             self._hand_over(events, pipeline)
+            pipeline.entities.idle.send_due()
             due_s = pipeline.entities.digests.send_due()
             wait_s = POLL_S if due_s is None else min(due_s, POLL_S)
 

@@ -10,9 +10,11 @@ from finsy.proto import p4d, p4i, p4r
 from serene.switch import control, engine
 from serene.switch.p4runtime.digests import Deliver, DigestLists
 from serene.switch.p4runtime.direct import counter_value
+from serene.switch.p4runtime.idle import IdleTimeouts
 from serene.switch.p4runtime.indices import indices
 from serene.switch.p4runtime.meters import Meters
 from serene.switch.p4runtime.pipeline import Schema
+from serene.switch.p4runtime.profiles import Profiles
 from serene.switch.p4runtime.replication import Replication
 from serene.switch.p4runtime.status import Code, Failure, invalid, unimplemented
 from serene.switch.p4runtime.tables import DELETE, INSERT, MODIFY, Tables
@@ -29,7 +31,9 @@ class Entities:
     def __init__(self, schema: Schema, switch: engine.Switch, deliver: Deliver) -> None:
         self._schema = schema
         self._switch = switch
-        self._tables = Tables(schema, switch)
+        self.idle = IdleTimeouts(switch, deliver)
+        self._profiles = Profiles(schema, switch)
+        self._tables = Tables(schema, switch, self.idle, self._profiles)
         self._meters = Meters(schema, switch)
         self._replication = Replication(switch)
         self.digests = DigestLists(schema.p4info, deliver)
@@ -161,13 +165,19 @@ class Entities:
                 data = p4d.P4Data(bitstring=encode(value))
                 yield p4r.RegisterEntry(register_id=register.preamble.id, index=p4r.Index(index=index), data=data)
 
-    # -- what v1model programs here never have ---------------------------------------------------------------
+    # -- action profiles, and what v1model programs here never have ------------------------------------------
+
+    def _write_action_profile_member(self, kind: int, entry: p4r.ActionProfileMember) -> None:
+        self._profiles.write_member(kind, entry)
 
     def _read_action_profile_member(self, wanted: p4r.ActionProfileMember) -> Iterator[p4r.ActionProfileMember]:
-        return _none_of("action profile", wanted.action_profile_id)
+        return self._profiles.read_members(wanted)
+
+    def _write_action_profile_group(self, kind: int, entry: p4r.ActionProfileGroup) -> None:
+        self._profiles.write_group(kind, entry)
 
     def _read_action_profile_group(self, wanted: p4r.ActionProfileGroup) -> Iterator[p4r.ActionProfileGroup]:
-        return _none_of("action profile", wanted.action_profile_id)
+        return self._profiles.read_groups(wanted)
 
     def _read_extern_entry(self, wanted: p4r.ExternEntry) -> Iterator[p4r.ExternEntry]:
         return _none_of("extern", wanted.extern_id or wanted.extern_type_id)

@@ -113,7 +113,7 @@ def action_of(schema: Schema, table: p4i.Table, given: p4r.TableAction, *, defau
     """An action's name and parameters; PERMISSION_DENIED where the program keeps it from such entries."""
     name = table.preamble.name
     if given.WhichOneof("type") != "action":
-        raise invalid(f"table {name!r}: an entry needs an action (action profiles are not supported)")
+        raise invalid(f"table {name!r}: its {'default entry' if default else 'entries'} need an action of their own")
     scopes = {ref.id: ref.scope for ref in table.action_refs}
     id_ = given.action.action_id
     if id_ not in scopes:
@@ -123,11 +123,19 @@ def action_of(schema: Schema, table: p4i.Table, given: p4r.TableAction, *, defau
     if scopes[id_] == (p4i.ActionRef.TABLE_ONLY if default else p4i.ActionRef.DEFAULT_ONLY):
         where = "entries, not as default action" if default else "the default action only, not for entries"
         raise denied(f"table {name!r}: action {label!r} is for {where}")
-    action = schema.actions[id_]
-    params = {param.param_id: param.value for param in given.action.params}
-    if set(params) != {param.id for param in action.params} or len(params) != len(given.action.params):
+    return action_values(schema, table, given.action)
+
+
+def action_values(schema: Schema, table: p4i.Table, given: p4r.Action) -> tuple[str, list[int]]:
+    """The same of an action that is no default one and no entry's: a member's."""
+    if given.action_id not in {ref.id for ref in table.action_refs}:
+        names = choices(f"{ref.id} ({schema.action_name(ref.id)})" for ref in table.action_refs)
+        raise invalid(f"table {table.preamble.name!r}: no action {given.action_id} here; there are {names}")
+    label, action = schema.action_name(given.action_id), schema.actions[given.action_id]
+    params = {param.param_id: param.value for param in given.params}
+    if set(params) != {param.id for param in action.params} or len(params) != len(given.params):
         names = ", ".join(f"{param.id} ({param.name})" for param in action.params) or "none"
-        ids = [param.param_id for param in given.action.params]
+        ids = [param.param_id for param in given.params]
         raise invalid(f"action {label!r}: parameters {ids}; expected each of {names} once")
     return label, [decode(params[p.id], p.bitwidth, f"action {label!r}, {p.name}") for p in action.params]
 

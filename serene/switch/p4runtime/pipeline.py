@@ -10,7 +10,7 @@ from finsy.proto import p4i
 from serene.errors import choices
 from serene.switch.p4runtime.datatypes import leaf_widths
 from serene.switch.p4runtime.status import Failure, invalid
-from serene.switch.program import Array, Program, Table
+from serene.switch.program import ActionProfile, Array, Program, Table
 
 T = TypeVar("T")
 
@@ -38,6 +38,7 @@ class Schema:
         self.meters: dict[int, p4i.Meter] = _by_id(p4info.meters, "meter")
         self.direct_meters = {item.direct_table_id: item for item in p4info.direct_meters}
         self.registers: dict[int, p4i.Register] = _by_id(p4info.registers, "register")
+        self.profiles: dict[int, p4i.ActionProfile] = _by_id(p4info.action_profiles, "action profile")
         self.digests: dict[int, p4i.Digest] = _by_id(p4info.digests, "digest")
         self.packet_in = self._controller_header("packet_in")
         self.packet_out = self._controller_header("packet_out")
@@ -72,6 +73,12 @@ class Schema:
     def register(self, id_: int) -> p4i.Register:
         return _known(self.registers, id_, "register")
 
+    def profile(self, id_: int) -> p4i.ActionProfile:
+        return _known(self.profiles, id_, "action profile")
+
+    def program_profile(self, profile: p4i.ActionProfile) -> ActionProfile:
+        return self.program.action_profiles[profile.preamble.name]
+
     def digest(self, id_: int) -> p4i.Digest:
         return _known(self.digests, id_, "digest")
 
@@ -82,7 +89,7 @@ class Schema:
         for table in self.p4info.tables:
             self._check_table(table)
         for profile in self.p4info.action_profiles:
-            raise _misfit(f"action profile {profile.preamble.name!r} is not in the program")
+            self._check_profile(profile)
         _check_arrays("counter", self.p4info.counters, program.counters)
         _check_arrays("meter", self.p4info.meters, program.meters)
         _check_arrays("register", self.p4info.registers, program.registers)
@@ -99,6 +106,11 @@ class Schema:
         held = [(key.width, "exact" if key.match_type == "valid" else key.match_type) for key in program.keys]
         if _as_in_json(given) != _as_in_json(held):
             raise _misfit(f"table {name!r} matches on {_keys(given)} in the P4Info and on {_keys(held)} in the program")
+        profile = self.profiles.get(table.implementation_id)
+        if (profile.preamble.name if profile else None) != program.profile:
+            raise _misfit(
+                f"table {name!r} has the action profile {program.profile!r} in the program, not in the P4Info"
+            )
         for reference in table.action_refs:
             action = self.actions.get(reference.id)
             label = action.preamble.name if action else str(reference.id)
@@ -112,6 +124,17 @@ class Schema:
                     f"action {label!r} takes parameters of {_bits(widths)} in the P4Info "
                     f"and of {_bits(expected)} in the program"
                 )
+
+    def _check_profile(self, profile: p4i.ActionProfile) -> None:
+        name = profile.preamble.name
+        _check_name("action profile", name, self.program.action_profiles)
+        held = self.program.action_profiles[name]
+        if profile.with_selector != (held.selector is not None):
+            raise _misfit(f"action profile {name!r} has a selector in one of them only")
+        if profile.size != held.size:
+            raise _misfit(
+                f"action profile {name!r} has {profile.size} members in the P4Info and {held.size} in the program"
+            )
 
     def _check_direct(self, what: str, items: Iterable[Any], arrays: Mapping[str, Array]) -> None:
         for item in items:

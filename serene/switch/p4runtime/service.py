@@ -323,7 +323,7 @@ class P4RuntimeServer:
                 f"cannot listen on {address}: in use, or no address of this machine; choose another one{tls}"
             )
         if program is not None:
-            self._device.run(program)
+            self.run(program)
 
     def _deliver(self, message: p4r.StreamMessageResponse) -> bool:
         primary = self._arbitration.primary
@@ -334,6 +334,14 @@ class P4RuntimeServer:
 
     def start(self) -> None:
         self._server.start()
+
+    def run(self, program: Switch) -> None:
+        """Starts a program that has no P4Info, unless a controller has set another one by now."""
+        with self._lock:
+            if self._device.controlled:
+                program.close()
+            else:
+                self._device.run(program)
 
     def observe(self, watcher: Watcher) -> None:
         """From now on, whatever program runs, its packets are traced for this watcher."""

@@ -9,6 +9,7 @@ from finsy.proto import p4i, p4r
 
 from serene.switch import control, engine
 from serene.switch.p4runtime.direct import DirectResources
+from serene.switch.p4runtime.idle import IdleTimeouts
 from serene.switch.p4runtime.matches import (
     Match,
     action_of,
@@ -20,7 +21,8 @@ from serene.switch.p4runtime.matches import (
     normal,
 )
 from serene.switch.p4runtime.pipeline import Schema
-from serene.switch.p4runtime.status import Code, Failure, denied, invalid, not_found, unimplemented
+from serene.switch.p4runtime.profiles import Choice, Profiles
+from serene.switch.p4runtime.status import Code, Failure, denied, invalid, not_found
 
 Key = tuple[int, Match, int]  # table id, match, priority
 INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
@@ -30,12 +32,15 @@ INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
 class Installed:
     entry: p4r.TableEntry  # canonical, without the direct resources
     handle: int | None  # None: the default entry
+    choice: Choice | None = None  # of an indirect table's entry
 
 
 class Tables:
     """All entries of all tables: the controllers', the program's own, and the default ones."""
 
-    def __init__(self, schema: Schema, switch: engine.Switch) -> None:
+    def __init__(self, schema: Schema, switch: engine.Switch, idle: IdleTimeouts, profiles: Profiles) -> None:
+        self._profiles = profiles
+        self._idle = idle
         self._schema = schema
         self._switch = switch
         self.direct = DirectResources(schema, switch)
@@ -62,6 +67,11 @@ class Tables:
         entry.action.CopyFrom(action or p4r.TableAction())
         key = (table.preamble.id, match, initial.priority)
         self._entries[table.preamble.id][key] = Installed(entry, initial.handle)
+        if self._has_idle(table):
+            self._idle.set(table.preamble.name, initial.handle, entry, new=True)
+
+    def _has_idle(self, table: p4i.Table) -> bool:
+        return self._schema.program_table(table).idle_timeouts
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -71,7 +81,7 @@ class Tables:
         if entry.is_const:
             raise invalid(f"table {table.preamble.name!r}: only the program makes constant entries")
         if kind != DELETE:
-            _check_idle(table, entry)
+            self._check_idle(table, entry)
         if entry.is_default_action:
             self._write_default(kind, table, entry)
         elif kind == INSERT:
@@ -92,18 +102,29 @@ class Tables:
             raise Failure(Code.ALREADY_EXISTS, f"table {name!r} has an entry with this match already")
         if not entry.HasField("action"):
             raise invalid(f"table {name!r}: a new entry needs an action")
-        action, params = action_of(self._schema, table, entry.action, default=False)
+        choice = self._profiles.choice(table, entry.action)
+        chosen = None if choice else action_of(self._schema, table, entry.action, default=False)
         self.direct.check(table, entry)
         try:
-            handle = self._switch.table_add(name, key[1], action, params, entry.priority)
+            if choice:
+                place, group = choice.place, choice.group
+                handle = self._switch.table_add_chosen(name, key[1], place, group=group, priority=entry.priority)
+            else:
+                assert chosen is not None
+                handle = self._switch.table_add(name, key[1], *chosen, entry.priority)
         except control.TableFull as error:
             raise Failure(Code.RESOURCE_EXHAUSTED, str(error)) from error
         held = p4r.TableEntry(table_id=entry.table_id, priority=entry.priority)
         held.controller_metadata, held.metadata = entry.controller_metadata, entry.metadata
         held.match.extend(canonical_match(table, key[1]))
-        held.action.CopyFrom(canonical_action(self._schema, table, action, params))
-        self._entries[entry.table_id][key] = Installed(held, handle)
+        held.action.CopyFrom(canonical_action(self._schema, table, *chosen) if chosen else entry.action)
+        self._entries[entry.table_id][key] = Installed(held, handle, choice)
+        if choice:
+            self._profiles.name(choice)
         self.direct.write(table, handle, entry)
+        if self._has_idle(table):
+            held.idle_timeout_ns = entry.idle_timeout_ns
+            self._idle.set(name, handle, held, new=True)
 
     def _modify(self, table: p4i.Table, entry: p4r.TableEntry) -> None:
         name = table.preamble.name
@@ -112,11 +133,22 @@ class Tables:
         if entry.HasField("action"):
             if table.is_const_table:
                 raise denied(f"table {name!r} has constant entries: only their counters and meters can be modified")
-            action, params = action_of(self._schema, table, entry.action, default=False)
             assert held.handle is not None
-            self._switch.table_modify(name, held.handle, action, params)
-            held.entry.action.CopyFrom(canonical_action(self._schema, table, action, params))
+            choice = self._profiles.choice(table, entry.action)
+            if choice:
+                self._switch.table_modify_chosen(name, held.handle, choice.place, group=choice.group)
+                held.entry.action.CopyFrom(entry.action)
+                self._profiles.name(choice)
+            else:
+                action, params = action_of(self._schema, table, entry.action, default=False)
+                self._switch.table_modify(name, held.handle, action, params)
+                held.entry.action.CopyFrom(canonical_action(self._schema, table, action, params))
+            self._profiles.unname(held.choice)
+            held.choice = choice
             held.entry.controller_metadata, held.entry.metadata = entry.controller_metadata, entry.metadata
+            if self._has_idle(table):
+                held.entry.idle_timeout_ns = entry.idle_timeout_ns
+                self._idle.set(name, held.handle, held.entry, new=False)
         self.direct.write(table, held.handle, entry)
 
     def _delete(self, table: p4i.Table, entry: p4r.TableEntry) -> None:
@@ -125,7 +157,9 @@ class Tables:
             raise denied(f"table {table.preamble.name!r} has constant entries only")
         assert held.handle is not None
         self._switch.table_delete(table.preamble.name, held.handle)
+        self._profiles.unname(held.choice)
         self.direct.forget(table, held.handle)
+        self._idle.forget(table.preamble.name, held.handle)
         del self._entries[entry.table_id][self._key(table, entry)]
 
     def _write_default(self, kind: int, table: p4i.Table, entry: p4r.TableEntry) -> None:
@@ -148,6 +182,19 @@ class Tables:
             held.entry.CopyFrom(self._program_default(table))
         self.direct.write(table, None, entry)
 
+    def _check_idle(self, table: p4i.Table, entry: p4r.TableEntry) -> None:
+        name = table.preamble.name
+        if entry.HasField("time_since_last_hit"):
+            raise invalid(f"table {name!r}: time_since_last_hit can only be read")
+        if not entry.idle_timeout_ns:
+            return
+        if entry.idle_timeout_ns < 0:
+            raise invalid(f"table {name!r}: an idle timeout of {entry.idle_timeout_ns} ns; expected 0 (never) or more")
+        if entry.is_default_action:
+            raise invalid(f"table {name!r}: a default entry has no idle timeout")
+        if table.idle_timeout_behavior == p4i.Table.NO_TIMEOUT or not self._has_idle(table):
+            raise invalid(f"table {name!r} has no idle timeouts")
+
     def _key(self, table: p4i.Table, entry: p4r.TableEntry) -> Key:
         match = match_of(table, entry.match)
         check_priority(table, entry.priority)
@@ -168,6 +215,9 @@ class Tables:
             entry = p4r.TableEntry()
             entry.CopyFrom(held.entry)
             self.direct.read_into(entry, table, held.handle, wanted)
+            if wanted.HasField("time_since_last_hit") and held.handle is not None and self._has_idle(table):
+                elapsed = self._idle.since_last_hit_ns(table.preamble.name, held.handle)
+                entry.time_since_last_hit.elapsed_ns = elapsed
             yield entry
 
     def _selected(self, wanted: p4r.TableEntry) -> Iterator[tuple[p4i.Table, Installed]]:
@@ -177,6 +227,8 @@ class Tables:
                 yield from ((table, held) for held in chosen)
             return
         table = self._schema.table(wanted.table_id)
+        if wanted.HasField("time_since_last_hit") and not self._has_idle(table):
+            raise invalid(f"table {table.preamble.name!r} has no idle timeouts")
         if wanted.is_default_action:
             if wanted.match or wanted.priority:
                 raise invalid(f"table {table.preamble.name!r}: a default entry has no match and no priority")
@@ -209,16 +261,3 @@ def _fits(entry: p4r.TableEntry, wanted: p4r.TableEntry) -> bool:
         and wanted.controller_metadata in (0, entry.controller_metadata)
         and wanted.metadata in (b"", entry.metadata)
     )
-
-
-def _check_idle(table: p4i.Table, entry: p4r.TableEntry) -> None:
-    name = table.preamble.name
-    if entry.HasField("time_since_last_hit"):
-        raise invalid(f"table {name!r}: time_since_last_hit can only be read")
-    if not entry.idle_timeout_ns:
-        return
-    if entry.is_default_action:
-        raise invalid(f"table {name!r}: a default entry has no idle timeout")
-    if table.idle_timeout_behavior == p4i.Table.NO_TIMEOUT:
-        raise invalid(f"table {name!r} has no idle timeouts")
-    raise unimplemented(f"table {name!r}: idle timeouts are not supported on this switch")

@@ -30,7 +30,7 @@ class Wanted(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     ports: list[int] | None = Field(default=None, max_length=MAX_PORTS)
-    match: str = Field(default="", max_length=4096)
+    match: str = Field(default="", max_length=1024)
     dropped: bool = False
     count: int = Field(default=0, ge=0)  # 0: until the caller leaves
     bytes: int = Field(default=0, ge=0, le=1 << 16)

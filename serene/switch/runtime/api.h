@@ -194,6 +194,17 @@ EXPORT int switch_table_remove(struct state *state, uint32_t table, uint32_t han
     return error;
 }
 
+/* Which entries were hit since the last call: a byte for each handle. */
+EXPORT void switch_table_touched(struct state *state, uint32_t table, uint8_t *touched) {
+    struct table *at = &state->tables[table];
+    lock_for_control(&state->runtime);
+    for (uint32_t i = 0; i < at->size; i++) {
+        touched[i] = (uint8_t)at->entries[i].touched;
+        at->entries[i].touched = 0;
+    }
+    pthread_mutex_unlock(&state->runtime.lock);
+}
+
 EXPORT void switch_table_default(struct state *state, uint32_t table, uint32_t action, const uint64_t *data) {
     lock_for_control(&state->runtime);
     state->tables[table].standard.action = action;

@@ -22,6 +22,7 @@ struct entry {
     int prefix;                  /* significant bits of an LPM key */
     uint32_t action;
     uint32_t next;               /* in its hash chain, index + 1 */
+    uint32_t touched;            /* hit since somebody looked: tables with idle timeouts only */
     uint64_t packets, bytes;
 };
 

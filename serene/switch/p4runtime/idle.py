@@ -1,0 +1,80 @@
+"""Idle timeouts: which entries no packet has hit for as long as their controller wants to know of."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+from finsy.proto import p4r
+
+from serene.switch.engine import Switch
+from serene.switch.p4runtime.digests import Deliver
+
+NS = 1_000_000_000
+
+
+@dataclass
+class _Entry:
+    told: p4r.TableEntry  # what a notification says of it
+    last_hit_ns: int  # or when it was inserted
+    due_ns: int  # 0: never
+
+
+class IdleTimeouts:
+    """The entries of one program's tables with idle timeouts. Controllers change them while the switch's own thread
+    looks after them. Hits are seen when they are looked for, so times are as exact as that is often."""
+
+    def __init__(self, switch: Switch, deliver: Deliver) -> None:
+        self._switch = switch
+        self._deliver = deliver
+        self._entries: dict[str, dict[int, _Entry]] = {}  # by table and handle
+        self._lock = threading.Lock()
+
+    def set(self, table: str, handle: int, entry: p4r.TableEntry, *, new: bool) -> None:
+        """An entry that was inserted, or modified; its timeout begins anew."""
+        now = time.monotonic_ns()
+        told = p4r.TableEntry()
+        told.CopyFrom(entry)
+        told.ClearField("action")
+        with self._lock:
+            entries = self._entries.setdefault(table, {})
+            last_hit = now if new or handle not in entries else entries[handle].last_hit_ns
+            entries[handle] = _Entry(told, last_hit, now + told.idle_timeout_ns if told.idle_timeout_ns else 0)
+
+    def forget(self, table: str, handle: int) -> None:
+        with self._lock:
+            self._entries.get(table, {}).pop(handle, None)
+
+    def since_last_hit_ns(self, table: str, handle: int) -> int:
+        with self._lock:
+            self._look(table)
+            return time.monotonic_ns() - self._entries[table][handle].last_hit_ns
+
+    def send_due(self) -> None:
+        """Notifies the controller of entries that were idle for their timeout, which then begins anew."""
+        with self._lock:
+            for table, entries in self._entries.items():
+                if not any(entry.due_ns for entry in entries.values()):
+                    continue
+                self._look(table)
+                now = time.monotonic_ns()
+                due = [entry for entry in entries.values() if entry.due_ns and entry.due_ns <= now]
+                if not due:
+                    continue
+                message = p4r.StreamMessageResponse()
+                message.idle_timeout_notification.timestamp = time.time_ns()
+                for entry in due:
+                    message.idle_timeout_notification.table_entry.append(entry.told)
+                    entry.due_ns = now + entry.told.idle_timeout_ns
+                self._deliver(message)
+
+    def _look(self, table: str) -> None:
+        now = time.monotonic_ns()
+        entries = self._entries.get(table, {})
+        for handle in self._switch.table_touched(table):
+            if handle in entries:
+                entry = entries[handle]
+                entry.last_hit_ns = now
+                if entry.due_ns:
+                    entry.due_ns = now + entry.told.idle_timeout_ns

@@ -1,0 +1,193 @@
+"""Members and groups of action profiles, and which of them table entries name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from finsy.proto import p4i, p4r
+
+from serene.switch.engine import Switch
+from serene.switch.p4runtime.matches import action_values
+from serene.switch.p4runtime.pipeline import Schema
+from serene.switch.p4runtime.status import Code, Failure, invalid, not_found, unimplemented
+from serene.switch.profiles import MOST_GROUP_MEMBERS
+
+INSERT, DELETE = p4r.Update.INSERT, p4r.Update.DELETE
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a table entry names: the place of a member or of a group in its profile."""
+
+    profile: int
+    id: int
+    place: int
+    group: bool
+
+
+@dataclass
+class _Held:
+    place: int
+    entry: p4r.ActionProfileMember | p4r.ActionProfileGroup
+
+
+class Profiles:
+    def __init__(self, schema: Schema, switch: Switch) -> None:
+        self._schema = schema
+        self._switch = switch
+        self._members: dict[int, dict[int, _Held]] = {id_: {} for id_ in schema.profiles}
+        self._groups: dict[int, dict[int, _Held]] = {id_: {} for id_ in schema.profiles}
+        self._named: Counter[Choice] = Counter()  # by table entries
+
+    # -- members ---------------------------------------------------------------------------------------------
+
+    def write_member(self, kind: int, entry: p4r.ActionProfileMember) -> None:
+        profile = self._schema.profile(entry.action_profile_id)
+        name, members = profile.preamble.name, self._members[entry.action_profile_id]
+        what = f"action profile {name!r}: member {entry.member_id}"
+        held = _check(kind, members, entry.member_id, what)
+        if kind == DELETE:
+            assert held is not None
+            self._check_unused(entry.action_profile_id, entry.member_id, held, what)
+            self._switch.member_delete(name, held.place)
+            del members[entry.member_id]
+            return
+        if not entry.HasField("action"):
+            raise invalid(f"{what} needs an action")
+        action, params = action_values(self._schema, self._table(profile), entry.action)
+        place = held.place if held else _free(members, self._schema.program_profile(profile).size, what)
+        self._switch.member_set(name, place, action, params)
+        kept = p4r.ActionProfileMember()
+        kept.CopyFrom(entry)
+        members[entry.member_id] = _Held(place, kept)
+
+    def _check_unused(self, profile: int, member: int, held: _Held, what: str) -> None:
+        groups = [
+            id_
+            for id_, group in self._groups[profile].items()
+            if any(each.member_id == member for each in group.entry.members)
+        ]
+        if groups:
+            raise Failure(Code.FAILED_PRECONDITION, f"{what} is in group {groups[0]}: modify the group first")
+        self._check_unnamed(Choice(profile, member, held.place, False), what)
+
+    def _check_unnamed(self, choice: Choice, what: str) -> None:
+        if self._named[choice]:
+            entries = self._named[choice]
+            raise Failure(
+                Code.FAILED_PRECONDITION, f"{what} is the action of {entries} table entries: change them first"
+            )
+
+    def _table(self, profile: p4i.ActionProfile) -> p4i.Table:
+        """One of its tables: all of them have the same actions."""
+        for id_ in profile.table_ids:
+            if id_ in self._schema.tables:
+                return self._schema.tables[id_]
+        raise invalid(f"action profile {profile.preamble.name!r} has no table")
+
+    # -- groups ----------------------------------------------------------------------------------------------
+
+    def write_group(self, kind: int, entry: p4r.ActionProfileGroup) -> None:
+        profile = self._schema.profile(entry.action_profile_id)
+        name, groups = profile.preamble.name, self._groups[entry.action_profile_id]
+        what = f"action profile {name!r}: group {entry.group_id}"
+        if not profile.with_selector:
+            raise invalid(f"action profile {name!r} has no selector, so no groups")
+        held = _check(kind, groups, entry.group_id, what)
+        if kind == DELETE:
+            assert held is not None
+            self._check_unnamed(Choice(entry.action_profile_id, entry.group_id, held.place, True), what)
+            self._switch.group_delete(name, held.place)
+            del groups[entry.group_id]
+            return
+        places = self._places(profile, entry, what)
+        if held is not None and held.entry.max_size != entry.max_size:
+            raise invalid(f"{what}: its max_size stays what it was")
+        place = held.place if held else _free(groups, self._schema.program_profile(profile).size, what)
+        self._switch.group_set(name, place, places)
+        kept = p4r.ActionProfileGroup()
+        kept.CopyFrom(entry)
+        groups[entry.group_id] = _Held(place, kept)
+
+    def _places(self, profile: p4i.ActionProfile, entry: p4r.ActionProfileGroup, what: str) -> list[int]:
+        """Of its members, each as often as its weight says."""
+        members = self._members[entry.action_profile_id]
+        if len({each.member_id for each in entry.members}) < len(entry.members):
+            raise invalid(f"{what} has a member twice: give it a weight instead")
+        most = entry.max_size or profile.max_group_size
+        if entry.max_size < 0 or (profile.max_group_size and entry.max_size > profile.max_group_size):
+            raise invalid(f"{what}: a max_size of {entry.max_size}; expected 0 to {profile.max_group_size or 'any'}")
+        weight = sum(max(each.weight, 0) for each in entry.members)
+        if (most and weight > most) or weight > MOST_GROUP_MEMBERS:
+            raise Failure(Code.RESOURCE_EXHAUSTED, f"{what}: weights of {weight}; at most {most or MOST_GROUP_MEMBERS}")
+        places: list[int] = []
+        for each in entry.members:
+            if each.watch or each.watch_port:
+                raise unimplemented(f"{what}: watch ports are not supported on this switch")
+            if each.weight < 1:
+                raise invalid(f"{what}: a weight of {each.weight}; expected 1 or more")
+            if each.member_id not in members:
+                raise not_found(f"{what}: there is no member {each.member_id}")
+            places += [members[each.member_id].place] * each.weight
+        return places
+
+    # -- table entries ---------------------------------------------------------------------------------------
+
+    def choice(self, table: p4i.Table, given: p4r.TableAction) -> Choice | None:
+        """The member or group that an entry of an indirect table names; None: the table has no profile."""
+        if not table.implementation_id:
+            return None
+        kind = given.WhichOneof("type")
+        if kind == "action_profile_action_set":
+            raise unimplemented(f"table {table.preamble.name!r}: no one-shot action sets on this switch: use a group")
+        if kind not in ("action_profile_member_id", "action_profile_group_id"):
+            raise invalid(f"table {table.preamble.name!r}: an entry needs a member or a group of its action profile")
+        group = kind == "action_profile_group_id"
+        held, id_ = (self._groups if group else self._members)[table.implementation_id], getattr(given, kind)
+        if id_ not in held:
+            what = "group" if group else "member"
+            raise not_found(f"table {table.preamble.name!r}: its action profile has no {what} {id_}")
+        return Choice(table.implementation_id, id_, held[id_].place, group)
+
+    def name(self, choice: Choice) -> None:
+        self._named[choice] += 1
+
+    def unname(self, choice: Choice | None) -> None:
+        if choice is not None:
+            self._named[choice] -= 1
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def read_members(self, wanted: p4r.ActionProfileMember) -> Iterator[p4r.ActionProfileMember]:
+        yield from self._read(self._members, wanted.action_profile_id, wanted.member_id)
+
+    def read_groups(self, wanted: p4r.ActionProfileGroup) -> Iterator[p4r.ActionProfileGroup]:
+        yield from self._read(self._groups, wanted.action_profile_id, wanted.group_id)
+
+    def _read(
+        self, held: dict[int, dict[int, _Held]], profile: int, id_: int
+    ) -> Iterator[p4r.ActionProfileMember | p4r.ActionProfileGroup]:
+        if profile:
+            self._schema.profile(profile)
+        for number, items in held.items():
+            if profile in (0, number):
+                yield from (item.entry for key, item in items.items() if id_ in (0, key))
+
+
+def _check(kind: int, held: dict[int, _Held], id_: int, what: str) -> _Held | None:
+    if not id_:
+        raise invalid(f"{what}: ids are 1 or more")
+    if kind == INSERT and id_ in held:
+        raise Failure(Code.ALREADY_EXISTS, f"{what} exists already")
+    if kind != INSERT and id_ not in held:
+        raise not_found(f"{what} does not exist")
+    return held.get(id_)
+
+
+def _free(held: dict[int, _Held], size: int, what: str) -> int:
+    used = {each.place for each in held.values()}
+    if len(used) >= size:
+        raise Failure(Code.RESOURCE_EXHAUSTED, f"{what}: there is room for {size}")
+    return next(place for place in range(size) if place not in used)

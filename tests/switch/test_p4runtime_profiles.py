@@ -1,0 +1,206 @@
+"""Action profiles and selectors over P4Runtime, on both switches: members, groups, and the packets that meet them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from finsy.proto import p4r
+
+from serene.switch import ControlError, Exact, Switch
+from tests.switch.conftest import Target
+from tests.switch.p4rt_controller import Code, Controller, load_p4info, number
+
+PROGRAM = Path(__file__).with_name("programs") / "profiles.json"
+P4INFO = PROGRAM.with_suffix(".p4info.txtpb")
+
+
+class Profiled(Controller):
+    """A controller of programs/profiles.p4."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target.address, target.device_id, load_p4info(P4INFO))
+        self.own = self.become_primary()
+        self.set_pipeline("VERIFY_AND_COMMIT", PROGRAM.read_bytes())
+
+    def member(self, profile: str, id_: int, action: str = "", *params: int) -> p4r.ActionProfileMember:
+        entry = p4r.ActionProfileMember(action_profile_id=self.id("action_profiles", profile), member_id=id_)
+        if action:
+            entry.action.CopyFrom(self.action(action, *params).action)
+        return entry
+
+    def group(self, id_: int, *members: tuple[int, int], profile: str = "spreader") -> p4r.ActionProfileGroup:
+        """Of (member, weight)s."""
+        entry = p4r.ActionProfileGroup(action_profile_id=self.id("action_profiles", profile), group_id=id_, max_size=8)
+        for member, weight in members:
+            entry.members.add(member_id=member, weight=weight)
+        return entry
+
+    def indirect(self, table: str, key: int, **chosen: int) -> p4r.TableEntry:
+        (field,) = [name for name in ("direct", "spread") if (name == "direct") == (table == "by_member")]
+        entry = self.key(table, {f"hdr.probe.{field}": key})
+        for name, id_ in chosen.items():
+            setattr(entry.action, f"action_profile_{name}_id", id_)
+        return entry
+
+    def send(self, direct: int = 0, spread: int = 0, flow: int = 0) -> tuple[int, int]:
+        """What the two tables' actions wrote into the packet."""
+        self.own.send(packet=p4r.PacketOut(payload=bytes([direct, spread]) + flow.to_bytes(2, "big") + bytes(4)))
+        data = self.own.receive("packet").payload
+        return int.from_bytes(data[4:6], "big"), int.from_bytes(data[6:8], "big")
+
+
+@pytest.fixture
+def profiled(target: Target) -> Iterator[Profiled]:
+    controller = Profiled(target)
+    yield controller
+    controller.close()
+
+
+def crc16(data: bytes) -> int:
+    crc = 0
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ 0xA001 if crc & 1 else crc >> 1
+    return crc
+
+
+def test_entries_share_a_member(profiled: Profiled) -> None:
+    profiled.insert(profiled.member("members", 7, "first", 70))
+    profiled.insert(profiled.indirect("by_member", 1, member=7), profiled.indirect("by_member", 2, member=7))
+    assert [profiled.send(direct=key)[0] for key in (1, 2, 3)] == [70, 70, 0]
+    profiled.modify(profiled.member("members", 7, "first", 71))  # for all its entries
+    assert [profiled.send(direct=key)[0] for key in (1, 2, 3)] == [71, 71, 0]
+    profiled.insert(profiled.member("members", 8, "nothing"))
+    profiled.modify(profiled.indirect("by_member", 2, member=8))
+    assert [profiled.send(direct=key)[0] for key in (1, 2)] == [71, 0]
+    profiled.delete(profiled.indirect("by_member", 1, member=7))
+    profiled.delete(profiled.member("members", 7))
+    assert profiled.send(direct=1)[0] == 0
+
+
+def test_a_group_spreads_flows_by_their_hash(profiled: Profiled) -> None:
+    for id_ in (1, 2, 3):
+        profiled.insert(profiled.member("spreader", id_, "second", 100 + id_))
+    profiled.insert(profiled.group(5, (1, 1), (2, 1), (3, 1)))
+    profiled.insert(profiled.indirect("by_group", 9, group=5))
+    for flow in range(40):
+        chosen = crc16(flow.to_bytes(2, "big")) % 3
+        assert profiled.send(spread=9, flow=flow)[1] == 101 + chosen, flow
+    profiled.modify(profiled.group(5, (2, 1)))
+    assert {profiled.send(spread=9, flow=flow)[1] for flow in range(8)} == {102}
+    profiled.insert(profiled.indirect("by_group", 10, member=3))  # a member alone will do as well
+    assert {profiled.send(spread=10, flow=flow)[1] for flow in range(8)} == {103}
+
+
+def test_what_is_read_is_what_was_written(profiled: Profiled) -> None:
+    members = [profiled.member("spreader", id_, "second", id_) for id_ in (1, 2)]
+    group, entry = profiled.group(5, (1, 1), (2, 1)), profiled.indirect("by_group", 9, group=5)
+    profiled.insert(*members, profiled.member("members", 1, "first", 3))
+    profiled.insert(group)
+    profiled.insert(entry)
+    spreader = profiled.id("action_profiles", "spreader")
+    found = profiled.read(p4r.ActionProfileMember(action_profile_id=spreader))
+    assert sorted(found, key=lambda one: one.member_id) == members
+    assert profiled.read(p4r.ActionProfileMember(action_profile_id=spreader, member_id=2)) == members[1:]
+    assert len(profiled.read(p4r.ActionProfileMember())) == 3
+    (read,) = profiled.read(p4r.ActionProfileGroup(action_profile_id=spreader))
+    assert sorted((one.member_id, one.weight) for one in read.members) == [(1, 1), (2, 1)]
+    (read,) = profiled.read(p4r.TableEntry(table_id=entry.table_id))
+    assert read.action.action_profile_group_id == 5
+
+
+def test_what_is_used_stays(profiled: Profiled, target: Target) -> None:
+    if target.name == "bmv2":
+        pytest.skip("BMv2 has other codes for some of these")
+    profiled.insert(profiled.member("spreader", 1, "second", 1))
+    profiled.insert(profiled.group(5, (1, 1)))
+    profiled.insert(profiled.indirect("by_group", 9, group=5))
+    assert profiled.refused("DELETE", profiled.member("spreader", 1)).codes == [Code.FAILED_PRECONDITION]
+    assert profiled.refused("DELETE", profiled.group(5)).codes == [Code.FAILED_PRECONDITION]
+    profiled.modify(profiled.indirect("by_group", 9, member=1))
+    profiled.delete(profiled.group(5))
+    assert profiled.refused("DELETE", profiled.member("spreader", 1)).codes == [Code.FAILED_PRECONDITION]
+    profiled.delete(profiled.indirect("by_group", 9))
+    profiled.delete(profiled.member("spreader", 1))
+
+
+def test_weights_repeat_a_member(embedded: Target) -> None:
+    profiled = Profiled(embedded)
+    for id_ in (1, 2):
+        profiled.insert(profiled.member("spreader", id_, "second", id_))
+    profiled.insert(profiled.group(5, (1, 3), (2, 1)))
+    profiled.insert(profiled.indirect("by_group", 9, group=5))
+    for flow in range(40):
+        assert profiled.send(spread=9, flow=flow)[1] == (2 if crc16(flow.to_bytes(2, "big")) % 4 == 3 else 1)
+    profiled.close()
+
+
+def test_what_makes_no_sense_is_refused(embedded: Target) -> None:
+    profiled = Profiled(embedded)
+    profiled.insert(profiled.member("spreader", 1, "second", 1))
+    twice = profiled.member("spreader", 1, "second", 2)
+    over = profiled.group(9, (1, 1))
+    over.max_size = -1
+    wrong_action = profiled.member("members", 2, "second", 1)
+    too_wide = profiled.member("members", 2, "first", 1)
+    too_wide.action.params[0].value = number(1 << 16)
+    watched = profiled.group(9, (1, 1))
+    watched.members[0].watch = 3
+    one_shot = profiled.indirect("by_group", 1)
+    one_shot.action.action_profile_action_set.action_profile_actions.add(weight=1)
+    plain = profiled.indirect("by_member", 1)
+    plain.action.CopyFrom(profiled.action("first", 1))
+    for code, kind, entity in (
+        (Code.ALREADY_EXISTS, "INSERT", twice),
+        (Code.NOT_FOUND, "MODIFY", profiled.member("spreader", 2, "second", 2)),
+        (Code.NOT_FOUND, "DELETE", profiled.member("spreader", 2)),
+        (Code.INVALID_ARGUMENT, "INSERT", profiled.member("spreader", 0, "second", 2)),
+        (Code.INVALID_ARGUMENT, "INSERT", profiled.member("spreader", 3)),
+        (Code.INVALID_ARGUMENT, "INSERT", wrong_action),
+        (Code.INVALID_ARGUMENT, "INSERT", too_wide),
+        (Code.INVALID_ARGUMENT, "INSERT", p4r.ActionProfileMember(action_profile_id=99, member_id=1)),
+        (Code.INVALID_ARGUMENT, "INSERT", profiled.group(1, (1, 1), profile="members")),
+        (Code.INVALID_ARGUMENT, "INSERT", profiled.group(1, (1, 1), (1, 1))),
+        (Code.INVALID_ARGUMENT, "INSERT", profiled.group(1, (1, 0))),
+        (Code.INVALID_ARGUMENT, "INSERT", over),
+        (Code.RESOURCE_EXHAUSTED, "INSERT", profiled.group(1, (1, 2**31 - 1))),
+        (Code.NOT_FOUND, "INSERT", profiled.group(1, (8, 1))),
+        (Code.UNIMPLEMENTED, "INSERT", watched),
+        (Code.NOT_FOUND, "INSERT", profiled.indirect("by_group", 1, member=8)),
+        (Code.NOT_FOUND, "INSERT", profiled.indirect("by_group", 1, group=8)),
+        (Code.UNIMPLEMENTED, "INSERT", one_shot),
+        (Code.INVALID_ARGUMENT, "INSERT", plain),
+    ):
+        assert profiled.refused(kind, entity).codes == [code], (kind, entity)
+    profiled.insert(*(profiled.member("members", id_, "nothing") for id_ in (1, 2, 3, 4)))
+    assert profiled.refused("INSERT", profiled.member("members", 5, "nothing")).codes == [Code.RESOURCE_EXHAUSTED]
+    profiled.close()
+
+
+def test_in_process() -> None:
+    """With a trace of what was chosen, and after a member has gone."""
+    with Switch.load(PROGRAM) as switch:
+        spreader, table = "ProfilesIngress.spreader", "ProfilesIngress.by_group"
+        switch.member_set(spreader, 0, "ProfilesIngress.second", [5])
+        switch.group_set(spreader, 0, [0])
+        handle = switch.table_add_chosen(table, [Exact(1)], 0, group=True)
+        packet = bytes([0, 1, 0, 0, 0, 0, 0, 0])
+        ((_, out),), trace = switch.process(1, packet, trace=True)
+        assert out[6:8] == b"\0\5"
+        (chosen,) = trace.all("action profile")
+        assert (chosen.name, chosen.values["group"]) == (spreader, 0)
+        assert "ProfilesIngress.second" in [action.name for action in trace.all("action")]
+        switch.table_modify_chosen(table, handle, 0, group=False)
+        switch.group_delete(spreader, 0)
+        assert switch.process(1, packet)[0][1][6:8] == b"\0\5"
+        switch.member_delete(spreader, 0)
+        assert switch.process(1, packet)[0][1][6:8] == b"\0\0"
+        with pytest.raises(ControlError, match="the places 0 to 7, not 8"):
+            switch.member_set(spreader, 8, "ProfilesIngress.second", [5])
+        with pytest.raises(ControlError, match="has no selector"):
+            switch.group_set("ProfilesIngress.members", 0, [0])
+        with pytest.raises(ControlError, match="the places 0 to 7, not 9"):
+            switch.group_set(spreader, 0, [9])
