@@ -2,31 +2,48 @@
 
 import { byId, keep, make, say } from "./dom.js";
 import { colourOfState, workers as named } from "./looks.js";
+import { BINS, BIN_S } from "./store.js";
 
 const OVER_S = 10; // what the headline sums up: moments change too fast to be read
-let samples = []; // [seconds, members, { worker: how many wait for it }, how many wait]
+let samples = []; // [seconds, { worker: how many wait for it }, how many wait]
 let sampled = null; // of which job
 
-export function headline(job, told, now) {
+export function headline(job, told, record, now) {
   if (job.state !== "running" || job.restoring) return told.headline.replace(/^job \d+:? /, "").replace(/^./, upper);
   if (sampled !== job.job) samples = [];
   sampled = job.job;
   const blamed = {};
   const waiting = told.workers.filter((worker) => worker.waits_for.length);
   for (const worker of waiting) for (const other of worker.waits_for) blamed[other] = (blamed[other] ?? 0) + 1;
-  samples.push([now, members(job).length, blamed, waiting.length]);
+  samples.push([now, blamed, waiting.length]);
   samples = samples.filter(([t]) => now - t <= OVER_S);
 
-  const all = samples.reduce((sum, [, count]) => sum + count, 0);
-  const waited = samples.reduce((sum, [, , , count]) => sum + count, 0);
+  const share = waitingShare(members(job).map((worker) => record.worker(worker.worker)), now);
+  const waited = samples.reduce((sum, [, , count]) => sum + count, 0);
   const silent = told.workers.filter((worker) => worker.state === "silent").map((worker) => worker.worker);
   const end = silent.length ? ` ${upper(named(silent))} ${silent.length > 1 ? "are" : "is"} silent.` : "";
-  if (!all || waited / all < 0.02) return `Nobody waits.${end}`;
+  if (share < 2) return `Nobody waits.${end}`;
+  const start = `The workers wait ${Math.round(share)} % of the time`;
+  if (!waited) return `${start}.${end}`;
   const sums = {};
-  for (const [, , of] of samples) for (const [worker, count] of Object.entries(of)) sums[worker] = (sums[worker] ?? 0) + count;
+  for (const [, of] of samples) for (const [worker, count] of Object.entries(of)) sums[worker] = (sums[worker] ?? 0) + count;
   const [worst, times] = Object.entries(sums).sort((a, b) => b[1] - a[1])[0];
   const whom = times > 0.6 * waited ? `mostly for worker ${worst}` : times > 0.35 * waited ? `most often for worker ${worst}` : "for each other in turn";
-  return `The workers wait ${Math.round((100 * waited) / all)} % of the time, ${whom}.${end}`;
+  return `${start}, ${whom}.${end}`;
+}
+
+// In per cent, over the last seconds.
+function waitingShare(records, now) {
+  let sum = 0;
+  let count = 0;
+  for (const known of records) {
+    for (let bin = Math.floor((now - OVER_S) / BIN_S); bin < Math.floor(now / BIN_S); bin++) {
+      if (!known.has(bin)) continue;
+      sum += known.shares[2][bin % BINS];
+      count++;
+    }
+  }
+  return count ? sum / count : 0;
 }
 
 const upper = (text) => text[0].toUpperCase() + text.slice(1);

@@ -80,7 +80,7 @@ function show() {
   const record = store.jobs.get(job.job);
   say(byId("in-force"), looks.nameOf(job.strategy));
   byId("in-force").style.borderColor = looks.colourOf(job.strategy);
-  say(byId("headline"), headline(job, told, t));
+  say(byId("headline"), headline(job, told, record, t));
   say(byId("facts"), facts(job));
   showControls(job);
   showBarrier(job, told);

@@ -225,7 +225,7 @@ def _conclude(found: results.Results, settings: Settings, console: Console, kept
         console.print(f"on the links: {summary['links']}", highlight=False)
     if under_way:
         line = f"{under_way:,} contributions, of which {applied - sent:,} were applied"
-        console.print(f"under way when a worker was killed: {line}", highlight=False)
+        console.print(f"under way when a worker was killed or stopped: {line}", highlight=False)
     console.print(
         f"accuracy {summary['initial_accuracy']:.3f} -> {summary['final_accuracy']:.3f} in {summary['wall_s']:.1f} s; "
         f"contributions sent {sent:,}, applied {applied:,}: {balance}",

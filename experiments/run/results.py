@@ -59,7 +59,7 @@ def collect(
     """From the workers' files and the controller's view of the job.
 
     events: those of a fault file, as played. lost_incarnations: steps that workers had done when they were killed.
-    stopped: workers that were told to end before they had done all steps.
+    stopped: workers that were told to end before they had done all steps; the last one may be in the sums in part.
     """
     workers = []
     for worker in range(settings.workers):
@@ -89,7 +89,9 @@ def collect(
         "waiting_s": [round(worker["waiting_s"], 3) for worker in workers],
         "strategy": [asdict(change) for change in changes(job.history, start)],
         "events": [{"t": round(event["t_unix"] - start, 3), "event": event["event"]} for event in events],
-        "contributions_sent": sum(worker["contributions_sent"] for worker in workers) + slots * sum(lost_incarnations),
+        "contributions_sent": sum(worker["contributions_sent"] for worker in workers)
+        + slots * sum(lost_incarnations)
+        - sum(min(workers[worker]["contributions_sent"], slots) for worker in stopped),
         # When workers were killed or told to end: each applied once or never.
         "contributions_under_way": slots * (len(lost_incarnations) + len(stopped)),
         "contributions_applied": sum(worker.contributions for worker in job.workers),
