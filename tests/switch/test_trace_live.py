@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import queue
 import socket
 import subprocess
@@ -215,6 +216,48 @@ def test_a_filter_knows_addresses() -> None:
     assert (comparison.field, comparison.number) == ("destination", 0x020000000001)
     with pytest.raises(BadFilter):
         parse("udp.dst == 24142 or udp.dst == 1", program)
+
+
+def serenectl(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "controller", "trace", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, as_json: bool) -> None:
+    wanted = ["--port", "1,3", "--match", "probe.a == 2", "--count", "1", *["--json"] * as_json]
+    with serenectl("--switch", f"127.0.0.1:{server.port}", *wanted) as running:
+        assert running.stderr is not None
+        assert running.stderr.readline() == f"packets of 127.0.0.1:{server.port} are traced\n"
+        for a in (1, 2):
+            hosts.send(2, a=a)
+            hosts.send(1, a=a)
+        out, _ = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 0
+    if as_json:
+        packet = step_from_json(json.loads(out))
+        assert packet.values["port"] == 1 and values(packet, "probe")["a"] == 2
+        assert packet.json() == json.loads(out)
+    else:
+        assert out.startswith("packet on port 1, ") and "leaves by port 2, " in out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--match", "x.y == 1"], 1, "there is no header 'x'; there are "),
+        (["--port", "0"], 2, "expected port numbers"),
+        (["--switch", "nowhere"], 2, "expected HOST:PORT"),
+        (["--switch", "127.0.0.1:9"], 1, "127.0.0.1:9: "),
+    ],
+)
+def test_serenectl_trace_says_what_is_wrong(
+    server: P4RuntimeServer, arguments: list[str], code: int, words: str
+) -> None:
+    with serenectl("--switch", f"127.0.0.1:{server.port}", *arguments) as running:
+        _, message = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == code
+    assert message.startswith("error: ") and words in message and len(message.splitlines()) == 1
 
 
 # -- the process ----------------------------------------------------------------------------------------------

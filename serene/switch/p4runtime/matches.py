@@ -113,7 +113,8 @@ def action_of(schema: Schema, table: p4i.Table, given: p4r.TableAction, *, defau
     """An action's name and parameters; PERMISSION_DENIED where the program keeps it from such entries."""
     name = table.preamble.name
     if given.WhichOneof("type") != "action":
-        raise invalid(f"table {name!r}: its {'default entry' if default else 'entries'} need an action of their own")
+        why = "a default entry takes" if default else "it has no action profile: an entry takes"
+        raise invalid(f"table {name!r}: {why} an action of its own")
     scopes = {ref.id: ref.scope for ref in table.action_refs}
     id_ = given.action.action_id
     if id_ not in scopes:

@@ -15,6 +15,7 @@ from typing import Any
 import grpc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from serene.errors import SereneError
 from serene.switch.engine import Switch
 from serene.switch.loaded import MAX_PORTS
 from serene.switch.p4runtime.observers import Observers, TooManyWatchers, Watcher
@@ -23,6 +24,7 @@ from serene.switch.trace_filter import BadFilter, Filter, parse
 
 SERVICE, METHOD = "serene.switch.Trace", "Watch"
 PATH = f"/{SERVICE}/{METHOD}"
+READY = ("serene-traces", "on")  # the first thing that is answered: from now on packets are traced
 POLL_S = 0.2
 
 
@@ -57,12 +59,12 @@ class Watching:
             watcher = Watcher(None if wanted.ports is None else frozenset(wanted.ports), wanted.bytes)
             with self._lock:
                 self._observers.add(watcher)
-        except (Failure, TooManyWatchers) as failure:
-            code = failure.code if isinstance(failure, Failure) else Code.RESOURCE_EXHAUSTED
-            context.abort(code, shortened(str(failure)))
+        except SereneError as failure:
+            full = Code.RESOURCE_EXHAUSTED if isinstance(failure, TooManyWatchers) else Code.INTERNAL
+            context.abort(failure.code if isinstance(failure, Failure) else full, shortened(str(failure)))
             raise AssertionError("abort raises") from failure
         try:
-            context.send_initial_metadata(())  # from now on packets are traced
+            context.send_initial_metadata((READY,))
             yield from _answers(watcher, chosen, wanted.count, context)
         finally:
             with self._lock:
@@ -114,8 +116,8 @@ def watch(channel: grpc.Channel, wanted: dict[str, Any], ready: Callable[[], Non
     call = channel.unary_stream(PATH)(json.dumps(wanted).encode(), wait_for_ready=False)
     try:
         with contextlib.closing(call) if hasattr(call, "close") else contextlib.nullcontext():
-            call.initial_metadata()
-            ready()
+            if READY in [tuple(item) for item in call.initial_metadata()]:
+                ready()
             for answer in call:
                 yield json.loads(answer)
     except grpc.RpcError as error:

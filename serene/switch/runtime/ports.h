@@ -21,6 +21,7 @@
 
 enum { BATCH = 64, SOCKET_BUFFER = 8 << 20 };
 enum { FRAME_ROOM = 66560 };     /* of a received frame, or of a sender's buffer that is yet to be cut */
+enum { TAG_ROOM = 16 };          /* before it, for a VLAN tag; more than its 4 bytes, to keep the frame aligned */
 enum { PARTS = 1024 };           /* pieces of memory in one call of sendmmsg */
 enum { WAITS = 2 * MAX_PORTS + 1, TURNS = 256 };    /* descriptors; batches until they are looked at again */
 enum { STACK_BYTES = 8 << 20 };  /* of the thread; serene/switch/limits.py bounds what a program puts there */
@@ -44,7 +45,8 @@ struct ports {
     pthread_t thread;
     struct ring injected;        /* packet-outs waiting for the thread */
 
-    uint8_t (*frames)[FRAME_ROOM];              /* of a received batch */
+    uint8_t (*frames)[TAG_ROOM + FRAME_ROOM];   /* of a received batch */
+    _Alignas(struct cmsghdr) uint8_t said[BATCH][CMSG_SPACE(sizeof(struct tpacket_auxdata))];   /* by the kernel */
     struct virtio_net_hdr virtio[BATCH];
     struct mmsghdr received[BATCH];
     struct iovec received_parts[BATCH][2];
@@ -71,7 +73,7 @@ static int ports_init(struct runtime *runtime) {
     if (ports->wake < 0 || !ports->frames || !ports->injected.bytes) return -ENOMEM;
     for (int i = 0; i < BATCH; i++) {
         ports->received_parts[i][0] = (struct iovec){&ports->virtio[i], sizeof ports->virtio[i]};
-        ports->received_parts[i][1] = (struct iovec){ports->frames[i], FRAME_ROOM};
+        ports->received_parts[i][1] = (struct iovec){ports->frames[i] + TAG_ROOM, FRAME_ROOM};
     }
     return 0;
 }
@@ -105,6 +107,7 @@ static int port_open_interface(struct runtime *runtime, uint32_t number, const c
     struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)index};
     struct packet_mreq promiscuous = {.mr_ifindex = (int)index, .mr_type = PACKET_MR_PROMISC};
     if (setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on)
+        || setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof on)
         || setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on)
         || setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous)
         || bind(fd, (struct sockaddr *)&address, sizeof address)) {
@@ -155,11 +158,22 @@ static void port_close(struct port *port) {
     free(port);
 }
 
+/* The VLAN tag that the kernel has taken out of a frame; 0: there was none. */
+static uint32_t vlan_tag(struct msghdr *message) {
+    struct tpacket_auxdata said;
+    struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    if (!control || control->cmsg_level != SOL_PACKET || control->cmsg_type != PACKET_AUXDATA) return 0;
+    memcpy(&said, CMSG_DATA(control), sizeof said);
+    if (!(said.tp_status & TP_STATUS_VLAN_VALID)) return 0;
+    uint32_t type = said.tp_status & TP_STATUS_VLAN_TPID_VALID ? said.tp_vlan_tpid : ETH_P_8021Q;
+    return type << 16 | said.tp_vlan_tci;
+}
+
 /* One received frame, or one large buffer; 0 if it was dropped. */
 static int port_take(struct state *state, struct port *port, int i) {
     struct ports *ports = ports_of(&state->runtime);
     uint32_t length = ports->received[i].msg_len;
-    uint8_t *frame = ports->frames[i];
+    uint8_t *frame = ports->frames[i] + TAG_ROOM;
     if (ports->received[i].msg_hdr.msg_flags & MSG_TRUNC) return 0;
     if (!port->is_packet) {
         if (!port->peer.sin_port) {
@@ -174,11 +188,12 @@ static int port_take(struct state *state, struct port *port, int i) {
     struct virtio_net_hdr *virtio = &ports->virtio[i];
     if (length < sizeof *virtio) return 0;
     length -= sizeof *virtio;
+    uint32_t tag = vlan_tag(&ports->received[i].msg_hdr);
     uint8_t gso_type = virtio->gso_type & (uint8_t)~VIRTIO_NET_HDR_GSO_ECN;
     if (gso_type != VIRTIO_NET_HDR_GSO_NONE)
-        return process_large(state, port->number, frame, length, gso_type, virtio->gso_size);
+        return process_large(state, port->number, frame, length, gso_type, virtio->gso_size, tag);
     complete_checksum(frame, length, virtio);
-    process_packet(state, port->number, frame, length);
+    process_tagged(state, port->number, frame, length, tag);
     return 1;
 }
 
@@ -220,6 +235,8 @@ static int port_receive(struct state *state, struct port *port) {
         ports->received[i].msg_hdr = (struct msghdr){
             .msg_iov = ports->received_parts[i] + !port->is_packet,
             .msg_iovlen = port->is_packet ? 2 : 1,
+            .msg_control = port->is_packet ? ports->said[i] : NULL,
+            .msg_controllen = port->is_packet ? sizeof ports->said[i] : 0,
             .msg_name = port->is_packet ? NULL : &ports->from[i],
             .msg_namelen = port->is_packet ? 0 : sizeof ports->from[i]};
     }
