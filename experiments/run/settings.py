@@ -12,10 +12,12 @@ from serene.faults import load as load_faults
 from serene.program import Program
 from serene.strategy import Strategy, parse
 from workers import data, models, stragglers
+from workers.options import check_exchange
 from workers.packets import check_packets
 
 TARGETS = ("auto", "embedded", "bmv2")
 BMV2 = "simple_switch_grpc"
+BASELINE_TARGETS = {True: "bridge", False: "loopback"}  # what a baseline's packets pass; by whether Mininet is used
 
 
 class BadSetting(SereneError):
@@ -44,6 +46,8 @@ class Settings:
     batch_size: int = 32
     learning_rate: float | None = None  # None: the model's own
     packets: str = "compiled"
+    exchange: str = "switch"  # or a baseline
+    strategy_text: str = "bsp"  # as it was given
     faults: Faults = field(default_factory=Faults)
     faults_file: Path | None = None
     parameters: int = 0
@@ -85,6 +89,18 @@ def _number(name: str, text: str, low: float, high: float, whole: bool = True) -
     return value
 
 
+def _check_baseline(exchange: str, target: str, program: str, packets: str, faults: Path | None) -> None:
+    """What is set for a switch that is not there would be another run than was asked for."""
+    for name, given, default in (
+        ("TARGET", target, "auto"),
+        ("PROGRAM", program, "serene"),
+        ("PACKETS", packets, "compiled"),
+        ("FAULTS", str(faults or ""), ""),
+    ):
+        if given != default:
+            raise BadSetting(f"{name}={given} is for a run through the switch; with EXCHANGE={exchange} leave it out")
+
+
 def check(
     *,
     target: str,
@@ -104,6 +120,7 @@ def check(
     batch_size: str = "32",
     learning_rate: str = "",
     packets: str = "compiled",
+    exchange: str = "switch",
     faults: Path | None = None,
 ) -> Settings:
     """Raises BadSetting or another SereneError that names the valid choices."""
@@ -112,6 +129,7 @@ def check(
     meant = parse(strategy)
     meant.compile(range(count))
     check_packets(packets)
+    check_exchange(exchange, strategy, count)
     models.check_model(model)
     data.check_dataset(dataset)
     profile = stragglers.parse(straggler)
@@ -132,8 +150,10 @@ def check(
     wrong.check_workers(count)
     if wrong.packets and not mininet:
         raise BadSetting(f"FAULTS={faults}: faults of packets need Mininet; without it only [[events]] can be played")
+    if exchange != "switch":
+        _check_baseline(exchange, target, program, packets, faults)
     return Settings(
-        target=resolve_target(target, mininet),
+        target=resolve_target(target, mininet) if exchange == "switch" else BASELINE_TARGETS[mininet],
         workers=count,
         strategy=meant,
         straggler=straggler,
@@ -150,6 +170,8 @@ def check(
         batch_size=int(_number("BATCH_SIZE", batch_size, 1, 10**5)),
         learning_rate=_number("LEARNING_RATE", learning_rate, 1e-9, 100, whole=False) if learning_rate else None,
         packets=packets,
+        exchange=exchange,
+        strategy_text=strategy.strip(),
         faults=wrong,
         faults_file=faults.resolve() if faults is not None else None,
         parameters=parameters,
