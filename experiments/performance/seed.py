@@ -22,7 +22,7 @@ from mininet.net import Mininet
 
 from experiments.performance.networks import BenchFailed, run_parts
 from serene.errors import SereneError
-from serene.wire import SWITCH_IP
+from serene.wire import SWITCH_IP, SWITCH_MAC
 from topologies.nodes import Bmv2Switch
 from topologies.star import Star
 
@@ -68,6 +68,7 @@ def rates(path: Path, window: int, repeats: int, seconds: float, patience_s: flo
         try:
             net.build()
             net["s1"].start([])
+            net["h1"].setARP(SWITCH_IP, SWITCH_MAC)  # their program answers no ARP
             (result,) = run_parts(_Hosts(net), {0: ("seed", options)}, Path(work), patience_s)
         finally:
             net.stop()

@@ -33,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     add("--batch-size", default="32", help="pictures in each worker's gradient; the paper's authors have 256")
     add("--learning-rate", default="", help="default: the model's own; the paper's authors have 0.04")
     add("--exchange", default="switch", help=f"what gradients go through: {choices(baselines.EXCHANGES)}")
+    add("--exchange-share", default="", help="of a step, 0.01 to 0.99, instead of --compute-ms; needs --link-mbit")
     add("--packets", default="compiled", help=f"what makes the workers' packets: {choices(packets.PACKETS)}")
     add("--seed", default="1")
     add("--compute-ms", default="250", help="mean compute time of an iteration; 0: as fast as it goes")

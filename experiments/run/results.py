@@ -96,6 +96,8 @@ def collect(
         "packets_by": settings.packets,
         "straggler": settings.straggler,
         "steps": settings.steps,
+        "compute_ms": round(settings.compute_ms, 3),
+        "exchange_share": round(_exchange_share(workers), 4),
         "wall_s": round(end - start, 3),
         "seconds_to_accuracy": seconds_to_accuracy(rows),
         "initial_accuracy": workers[0]["initial_accuracy"],
@@ -125,6 +127,12 @@ def seconds_to_accuracy(rows: Iterable[Json]) -> dict[str, float | None]:
         f"{target:.2f}": min((t for t, accuracy in evaluated if accuracy >= target), default=None)
         for target in ACCURACIES
     }
+
+
+def _exchange_share(workers: Sequence[Json]) -> float:
+    """What the network took of the workers' time, but for their waiting for each other."""
+    network, computing = (sum(worker[name] for worker in workers) for name in ("network_s", "compute_s"))
+    return float(network / (network + computing)) if network + computing else 0.0
 
 
 def _sum(workers: Sequence[Json], *names: str) -> int | None:

@@ -11,6 +11,7 @@ from serene.faults import Faults
 from serene.faults import load as load_faults
 from serene.program import Program
 from serene.strategy import Strategy, parse
+from serene.wire import ENCAPSULATION_BYTES, HEADER
 from workers import data, models, stragglers
 from workers.options import check_exchange
 from workers.packets import check_packets
@@ -89,6 +90,21 @@ def _number(name: str, text: str, low: float, high: float, whole: bool = True) -
     return value
 
 
+def _compute_ms(given: str, share: str, link_mbit: str, parameters: int) -> float:
+    """As given, or as long as it takes for the exchange to be that share of a step: the exchange through the switch at
+    the link's rate, whatever the run's own exchange is, so that runs with the same share compute for the same time."""
+    if not share:
+        return _number("COMPUTE_MS", given, 0, 60000, whole=False)
+    part = _number("EXCHANGE_SHARE", share, 0.01, 0.99, whole=False)
+    if not link_mbit:
+        raise BadSetting(f"EXCHANGE_SHARE={share} needs LINK_MBIT: without it no exchange has a length")
+    program = Program.load("serene")
+    frames = -(-parameters // program.lanes)
+    bits = 8 * frames * (ENCAPSULATION_BYTES + HEADER.itemsize + 4 * program.lanes)
+    exchange_ms = 1e-3 * bits / _number("LINK_MBIT", link_mbit, 0.1, 1000, whole=False)
+    return exchange_ms * (1 - part) / part
+
+
 def _check_baseline(exchange: str, target: str, program: str, packets: str, faults: Path | None) -> None:
     """What is set for a switch that is not there would be another run than was asked for."""
     for name, given, default in (
@@ -121,6 +137,7 @@ def check(
     learning_rate: str = "",
     packets: str = "compiled",
     exchange: str = "switch",
+    exchange_share: str = "",
     faults: Path | None = None,
 ) -> Settings:
     """Raises BadSetting or another SereneError that names the valid choices."""
@@ -163,7 +180,7 @@ def check(
         data_dir=data_dir,
         link_mbit=_number("LINK_MBIT", link_mbit, 0.1, 1000, whole=False) if link_mbit else None,
         seed=int(_number("SEED", seed, 0, 2**31 - 1)),
-        compute_ms=_number("COMPUTE_MS", compute_ms, 0, 60000, whole=False),
+        compute_ms=_compute_ms(compute_ms, exchange_share, link_mbit, parameters),
         program=chosen,
         mininet=mininet,
         out=out,

@@ -20,9 +20,9 @@ SLOTS = 249  # 79,510 parameters in chunks of 320
 NOBODY = "65534"
 SUMMARY = {
     "target", "exchange", "workers", "model", "dataset", "batch_size", "learning_rate", "packets_by", "straggler",
-    "steps", "wall_s", "seconds_to_accuracy", "initial_accuracy", "final_accuracy", "waiting_s", "strategy",
-    "contributions_sent", "contributions_applied", "retransmissions", "clipped_values", "packets", "events",
-    "contributions_under_way",
+    "steps", "compute_ms", "exchange_share", "wall_s", "seconds_to_accuracy", "initial_accuracy", "final_accuracy",
+    "waiting_s", "strategy", "contributions_sent", "contributions_applied", "retransmissions", "clipped_values",
+    "packets", "events", "contributions_under_way",
 }  # fmt: skip
 
 
