@@ -8,7 +8,8 @@ PYTHON := .venv/bin/python
 
 # Which target takes which settings. What is given to a target that takes no such setting is refused, or a run would
 # quietly be another one than was asked for.
-RUN_SETTINGS := WORKERS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR BATCH_SIZE LEARNING_RATE PACKETS LINK_MBIT \
+RUN_SETTINGS := WORKERS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR BATCH_SIZE LEARNING_RATE EXCHANGE EXCHANGE_SHARE \
+	PACKETS LINK_MBIT \
 	SEED COMPUTE_MS PROGRAM FAULTS OUT
 SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
 SETTINGS_OF_run-local := $(RUN_SETTINGS)
@@ -46,6 +47,8 @@ DATASET := digits
 DATA_DIR :=
 BATCH_SIZE := 32
 LEARNING_RATE :=
+EXCHANGE := switch
+EXCHANGE_SHARE :=
 LINK_MBIT :=
 SEED := 1
 COMPUTE_MS := 250
@@ -65,8 +68,10 @@ RUN = $(PYTHON) -m experiments.run --workers $(call quoted,WORKERS) --strategy $
 	--straggler $(call quoted,STRAGGLER) --steps $(call quoted,STEPS) --target $(call quoted,TARGET) \
 	--model $(call quoted,MODEL) --dataset $(call quoted,DATASET) --link-mbit $(call quoted,LINK_MBIT) \
 	--batch-size $(call quoted,BATCH_SIZE) --learning-rate $(call quoted,LEARNING_RATE) \
+	--exchange $(call quoted,EXCHANGE) \
 	--seed $(call quoted,SEED) --compute-ms $(call quoted,COMPUTE_MS) --program $(call quoted,PROGRAM) \
 	--out $(call quoted,OUT) $(if $(value DATA_DIR),--data-dir $(call quoted,DATA_DIR)) \
+	$(if $(value EXCHANGE_SHARE),--exchange-share $(call quoted,EXCHANGE_SHARE)) \
 	$(if $(value PACKETS),--packets $(call quoted,PACKETS)) $(if $(value FAULTS),--faults $(call quoted,FAULTS))
 
 help:
@@ -97,6 +102,8 @@ help:
 	@echo "  TARGET=$(TARGET) (auto, embedded, bmv2)  MODEL=$(MODEL) (mlp, cnn, cnn-large)"
 	@echo "  DATASET=$(DATASET) (digits, fashion-mnist, mnist, cifar10)  BATCH_SIZE=$(BATCH_SIZE) LEARNING_RATE= (the authors': 256, 0.04)"
 	@echo "  COMPUTE_MS=$(COMPUTE_MS) LINK_MBIT= DATA_DIR= PROGRAM=$(PROGRAM) (serene, serene_jumbo) OUT=runs/..."
+	@echo "  EXCHANGE=$(EXCHANGE) (switch, server, sharded, gloo: the last three are baselines over TCP and a Linux bridge)"
+	@echo "  EXCHANGE_SHARE= (of a step, as 0.65, instead of COMPUTE_MS; needs LINK_MBIT)"
 	@echo "  PACKETS=compiled (compiled, numpy, scapy: what makes the workers' packets)"
 	@echo "  FAULTS= (a file: lost packets, killed processes; docs/faults.md)"
 

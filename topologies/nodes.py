@@ -119,6 +119,21 @@ class Bmv2Switch(P4Switch):
         return [path, "--no-p4", "--device-id", str(DEVICE_ID), "--thrift-port", thrift, "--log-level", "warn"]
 
 
+class Bridge(Switch):  # type: ignore[misc]
+    """A Linux bridge, the kernel's own switch, in a network namespace of its own: with its processes it is gone."""
+
+    def __init__(self, name: str, **params: Any) -> None:
+        super().__init__(name, **{**params, "inNamespace": True})
+
+    def start(self, controllers: list[Node]) -> None:
+        said = self.cmd("ip link add", self.name, "type bridge && ip link set dev", self.name, "up")
+        for interface in self.intfs.values():
+            if interface.name != "lo":
+                said += self.cmd("ip link set dev", interface.name, "master", self.name)
+        if said.strip():
+            raise NotReady(f"cannot make a bridge: {said.strip()}")
+
+
 class SereneController(Controller):  # type: ignore[misc]
     """``serenectl up`` for the first P4 switch that starts. Hosts, whose loopback is another one, reach it at
     ``unix_url``."""

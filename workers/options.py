@@ -11,8 +11,10 @@ from pathlib import Path
 from serene.arguments import Parser
 from serene.client import FrameTransport, Transport, UdpTransport
 from serene.errors import SereneError, choices
+from serene.strategy import parse
 from serene.wire import HEADER, SWITCH_IP
 from workers import data, models, packets, stragglers
+from workers.baselines import EXCHANGES
 
 FIRST_EPHEMERAL_PORT = 49152  # RFC 6335
 
@@ -24,6 +26,13 @@ def _two_ports(text: str) -> tuple[tuple[str, int] | int, tuple[str, int]]:
         if 0 < switch < 65536 and (inherited or 0 < local < 65536):
             return local if inherited else ("127.0.0.1", local), ("127.0.0.1", switch)
     raise argparse.ArgumentTypeError(f"{text}: expected LOCAL:SWITCH, UDP ports (or fdN:SWITCH)")
+
+
+def _addresses(text: str) -> list[tuple[str, int]]:
+    found = [re.fullmatch(r"([\w.-]+):(\d+)", part) for part in text.split(",")]
+    if all(each and 0 < int(each[2]) < 65536 for each in found):
+        return [(each[1], int(each[2])) for each in found if each]
+    raise argparse.ArgumentTypeError(f"{text}: expected ADDRESS:PORT, as many as there are servers")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -39,6 +48,9 @@ def parser() -> argparse.ArgumentParser:
         metavar="LOCAL:SWITCH",
         help="frames in UDP, to a udp: port of serene-switch; LOCAL may be fdN, an inherited socket",
     )
+    add("--exchange", default="switch", help=f"{choices(EXCHANGES)}: what gradients go through (workers/baselines.py)")
+    add("--strategy", default="bsp", help="of a baseline; through the switch the controller knows it")
+    add("--servers", type=_addresses, default=[], metavar="ADDRESS:PORT,...", help="of a baseline: where it is")
     add("--packets", default="compiled", help=f"{choices(packets.PACKETS)}: what makes them")
     add("--model", default="mlp", help=choices(models.MODELS))
     add("--dataset", default="digits", help=choices(data.DATASETS))
@@ -59,6 +71,7 @@ def parser() -> argparse.ArgumentParser:
 
 def check(options: argparse.Namespace) -> None:
     """Raises SereneError, naming the option and what was expected."""
+    check_exchange(options.exchange, options.strategy, options.workers)
     packets.check_packets(options.packets)
     models.check_model(options.model)
     data.check_dataset(options.dataset)
@@ -73,6 +86,16 @@ def check(options: argparse.Namespace) -> None:
     if options.lr is not None and not 0 < options.lr < math.inf:
         raise SereneError(f"--lr {options.lr:g}: expected a number above 0")
     stragglers.check_workers(stragglers.parse(options.straggler), options.workers)
+
+
+def check_exchange(exchange: str, strategy: str, workers: int) -> None:
+    """Raises SereneError for a baseline that does not exist, or that cannot do this strategy."""
+    if exchange not in EXCHANGES:
+        raise SereneError(f"EXCHANGE={exchange}: expected {choices(EXCHANGES)}")
+    if exchange != "switch":
+        parse(strategy).compile(range(workers))
+    if exchange == "gloo" and strategy != "bsp":
+        raise SereneError(f"STRATEGY={strategy}: gloo's all-reduce is synchronous; expected bsp")
 
 
 def _expect(options: argparse.Namespace, name: str, low: int, high: int | None = None) -> None:

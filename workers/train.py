@@ -15,11 +15,13 @@ from types import FrameType
 from typing import Any
 
 from serene.at_exit import leave_garbage
-from serene.client import Client, NoAnswer, Session, Transport, Update
+from serene.client import Client, NoAnswer, Session, Update
 from serene.errors import SereneError
+from serene.strategy import parse
 from serene.wire import UNBOUNDED
 from workers import options as command_line
 from workers import stragglers
+from workers.baselines import Exchange, GlooExchange, Place, ServerExchange
 from workers.results import WorkerFiles
 from workers.training import Recipe, Trainer
 
@@ -51,7 +53,7 @@ class Stopped(Exception):
 class Worker:
     """The training loop, and what is written of it."""
 
-    def __init__(self, options: argparse.Namespace, transport: Transport) -> None:
+    def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         recipe = Recipe(
             options.model, options.dataset, options.workers, options.steps, options.batch_size, options.lr,
@@ -63,17 +65,27 @@ class Worker:
         if options.out is not None:
             self._files = WorkerFiles(options.out, options.out_else, options.worker, COLUMNS)
             self._files.begin(options.steps, self._trainer.size)
-        self._session = Session(
-            Client(transport, options.job, options.worker, self._trainer.size),
-            self._trainer.apply,
-            join_timeout_s=options.join_timeout,
-            on_lost=lambda lost: say(f"worker {options.worker}: {lost}; joining again"),
-        )
+        self._session = self._exchange()
         self._facts = self._session.facts
         self._initial_accuracy = self._facts["accuracy"] = self._trainer.accuracy(EVALUATED)
         self._started_at: float | None = None
         self._ended_at: float | None = None
         self._digest_when_left: str | None = None
+
+    def _exchange(self) -> Exchange:
+        """What the gradients go through: the switch, or a baseline."""
+        options, apply = self._options, self._trainer.apply
+        if options.exchange == "switch":
+            return Session(
+                Client(command_line.transport(options), options.job, options.worker, self._trainer.size),
+                apply,
+                join_timeout_s=options.join_timeout,
+                on_lost=lambda lost: say(f"worker {options.worker}: {lost}; joining again"),
+            )
+        place = Place(options.worker, options.workers, self._trainer.size)
+        kind = GlooExchange if options.exchange == "gloo" else ServerExchange
+        where = options.servers[0] if options.exchange == "gloo" else options.servers
+        return kind(place, parse(options.strategy), apply, where, options.join_timeout)
 
     def run(self) -> None:
         """Joins, trains, leaves; what was done is written in any case."""
@@ -204,7 +216,7 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     try:
-        Worker(options, command_line.transport(options)).run()
+        Worker(options).run()
     except Stopped as stopped:
         raise SystemExit(128 + stopped.number) from None
     except (SereneError, OSError) as error:

@@ -10,13 +10,13 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from mininet.net import Mininet
-from mininet.node import Switch
 
 from controller.http.client import ControllerClient
 from experiments.run.network import MininetNetwork
 from experiments.run.settings import check
 from serene.errors import SereneError
 from serene.spawn import module
+from topologies.nodes import Bridge
 from topologies.processes import ROOT
 from topologies.star import Star
 
@@ -25,21 +25,6 @@ Json = dict[str, Any]
 
 class BenchFailed(SereneError):
     """A measurement that is void; the message says what happened."""
-
-
-class Bridge(Switch):  # type: ignore[misc]
-    """The kernel's own switch, in a network namespace of its own: with its processes it is gone."""
-
-    def __init__(self, name: str, **params: Any) -> None:
-        super().__init__(name, **{**params, "inNamespace": True})
-
-    def start(self, controllers: Sequence[Any]) -> None:
-        said = self.cmd("ip link add", self.name, "type bridge && ip link set dev", self.name, "up")
-        for interface in self.intfs.values():
-            if interface.name != "lo":
-                said += self.cmd("ip link set dev", interface.name, "master", self.name)
-        if said.strip():
-            raise BenchFailed(f"cannot make a bridge: {said.strip()}")
 
 
 class Hosts(Protocol):

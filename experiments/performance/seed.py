@@ -22,7 +22,7 @@ from mininet.net import Mininet
 
 from experiments.performance.networks import BenchFailed, run_parts
 from serene.errors import SereneError
-from serene.wire import SWITCH_IP
+from serene.wire import SWITCH_IP, SWITCH_MAC
 from topologies.nodes import Bmv2Switch
 from topologies.star import Star
 
@@ -33,6 +33,7 @@ VALUES = 32  # of a row, and so of a packet
 HEAD = struct.Struct(">HHHB")  # worker, clock, row, action
 ROWS = 2485  # 79,510 values
 SILENCE_S = 0.2  # then what was not answered is lost
+READY_S = 20.0
 
 
 class SeedSwitch(Bmv2Switch):
@@ -67,6 +68,7 @@ def rates(path: Path, window: int, repeats: int, seconds: float, patience_s: flo
         try:
             net.build()
             net["s1"].start([])
+            net["h1"].setARP(SWITCH_IP, SWITCH_MAC)  # their program answers no ARP
             (result,) = run_parts(_Hosts(net), {0: ("seed", options)}, Path(work), patience_s)
         finally:
             net.stop()
@@ -110,6 +112,15 @@ class _Rows:
 
     def check(self) -> None:
         """Two additions to each of some rows, one after another: what is read has to be their sum."""
+        until = time.monotonic() + READY_S
+        self._socket.send(self._read[0])
+        while self.answer() is None:  # the switch has only just begun
+            if time.monotonic() > until:
+                raise BenchFailed(f"no answer to a READ within {READY_S:g} s; is this the authors' program?")
+            self._socket.send(self._read[0])
+        while self.answer() is not None:
+            pass
+        self._socket.settimeout(READY_S)
         for times in (1, 2):
             for row in range(VALUES):
                 self.add_and_read(row)
@@ -117,6 +128,7 @@ class _Rows:
                 expected = times * np.arange(1, VALUES + 1)
                 if found is None or found[0] != row or not np.array_equal(found[1], expected):
                     raise BenchFailed(f"row {row} was read as {found}; expected {expected.tolist()}")
+        self._socket.settimeout(SILENCE_S)
 
     def rows_s(self, window: int, seconds: float) -> float:
         began = time.perf_counter()

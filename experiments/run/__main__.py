@@ -16,7 +16,7 @@ from experiments.shared import terminal
 from serene.arguments import Parser
 from serene.at_exit import leave_garbage
 from serene.errors import SereneError, choices
-from workers import data, models, packets
+from workers import baselines, data, models, packets
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,6 +33,8 @@ def parser() -> argparse.ArgumentParser:
     add("--link-mbit", default="", help="rate of each link in Mbit/s; none: as fast as it goes")
     add("--batch-size", default="32", help="pictures in each worker's gradient; the paper's authors have 256")
     add("--learning-rate", default="", help="default: the model's own; the paper's authors have 0.04")
+    add("--exchange", default="switch", help=f"what gradients go through: {choices(baselines.EXCHANGES)}")
+    add("--exchange-share", default="", help="of a step, 0.01 to 0.99, instead of --compute-ms; needs --link-mbit")
     add("--packets", default="compiled", help=f"what makes the workers' packets: {choices(packets.PACKETS)}")
     add("--seed", default="1")
     add("--compute-ms", default="250", help="mean compute time of an iteration; 0: as fast as it goes")

@@ -19,10 +19,18 @@ from rich.console import Console
 
 from controller.http.client import ControllerClient, NoController, Rejected
 from controller.status.model import JobStatus
-from experiments.run import results
+from experiments.run import baseline, results
 from experiments.run.events import Events
 from experiments.run.live import View
-from experiments.run.network import LocalNetwork, MininetNetwork, Network, NetworkError, WorkerProcess, worker_arguments
+from experiments.run.network import (
+    Failed,
+    LocalNetwork,
+    MininetNetwork,
+    Network,
+    NetworkError,
+    WorkerProcess,
+    worker_arguments,
+)
 from experiments.run.picture import draw
 from experiments.run.results import Work
 from experiments.run.settings import Settings
@@ -34,10 +42,6 @@ from workers.results import BYTES_PER_STEP, ROOM
 
 POLL_S = 0.2
 STOP_TIMEOUT_S = 20.0
-
-
-class Failed(SereneError):
-    """A part of the run died; the message has the end of its log."""
 
 
 class Companion(Protocol):
@@ -55,6 +59,8 @@ class Companion(Protocol):
 
 def train(settings: Settings, work: Work, console: Console, companion: Companion | None = None) -> results.Results:
     """One run, from nothing to results; everything it started is gone when it returns or raises."""
+    if settings.exchange != "switch":
+        return baseline.train(settings, work, console)
     kind = MininetNetwork if settings.mininet else LocalNetwork
     with kind(settings, work.directory) as network, ControllerClient(network.url) as controller:
         job = controller.create_job(settings.workers, settings.strategy).job
@@ -92,8 +98,9 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
             view.show(status)
     for line in events.never:
         console.print(f"this never came: {line}", highlight=False)
+    counted = results.Counted.by_switch(status, settings.parameters, settings.program.lanes)
     try:
-        return results.collect(settings, work, status, events.played, events.lost_incarnations, stopped)
+        return results.collect(settings, work, counted, events.played, events.lost_incarnations, stopped)
     except results.Incomplete:
         if stopped:  # so early that there is nothing to keep
             raise KeyboardInterrupt from None
@@ -160,8 +167,8 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     console.print(
-        f"{settings.workers} workers train {settings.model} on {settings.dataset} through the {settings.target} "
-        f"switch, {settings.strategy}, straggler {settings.straggler}, {settings.steps} steps",
+        f"{settings.workers} workers train {settings.model} on {settings.dataset} through "
+        f"{way(settings)}, {settings.strategy}, straggler {settings.straggler}, {settings.steps} steps",
         highlight=False,
     )
     above = [directory for directory in settings.out.parents if not directory.exists()]
@@ -205,6 +212,14 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 130 if stopped else 0
+
+
+def way(settings: Settings) -> str:
+    """What the gradients go through, in words."""
+    if settings.exchange == "switch":
+        return f"the {settings.target} switch"
+    servers = {"server": "a parameter server", "sharded": "a parameter server on each worker's host", "gloo": "gloo"}
+    return f"{servers[settings.exchange]} ({settings.target})"
 
 
 def _room(settings: Settings) -> int:

@@ -27,6 +27,10 @@ class NetworkError(SereneError):
     """The network could not be set up, or a part of it died."""
 
 
+class Failed(SereneError):
+    """A part of the run died; the message has the end of its log."""
+
+
 def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **further: object) -> list[str]:
     """Of the training program (workers/train.py). further: its other options; None is left out."""
     given = {
@@ -39,6 +43,7 @@ def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **fur
         "steps": settings.steps,
         "batch-size": settings.batch_size,
         "lr": settings.learning_rate,
+        "exchange": settings.exchange,
         "packets": settings.packets,
         "seed": settings.seed,
         "straggler": settings.straggler,

@@ -20,6 +20,7 @@ from serene.errors import SereneError
 from workers import models
 
 Json = dict[str, Any]
+ACCURACIES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.82, 0.84, 0.85, 0.86, 0.88, 0.9, 0.91, 0.92, 0.95)
 
 
 class Incomplete(SereneError):
@@ -48,15 +49,31 @@ class Work:
         return path if path.exists() else self.directory / name
 
 
+@dataclass(frozen=True)
+class Counted:
+    """What the other side of the exchange says: the strategies it had, and the contributions that it accepted.
+    per_iteration: how many of them a worker makes in one."""
+
+    history: Sequence[EpochStatus]
+    strategy: str
+    applied: int
+    per_iteration: int
+
+    @classmethod
+    def by_switch(cls, job: JobStatus, parameters: int, lanes: int) -> Counted:
+        applied = sum(worker.contributions for worker in job.workers)
+        return cls(job.history, str(job.strategy), applied, -(-parameters // lanes))
+
+
 def collect(
     settings: Settings,
     work: Work,
-    job: JobStatus,
+    counted: Counted,
     events: Sequence[Json] = (),
     lost_incarnations: Sequence[int] = (),
     stopped: Sequence[int] = (),
 ) -> Results:
-    """From the workers' files and the controller's view of the job.
+    """From the workers' files and what the other side counted.
 
     events: those of a fault file, as played. lost_incarnations: steps that workers had done when they were killed.
     stopped: workers that were told to end before they had done all steps; the last one may be in the sums in part.
@@ -72,9 +89,10 @@ def collect(
     start = min(worker["started_unix"] for worker in workers)
     end = max(worker["ended_unix"] for worker in workers)
     rows = sorted(_rows(work, settings.workers, start), key=lambda row: row["t"])
-    slots = -(-workers[0]["parameters"] // settings.program.lanes)
+    slots = counted.per_iteration
     summary = {
         "target": settings.target,
+        "exchange": settings.exchange,
         "workers": settings.workers,
         "model": settings.model,
         "dataset": settings.dataset,
@@ -83,28 +101,52 @@ def collect(
         "packets_by": settings.packets,
         "straggler": settings.straggler,
         "steps": settings.steps,
+        "exchange_share": round(_exchange_share(workers), 4),
         "wall_s": round(end - start, 3),
+        "seconds_to_accuracy": seconds_to_accuracy(rows),
         "initial_accuracy": workers[0]["initial_accuracy"],
         "final_accuracy": workers[0]["final_accuracy"],
         "waiting_s": [round(worker["waiting_s"], 3) for worker in workers],
-        "strategy": [asdict(change) for change in changes(job.history, start)],
+        "strategy": [asdict(change) for change in changes(counted.history, start)]
+        or [asdict(Change(0.0, 1, counted.strategy))],
         "events": [{"t": round(event["t_unix"] - start, 3), "event": event["event"]} for event in events],
         "contributions_sent": sum(worker["contributions_sent"] for worker in workers)
         + slots * sum(lost_incarnations)
         - sum(min(workers[worker]["contributions_sent"], slots) for worker in stopped),
         # When workers were killed or told to end: each applied once or never.
         "contributions_under_way": slots * (len(lost_incarnations) + len(stopped)),
-        "contributions_applied": sum(worker.contributions for worker in job.workers),
-        "retransmissions": sum(worker["retransmissions"] for worker in workers),
+        "contributions_applied": counted.applied,
+        "retransmissions": _sum(workers, "retransmissions"),
         "clipped_values": sum(worker["clipped_values"] for worker in workers),
         "stopped": bool(stopped),
         **rerun(settings),
-        "packets": sum(worker["packets_sent"] + worker["packets_received"] for worker in workers),
+        "packets": _sum(workers, "packets_sent", "packets_received"),
     }
     shim = work.find("shim.log")
     if shim.exists():
         summary["links"] = shim.read_text().strip()
     return Results(summary, workers, rows)
+
+
+def seconds_to_accuracy(rows: Iterable[Json]) -> dict[str, float | None]:
+    """When the first worker's accuracy was as high as that, in seconds from the start of training; None: never."""
+    evaluated = [(row["t"], float(row["accuracy"])) for row in rows if row["accuracy"]]
+    return {
+        f"{target:.2f}": min((t for t, accuracy in evaluated if accuracy >= target), default=None)
+        for target in ACCURACIES
+    }
+
+
+def _exchange_share(workers: Sequence[Json]) -> float:
+    """What the network took of the workers' time, but for their waiting for each other."""
+    network, computing = (sum(worker[name] for worker in workers) for name in ("network_s", "compute_s"))
+    return float(network / (network + computing)) if network + computing else 0.0
+
+
+def _sum(workers: Sequence[Json], *names: str) -> int | None:
+    """None where one of them cannot be known: gloo does not tell its packets."""
+    numbers = [worker[name] for worker in workers for name in names]
+    return None if None in numbers else sum(numbers)
 
 
 @dataclass(frozen=True)
@@ -169,7 +211,11 @@ def table(results: Results) -> Table:
             f"{worker['compute_s']:.1f} s",
             f"{worker['network_s']:.1f} s",
             f"{worker['waiting_s']:.1f} s",
-            f"{worker['packets_sent'] + worker['packets_received']:,}",
-            f"{worker['retransmissions']:,}",
+            _count(_sum([worker], "packets_sent", "packets_received")),
+            _count(_sum([worker], "retransmissions")),
         )
     return shown
+
+
+def _count(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"

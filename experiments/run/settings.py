@@ -11,11 +11,14 @@ from serene.faults import Faults
 from serene.faults import load as load_faults
 from serene.program import Program
 from serene.strategy import Strategy, parse
+from serene.wire import ENCAPSULATION_BYTES, HEADER
 from workers import data, models, stragglers
+from workers.options import check_exchange
 from workers.packets import check_packets
 
 TARGETS = ("auto", "embedded", "bmv2")
 BMV2 = "simple_switch_grpc"
+BASELINE_TARGETS = {True: "bridge", False: "loopback"}  # what a baseline's packets pass; by whether Mininet is used
 
 
 class BadSetting(SereneError):
@@ -44,6 +47,8 @@ class Settings:
     batch_size: int = 32
     learning_rate: float | None = None  # None: the model's own
     packets: str = "compiled"
+    exchange: str = "switch"  # or a baseline
+    strategy_text: str = "bsp"  # as it was given
     faults: Faults = field(default_factory=Faults)
     faults_file: Path | None = None
     parameters: int = 0
@@ -85,6 +90,33 @@ def _number(name: str, text: str, low: float, high: float, whole: bool = True) -
     return value
 
 
+def _compute_ms(given: str, share: str, link_mbit: str, parameters: int) -> float:
+    """As given, or as long as it takes for the exchange to be that share of a step: the exchange through the switch at
+    the link's rate, whatever the run's own exchange is, so that runs with the same share compute for the same time."""
+    if not share:
+        return _number("COMPUTE_MS", given, 0, 60000, whole=False)
+    part = _number("EXCHANGE_SHARE", share, 0.01, 0.99, whole=False)
+    if not link_mbit:
+        raise BadSetting(f"EXCHANGE_SHARE={share} needs LINK_MBIT: without it no exchange has a length")
+    program = Program.load("serene")
+    frames = -(-parameters // program.lanes)
+    bits = 8 * frames * (ENCAPSULATION_BYTES + HEADER.itemsize + 4 * program.lanes)
+    exchange_ms = 1e-3 * bits / _number("LINK_MBIT", link_mbit, 0.1, 1000, whole=False)
+    return exchange_ms * (1 - part) / part
+
+
+def _check_baseline(exchange: str, target: str, program: str, packets: str, faults: Path | None) -> None:
+    """What is set for a switch that is not there would be another run than was asked for."""
+    for name, given, default in (
+        ("TARGET", target, "auto"),
+        ("PROGRAM", program, "serene"),
+        ("PACKETS", packets, "compiled"),
+        ("FAULTS", str(faults or ""), ""),
+    ):
+        if given != default:
+            raise BadSetting(f"{name}={given} is for a run through the switch; with EXCHANGE={exchange} leave it out")
+
+
 def check(
     *,
     target: str,
@@ -104,6 +136,8 @@ def check(
     batch_size: str = "32",
     learning_rate: str = "",
     packets: str = "compiled",
+    exchange: str = "switch",
+    exchange_share: str = "",
     faults: Path | None = None,
 ) -> Settings:
     """Raises BadSetting or another SereneError that names the valid choices."""
@@ -112,6 +146,7 @@ def check(
     meant = parse(strategy)
     meant.compile(range(count))
     check_packets(packets)
+    check_exchange(exchange, strategy, count)
     models.check_model(model)
     data.check_dataset(dataset)
     profile = stragglers.parse(straggler)
@@ -132,8 +167,10 @@ def check(
     wrong.check_workers(count)
     if wrong.packets and not mininet:
         raise BadSetting(f"FAULTS={faults}: faults of packets need Mininet; without it only [[events]] can be played")
+    if exchange != "switch":
+        _check_baseline(exchange, target, program, packets, faults)
     return Settings(
-        target=resolve_target(target, mininet),
+        target=resolve_target(target, mininet) if exchange == "switch" else BASELINE_TARGETS[mininet],
         workers=count,
         strategy=meant,
         straggler=straggler,
@@ -143,13 +180,15 @@ def check(
         data_dir=data_dir,
         link_mbit=_number("LINK_MBIT", link_mbit, 0.1, 1000, whole=False) if link_mbit else None,
         seed=int(_number("SEED", seed, 0, 2**31 - 1)),
-        compute_ms=_number("COMPUTE_MS", compute_ms, 0, 60000, whole=False),
+        compute_ms=_compute_ms(compute_ms, exchange_share, link_mbit, parameters),
         program=chosen,
         mininet=mininet,
         out=out,
         batch_size=int(_number("BATCH_SIZE", batch_size, 1, 10**5)),
         learning_rate=_number("LEARNING_RATE", learning_rate, 1e-9, 100, whole=False) if learning_rate else None,
         packets=packets,
+        exchange=exchange,
+        strategy_text=strategy.strip(),
         faults=wrong,
         faults_file=faults.resolve() if faults is not None else None,
         parameters=parameters,

@@ -30,6 +30,11 @@ BAD = [
     (["--dataset", "mnist", "--data-dir", "/no/such/directory"], "/no/such/directory"),
     (["--batch-size", "0"], "BATCH_SIZE=0: expected a whole number from 1"),
     (["--learning-rate", "-1"], "LEARNING_RATE=-1: expected a number from 1e-09"),
+    (["--exchange", "mpi"], "EXCHANGE=mpi: expected switch, server, sharded or gloo"),
+    (["--exchange", "gloo", "--strategy", "asp"], "gloo's all-reduce is synchronous; expected bsp"),
+    (["--exchange", "server", "--target", "embedded"], "TARGET=embedded is for a run through the switch"),
+    (["--exchange-share", "0.3"], "EXCHANGE_SHARE=0.3 needs LINK_MBIT"),
+    (["--exchange-share", "30", "--link-mbit", "100"], "EXCHANGE_SHARE=30: expected a number from 0.01 to 0.99"),
     (["--packets", "pcap"], "PACKETS=pcap: expected compiled, numpy or scapy"),
     (["--target", "tofino"], "auto, embedded or bmv2"),
     (["--program", "serene_huge"], "serene or serene_jumbo"),
@@ -87,3 +92,17 @@ def test_without_root_and_sudo_the_way_out_is_told(
     assert refused(monkeypatch, "--out", str(tmp_path / "out")) == 1
     assert "make run-local" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("share", "ms"), [("0.05", 515.5), ("0.3", 63.3), ("0.65", 14.6)])
+def test_the_share_of_the_exchange_says_how_long_computing_takes(share: str, ms: float, tmp_path: Path) -> None:
+    """249 frames of 1,362 bytes take 27.1 ms at 100 Mbit/s; whatever the exchange, computing is the rest of a step."""
+    for exchange in ("switch", "sharded"):
+        found = settings.check(
+            target="auto", workers="4", strategy="bsp", straggler="none", steps="1", model="mlp", dataset="digits",
+            data_dir=None, link_mbit="100", seed="1", compute_ms="250", program="serene", mininet=True,
+            out=tmp_path / "out", exchange=exchange, exchange_share=share,
+        )  # fmt: skip
+        assert found.compute_ms == pytest.approx(ms, rel=0.01)
+        taken = 249 * 1362 * 8 / 100e6
+        assert taken / (taken + found.compute_ms / 1e3) == pytest.approx(float(share), abs=1e-6)

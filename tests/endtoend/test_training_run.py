@@ -19,9 +19,10 @@ WORKERS, STEPS = 4, 30
 SLOTS = 249  # 79,510 parameters in chunks of 320
 NOBODY = "65534"
 SUMMARY = {
-    "target", "workers", "model", "dataset", "batch_size", "learning_rate", "packets_by", "straggler", "steps",
-    "wall_s", "initial_accuracy", "final_accuracy", "waiting_s", "strategy", "contributions_sent",
-    "contributions_applied", "retransmissions", "clipped_values", "packets", "events", "contributions_under_way",
+    "target", "exchange", "workers", "model", "dataset", "batch_size", "learning_rate", "packets_by", "straggler",
+    "steps", "compute_ms", "exchange_share", "wall_s", "seconds_to_accuracy", "initial_accuracy", "final_accuracy",
+    "waiting_s", "strategy", "contributions_sent", "contributions_applied", "retransmissions", "clipped_values",
+    "packets", "events", "contributions_under_way",
 }  # fmt: skip
 
 
@@ -90,6 +91,8 @@ def test_it_learns(run: Run) -> None:
     summary = run.summary()
     assert summary["initial_accuracy"] < 0.3
     assert summary["final_accuracy"] > 0.6
+    reached = summary["seconds_to_accuracy"]
+    assert 0 < reached["0.50"] <= summary["wall_s"] and reached["0.95"] is None
 
 
 def test_bsp_is_bit_identical_to_one_process(run: Run) -> None:

@@ -1,0 +1,196 @@
+"""A run without aggregation in the network: parameter servers over TCP, or gloo, around a Linux bridge.
+
+The same hosts, links, data, stragglers and training loop as through the switch (EXCHANGE=server, sharded, gloo).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from experiments.run import results
+from experiments.run.network import Failed, Network, NetworkError, WorkerProcess, worker_arguments
+from experiments.run.results import Counted, Work
+from experiments.run.settings import Settings
+from serene.spawn import module
+from topologies.processes import Background, free_ports, mortal
+from workers.baselines import ranges
+
+PORT = 7000
+POLL_S = 0.2
+TOLD_EVERY_S = 5.0
+
+
+class _BaselineNetwork(Network):
+    """Places for workers and servers. A worker's number is its host's; the one server's host is the next."""
+
+    @property
+    def url(self) -> str:
+        raise NetworkError("a baseline has no controller")
+
+    @property
+    def parts(self) -> dict[str, Background]:
+        return {}
+
+    def start_again(self, part: str) -> None:
+        raise NetworkError("no part of a baseline starts again")
+
+    def _worker_address(self, worker: int) -> list[str]:
+        return []
+
+    def start_process(self, place: int, command: Sequence[str], log: Path) -> WorkerProcess:
+        """A worker or a server; it ends with the network."""
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": self.interface(place)}
+        with log.open("ab") as output:
+            process = self.popen(place, command, stdout=output, stderr=output, env=environment)
+        self._workers.append(WorkerProcess(place, process, log))
+        return self._workers[-1]
+
+    def addresses(self, places: Sequence[int]) -> list[tuple[str, int]]:
+        """Where servers at these places listen."""
+        raise NotImplementedError
+
+    def interface(self, worker: int) -> str:
+        raise NotImplementedError
+
+
+class BridgeNetwork(_BaselineNetwork):
+    """Mininet hosts around a Linux bridge, with links like those around the switch."""
+
+    def __init__(self, settings: Settings, work: Path) -> None:
+        super().__init__(settings, work)
+        self._net: Any = None
+
+    def start(self) -> None:
+        try:
+            from mininet.log import setLogLevel
+            from mininet.net import Mininet
+        except ImportError:
+            raise NetworkError("Mininet is not installed: run 'make setup', or 'make run-local' without it") from None
+        from topologies.nodes import Bridge
+        from topologies.star import Star
+
+        setLogLevel("error")
+        hosts = self.settings.workers + (self.settings.exchange == "server")
+        topology = Star(hosts, link_mbit=self.settings.link_mbit, mtu=self.settings.mtu, switch="b1", offload=True)
+        self._net = Mininet(topo=topology, controller=None, build=False, switch=Bridge)
+        self._net.build()
+        self._net["b1"].start([])
+
+    def stop(self) -> None:
+        if self._net is not None:
+            self._net.stop()
+        self._net = None
+
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
+
+    def addresses(self, places: Sequence[int]) -> list[tuple[str, int]]:
+        return [(f"10.0.0.{place + 1}", PORT) for place in places]
+
+    def interface(self, worker: int) -> str:
+        return f"h{worker + 1}-eth0"
+
+
+class LoopbackNetwork(_BaselineNetwork):
+    """All on loopback: no root, no links."""
+
+    def start(self) -> None:
+        """Nothing to be made."""
+
+    def stop(self) -> None:
+        """Nothing was made."""
+
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(mortal(command), stdin=subprocess.DEVNULL, start_new_session=True, **options)
+
+    def addresses(self, places: Sequence[int]) -> list[tuple[str, int]]:
+        return [("127.0.0.1", port) for port in free_ports(*[PORT] * len(places))]
+
+    def interface(self, worker: int) -> str:
+        return "lo"
+
+
+def train(settings: Settings, work: Work, console: Console) -> results.Results:
+    """One run, from nothing to results; everything it started is gone when it returns or raises."""
+    kind = BridgeNetwork if settings.mininet else LoopbackNetwork
+    places = {"server": [settings.workers], "sharded": list(range(settings.workers)), "gloo": [0]}[settings.exchange]
+    with kind(settings, work.directory) as network:
+        addresses = network.addresses(places)
+        servers = []
+        if settings.exchange != "gloo":
+            servers = list(_start_servers(settings, network, places, addresses, work.directory))
+        workers = [_start_worker(settings, network, worker, addresses, work) for worker in range(settings.workers)]
+        _wait(settings, workers, servers, console)
+    applied = _counted_by(servers, work) if servers else _read_by_worker_0(work)
+    return results.collect(settings, work, Counted((), str(settings.strategy), applied, len(places)))
+
+
+def _start_servers(
+    settings: Settings,
+    network: _BaselineNetwork,
+    places: Sequence[int],
+    addresses: Sequence[tuple[str, int]],
+    directory: Path,
+) -> Iterator[WorkerProcess]:
+    for place, (host, port), part in zip(places, addresses, ranges(settings.parameters, len(places)), strict=True):
+        command = module(
+            "workers.server", "--workers", str(settings.workers), "--strategy", settings.strategy_text,
+            "--values", str(part.stop - part.start), "--listen", f"{host}:{port}",
+            "--out", str(directory / f"server-{place}.json"),
+        )  # fmt: skip
+        yield network.start_process(place, command, directory / f"server-{place}.log")
+
+
+def _start_worker(
+    settings: Settings, network: _BaselineNetwork, worker: int, addresses: Sequence[tuple[str, int]], work: Work
+) -> WorkerProcess:
+    arguments = worker_arguments(
+        settings, worker, 0, work.directory, out_else=work.spare, strategy=settings.strategy_text,
+        servers=",".join(f"{host}:{port}" for host, port in addresses),
+    )  # fmt: skip
+    command = module("workers.train", *arguments)
+    return network.start_process(worker, command, work.directory / f"worker-{worker}.log")
+
+
+def _wait(
+    settings: Settings, workers: Sequence[WorkerProcess], servers: Sequence[WorkerProcess], console: Console
+) -> None:
+    """Until all have ended well. Raises Failed as soon as one has not."""
+    told = time.monotonic()
+    under_way = True
+    while under_way:
+        under_way = any(process.poll() is None for process in (*workers, *servers))
+        for name, processes in (("parameter server at host", servers), ("worker", workers)):
+            for process in processes:
+                if process.poll():
+                    raise Failed(f"{name} {process.worker} ended with status {process.poll()}:\n{process.error()}")
+        if time.monotonic() - told >= TOLD_EVERY_S:
+            told = time.monotonic()
+            done = " ".join(str(_steps(worker)) for worker in workers)
+            console.print(f"{settings.strategy}: steps {done} of {settings.steps}", highlight=False)
+        time.sleep(POLL_S)  # the pace of the display
+
+
+def _steps(worker: WorkerProcess) -> int:
+    path = worker.log.with_suffix(".csv")
+    return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
+
+
+def _counted_by(servers: Sequence[WorkerProcess], work: Work) -> int:
+    told = [json.loads((work.directory / f"server-{server.worker}.json").read_text()) for server in servers]
+    return sum(sum(each["contributions"]) for each in told)
+
+
+def _read_by_worker_0(work: Work) -> int:
+    """Contributions that came in with gloo's sums."""
+    with work.find("worker-0.csv").open(newline="") as file:
+        return sum(int(row["contributions"]) for row in csv.DictReader(file))

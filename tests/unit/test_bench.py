@@ -1,0 +1,62 @@
+"""What `make bench` prints of a peer that was not run, and what it takes for the authors' program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+pytest.importorskip("mininet")
+
+from experiments.performance import bench, seed
+from serene.errors import SereneError
+
+
+def printed(row: bench.Row) -> str:
+    console = Console(width=240)
+    with console.capture() as capture:
+        console.print(bench.table([row]))
+    return capture.get().splitlines()[1]
+
+
+def test_a_peer_that_was_not_run_gives_no_ratio() -> None:
+    row = bench.Row("values", "values/s", False, 25.0, (2e6, 3e6, 4e6), (), "not run")
+    assert row.ratio is None
+    words = printed(row).split()
+    assert words == ["values", "values/s", "3.00", "M", "-33", "+33", "%", "25", "not", "run"]
+
+
+def test_a_peer_that_was_run_gives_the_ratio_of_the_middles() -> None:
+    row = bench.Row("values", "values/s", False, None, (2e6, 3e6, 4e6), (1e5, 2e5, 3e5), "theirs")
+    assert row.ratio == pytest.approx(15.0) and "15.00" in printed(row)
+
+
+def test_no_number_of_a_peer_is_written_into_the_program() -> None:
+    """Everything that a row compares is measured in the same run."""
+    constants = {name: value for name, value in vars(bench).items() if name.isupper() and isinstance(value, tuple)}
+    assert constants == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "expected what p4c-bm2-ss makes of the authors' p4src/stragglers.p4"),
+        ("no JSON", "expected what p4c-bm2-ss makes"),
+        ("[]", "expected what p4c-bm2-ss makes"),
+        (json.dumps({"register_arrays": [{"name": "r", "size": 64}]}), "no register of 79,520 values"),
+    ],
+)
+def test_another_file_than_the_authors_program_is_refused(content: str | None, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "stragglers.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(SereneError, match=said):
+        seed.check(path)
+
+
+def test_a_register_for_a_row_of_each_value_is_enough(tmp_path: Path) -> None:
+    path = tmp_path / "stragglers.json"
+    path.write_text(json.dumps({"register_arrays": [{"name": "sspTable", "size": 79_520}]}))
+    seed.check(path)

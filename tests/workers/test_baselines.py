@@ -1,0 +1,209 @@
+"""Parameter servers and gloo in the switch's place: sums and barriers by hand, the bits of one process, failures."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serene.strategy import parse
+from tests.controller.processes import ROOT, until
+from topologies.processes import free_ports
+from workers import reference
+from workers.baselines import ExchangeFailed, Place, ServerExchange, ranges
+from workers.server import Barrier, Server, WorkerGone
+from workers.training import Recipe
+
+
+class Together:
+    """Contributions to a barrier, each from a thread of its own; worker w's are all w + 1."""
+
+    def __init__(self, strategy: str, workers: int) -> None:
+        self.barrier = Barrier(2, parse(strategy).compile(range(workers)))
+        self._threads = ThreadPoolExecutor(16)
+
+    def push(self, worker: int, round_: int) -> Future[tuple[np.ndarray, int, float]]:
+        """Returns when it is added; the future ends when the worker may go on."""
+        before = sum(self.barrier.contributions.values())
+        future = self._threads.submit(self.barrier.exchange, worker, round_, np.full(2, worker + 1, np.int32))
+        until(lambda: sum(self.barrier.contributions.values()) > before, "the contribution is counted")
+        with self.barrier._changed:  # whoever may go on has been told
+            pass
+        return future
+
+
+def read(future: Future[tuple[np.ndarray, int, float]]) -> tuple[list[int], int]:
+    sums, total, _ = future.result(timeout=30)
+    return sums.tolist(), total
+
+
+def test_bsp_holds_everybody_back_and_gives_all_the_same_sum() -> None:
+    job = Together("bsp", 3)
+    first, second = job.push(0, 0), job.push(1, 0)
+    assert not first.done() and not second.done()
+    third = job.push(2, 0)
+    assert [read(each) for each in (first, second, third)] == [([6, 6], 3)] * 3
+    ahead = job.push(0, 1)
+    assert not ahead.done()
+    assert job.barrier.last()[0].tolist() == [7, 7], "the next round is in the sum, and in nobody's read"
+
+
+def test_ssp_lets_a_worker_be_so_many_rounds_ahead_and_no_more() -> None:
+    job = Together("ssp:2", 2)
+    assert read(job.push(0, 0)) == ([1, 1], 1)
+    assert read(job.push(0, 1)) == ([2, 2], 2)
+    held = job.push(0, 2)
+    assert not held.done()
+    assert read(job.push(1, 0)) == ([5, 5], 4)
+    assert read(held) == ([5, 5], 4), "what is there when it goes on"
+
+
+def test_asp_holds_nobody_back() -> None:
+    job = Together("asp", 2)
+    assert [read(job.push(0, round_))[1] for round_ in range(5)] == [1, 2, 3, 4, 5]
+
+
+def test_a_quorum_goes_on_without_the_last_whose_contribution_counts_later() -> None:
+    job = Together("quorum:2", 3)
+    first = job.push(0, 0)
+    assert not first.done()
+    assert read(job.push(1, 0)) == ([3, 3], 2) and read(first) == ([3, 3], 2)
+    assert read(job.push(2, 0))[1] in (2, 3) and job.barrier.last()[0].tolist() == [6, 6]
+
+
+@pytest.mark.parametrize(("values", "servers"), [(10, 3), (79_510, 4), (3, 3), (7, 1)])
+def test_the_ranges_are_the_vector(values: int, servers: int) -> None:
+    parts = ranges(values, servers)
+    assert [index for part in parts for index in range(values)[part]] == list(range(values))
+    sizes = [part.stop - part.start for part in parts]
+    assert max(sizes) - min(sizes) <= 1 and len(parts) == servers
+
+
+class Servers:
+    """Servers in threads, and the workers' ends."""
+
+    def __init__(self, strategy: str, workers: int, values: int, count: int) -> None:
+        self._strategy, self._workers, self._values = strategy, workers, values
+        self._pool = ThreadPoolExecutor(16)
+        sockets = [socket.create_server(("127.0.0.1", port)) for port in free_ports(*[7100] * count)]
+        self.addresses = [each.getsockname() for each in sockets]
+        self.servers = [
+            Server(each, workers, parse(strategy), part.stop - part.start)
+            for each, part in zip(sockets, ranges(values, count), strict=True)
+        ]
+        self.runs = [self._pool.submit(server.run) for server in self.servers]
+        self.applied: list[list[np.ndarray]] = [[] for _ in range(workers)]
+
+    def worker(self, worker: int) -> ServerExchange:
+        place = Place(worker, self._workers, self._values)
+        return ServerExchange(place, parse(self._strategy), self.applied[worker].append, self.addresses, 30.0)
+
+    def all(self, action: Callable[[ServerExchange], object], exchanges: list[ServerExchange]) -> list[object]:
+        return list(self._pool.map(action, exchanges))
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Servers, list[ServerExchange]]]:
+    servers = Servers("bsp", 2, 5, 2)
+    exchanges = [servers.worker(worker) for worker in range(2)]
+    servers.all(ServerExchange.join, exchanges)
+    yield servers, exchanges
+    for exchange in exchanges:
+        exchange.abandon()
+
+
+def test_each_worker_reads_what_came_in_since_it_read_last(pair: tuple[Servers, list[ServerExchange]]) -> None:
+    servers, exchanges = pair
+    for step in (1, 2):
+        gradients = [np.arange(5, dtype=np.float32) * step, np.full(5, 0.5, np.float32)]
+
+        def exchange(one: ServerExchange, gradients: list[np.ndarray] = gradients) -> object:
+            return one.exchange(gradients[one.place.worker])
+
+        servers.all(exchange, exchanges)
+        for applied in servers.applied:
+            assert applied[-1].tolist() == [0.5 + step * value for value in range(5)]
+    servers.all(lambda one: one.finish(30.0), exchanges)
+    for run, server in zip(servers.runs, servers.servers, strict=True):
+        run.result(timeout=30)
+        assert dict(server.barrier.contributions) == {0: 2, 1: 2}
+    assert [exchange.telemetry()["contributions_sent"] for exchange in exchanges] == [4, 4]
+
+
+def test_a_worker_that_goes_away_is_an_error_for_all(pair: tuple[Servers, list[ServerExchange]]) -> None:
+    servers, exchanges = pair
+    failing = ThreadPoolExecutor(1).submit(exchanges[0].exchange, np.ones(5, np.float32))
+    until(lambda: all(server.barrier.contributions[0] for server in servers.servers), "it is held back")
+    assert not failing.done()
+    exchanges[1].abandon()
+    with pytest.raises(ExchangeFailed, match="another worker, went away"):
+        failing.result(timeout=30)
+    for run in servers.runs:
+        with pytest.raises(WorkerGone, match="worker 1 went away"):
+            run.result(timeout=30)
+
+
+def test_a_second_worker_of_the_same_number_is_refused() -> None:
+    servers = Servers("asp", 2, 5, 1)
+    first, second, other = servers.worker(0), servers.worker(0), servers.worker(1)
+    joining = threading.Thread(target=first.join)
+    joining.start()
+    until(lambda: bool(servers.servers[0]._connections), "the first one is there")
+    with pytest.raises(ExchangeFailed, match="has worker 0"):
+        second.join()
+    other.join()
+    joining.join(timeout=30)
+    for exchange in (first, second, other):
+        exchange.abandon()
+
+
+def run(out: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "experiments.run", "--no-mininet", "--workers", "3", "--out", str(out), *options]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+@pytest.mark.parametrize("exchange", ["server", "sharded", "gloo"])
+def test_a_run_gives_the_bits_of_one_process_and_the_same_summary(exchange: str, tmp_path: Path) -> None:
+    process = run(tmp_path / "out", "--exchange", exchange, "--steps", "4", "--compute-ms", "0")
+    output, _ = process.communicate(timeout=110)
+    assert process.returncode == 0, output
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    expected = reference.train(Recipe(workers=3, steps=4, seed=1))
+    for worker in range(3):
+        assert np.load(tmp_path / "out" / f"parameters-{worker}.npy").tobytes() == expected.tobytes()
+    messages = {"server": 1, "sharded": 3, "gloo": 1}[exchange]
+    assert summary["contributions_sent"] == summary["contributions_applied"] == 3 * 4 * messages
+    assert (summary["exchange"], summary["target"]) == (exchange, "loopback")
+    assert summary["strategy"] == [{"t": 0.0, "epoch": 1, "strategy": "BSP"}]
+    assert set(summary["seconds_to_accuracy"]) >= {"0.80", "0.90"}
+
+
+@pytest.mark.parametrize("exchange", ["server", "gloo"])
+def test_a_worker_that_is_killed_ends_the_run_with_an_error(exchange: str, tmp_path: Path) -> None:
+    process = run(tmp_path / "out", "--exchange", exchange, "--steps", "100000", "--compute-ms", "5")
+
+    def children() -> list[int]:
+        found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        return [int(pid) for pid in found if b"workers.train" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    def trains() -> bool:
+        assert process.poll() is None, process.communicate()[0]
+        steps = [path.read_bytes().count(b"\n") for path in tmp_path.glob(".run-*/worker-*.csv")]
+        return len(steps) == 3 and min(steps) > 2
+
+    until(trains, "the workers train")
+    os.kill(children()[1], signal.SIGKILL)
+    output, _ = process.communicate(timeout=110)
+    assert process.returncode == 1
+    assert "error: " in output and "ended with status" in output
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,199 @@
+"""A parameter server over TCP: the baseline without aggregation in the network.
+
+    python -m workers.server --workers 4 --strategy ssp:3 --values 79510 --listen 10.0.0.5:7000 --out server.json
+
+It adds up what the workers send and answers when the strategy lets the worker go on, by the switch's rules and with the
+switch's numbers (32-bit fixed point), so that the way of the packets is all that differs. A vector may be spread over
+several servers, each with a range of its values. A worker that goes away in the middle ends the server and the job:
+this server cannot tell whether it comes back, and the others would wait for ever.
+
+A connection begins with a `HELLO` of the worker; then for each iteration a `PUSH` and the values, int32 in the
+machine's byte order, and back a `READ` and the sums.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import socket
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+
+from serene.arguments import Parser
+from serene.errors import SereneError
+from serene.strategy import PolicyFields, Strategy, parse
+from serene.wire import UNBOUNDED, ReadMode
+from workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly
+
+
+class WorkerGone(SereneError):
+    """A worker's connection broke in the middle of the job."""
+
+
+class Barrier:
+    """The sums, and when who may go on; as the switch's (docs/protocol.md), without epochs. Thread-safe."""
+
+    def __init__(self, values: int, policy: PolicyFields) -> None:
+        self._policy = policy
+        self._changed = threading.Condition()
+        self._sum = np.zeros(values, np.int32)
+        self._snapshot = self._sum
+        self._total = self._snapshot_total = 0
+        self._counted: Counter[int] = Counter()  # round: contributions that count for it
+        self._base = 0  # rounds complete
+        self._failed: SereneError | None = None
+        self.contributions: Counter[int] = Counter()  # worker: accepted
+
+    def exchange(self, worker: int, round_: int, values: np.ndarray) -> tuple[np.ndarray, int, float]:
+        """Adds a contribution, int32[values]; blocks until the worker may go on. What it reads, how many contributions
+        that holds, and for how many seconds the answer was held back. Raises what ``fail`` was given."""
+        policy = self._policy
+        with self._changed:
+            self._sum = self._sum + values  # a new array: an earlier one may be on its way to a worker
+            self._total += 1
+            self.contributions[worker] += 1
+            counts = bool(policy.sync_mask >> worker & 1)
+            if counts and round_ >= self._base:
+                self._counted[round_] += 1
+                while self._counted[self._base] >= policy.quorum:
+                    del self._counted[self._base]
+                    self._base += 1
+                    self._snapshot, self._snapshot_total = self._sum, self._total
+                    self._changed.notify_all()
+            began = time.monotonic()
+            if counts and policy.staleness != UNBOUNDED:
+                self._changed.wait_for(lambda: self._failed or round_ < self._base + policy.staleness)
+            if self._failed is not None:
+                raise self._failed
+            held = time.monotonic() - began
+            if policy.read_mode is ReadMode.SNAPSHOT:
+                return self._snapshot, self._snapshot_total, held
+            return self._sum, self._total, held
+
+    def last(self) -> tuple[np.ndarray, int]:
+        with self._changed:
+            return self._sum, self._total
+
+    def fail(self, error: SereneError) -> None:
+        """Ends everybody's waiting."""
+        with self._changed:
+            self._failed = self._failed or error
+            self._changed.notify_all()
+
+    @property
+    def failed(self) -> SereneError | None:
+        return self._failed
+
+
+class Server:
+    """Serves one job, from its first worker to its last. first_value: where its range of the vector begins."""
+
+    def __init__(self, listening: socket.socket, workers: int, strategy: Strategy, values: int) -> None:
+        self._listening = listening
+        self._workers = workers
+        self._values = values
+        self._left = threading.Barrier(workers)
+        self._connections: dict[int, socket.socket] = {}
+        self.barrier = Barrier(values, strategy.compile(range(workers)))
+
+    def run(self) -> None:
+        """Until all workers have read the last sum. Raises WorkerGone."""
+        threads = []
+        while len(self._connections) < self._workers:
+            connection, _ = self._listening.accept()
+            worker = self._welcome(connection)
+            if worker is not None:
+                self._connections[worker] = connection
+        for worker, connection in self._connections.items():
+            connection.sendall(READ.pack(0, 0.0))  # the job is complete
+            threads.append(threading.Thread(target=self._serve, args=(worker, connection), daemon=True))
+            threads[-1].start()
+        for thread in threads:
+            thread.join()
+        if self.barrier.failed is not None:
+            raise self.barrier.failed
+
+    def _welcome(self, connection: socket.socket) -> int | None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            worker, workers, values = HELLO.unpack(receive_exactly(connection, HELLO.size))
+        except OSError:
+            connection.close()
+            return None
+        if (workers, values) != (self._workers, self._values) or worker in self._connections or worker >= workers:
+            with suppress(OSError):
+                connection.sendall(READ.pack(REFUSED, 0.0))
+            connection.close()
+            return None
+        return int(worker)
+
+    def _serve(self, worker: int, connection: socket.socket) -> None:
+        values = np.empty(self._values, np.int32)
+        try:
+            while True:
+                (round_,) = PUSH.unpack(receive_exactly(connection, PUSH.size))
+                if round_ == END:
+                    break
+                receive_exactly(connection, values.nbytes, values.data.cast("B"))
+                read, total, held = self.barrier.exchange(worker, round_, values)
+                connection.sendall(READ.pack(total, held))
+                connection.sendall(read.data.cast("B"))
+            self._left.wait()
+            read, total = self.barrier.last()
+            connection.sendall(READ.pack(total, 0.0))
+            connection.sendall(read.data.cast("B"))
+        except (OSError, threading.BrokenBarrierError):
+            self.barrier.fail(WorkerGone(f"worker {worker} went away before the job was over"))
+        except WorkerGone:
+            pass
+        finally:
+            if self.barrier.failed is not None:
+                self._left.abort()
+                for each in self._connections.values():  # also those that are in the middle of sending
+                    with suppress(OSError):
+                        each.shutdown(socket.SHUT_RDWR)
+            connection.close()
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if host and port.isdecimal() and 0 < int(port) < 65536:
+        return host, int(port)
+    raise argparse.ArgumentTypeError(f"{text}: expected ADDRESS:PORT")
+
+
+def main() -> None:
+    parser = Parser(prog="python -m workers.server", description="A parameter server over TCP, a baseline.")
+    parser.add_argument("--workers", type=int, required=True)
+    parser.add_argument("--strategy", type=parse, required=True, help="bsp, ssp:S, asp, quorum:K or mixed:W,W")
+    parser.add_argument("--values", type=int, required=True, help="of its range of the vector")
+    parser.add_argument("--listen", type=_address, required=True, metavar="ADDRESS:PORT")
+    parser.add_argument("--out", type=Path, default=None, help="what it counted, as JSON")
+    options = parser.parse_args()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        with socket.create_server(options.listen) as listening:
+            server = Server(listening, options.workers, options.strategy, options.values)
+            server.run()
+    except (SereneError, OSError) as error:
+        print(f"error: parameter server: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+    if options.out is not None:
+        counted = server.barrier.contributions
+        options.out.write_text(json.dumps({"contributions": [counted[worker] for worker in range(options.workers)]}))
+
+
+if __name__ == "__main__":
+    main()
