@@ -205,9 +205,13 @@ class ServerExchange(Baseline):
     def _ask(self, push: Callable[[socket.socket, slice], None]) -> tuple[np.ndarray, int, float]:
         totals, helds = [], []
         try:
-            for connection, part in zip(self._connections, self._ranges, strict=True):
+            # Each worker begins with another server, or all would send to one of them at a time.
+            ends = list(zip(self._connections, self._ranges, strict=True))
+            first = self.place.worker % len(ends)
+            ends = ends[first:] + ends[:first]
+            for connection, part in ends:
                 push(connection, part)
-            for connection, part in zip(self._connections, self._ranges, strict=True):
+            for connection, part in ends:
                 total, held = READ.unpack(receive_exactly(connection, READ.size))
                 receive_exactly(connection, self._new[part].nbytes, self._new[part].data.cast("B"))
                 totals.append(total)

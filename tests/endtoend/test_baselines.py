@@ -1,0 +1,57 @@
+"""Baselines in Mininet: the same bits as through the switch, nothing left behind, and a dead server is an error."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.controller.processes import until
+from tests.runs import Run, interfaces, missing, private_network
+from workers.reference import train
+from workers.training import Recipe
+
+WORKERS, STEPS = 2, 4
+
+
+@pytest.mark.mininet
+@pytest.mark.parametrize("exchange", ["server", "sharded", "gloo"])
+def test_a_baseline_in_mininet_has_the_bits_of_one_process(exchange: str, tmp_path: Path) -> None:
+    lacking = missing(None)
+    if lacking:
+        pytest.skip(f"a baseline in Mininet needs {lacking}")
+    options = ["--exchange", exchange, "--workers", WORKERS, "--steps", STEPS, "--compute-ms", 0, "--link-mbit", 100]
+    with private_network():
+        training = Run(tmp_path / "out", tmp_path / "log", *options)
+        try:
+            assert training.wait() == 0, training.output
+            assert training.alive() == {} and interfaces() == set()
+        finally:
+            training.end()
+    expected = train(Recipe(workers=WORKERS, steps=STEPS, seed=1))
+    for worker in range(WORKERS):
+        assert training.parameters(worker).tobytes() == expected.tobytes()
+    summary = training.summary()
+    assert (summary["exchange"], summary["target"]) == (exchange, "bridge")
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "log"}
+
+
+def test_a_server_that_is_killed_ends_the_run_with_an_error(tmp_path: Path) -> None:
+    options = ["--exchange", "sharded", "--workers", WORKERS, "--steps", 100_000, "--compute-ms", 5, "--no-mininet"]
+    training = Run(tmp_path / "out", tmp_path / "log", *options)
+    try:
+
+        def trains() -> bool:
+            assert training.process.poll() is None, training.output
+            rows = [path.read_bytes().count(b"\n") for path in tmp_path.glob(".run-*/worker-*.csv")]
+            return len(rows) == WORKERS and min(rows) > 2
+
+        until(trains, "the workers train")
+        os.kill(training.find("workers.server", "server-1.json"), signal.SIGKILL)
+        assert training.wait() == 1
+        assert "error: " in training.output and "ended with status" in training.output
+        assert training.alive() == {} and not (tmp_path / "out").exists()
+    finally:
+        training.end()
