@@ -19,7 +19,7 @@ from controller.jobs.plans import Swap
 from controller.settings import Settings, port_numbers, shm_port_paths, udp_port_numbers
 from controller.status.explain import explain, headline
 from controller.status.metrics import Metrics
-from controller.status.model import Choices, JobExplanation, JobStatus, Live, Status, SwapStatus, workers
+from controller.status.model import Choices, JobExplanation, JobStatus, Listening, Live, Status, SwapStatus, workers
 from controller.status.recorder import Recorder
 from controller.status.snapshot import job_status, status
 from controller.switch.connection import SwitchError
@@ -48,6 +48,7 @@ class Coordinator:
 
     def __init__(self, settings: Settings) -> None:
         program = Program.load(settings.program)
+        self._listening = Listening(http=settings.http, socket=settings.socket)
         self._grace_s = settings.grace_s
         self._gone_after_s = settings.gone_after
         self._wait_s = settings.wait
@@ -423,7 +424,9 @@ class Coordinator:
                 await self.telemetry.refresh(older_than_s)
             except SwitchError as error:
                 LOG.warning("counters: %s", error)
-        return status(self.switch, self.jobs, self.telemetry, self.automatic, self._admission.overlooked)
+        return status(
+            self._listening, self.switch, self.jobs, self.telemetry, self.automatic, self._admission.overlooked
+        )
 
     async def metrics(self) -> bytes:
         """For Prometheus."""

@@ -7,21 +7,22 @@ import logging
 import signal
 import socket
 import sys
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from functools import partial
 from types import FrameType
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from controller.coordinator import Coordinator
+from controller.http.guard import Guard
+from controller.http.listeners import tcp_listener, unix_listener
 from controller.http.server import application
-from controller.settings import Settings, host_and_port
-from serene.errors import SereneError
+from controller.settings import Settings, host_and_port, is_loopback
+from serene.http import UNIX, token
 
 LOG = logging.getLogger("serene.controller")
-
-
-class PortInUse(SereneError):
-    """Somebody listens where the HTTP interface should be."""
 
 
 def run(settings: Settings) -> None:
@@ -33,30 +34,17 @@ def run(settings: Settings) -> None:
         datefmt="%Y-%m-%d %H:%M:%S",
     )
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    stopped_early = suppress(asyncio.CancelledError, KeyboardInterrupt)  # while it was connecting to the switch
-    with _listen(settings.http) as listener, stopped_early:
-        asyncio.run(_serve(settings, listener))
+    with ExitStack() as open_:
+        # Before the switch is connected: a second controller must not disturb the first one's switch.
+        listeners = [open_.enter_context(tcp_listener(settings.http))]
+        if settings.socket:
+            listeners.append(open_.enter_context(unix_listener(settings.socket)))
+        # While it was connecting to the switch.
+        open_.enter_context(suppress(asyncio.CancelledError, KeyboardInterrupt))
+        asyncio.run(_serve(settings, listeners))
 
 
-def _listen(http: str) -> socket.socket:
-    """Bound before the switch is connected: a second controller must not disturb the first one's switch."""
-    host, port = host_and_port(http)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol spelt out, asyncio turns Nagle's algorithm off, which costs 40 ms an answer otherwise.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise PortInUse(
-            f"cannot listen on {http}: {error.strerror}; is a controller running already ('serenectl "
-            "status')? --http HOST:PORT chooses another port"
-        ) from None
-    return listener
-
-
-async def _serve(settings: Settings, listener: socket.socket) -> None:
+async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
     loop = asyncio.get_running_loop()
     this = asyncio.current_task()
     assert this is not None
@@ -67,12 +55,14 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     await coordinator.bring_up()
     for number in (signal.SIGINT, signal.SIGTERM):  # from here on they are the server's
         loop.remove_signal_handler(number)
-    server = _Server(coordinator, loop)
+    host, _ = host_and_port(settings.http)
+    guard = partial(Guard, token=token(), on_loopback=is_loopback(host))
+    server = _Server(coordinator, guard, loop)
     work = asyncio.create_task(coordinator.run())
     work.add_done_callback(lambda _: server.stop())
-    LOG.info("listening on http://%s", settings.http)
+    LOG.info("listening on http://%s%s", settings.http, f" and {UNIX}{settings.socket}" if settings.socket else "")
     try:
-        await server.serve(sockets=[listener])
+        await server.serve(sockets=listeners)
     finally:
         work.cancel()
         await asyncio.wait([work])
@@ -84,10 +74,12 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
 class _Server(uvicorn.Server):
     """uvicorn, which ends the live streams before it waits for its connections to end."""
 
-    def __init__(self, coordinator: Coordinator, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, coordinator: Coordinator, guard: Callable[[ASGIApp], Guard], loop: asyncio.AbstractEventLoop
+    ) -> None:
         self._loop = loop
         self._stopping = asyncio.Event()
-        app = application(coordinator, self.stop, self._stopping)
+        app = application(coordinator, guard, self.stop, self._stopping)
         super().__init__(
             uvicorn.Config(
                 app,

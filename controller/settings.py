@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from serene.errors import SereneError
+from serene.http import DEFAULT_HTTP, LONGEST_PATH, TOKEN, token
 from serene.program import Program
 
-DEFAULT_HTTP = "127.0.0.1:8559"
 DEFAULT_SWITCH = "127.0.0.1:9559"
 DEFAULT_PORTS = "1-32"
 
@@ -49,6 +50,7 @@ class Settings(BaseModel):
     shm_ports: str = ""  # PORT:PATH,...: those that are memory shared with processes of this machine
     program: str = "serene"  # a variant, or the path of a build's JSON
     http: str = DEFAULT_HTTP
+    socket: str = ""  # the path of a Unix socket, or none
     wait: float = Field(default=10.0, gt=0, le=86400, allow_inf_nan=False)  # seconds for the switch to answer at start
     # After so many seconds without a sign an evicted worker does not keep its job alive any more.
     gone_after: float = Field(default=30.0, ge=1, le=86400, allow_inf_nan=False)
@@ -64,11 +66,18 @@ class Settings(BaseModel):
     @classmethod
     def _http(cls, value: str) -> str:
         host, _ = host_and_port(value)
-        if host != "localhost" and not is_loopback(host):
+        if not is_loopback(host) and token() is None:
             raise ValueError(
-                f"{value!r} is not a loopback address: whoever reaches the interface commands the "
-                f"switch; expected e.g. {DEFAULT_HTTP}"
+                f"{value!r} is not a loopback address: whoever reaches the interface commands the switch; expected "
+                f"e.g. {DEFAULT_HTTP}, or a token in ${TOKEN}, which every request then has to carry"
             )
+        return value
+
+    @field_validator("socket")
+    @classmethod
+    def _socket(cls, value: str) -> str:
+        if value and not (os.path.isabs(value) and len(os.fsencode(value)) <= LONGEST_PATH):
+            raise ValueError(f"{value!r}: expected an absolute path of at most {LONGEST_PATH} bytes")
         return value
 
     @field_validator("ports")
@@ -101,6 +110,10 @@ class Settings(BaseModel):
 
 def settings(**given: object) -> Settings:
     """Checked settings. Raises BadSettings, which names the option."""
+    try:
+        token()
+    except SereneError as error:
+        raise BadSettings(str(error)) from None
     try:
         return Settings.model_validate(given)
     except ValidationError as error:
@@ -155,6 +168,6 @@ def shm_port_paths(text: str) -> list[ShmPort]:
 
 def is_loopback(host: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False

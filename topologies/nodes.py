@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import shutil
 import socket
+import tempfile
 from pathlib import Path
 from typing import Any
 
+from mininet.log import info
 from mininet.node import Controller, Node, Switch
 
 from topologies.processes import Background, NotReady, free_ports, listens, program
@@ -118,7 +120,8 @@ class Bmv2Switch(P4Switch):
 
 
 class SereneController(Controller):  # type: ignore[misc]
-    """``serenectl up`` for the first P4 switch that starts."""
+    """``serenectl up`` for the first P4 switch that starts. Hosts, whose loopback is another one, reach it at
+    ``unix_url``."""
 
     def __init__(
         self,
@@ -134,10 +137,15 @@ class SereneController(Controller):  # type: ignore[misc]
         self.process: Background | None = None
         self._log = log
         self._program = p4_program
+        self._folder: Path | None = None  # of the socket
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.http_port}"
+
+    @property
+    def unix_url(self) -> str:
+        return f"unix:{self._folder}/controller.sock"
 
     def start(self) -> None:
         """Nothing yet: a switch that starts asks for it."""
@@ -145,15 +153,17 @@ class SereneController(Controller):  # type: ignore[misc]
     def bring_up(self, switch: P4Switch) -> None:
         if self.process is not None:
             raise NotReady("the controller commands one switch, and the topology has two")
+        self._folder = Path(tempfile.mkdtemp(prefix="serene-"))
         ports = ",".join(str(port) for port, interface in sorted(switch.intfs.items()) if interface.name != "lo")
         command = [
             program("serenectl"), "up", "--foreground",
             "--switch", f"127.0.0.1:{switch.p4runtime_port}", "--device-id", str(DEVICE_ID),
-            "--ports", ports, "--http", f"127.0.0.1:{self.http_port}",
+            "--ports", ports, "--http", f"127.0.0.1:{self.http_port}", "--socket", self.unix_url.removeprefix("unix:"),
             "--program", self._program, "--wait", str(START_TIMEOUT_S),
         ]  # fmt: skip
         self.process = Background(f"controller-{self.name}", command, self._log)
         self.process.wait_until(lambda: listens(self.http_port), START_TIMEOUT_S + 30)
+        info(f"\n*** In the hosts: SERENE_CONTROLLER={self.unix_url}\n")
 
     def start_again(self) -> None:
         """After ``process.kill()``: it takes over what it finds on the switch."""
@@ -165,4 +175,7 @@ class SereneController(Controller):  # type: ignore[misc]
         if self.process is not None:
             self.process.stop()
             self.process = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
         Node.stop(self, *args, **kwargs)

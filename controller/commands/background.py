@@ -10,6 +10,7 @@ from pathlib import Path
 
 from controller.http.client import ControllerClient, NoController
 from serene.errors import SereneError
+from serene.http import LONGEST_PATH
 from serene.spawn import module
 
 # The embedded switch may have to compile the program first.
@@ -22,15 +23,22 @@ class NotStarted(SereneError):
 
 @dataclass(frozen=True)
 class Files:
-    """A daemon's files (log, pid), named after the URL of its HTTP interface."""
+    """A daemon's files, named after the port of its HTTP interface."""
 
     log: Path
     pid: Path
+    socket: Path
 
     @classmethod
-    def of(cls, url: str) -> Files:
-        http_port = url.rpartition(":")[2]
-        return cls(folder() / f"controller-{http_port}.log", folder() / f"controller-{http_port}.pid")
+    def of(cls, http: str) -> Files:
+        """http: HOST:PORT, or a URL that ends with it."""
+        first = folder() / f"controller-{http.rpartition(':')[2]}"
+        return cls(*(first.with_name(f"{first.name}.{kind}") for kind in ("log", "pid", "sock")))
+
+    def socket_path(self) -> str:
+        """Empty where the folder's name is so long that no socket can be there."""
+        path = str(self.socket)
+        return path if len(os.fsencode(path)) <= LONGEST_PATH else ""
 
 
 def folder() -> Path:

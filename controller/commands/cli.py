@@ -23,10 +23,9 @@ from controller.commands import doctor as doctors
 from controller.commands import local as local_switch
 from controller.commands.groups import BadChoice, group
 from controller.commands.live import LiveView
-from controller.http.client import ENVIRONMENT, ControllerClient, NoController, Rejected
+from controller.http.client import ControllerClient, NoController, Rejected
 from controller.jobs.job import JobState
 from controller.settings import (
-    DEFAULT_HTTP,
     DEFAULT_PORTS,
     DEFAULT_SWITCH,
     BadSettings,
@@ -38,6 +37,7 @@ from controller.settings import (
 )
 from controller.status.model import Event, JobStatus
 from serene.errors import SereneError, choices
+from serene.http import CONTROLLER, DEFAULT_HTTP, TOKEN, UNIX
 from serene.program import VARIANTS
 from serene.strategy import ASP, BSP, MAX_STALENESS, SSP, Mixed, Quorum, Strategy, parse
 
@@ -55,10 +55,10 @@ Url = Annotated[
     str | None,
     typer.Option(
         "--controller",
-        envvar=ENVIRONMENT,
+        envvar=CONTROLLER,
         metavar="URL",
         show_envvar=False,
-        help=f"Where the controller is (or ${ENVIRONMENT}).",
+        help=f"Where the controller is, http://HOST:PORT or unix:/PATH (or ${CONTROLLER}).",
     ),
 ]
 JobOption = Annotated[int | None, typer.Option("--job", metavar="ID", help="Which job; default the only one.")]
@@ -91,7 +91,13 @@ def up(
     ] = DEFAULT_PORTS,
     program: Annotated[str, typer.Option(metavar="NAME", help=f"The P4 program: {choices(VARIANTS)}.")] = "serene",
     election_id: Annotated[int, typer.Option(metavar="N", help="The highest one commands the switch.")] = 1,
-    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where to listen, on loopback.")] = DEFAULT_HTTP,
+    http: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help=f"Where to listen; elsewhere than on loopback only with ${TOKEN}.")
+    ] = DEFAULT_HTTP,
+    socket: Annotated[
+        str,
+        typer.Option(metavar="/PATH", help="Listen at this Unix socket, too; in the background there always is one."),
+    ] = "",
     wait: Annotated[float, typer.Option(metavar="SECONDS", help="For the switch to answer.")] = 10.0,
     gone_after: Annotated[
         float, typer.Option(metavar="SECONDS", help="Of silence, before an evicted worker no longer holds its job.")
@@ -124,6 +130,7 @@ def up(
         program=program,
         election_id=election_id,
         http=http,
+        socket=socket,
         wait=wait,
         gone_after=gone_after,
         udp_ports=udp_ports,
@@ -171,9 +178,12 @@ def _start(chosen: Settings, foreground: bool) -> None:
         else:
             raise SereneError(f"a controller runs at {url} already ('serenectl down' stops it)")
         files = background.Files.of(url)
+        chosen = chosen if chosen.socket else chosen.model_copy(update={"socket": files.socket_path()})
         pid = background.start(["up", "--foreground", *_options(chosen.model_dump())], url, files)
         print(view.switch_line(client.status().switch))
     print(f"controller at {url}, pid {pid}, log {files.log}\nlive page: {url}/")
+    if chosen.socket:
+        print(f"from network namespaces of this machine: {CONTROLLER}={UNIX}{chosen.socket}")
 
 
 def _options(chosen: dict[str, object]) -> list[str]:
@@ -184,14 +194,15 @@ def _options(chosen: dict[str, object]) -> list[str]:
 def down(controller: Url = None) -> None:
     """Stop the controller, and the switch that `up --local` started; another goes on forwarding and aggregating."""
     with ControllerClient(controller) as client:
-        switch = client.status().switch
+        before = client.status()
+        switch = before.switch
         client.shutdown()
         end = time.monotonic() + STOP_TIMEOUT_S
         while time.monotonic() < end:
             try:
                 client.status()
             except NoController:
-                background.Files.of(client.url).pid.unlink(missing_ok=True)
+                background.Files.of(before.listening.http).pid.unlink(missing_ok=True)
                 ended = bool(switch.udp_ports or switch.shm_ports) and local_switch.stop(switch.address)
                 print(f"controller at {client.url} stopped; the switch {'stopped, too' if ended else 'goes on'}")
                 return

@@ -18,8 +18,9 @@ from pathlib import Path
 
 from controller.commands import background
 from controller.http.client import ControllerClient, NoController, Rejected
-from controller.settings import DEFAULT_HTTP, DEFAULT_SWITCH, host_and_port
+from controller.settings import DEFAULT_SWITCH, host_and_port
 from serene.errors import SereneError
+from serene.http import DEFAULT_HTTP
 
 OLDEST_PYTHON = (3, 10)
 PROBE_TIMEOUT_S = 20

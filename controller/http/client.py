@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
@@ -11,13 +10,10 @@ import httpx
 from pydantic import TypeAdapter
 from typing_extensions import Self
 
-from controller.settings import DEFAULT_HTTP
 from controller.status.model import Event, JobExplanation, JobStatus, Snapshot, Status, SwapStatus
 from serene.errors import SereneError
+from serene.http import connection, controller_url
 from serene.strategy import Strategy, to_dict
-
-ENVIRONMENT = "SERENE_CONTROLLER"
-DEFAULT_URL = f"http://{DEFAULT_HTTP}"
 
 T = TypeVar("T")
 
@@ -43,12 +39,12 @@ class Rejected(SereneError):
 
 
 class ControllerClient:
-    """One controller. Every method raises NoController or Rejected; `controller.status.model` says what they return."""
+    """One controller, named as `serene.http` says. Every method raises NoController or Rejected;
+    `controller.status.model` says what they return."""
 
     def __init__(self, url: str | None = None, *, timeout_s: float = 15.0) -> None:
-        self.url = (url or os.environ.get(ENVIRONMENT) or DEFAULT_URL).rstrip("/")
-        # Loopback only: a proxy named in the environment must not be used.
-        self._http = httpx.Client(base_url=self.url, timeout=timeout_s, trust_env=False)
+        self.url = controller_url(url)
+        self._http = connection(self.url, timeout_s)
 
     def __enter__(self) -> Self:
         return self

@@ -1,37 +1,52 @@
 """Checks in front of the HTTP interface: which requests are accepted, and how large they may be.
 
+A controller that has a token accepts only requests that carry it, or the cookie that a browser got for it. The page's
+own files, which hold no secret, are for everybody: they ask for the token.
+
 A web page from anywhere can make its reader's browser ask a loopback address. Such a request names the page's site as
 its `Origin`, or, where the page's own name was made to lead to loopback, in `Host`; a page that another program serves
 on this machine has another port. None of them may command the switch. A loopback `Host` may have any port: it is
-another one behind a tunnel.
+another one behind a tunnel. A controller that listens elsewhere than on loopback may be asked under any name: it has a
+token, and a browser sends its cookie only to the name under which it got it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
+import hmac
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from controller.http.answers import Json
+from controller.http.cookie import carries
+from controller.http.page import is_page
+from controller.settings import is_loopback
+from serene.http import TOKEN
 
 LARGEST_BODY = 64 << 10  # bytes
 BODY_TIMEOUT_S = 10.0  # for the whole body
 
 
 class Guard:
-    """An ASGI application before another: requests that pass carry their whole body."""
+    """An ASGI application before another: requests that pass carry their whole body. token: without one, none is asked
+    for. on_loopback: nobody else can connect."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, token: str | None, on_loopback: bool) -> None:
+        if not (on_loopback or token):
+            raise ValueError("elsewhere than on loopback a token is needed")
         self._app = app
+        self._token = token
+        self._on_loopback = on_loopback
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
-        refusal = _stranger(headers)
+        refusal = self._stranger(headers)
+        if refusal is None and not (scope["method"] == "GET" and is_page(scope["path"])):
+            refusal = self._without_token(headers)
         body: Message | None = None
         if refusal is None:
             try:
@@ -51,32 +66,44 @@ class Guard:
 
         await self._app(scope, with_body, send)
 
+    def _without_token(self, headers: Headers) -> Json | None:
+        if self._token is None or carries(headers, self._token):
+            return None
+        # As bytes: hmac compares text in constant time only if it is ASCII.
+        scheme, _, secret = headers.get("authorization", "").partition(" ")
+        if not secret or scheme.lower() != "bearer":
+            return _refuse(401, f"this controller asks for a token: set {TOKEN} to the one that it was started with")
+        if not hmac.compare_digest(secret.encode("latin-1"), self._token.encode()):
+            return _refuse(401, f"this is not the controller's token: set {TOKEN} to the one that it was started with")
+        return None
+
+    def _stranger(self, headers: Headers) -> Json | None:
+        host = headers.get("host", "")
+        if self._on_loopback and not _names_loopback(host):
+            return _refuse(403, f"Host: {host}: expected a loopback address")
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() != f"http://{host.lower()}":
+            return _refuse(403, f"Origin: {origin}: expected none, or the controller's own, http://{host}")
+        site = headers.get("sec-fetch-site", "none")
+        if site not in ("none", "same-origin"):
+            return _refuse(403, f"Sec-Fetch-Site: {site}: expected none or same-origin")
+        return None
+
 
 class _TooLong(Exception):
     pass
 
 
 def _refuse(status: int, text: str) -> Json:
-    return Json({"error": text}, status, headers={"connection": "close"})  # what else comes on it is not read
+    headers = {"connection": "close"}  # what else comes on it is not read
+    if status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return Json({"error": text}, status, headers=headers)
 
 
-def _stranger(headers: Headers) -> Json | None:
-    host = headers.get("host", "")
-    if not _is_loopback(host):
-        return _refuse(403, f"Host: {host}: expected a loopback address")
-    origin = headers.get("origin")
-    if origin is not None and origin.lower() != f"http://{host.lower()}":
-        return _refuse(403, f"Origin: {origin}: expected none, or the controller's own, http://{host}")
-    site = headers.get("sec-fetch-site", "none")
-    if site not in ("none", "same-origin"):
-        return _refuse(403, f"Sec-Fetch-Site: {site}: expected none or same-origin")
-    return None
-
-
-def _is_loopback(host: str) -> bool:
+def _names_loopback(host: str) -> bool:
     try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
     except ValueError:
         return False
 

@@ -1,4 +1,4 @@
-"""HTTP + JSON on loopback: the controller's only interface. Command line, experiments and tests use it."""
+"""HTTP + JSON: the controller's only interface. Command line, experiments and tests use it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from controller.coordinator import Coordinator
 from controller.http.answers import Json, to_json
+from controller.http.cookie import give
 from controller.http.guard import Guard
 from controller.http.page import add_page
 from controller.jobs.jobs import Conflict, NoSuchJob
@@ -23,6 +25,7 @@ from controller.status.model import Snapshot, StrategyField
 from controller.switch.connection import SwitchError
 from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
+from serene.http import token
 from serene.strategy import BSP
 
 SNAPSHOT_S = 0.2  # between two snapshots of the live stream
@@ -55,12 +58,14 @@ class Chosen(BaseModel):
     parameters: Annotated[dict[Text, bool | int | float | Text], Field(max_length=32)] = {}
 
 
-def application(coordinator: Coordinator, stop: Callable[[], None], stopping: asyncio.Event) -> FastAPI:
+def application(
+    coordinator: Coordinator, guard: Callable[[ASGIApp], Guard], stop: Callable[[], None], stopping: asyncio.Event
+) -> FastAPI:
     """The routes. ``stop`` is called on POST /v1/shutdown; streams end when ``stopping`` is set."""
     app = FastAPI(title="Serene controller", docs_url=None, redoc_url=None, openapi_url=None)
     _answer_errors(app)
     add_page(app)
-    app.add_middleware(Guard)
+    app.add_middleware(guard)
 
     @app.get("/v1/status")
     async def status() -> Json:
@@ -108,6 +113,14 @@ def application(coordinator: Coordinator, stop: Callable[[], None], stopping: as
     @app.get("/v1/jobs/{job}/explanation")
     async def explanation(job: int, worker: int | None = None) -> Json:
         return Json(await coordinator.explain(job, worker))
+
+    @app.post("/v1/session")
+    async def session(request: Request) -> Json:
+        """For a browser, which sends the token once and from then on the cookie."""
+        answer, secret = Json({}), token()
+        if secret is not None:
+            give(answer, request.headers, secret)
+        return answer
 
     @app.get("/v1/live")
     async def live(since: Annotated[float, Query(ge=0, le=1e12, allow_inf_nan=False)] = 0.0) -> Json:

@@ -33,6 +33,13 @@ class Model(BaseModel):
     model_config = ConfigDict(frozen=True, defer_build=True)
 
 
+class Listening(Model):
+    """Where the controller listens: HOST:PORT, and the path of a Unix socket, or empty."""
+
+    http: str
+    socket: str
+
+
 class SwitchStatus(Model):
     """``trouble``: why it is not connected. ``drops``: packets dropped, by reason. ``totals``: of all listed workers.
     ``requests_overlooked``: requests of workers for which there was no room."""
@@ -121,6 +128,7 @@ class JobStatus(Model):
 class Status(Model):
     """Everything."""
 
+    listening: Listening
     switch: SwitchStatus
     jobs: list[JobStatus]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.automatic.runner import AutomaticRunner
 from controller.jobs.job import EpochBegun, Job, Worker
 from controller.jobs.jobs import Jobs
-from controller.status.model import EpochStatus, JobStatus, Status, SwitchStatus, WorkerStatus
+from controller.status.model import EpochStatus, JobStatus, Listening, Status, SwitchStatus, WorkerStatus
 from controller.switch.counters import Counters
 from controller.switch.switch import Switch
 from controller.switch.telemetry import Telemetry
@@ -13,9 +13,17 @@ from controller.switch.telemetry import Telemetry
 SHORT_HISTORY = 20  # epochs of each job in what is sent several times a second
 
 
-def status(switch: Switch, jobs: Jobs, telemetry: Telemetry, automatic: AutomaticRunner, overlooked: int) -> Status:
+def status(
+    listening: Listening,
+    switch: Switch,
+    jobs: Jobs,
+    telemetry: Telemetry,
+    automatic: AutomaticRunner,
+    overlooked: int,
+) -> Status:
     """Everything. ``overlooked``: requests of workers for which there was no room."""
     return Status(
+        listening=listening,
         switch=SwitchStatus(
             address=switch.options.address,
             device_id=switch.options.device_id,

@@ -17,16 +17,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
 from experiments.performance import scapy_peer as bench_scapy
-from experiments.performance.networks import BridgeNetwork, run_parts, serene_network, with_job
+from experiments.performance.networks import BenchFailed, BridgeNetwork, run_parts, serene_network, with_job
 from experiments.performance.one_machine import measure, slowest_of
 from experiments.performance.push_path import PushPath
 from experiments.run.settings import BMV2
 from experiments.shared import terminal
 from serene import outputs
 from serene.errors import SereneError
+from serene.http import CONTROLLER
 from serene.program import Program
 
 REPEATS = 5
@@ -47,7 +49,8 @@ Samples = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement beside its peer. ours, peer: one number a repeat, in ``unit``; limit: what cannot be beaten.
+    """One measurement beside its peer. ours, peer: one number a repeat, in ``unit``; limit: what cannot be beaten;
+    of an exchange, the time that its values alone, without headers, take over one link.
 
     less: whether less is better. bar: the ratio that we want at least; most: what we want at most, in ``unit``.
     missing: why there is no measurement.
@@ -101,7 +104,7 @@ def one_machine(values: int, program: str = "serene", workers: int = 2) -> Itera
 def pool(values: int, link_mbit: float, most_over_limit: float, program: str = "serene") -> Row:
     """Seconds of an all-reduce of 4 hosts through a pool of slots; gloo at the same MTU."""
     workers, lanes, limit = 4, Program.load(program).lanes, values * 32 / link_mbit / 1e6
-    options = {"workers": workers, "values": values, "repeats": 3 if limit > 1 else REPEATS}
+    options = {"workers": workers, "values": values, "repeats": 1 if limit > 2 else 2 if limit > 0.5 else 9}
     options |= {"slots": POOL_SLOTS, "lanes": lanes}
     parts = {worker: ("pool", options) for worker in range(workers)}
     with (
@@ -115,6 +118,28 @@ def pool(values: int, link_mbit: float, most_over_limit: float, program: str = "
     return Row(
         f"all-reduce of {values:,} float32 by a pool, {lanes} lanes, {link_mbit:,.0f} Mbit/s", "s", True, None, ours,
         theirs, "gloo, Linux bridge", limit, most_over_limit * limit,
+    )  # fmt: skip
+
+
+def ddp(workers: int) -> Row:
+    """Seconds of an iteration of DistributedDataParallel, by the process group `serene` and by gloo."""
+    options = {"workers": workers, "repeats": 2 * REPEATS, "bucket_mb": 1}
+    with (
+        tempfile.TemporaryDirectory() as work,
+        serene_network("embedded", "serene", workers, LINK_MBIT, Path(work)) as network,
+    ):
+        given = {**options, "backend": "serene", "environment": {CONTROLLER: network.unix_url}}
+        ours = run_parts(network, dict.fromkeys(range(workers), ("ddp", given)), Path(work), PATIENCE_S)
+    with tempfile.TemporaryDirectory() as work, BridgeNetwork(workers, LINK_MBIT, None) as bridge:
+        given = {**options, "backend": "gloo", "environment": {}}
+        theirs = run_parts(bridge, dict.fromkeys(range(workers), ("ddp", given)), Path(work), PATIENCE_S)
+    for mine, peer in zip(ours, theirs, strict=True):
+        if not np.allclose(mine["losses"], peer["losses"], rtol=1e-4):
+            raise BenchFailed(f"the losses are {mine['losses']}, with gloo {peer['losses']}")
+    values = ours[0]["values"]
+    return Row(
+        f"iteration of DistributedDataParallel, {values:,} parameters, {workers} hosts, {LINK_MBIT:.0f} Mbit/s",
+        "s", True, None, _slowest(ours), _slowest(theirs), "gloo, Linux bridge", values * 32 / LINK_MBIT / 1e6,
     )  # fmt: skip
 
 
@@ -202,6 +227,7 @@ def rows() -> Iterator[Row]:
         partial(pool, 25_600_000, 1000.0, 1.2),
         partial(pool, 25_600_000, 1000.0, 1.2, "serene_jumbo"),
         partial(overlap, 4),
+        partial(ddp, 4),
         worker_cpu,
     ]
     for take in measurements:

@@ -67,6 +67,8 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
             f"live page: {network.url}/\n"
             f"in another terminal: {prefix}.venv/bin/serenectl sync ssp --staleness 3   (or bsp, asp, quorum --k 3)"
         )
+        if isinstance(network, MininetNetwork):
+            console.print(f"in a host of this network: SERENE_CONTROLLER={network.unix_url}", highlight=False)
         with View(settings, console, hint) as view:
             if not console.is_terminal:
                 console.print(hint)

@@ -207,6 +207,11 @@ class MininetNetwork(Network):
         return str(self._controller.url)
 
     @property
+    def unix_url(self) -> str:
+        """Of the controller, for processes in the hosts."""
+        return str(self._controller.unix_url)
+
+    @property
     def parts(self) -> dict[str, Background]:
         found = {"switch": self._switch.process, "controller": self._controller.process, "shim": self._switch.shim}
         return {name: process for name, process in found.items() if process is not None}

@@ -44,7 +44,9 @@ def rerun(settings: Settings) -> dict[str, Any]:
 def _command() -> str:
     """As it was given; make's settings are options of it."""
     spec = sys.modules["__main__"].__spec__
-    return shlex.join([*(("python", "-m", spec.name.removesuffix(".__main__")) if spec else sys.argv[:1]), *sys.argv[1:]])
+    return shlex.join(
+        [*(("python", "-m", spec.name.removesuffix(".__main__")) if spec else sys.argv[:1]), *sys.argv[1:]]
+    )
 
 
 def _commit() -> str | None:

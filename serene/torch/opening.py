@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,11 +17,10 @@ from torch.distributed import Store  # type: ignore[attr-defined]
 from serene.client import FrameTransport, ShmTransport, Transport, TransportError, UdpTransport
 from serene.client.pool import Pool
 from serene.errors import SereneError
+from serene.http import CONTROLLER, connection, controller_url
 from serene.torch.ring import Ring
 from serene.wire import SERENE_UDP_PORT
 
-CONTROLLER = "SERENE_CONTROLLER"
-DEFAULT_URL = "http://127.0.0.1:8559"
 SLOTS = 512  # of a group: pieces that may be on their way at a time
 HTTP_TIMEOUT_S = 15.0
 LOOPBACK = "127.0.0.1"
@@ -49,7 +47,7 @@ class Controller:
     """The little that a group asks of it. Raises SereneError."""
 
     def __init__(self) -> None:
-        self.url = (os.environ.get(CONTROLLER) or DEFAULT_URL).rstrip("/")
+        self.url = controller_url()
 
     def create(self, workers: int) -> JobAccess:
         switch = self._ask("GET", "/v1/status").get("switch")
@@ -70,8 +68,7 @@ class Controller:
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         try:
-            # Loopback only: a proxy named in the environment must not be used.
-            with httpx.Client(base_url=self.url, timeout=HTTP_TIMEOUT_S, trust_env=False) as http:
+            with connection(self.url, HTTP_TIMEOUT_S) as http:
                 response = http.request(method, path, json=body)
                 answer = response.json()
         except (httpx.TransportError, httpx.InvalidURL, ValueError):

@@ -115,10 +115,10 @@ class SwitchProcess:
 
 
 class ControllerProcess(Process):
-    """``serenectl up --foreground`` that answers."""
+    """``serenectl up --foreground`` that answers, at ``http`` or a port of loopback."""
 
-    def __init__(self, switch: SwitchProcess, log: Path, *options: str) -> None:
-        http = f"127.0.0.1:{some_port()}"
+    def __init__(self, switch: SwitchProcess, log: Path, *options: str, http: str | None = None) -> None:
+        http = http or f"127.0.0.1:{some_port()}"
         self.url = f"http://{http}"
         super().__init__(
             [

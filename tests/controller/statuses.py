@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.jobs.job import Report
-from controller.status.model import JobStatus, Status, SwitchStatus, WorkerStatus
+from controller.status.model import JobStatus, Listening, Status, SwitchStatus, WorkerStatus
 from controller.switch.counters import Counters
 from serene.strategy import BSP, Strategy
 
@@ -35,4 +35,4 @@ def status_of(*jobs: JobStatus, trouble: str | None = None) -> Status:
         connected=trouble is None, trouble=trouble,
         program="serene", lanes=320, slots=1, drops={}, totals=Counters(), requests_overlooked=0,
     )  # fmt: skip
-    return Status(switch=switch, jobs=list(jobs))
+    return Status(listening=Listening(http="127.0.0.1:8559", socket=""), switch=switch, jobs=list(jobs))

@@ -95,9 +95,12 @@ def test_no_controller(run: Run, command: str) -> None:
             "up --http 0.0.0.0:8559",
             (
                 "--http: '0.0.0.0:8559' is not a loopback address: whoever reaches the interface "
-                "commands the switch; expected e.g. 127.0.0.1:8559"
+                "commands the switch; expected e.g. 127.0.0.1:8559, or a token in $SERENE_TOKEN, which every request "
+                "then has to carry"
             ),
         ),
+        ("up --socket here", "--socket: 'here': expected an absolute path of at most 107 bytes"),
+        (f"up --socket /{107 * 'x'}", f"--socket: '/{107 * 'x'}': expected an absolute path of at most 107 bytes"),
         ("up --switch here", "--switch: 'here': expected HOST:PORT, for example 127.0.0.1:9559"),
         ("up --ports 0-3", "--ports: '0-3': expected port numbers from 1 to 254, for example 1-4 or 1,2,5"),
         (

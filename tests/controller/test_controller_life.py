@@ -212,6 +212,7 @@ def test_background(switch: SwitchProcess, start: Start, monkeypatch: pytest.Mon
         assert started.stdout == (
             f"switch {switch.grpc} (device 0), program serene: 8192 slots of 320 values; connected\n"
             f"controller at {url}, pid {pid}, log {log}\nlive page: {url}/\n"
+            f"from network namespaces of this machine: SERENE_CONTROLLER=unix:{log.with_suffix('.sock')}\n"
         )
         again = serenectl(*arguments)
         assert (again.returncode, again.stderr) == (
@@ -221,7 +222,7 @@ def test_background(switch: SwitchProcess, start: Start, monkeypatch: pytest.Mon
     finally:
         stopped = serenectl("down", controller=url)
     assert stopped.stdout == f"controller at {url} stopped; the switch goes on\n"
-    assert not pid_file.exists()
+    assert [path.name for path in pid_file.parent.iterdir()] == [log.name]
     assert serenectl("status", controller=url).returncode == 1
 
 

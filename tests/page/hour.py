@@ -11,10 +11,12 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import uvicorn
 
 from controller.coordinator import Coordinator
+from controller.http.guard import Guard
 from controller.http.server import application
 from controller.jobs.job import Report
 from controller.jobs.plans import Swap
@@ -64,7 +66,7 @@ def _round(there: Coordinator, chance: random.Random, t: float, step: int) -> fl
 
 
 async def _serve(there: Coordinator, port: int, stop: threading.Event) -> None:
-    app = application(there, lambda: None, asyncio.Event())
+    app = application(there, partial(Guard, token=None, on_loopback=True), lambda: None, asyncio.Event())
     server = uvicorn.Server(uvicorn.Config(app, port=port, http="h11", ws="none", log_config=None, lifespan="off"))
     serving = asyncio.create_task(server.serve())
     turn = 0

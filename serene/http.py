@@ -1,0 +1,53 @@
+"""The way to a controller's HTTP interface: which one, and with which token. The command line, the process group,
+experiments and tests take the same.
+
+    SERENE_CONTROLLER=http://HOST:PORT      or unix:/PATH, which reaches it from any network namespace of its machine
+    SERENE_TOKEN=...                        of a controller that was started with it
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import httpx
+
+from serene.errors import SereneError
+
+CONTROLLER = "SERENE_CONTROLLER"
+TOKEN = "SERENE_TOKEN"
+DEFAULT_HTTP = "127.0.0.1:8559"
+DEFAULT_URL = f"http://{DEFAULT_HTTP}"
+UNIX = "unix:"
+LONGEST_PATH = 107  # bytes of a Unix socket's path
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")  # what HTTP allows after Bearer, and nobody guesses
+
+
+def token() -> str | None:
+    """The one in the environment. Raises SereneError where it could be none."""
+    given = os.environ.get(TOKEN)
+    if given and not _TOKEN.fullmatch(given):
+        raise SereneError(
+            f"${TOKEN}: expected 16 to 512 letters, digits and any of ._~+/=-, for example what 'openssl rand -hex 16' "
+            "prints"
+        )
+    return given or None
+
+
+def controller_url(given: str | None = None) -> str:
+    """The controller that was named, here or in the environment."""
+    return (given or os.environ.get(CONTROLLER) or DEFAULT_URL).rstrip("/")
+
+
+def connection(url: str, timeout_s: float) -> httpx.Client:
+    """A client of the controller at ``url``. Raises SereneError where there can be none."""
+    secret = token()
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+    base, transport = url, None
+    if url.startswith(UNIX):
+        path = url.removeprefix(UNIX)
+        if not path.startswith("/") or len(os.fsencode(path)) > LONGEST_PATH:
+            raise SereneError(f"{url!r}: expected {UNIX}/PATH, of at most {LONGEST_PATH} bytes, or http://HOST:PORT")
+        base, transport = "http://localhost", httpx.HTTPTransport(uds=path)
+    # A proxy that the environment names must not be used: the token is the controller's alone.
+    return httpx.Client(base_url=base, transport=transport, headers=headers, timeout=timeout_s, trust_env=False)

@@ -1,0 +1,261 @@
+"""The controller's Unix socket, and its token: who gets in, who does not, and what is left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from controller.http.client import ControllerClient, NoController, Rejected
+from serene.errors import SereneError
+from serene.strategy import BSP
+from serene.torch.opening import Controller
+from tests.controller.processes import ControllerProcess, Start, SwitchProcess, missing, serenectl
+from tests.ports import some_port
+from tests.runs import private_network
+
+TOKEN = "a-token-that-nobody-guesses"
+
+
+@pytest.fixture(scope="module")
+def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
+    if lacking := missing("embedded"):
+        pytest.skip(f"the embedded switch needs {lacking}")
+    process = SwitchProcess("embedded", tmp_path_factory.mktemp("switch") / "switch.log")
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def path() -> Iterator[Path]:
+    """Of a socket, in a folder that everybody may enter."""
+    folder = Path(tempfile.mkdtemp(prefix="serene-test-"))
+    folder.chmod(0o755)
+    yield folder / "controller.sock"
+    shutil.rmtree(folder)
+
+
+def at(path: Path) -> ControllerClient:
+    return ControllerClient(f"unix:{path}")
+
+
+def up(switch: SwitchProcess, path: Path) -> subprocess.CompletedProcess[str]:
+    """Another controller, which takes the switch from the first one if it starts."""
+    http = f"127.0.0.1:{some_port()}"
+    options = ["--switch", switch.grpc, "--http", http, "--socket", str(path), "--election-id", "9"]
+    return serenectl("up", "--foreground", *options)
+
+
+# -- the Unix socket -----------------------------------------------------------------------------------------
+
+
+def test_the_socket_serves_and_goes(start: Start, path: Path) -> None:
+    process = start("--socket", str(path))
+    with at(path) as client:
+        assert client.create_job(2, BSP()).job == 0
+        assert client.status() == process.client.status()
+        assert client.status().listening.socket == str(path)
+    said = serenectl("status", controller=f"unix:{path}")
+    assert said.returncode == 0 and "job 0: waiting" in said.stdout
+    assert serenectl("status", "--controller", f"unix:{path}").stdout == said.stdout
+    assert process.stop() == 0
+    assert not path.exists()
+    with at(path) as client, pytest.raises(NoController, match=f"no controller at unix:{path}"):
+        client.status()
+
+
+def test_a_process_group_makes_its_job_there(start: Start, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERENE_TOKEN", TOKEN)
+    process = start("--socket", str(path))
+    monkeypatch.setenv("SERENE_CONTROLLER", f"unix:{path}")
+    access = Controller().create(2)
+    assert [job.job for job in process.client.jobs()] == [access.job]
+    monkeypatch.setenv("SERENE_TOKEN", "another-that-is-wrong")
+    with pytest.raises(SereneError, match="this is not the controller's token: set SERENE_TOKEN to the one"):
+        Controller().create(2)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+def test_only_its_owner_may_connect(start: Start, path: Path) -> None:
+    start("--socket", str(path))
+    assert stat.S_IMODE(path.lstat().st_mode) == 0o600
+    program = f"import socket; socket.socket(socket.AF_UNIX).connect({str(path)!r})"
+    tried = subprocess.run([sys.executable, "-S", "-c", program], user=65534, cwd="/", capture_output=True, text=True)
+    assert "PermissionError" in tried.stderr
+
+
+def test_a_living_controller_keeps_its_socket(switch: SwitchProcess, start: Start, path: Path) -> None:
+    first = start("--socket", str(path))
+    refused = up(switch, path)
+    said = f"error: cannot listen at {path}: another controller listens there; --socket chooses another path\n"
+    assert (refused.returncode, refused.stderr) == (1, said)
+    with at(path) as client:
+        assert client.status() == first.client.status()
+
+
+def test_what_a_killed_one_has_left_is_replaced(start: Start, path: Path) -> None:
+    first = start("--socket", str(path))
+    first.kill()
+    assert path.is_socket()
+    second = start("--socket", str(path))
+    with at(path) as client:
+        assert client.status().listening == second.client.status().listening
+    assert second.stop() == 0
+    assert not path.exists()
+
+
+def test_nobody_removes_another_one_s_socket(start: Start, path: Path) -> None:
+    """Somebody has removed the first one's by hand, and started a second controller."""
+    first = start("--socket", str(path))
+    path.unlink()
+    start("--socket", str(path), "--election-id", "2")
+    assert first.stop() == 0
+    with at(path) as client:
+        assert client.status().listening.socket == str(path)
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "folder"])
+def test_what_is_no_socket_stays(switch: SwitchProcess, path: Path, kind: str) -> None:
+    text = path.with_name("precious")
+    text.write_text("precious")
+    if kind == "file":
+        text = text.rename(path)
+    elif kind == "link":
+        path.symlink_to(text)
+    else:
+        path.mkdir()
+    refused = up(switch, path)
+    said = f"error: cannot listen at {path}: there is something that is no socket\n"
+    assert (refused.returncode, refused.stderr) == (1, said)
+    assert text.read_text() == "precious" and path.exists()
+
+
+def test_a_folder_that_is_not_there(switch: SwitchProcess, path: Path) -> None:
+    refused = up(switch, path.parent / "none" / "controller.sock")
+    assert refused.returncode == 1
+    assert refused.stderr.endswith("controller.sock: No such file or directory\n")
+
+
+@pytest.mark.parametrize("url", ["unix:controller.sock", "unix:", f"unix:/{107 * 'x'}"])
+def test_a_path_that_can_be_none(url: str) -> None:
+    with pytest.raises(SereneError, match="expected unix:/PATH, of at most 107 bytes, or http://HOST:PORT"):
+        ControllerClient(url)
+
+
+# -- the token -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def guarded(start: Start, path: Path, monkeypatch: pytest.MonkeyPatch) -> ControllerProcess:
+    monkeypatch.setenv("SERENE_TOKEN", TOKEN)
+    return start("--socket", str(path))
+
+
+MISSING = "this controller asks for a token: set SERENE_TOKEN to the one that it was started with"
+WRONG = "this is not the controller's token: set SERENE_TOKEN to the one that it was started with"
+
+
+HEADERS: list[tuple[list[bytes], str]] = [
+    ([], MISSING),
+    ([b""], MISSING),
+    ([b"Bearer"], MISSING),
+    ([b"Basic " + TOKEN.encode()], MISSING),
+    ([TOKEN.encode()], MISSING),
+    ([b"Bearer " + TOKEN[:-1].encode()], WRONG),
+    ([b"Bearer " + TOKEN.encode() + b"x"], WRONG),
+    ([b"Bearer " + TOKEN.upper().encode()], WRONG),
+    ([b"Bearer  " + TOKEN.encode()], WRONG),
+    ([b"Bearer " + TOKEN.encode() + b", Bearer x"], WRONG),
+    ([b"Bearer \xff\xfe"], WRONG),
+    ([b"Bearer " + 30000 * b"x"], WRONG),
+    ([b"Bearer wrong", b"Bearer " + TOKEN.encode()], WRONG),
+]
+
+
+def test_no_request_without_the_token(guarded: ControllerProcess, path: Path) -> None:
+    """By either way, whatever it asks for."""
+    for base, transport in ((guarded.url, None), ("http://localhost", httpx.HTTPTransport(uds=str(path)))):
+        with httpx.Client(base_url=base, transport=transport, trust_env=False, timeout=30.0) as http:
+            for given, said in HEADERS:
+                headers = [(b"Authorization", value) for value in given]
+                for method, at in (
+                    ("GET", "/v1/status"),
+                    ("POST", "/v1/jobs"),
+                    ("POST", "/v1/shutdown"),
+                    ("GET", "/no"),
+                ):
+                    answer = http.request(method, at, headers=headers, content=b"{}")
+                    assert (answer.status_code, answer.json()) == (401, {"error": said}), (given, method, at)
+                    assert answer.headers["www-authenticate"] == "Bearer"
+    assert guarded.client.jobs() == []
+
+
+def test_who_has_the_token_is_served(guarded: ControllerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    for scheme in ("Bearer", "bearer"):
+        headers = {"Authorization": f"{scheme} {TOKEN}"}
+        assert httpx.get(f"{guarded.url}/metrics", headers=headers, trust_env=False).status_code == 200
+    assert serenectl("status", controller=guarded.url).returncode == 0
+    monkeypatch.delenv("SERENE_TOKEN")
+    said = serenectl("status", controller=guarded.url)
+    assert (said.returncode, said.stderr) == (1, f"error: {MISSING}\n")
+    assert TOKEN not in guarded.log.read_text()
+    assert TOKEN not in Path(f"/proc/{guarded.process.pid}/cmdline").read_text()
+
+
+def test_pages_of_others_get_nothing_with_the_token(guarded: ControllerProcess) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}", "Origin": "http://evil.example"}
+    assert httpx.get(f"{guarded.url}/v1/status", headers=headers, trust_env=False).status_code == 403
+    headers = {"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"}
+    assert httpx.get(f"{guarded.url}/v1/status", headers=headers, trust_env=False).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "token", ["short", "fifteen-letters", 20 * " ", "sixteen letters or more", 513 * "x", 20 * "é"]
+)
+def test_a_token_that_can_be_none(token: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERENE_TOKEN", token)
+    said = (
+        "$SERENE_TOKEN: expected 16 to 512 letters, digits and any of ._~+/=-, for example what 'openssl rand -hex 16'"
+    )
+    for command, status in ((["up", "--http", "0.0.0.0:8559"], 2), (["status", "--controller", f"unix:{path}"], 1)):
+        refused = serenectl(*command)
+        assert (refused.returncode, refused.stderr) == (status, f"error: {said} prints\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a network of its own")
+def test_other_machines_need_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller listens at an address that is none of loopback's, and may be asked under any name."""
+    with private_network():
+        subprocess.run(["ip", "address", "add", "192.0.2.1/32", "dev", "lo"], check=True)
+        switch = SwitchProcess("embedded", tmp_path / "switch.log")
+        try:
+            http = f"192.0.2.1:{some_port()}"
+            refused = serenectl("up", "--foreground", "--switch", switch.grpc, "--http", http)
+            assert refused.returncode == 2 and "or a token in $SERENE_TOKEN" in refused.stderr
+            monkeypatch.setenv("SERENE_TOKEN", TOKEN)
+            process = ControllerProcess(switch, tmp_path / "controller.log", http=http)
+            try:
+                assert process.client.status().listening.http == http
+                asked = {"Authorization": f"Bearer {TOKEN}", "Host": "switch.example:8559"}
+                assert httpx.get(f"http://{http}/v1/status", headers=asked, trust_env=False).status_code == 200
+                asked["Origin"] = "http://evil.example"
+                assert httpx.get(f"http://{http}/v1/status", headers=asked, trust_env=False).status_code == 403
+                with socket.create_connection(("192.0.2.1", int(http.rpartition(":")[2])), 30) as connection:
+                    connection.sendall(b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n")
+                    assert connection.recv(100).startswith(b"HTTP/1.1 401")
+                monkeypatch.delenv("SERENE_TOKEN")
+                with ControllerClient(process.url) as client, pytest.raises(Rejected, match=MISSING):
+                    client.status()
+            finally:
+                assert process.stop() == 0
+        finally:
+            switch.stop()
