@@ -24,7 +24,7 @@ from controller.status.recorder import Recorder
 from controller.status.snapshot import job_status, status
 from controller.switch.connection import SwitchError
 from controller.switch.entries import InstalledJob, SwitchAddress
-from controller.switch.switch import Switch, SwitchOptions
+from controller.switch.switch import Switch, SwitchOptions, credentials
 from controller.switch.takeover import job_from
 from controller.switch.telemetry import Telemetry
 from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
@@ -68,6 +68,7 @@ class Coordinator:
             SwitchAddress(SWITCH_IP, SWITCH_MAC),
             udp_port_numbers(settings.udp_ports),
             shm_port_paths(settings.shm_ports),
+            credentials(settings),
         )
         self.switch = Switch(options, program, on_packet=self._on_packet, on_connected=self._on_connected)
         self.telemetry = Telemetry(self.switch, self.jobs)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ipaddress
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from serene.errors import SereneError
 from serene.http import DEFAULT_HTTP, LONGEST_PATH, TOKEN, token
@@ -43,6 +44,9 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     switch: str = DEFAULT_SWITCH  # HOST:PORT of its P4Runtime server
+    switch_ca: str = ""  # file of the authority that vouches for the switch; with it, the connection is TLS
+    switch_cert: str = ""  # files of the certificate that the controller shows, and of its key
+    switch_key: str = Field(default="", validate_default=True)
     device_id: int = Field(default=0, ge=0, lt=2**64)
     election_id: int = Field(default=1, ge=1, lt=2**128)
     ports: str = DEFAULT_PORTS  # ordinary traffic is flooded to these
@@ -60,6 +64,24 @@ class Settings(BaseModel):
     @classmethod
     def _switch(cls, value: str) -> str:
         host_and_port(value)
+        return value
+
+    @field_validator("switch_ca", "switch_cert", "switch_key")
+    @classmethod
+    def _tls_file(cls, value: str) -> str:
+        try:
+            return str(Path(value).resolve(strict=True)) if value and Path(value).read_bytes() else value
+        except OSError as error:
+            raise ValueError(f"{value!r} cannot be read: {error.strerror}; expected a PEM file") from None
+
+    @field_validator("switch_key")
+    @classmethod
+    def _whole_identity(cls, value: str, info: ValidationInfo) -> str:
+        authority, certificate = info.data.get("switch_ca", ""), info.data.get("switch_cert", "")
+        if bool(value) != bool(certificate):
+            raise ValueError("expected with --switch-cert, and neither without the other")
+        if value and not authority:
+            raise ValueError("expected with --switch-ca: without it the connection is not encrypted")
         return value
 
     @field_validator("http")

@@ -85,6 +85,11 @@ def common(
 @app.command()
 def up(
     switch: Annotated[str, typer.Option(metavar="HOST:PORT", help="Its P4Runtime server.")] = DEFAULT_SWITCH,
+    switch_ca: Annotated[
+        str, typer.Option(metavar="FILE", help="TLS: the authority (PEM) that vouches for the switch.")
+    ] = "",
+    switch_cert: Annotated[str, typer.Option(metavar="FILE", help="TLS: the certificate to show the switch.")] = "",
+    switch_key: Annotated[str, typer.Option(metavar="FILE", help="TLS: that certificate's key.")] = "",
     device_id: Annotated[int, typer.Option(metavar="N", help="P4Runtime device id.")] = 0,
     ports: Annotated[
         str, typer.Option(metavar="1-4", help="Ports that ordinary traffic is flooded to.")
@@ -125,6 +130,9 @@ def up(
         raise BadChoice("--shm without --local: expected --local --shm, or --shm-ports for a switch that is there")
     chosen = settings(
         switch=switch,
+        switch_ca=switch_ca,
+        switch_cert=switch_cert,
+        switch_key=switch_key,
         device_id=device_id,
         ports=ports,
         program=program,

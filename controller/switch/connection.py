@@ -49,7 +49,14 @@ class NotPrimary(SwitchError):
 class Connection:
     """An open stream on which this controller asked to be primary."""
 
-    def __init__(self, address: str, device_id: int, election_id: int, schema: fy.P4Schema) -> None:
+    def __init__(
+        self,
+        address: str,
+        device_id: int,
+        election_id: int,
+        schema: fy.P4Schema,
+        credentials: fy.GRPCCredentialsTLS | None = None,
+    ) -> None:
         self.address = address
         self.device_id = device_id
         self.election_id = election_id
@@ -57,7 +64,7 @@ class Connection:
         self._closed = False
         self._sending = asyncio.Lock()  # gRPC takes one message of a stream at a time
         self._schema = schema
-        self._client = fy.P4Client(address, wait_for_ready=False)
+        self._client = fy.P4Client(address, credentials, wait_for_ready=False)
 
     async def open(self) -> None:
         """Connect and ask to be primary. Raises Unreachable, NotPrimary or SwitchError."""

@@ -12,12 +12,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import finsy as fy
 from finsy.p4entity import P4UpdateList
 
 from controller.jobs.plans import Endpoint, Readmission, Start, Swap
-from controller.settings import ShmPort, UdpPort
+from controller.settings import Settings, ShmPort, UdpPort
 from controller.switch import entries
 from controller.switch.connection import Connection, NotPrimary, SwitchError, Unreachable
 from controller.switch.counters import STALENESS_CLASSES, WORKER_COUNTERS, Counters
@@ -44,6 +45,15 @@ class SwitchOptions:
     own: entries.SwitchAddress
     udp_ports: Sequence[UdpPort] = ()  # of an embedded switch on this machine: clients are told
     shm_ports: Sequence[ShmPort] = ()
+    credentials: fy.GRPCCredentialsTLS | None = None  # None: the connection is not encrypted
+
+
+def credentials(settings: Settings) -> fy.GRPCCredentialsTLS | None:
+    """What the connection is encrypted with, if it is to be."""
+    if not settings.switch_ca:
+        return None
+    cert, key = (Path(name) if name else None for name in (settings.switch_cert, settings.switch_key))
+    return fy.GRPCCredentialsTLS(cacert=Path(settings.switch_ca), cert=cert, private_key=key)
 
 
 class Switch:
@@ -130,7 +140,9 @@ class Switch:
 
     async def _connect(self, timeout_s: float) -> None:
         options = self.options
-        connection = Connection(options.address, options.device_id, options.election_id, self._schema)
+        connection = Connection(
+            options.address, options.device_id, options.election_id, self._schema, options.credentials
+        )
         try:
             await asyncio.wait_for(connection.open(), timeout_s)
         except BaseException as error:

@@ -244,7 +244,8 @@ def test_a_controller_that_goes_away_and_comes_back(
     controller.process.wait()
     until_text(chromium, "#trouble", "The controller does not answer; what is shown is from")
     http = controller.url.removeprefix("http://")
-    again = ControllerProcess(switch, log, "--http", http)
+    command = [sys.executable, "-m", "controller", "up", "--foreground", "--switch", switch.grpc, "--http", http]
+    again = Process(command, log)
     try:
         until(
             lambda: text(chromium, "#switch") and not chromium.find_element(By.ID, "trouble").is_displayed(),

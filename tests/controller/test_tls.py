@@ -1,0 +1,101 @@
+"""The connection to the switch under TLS, with simple_switch_grpc's own options; and files that are wrong."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.settings import BadSettings, settings
+from tests.controller.processes import Process, serenectl, until
+from tests.ports import some_port
+
+
+def openssl(*arguments: object) -> None:
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two authorities, and a certificate and key of the switch and of the controller from the first."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    for name in ("ca", "other"):
+        new = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}")
+        openssl(*new, "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem")
+    names = folder / "names"
+    names.write_text("subjectAltName=IP:127.0.0.1")
+    for name in ("switch", "controller"):
+        request = folder / f"{name}.csr"
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", folder / f"{name}.key",
+                "-out", request)  # fmt: skip
+        authority = ("-CA", folder / "ca.pem", "-CAkey", folder / "ca.key", "-CAcreateserial")
+        openssl("x509", "-req", "-in", request, *authority, "-days", "2", "-extfile", names,
+                "-out", folder / f"{name}.pem")  # fmt: skip
+    return folder
+
+
+@pytest.fixture(scope="module")
+def switch(files: Path) -> Iterator[str]:
+    """The address of one that asks for a certificate, too."""
+    if shutil.which("simple_switch_grpc") is None:
+        pytest.skip("needs simple_switch_grpc")
+    grpc = f"127.0.0.1:{some_port()}"
+    options = ["--grpc-server-addr", grpc, "--cpu-port", "255", "--grpc-server-ssl", "--grpc-server-with-client-auth"]
+    for option, name in (("cacert", "ca.pem"), ("cert", "switch.pem"), ("key", "switch.key")):
+        options += [f"--grpc-server-{option}", str(files / name)]
+    command = ["simple_switch_grpc", "--no-p4", "--device-id", "0", "--thrift-port", str(some_port()), "--", *options]
+    process = Process(command, files / "log")
+    until(lambda: process.process.poll() is not None or listens(grpc), "the switch listens")
+    assert process.process.poll() is None, process.log.read_text()
+    yield grpc
+    process.kill()
+
+
+def listens(address: str) -> bool:
+    host, _, port = address.partition(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0
+
+
+def up(switch: str, url: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return serenectl("up", "--switch", switch, "--http", url, "--wait", "5", *options)
+
+
+def test_both_show_their_certificates(
+    switch: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    http = f"127.0.0.1:{some_port()}"
+    identity = ("--switch-cert", str(files / "controller.pem"), "--switch-key", str(files / "controller.key"))
+    for wrong in ((), ("--switch-ca", str(files / "other.pem"), *identity), ("--switch-ca", str(files / "ca.pem"))):
+        refused = up(switch, http, *wrong)
+        assert refused.returncode == 1, wrong
+        assert refused.stderr.startswith("error: no P4Runtime switch answered at")
+    done = up(switch, http, "--switch-ca", str(files / "ca.pem"), *identity)
+    try:
+        assert done.returncode == 0, done.stderr
+        assert f"switch {switch} (device 0), program serene" in done.stdout
+        assert "connected" in done.stdout
+    finally:
+        serenectl("down", controller=f"http://{http}")
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"switch_ca": "/no/such.pem"}, "--switch-ca: '/no/such.pem' cannot be read: No such file or directory"),
+        ({"switch_ca": "README.md", "switch_cert": "README.md"}, "--switch-key: expected with --switch-cert"),
+        ({"switch_ca": "README.md", "switch_key": "README.md"}, "--switch-key: expected with --switch-cert"),
+        ({"switch_cert": "README.md", "switch_key": "README.md"}, "--switch-key: expected with --switch-ca"),
+    ],
+)
+def test_files_that_are_missing(given: dict[str, str], error: str) -> None:
+    with pytest.raises(BadSettings) as raised:
+        settings(**given)
+    assert str(raised.value).startswith(error)
