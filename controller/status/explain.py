@@ -41,6 +41,8 @@ def headline(status: Status, job_id: int) -> str:
         return f"job {job_id}: the switch is unreachable ({status.switch.trouble}); what follows is older"
     if job.state is JobState.WAITING:
         missing = [worker.worker for worker in job.workers if worker.state is WorkerState.EXPECTED]
+        if not missing:
+            return f"job {job_id} is about to start under {strategy}: everybody is here"
         again = "again " if job.lost_sessions else ""
         return f"job {job_id} waits for {workers(missing)} to join {again}before it starts under {strategy}"
     if job.state is JobState.FINISHED:

@@ -107,6 +107,8 @@ def test_headlines() -> None:
     assert headline(status(worker(0), automatic=dssp), 0) == "job 0 runs under BSP, dssp decides, epoch 1"
     waiting = status(worker(0, state="joined"), worker(1, state="expected"), state="waiting")
     assert headline(waiting, 0) == "job 0 waits for worker 1 to join before it starts under BSP"
+    starting = status(worker(0, state="joined"), worker(1, state="joined"), state="waiting")
+    assert headline(starting, 0) == "job 0 is about to start under BSP: everybody is here"
     again = status(worker(1, state="expected"), state="waiting", lost_sessions=1)
     assert headline(again, 0) == "job 0 waits for worker 1 to join again before it starts under BSP"
     assert "restoring their sums under BSP, then SSP(3) follows" in headline(

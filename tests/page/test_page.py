@@ -58,7 +58,7 @@ def controller(switch: SwitchProcess, tmp_path_factory: pytest.TempPathFactory) 
     process = ControllerProcess(switch, tmp_path_factory.mktemp("controller") / "controller.log")
     yield process
     assert process.stop() == 0
-    assert "Traceback" not in process.log.read_text()
+    assert "Traceback" not in process.log.read_text(), process.log.read_text()[-4000:]
 
 
 @pytest.fixture
