@@ -63,6 +63,9 @@ def test_what_is_in_it(wheel: Path) -> None:
     assert {name.split("/")[0] for name in names} - {wheel.name.partition("-py3")[0] + ".dist-info"} == TOP
     for needed in ("p4/serene.json", "p4/serene_jumbo.p4info.txtpb", "client/fastpath.c", "client/pool.c"):
         assert f"serene/{needed}" in names
+    assert {path.name for path in (ROOT / "controller" / "page").iterdir() if path.is_file()} <= {
+        name.removeprefix("controller/page/") for name in names
+    }
 
 
 def environment(folder: Path) -> dict[str, str]:
