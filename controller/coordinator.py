@@ -19,16 +19,7 @@ from controller.jobs.plans import Swap
 from controller.settings import Settings, port_numbers, shm_port_paths, udp_port_numbers
 from controller.status.explain import explain, headline
 from controller.status.metrics import Metrics
-from controller.status.model import (
-    Choices,
-    JobExplanation,
-    JobStatus,
-    Listening,
-    Live,
-    Status,
-    SwapStatus,
-    workers,
-)
+from controller.status.model import Choices, JobExplanation, JobStatus, Listening, Live, Status, SwapStatus, workers
 from controller.status.recorder import Recorder
 from controller.status.snapshot import job_status, status
 from controller.switch.connection import SwitchError

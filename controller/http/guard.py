@@ -1,12 +1,13 @@
 """Checks in front of the HTTP interface: which requests are accepted, and how large they may be.
 
-A controller that has a token accepts only requests that carry it.
+A controller that has a token accepts only requests that carry it, or the cookie that a browser got for it. The page's
+own files, which hold no secret, are for everybody: they ask for the token.
 
 A web page from anywhere can make its reader's browser ask a loopback address. Such a request names the page's site as
 its `Origin`, or, where the page's own name was made to lead to loopback, in `Host`; a page that another program serves
 on this machine has another port. None of them may command the switch. A loopback `Host` may have any port: it is
 another one behind a tunnel. A controller that listens elsewhere than on loopback may be asked under any name: it has a
-token, which no browser sends.
+token, and a browser sends its cookie only to the name under which it got it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from controller.http.answers import Json
+from controller.http.cookie import carries
+from controller.http.page import is_page
 from controller.settings import is_loopback
 from serene.http import TOKEN
 
@@ -34,14 +37,16 @@ class Guard:
         if not (on_loopback or token):
             raise ValueError("elsewhere than on loopback a token is needed")
         self._app = app
-        self._expected = f"Bearer {token}".encode() if token else None
+        self._token = token
         self._on_loopback = on_loopback
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
-        refusal = self._stranger(headers) or self._without_token(headers)
+        refusal = self._stranger(headers)
+        if refusal is None and not (scope["method"] == "GET" and is_page(scope["path"])):
+            refusal = self._without_token(headers)
         body: Message | None = None
         if refusal is None:
             try:
@@ -62,13 +67,13 @@ class Guard:
         await self._app(scope, with_body, send)
 
     def _without_token(self, headers: Headers) -> Json | None:
-        if self._expected is None:
+        if self._token is None or carries(headers, self._token):
             return None
         # As bytes: hmac compares text in constant time only if it is ASCII.
         scheme, _, secret = headers.get("authorization", "").partition(" ")
         if not secret or scheme.lower() != "bearer":
             return _refuse(401, f"this controller asks for a token: set {TOKEN} to the one that it was started with")
-        if not hmac.compare_digest(f"Bearer {secret}".encode("latin-1"), self._expected):
+        if not hmac.compare_digest(secret.encode("latin-1"), self._token.encode()):
             return _refuse(401, f"this is not the controller's token: set {TOKEN} to the one that it was started with")
         return None
 

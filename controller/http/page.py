@@ -20,6 +20,11 @@ HEADERS = {
 }
 
 
+def is_page(path: str) -> bool:
+    """Whether a path is one of the page's own files."""
+    return path == "/" or path.startswith("/page/")
+
+
 def add_page(app: FastAPI) -> None:
     """Each file at its name, the HTML at ``/``."""
     for file in sorted(FOLDER.iterdir()):

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from controller.coordinator import Coordinator
 from controller.http.answers import Json, to_json
+from controller.http.cookie import give
 from controller.http.guard import Guard
 from controller.http.page import add_page
 from controller.jobs.jobs import Conflict, NoSuchJob
@@ -24,6 +25,7 @@ from controller.status.model import Snapshot, StrategyField
 from controller.switch.connection import SwitchError
 from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
+from serene.http import token
 from serene.strategy import BSP
 
 SNAPSHOT_S = 0.2  # between two snapshots of the live stream
@@ -111,6 +113,14 @@ def application(
     @app.get("/v1/jobs/{job}/explanation")
     async def explanation(job: int, worker: int | None = None) -> Json:
         return Json(await coordinator.explain(job, worker))
+
+    @app.post("/v1/session")
+    async def session(request: Request) -> Json:
+        """For a browser, which sends the token once and from then on the cookie."""
+        answer, secret = Json({}), token()
+        if secret is not None:
+            give(answer, request.headers, secret)
+        return answer
 
     @app.get("/v1/live")
     async def live(since: Annotated[float, Query(ge=0, le=1e12, allow_inf_nan=False)] = 0.0) -> Json:

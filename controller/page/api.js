@@ -19,6 +19,12 @@ async function ask(method, path, body) {
   return told;
 }
 
+// Trades the token for a cookie, which the browser keeps and no page can read.
+export async function enter(token) {
+  const answer = await fetch("/v1/session", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
+  if (!answer.ok) throw new Refused((await answer.json()).error, answer.status);
+}
+
 export const live = (since) => ask("GET", `/v1/live?since=${since}`);
 export const choices = () => ask("GET", "/v1/choices");
 export const job = (id) => ask("GET", `/v1/jobs/${id}`);

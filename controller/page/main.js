@@ -54,12 +54,17 @@ async function poll() {
         record.hearEpochs((await api.job(job.job)).history);
       }
     }
-    byId("trouble").hidden = true;
+    byId("trouble").hidden = byId("token-form").hidden = true;
     show();
   } catch (error) {
     const age = store.now ? `; what is shown is from ${looks.clock(store.now.t)}` : "";
     say(byId("trouble"), error instanceof api.Refused ? `The controller says: ${error.message}` : `The controller does not answer${age}.`);
-    byId("trouble").hidden = false;
+    const asked = error.status === 401;
+    if (asked && byId("token-form").hidden) {
+      byId("token-form").hidden = false;
+      byId("token-form").elements.token.focus();
+    }
+    byId("trouble").hidden = asked;
     if (!(error instanceof TypeError || error instanceof api.Refused)) console.error(error);
     pause = PATIENCE_MS;
   }
@@ -185,6 +190,15 @@ function offerSpans() {
   });
 }
 
+byId("token-form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  try {
+    await api.enter(event.target.elements.token.value);
+    poll();
+  } catch (error) {
+    notice(error.message, true);
+  }
+});
 offerSpans();
 document.addEventListener("visibilitychange", () => !document.hidden && poll());
 looks.whenThemeChanges(() => store.now && show());

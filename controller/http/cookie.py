@@ -1,0 +1,40 @@
+"""The cookie by which a browser shows that its user has the token: no page can read it, and no other site's page makes
+the browser send it.
+
+It is not the token but derived from it: whoever finds it cannot log in elsewhere with it. A browser sends a host's
+cookies to all of its ports, so the name has the port in it: two controllers of one machine do not overwrite theirs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+from starlette.responses import Response
+
+PURPOSE = b"the controller's page"
+
+
+def give(answer: Response, headers: Headers, token: str) -> None:
+    """Until the browser is closed."""
+    answer.set_cookie(_name(headers), _value(token), httponly=True, samesite="strict")
+
+
+def carries(headers: Headers, token: str) -> bool:
+    """Whether a request has the cookie of this token. In constant time, whatever it has."""
+    given = cookie_parser(headers.get("cookie", "")).get(_name(headers), "")
+    return hmac.compare_digest(given.encode("latin-1", "replace"), _value(token).encode())
+
+
+def _name(headers: Headers) -> str:
+    try:
+        return f"serene-{urlsplit('//' + headers.get('host', '')).port or 80}"
+    except ValueError:
+        return "serene"
+
+
+def _value(token: str) -> str:
+    return hmac.new(token.encode(), PURPOSE, hashlib.sha256).hexdigest()
