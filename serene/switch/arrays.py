@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from serene.switch.control import ControlError, CounterValue, MeterRates
 from serene.switch.expressions import mask
-from serene.switch.loaded import Loaded, integer, limbs, named
+from serene.switch.layout import MOST_VALUES
+from serene.switch.loaded import Loaded, integer, limb_array, limbs, named
 from serene.switch.program import Array, limbs_of
 
 
@@ -62,6 +63,19 @@ class ArrayControl(Loaded):
             raise ControlError(f"register {register!r}: {value} does not fit {array.width} bits")
         row = np.array(limbs(value, array.width), np.uint64).astype(_register_type(array.width))
         self._lib.switch_register(self._state, array.id, index, 1, 1, row.ctypes.data_as(ctypes.c_void_p))
+
+    def value_set_write(self, value_set: str, values: Sequence[int]) -> None:
+        """What a parser's value set holds from now on. Several fields follow each other in one value."""
+        bits = named(self.program.value_sets, value_set, "value set")
+        if len(set(values)) > MOST_VALUES:
+            raise ControlError(f"value set {value_set!r}: {len(values)} values; at most {MOST_VALUES}")
+        parts: list[int] = []
+        for value in dict.fromkeys(values):
+            if value < 0 or value > mask(bits):
+                raise ControlError(f"value set {value_set!r}: {value} does not fit {bits} bits")
+            parts += limbs(value, bits)
+        number = list(self.program.value_sets).index(value_set)
+        self._lib.switch_value_set(self._state, number, limb_array(parts), len(set(values)))
 
     def _indexed(self, arrays: Mapping[str, Array], what: str, name: str, index: int, count: int | None = 1) -> Array:
         """The array, which has ``count`` cells from ``index`` on; None: all that follow."""

@@ -17,6 +17,7 @@ from serene.switch.scope import Scope
 
 SMALL_HEADER_BYTES = 128
 CACHE_LINE = 64
+MOST_VALUES = 1024  # of a value set
 
 
 def c_field(name: str, field: Field) -> str:
@@ -136,6 +137,7 @@ class LayoutWriter:
         lines += [f"    struct row_{size} *rows_{size};" for size in grouped]
         for name in program.value_sets:
             lines.append(f"    struct table {self._scope.value_set(name)};")
+        lines.append(f"    struct table *value_sets[{max(len(program.value_sets), 1)}];")
         lines += ["};", "", "static int state_init(struct state *state) {"]
         for table in tables:
             lines += self._table_init(table)
@@ -158,11 +160,10 @@ class LayoutWriter:
             lines.append(
                 f"    if (!profile_init(&state->action_profiles[{profile.id}], {profile.size}, {most})) return 0;"
             )
-        for name, bits in program.value_sets.items():
-            lines.append(
-                f"    if (!table_init(&state->{self._scope.value_set(name)}, TABLE_EXACT, 1024, {limbs_of(bits)}, "
-                "0, NULL)) return 0;"
-            )
+        for number, (name, bits) in enumerate(program.value_sets.items()):
+            lines.append(f"    state->value_sets[{number}] = &state->{self._scope.value_set(name)};")
+            shape = f"{MOST_VALUES}, {limbs_of(bits)}, 0, NULL"
+            lines.append(f"    if (!table_init(state->value_sets[{number}], TABLE_EXACT, {shape})) return 0;")
         lines += ["    return 1;", "}", "", "static void state_free(struct state *state) {"]
         lines.append(f"    for (int i = 0; i < {len(tables)}; i++) table_free(&state->tables[i]);")
         for kind, count in (("counters", program.counters), ("meters", program.meters)):

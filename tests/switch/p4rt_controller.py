@@ -131,6 +131,7 @@ class Controller:
             "tables",
             "actions",
             "action_profiles",
+            "value_sets",
             "counters",
             "direct_counters",
             "meters",

@@ -83,7 +83,7 @@ def test_an_update_has_an_entity(target: Target, primary: Controller) -> None:
     assert refused.value.code() is target.either(Code.INVALID_ARGUMENT, Code.UNKNOWN)
 
 
-@pytest.mark.parametrize("kind", ["value_set_entry", "extern_entry"])
+@pytest.mark.parametrize("kind", ["extern_entry"])
 def test_entities_that_this_switch_lacks(embedded_primary: Controller, kind: str) -> None:
     entity = p4r.Entity()
     getattr(entity, kind).SetInParent()

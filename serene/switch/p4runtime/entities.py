@@ -18,6 +18,7 @@ from serene.switch.p4runtime.profiles import Profiles
 from serene.switch.p4runtime.replication import Replication
 from serene.switch.p4runtime.status import Code, Failure, invalid, unimplemented
 from serene.switch.p4runtime.tables import DELETE, INSERT, MODIFY, Tables
+from serene.switch.p4runtime.value_sets import ValueSets
 from serene.switch.p4runtime.values import decode, encode
 
 PART = 65536  # cells of an array that are read at once
@@ -36,6 +37,7 @@ class Entities:
         self._tables = Tables(schema, switch, self.idle, self._profiles)
         self._meters = Meters(schema, switch)
         self._replication = Replication(switch)
+        self._value_sets = ValueSets(schema, switch)
         self.digests = DigestLists(schema.p4info, deliver)
 
     def write(self, update: p4r.Update) -> None:
@@ -164,6 +166,12 @@ class Entities:
             for index, value in _in_parts(cells, name, self._switch.register_read_all):
                 data = p4d.P4Data(bitstring=encode(value))
                 yield p4r.RegisterEntry(register_id=register.preamble.id, index=p4r.Index(index=index), data=data)
+
+    def _write_value_set_entry(self, kind: int, entry: p4r.ValueSetEntry) -> None:
+        self._value_sets.write(kind, entry)
+
+    def _read_value_set_entry(self, wanted: p4r.ValueSetEntry) -> Iterator[p4r.ValueSetEntry]:
+        return self._value_sets.read(wanted)
 
     # -- action profiles, and what v1model programs here never have ------------------------------------------
 

@@ -39,6 +39,7 @@ class Schema:
         self.direct_meters = {item.direct_table_id: item for item in p4info.direct_meters}
         self.registers: dict[int, p4i.Register] = _by_id(p4info.registers, "register")
         self.profiles: dict[int, p4i.ActionProfile] = _by_id(p4info.action_profiles, "action profile")
+        self.value_sets: dict[int, p4i.ValueSet] = _by_id(p4info.value_sets, "value set")
         self.digests: dict[int, p4i.Digest] = _by_id(p4info.digests, "digest")
         self.packet_in = self._controller_header("packet_in")
         self.packet_out = self._controller_header("packet_out")
@@ -73,6 +74,9 @@ class Schema:
     def register(self, id_: int) -> p4i.Register:
         return _known(self.registers, id_, "register")
 
+    def value_set(self, id_: int) -> p4i.ValueSet:
+        return _known(self.value_sets, id_, "value set")
+
     def profile(self, id_: int) -> p4i.ActionProfile:
         return _known(self.profiles, id_, "action profile")
 
@@ -90,6 +94,13 @@ class Schema:
             self._check_table(table)
         for profile in self.p4info.action_profiles:
             self._check_profile(profile)
+        for value_set in self.p4info.value_sets:
+            name, bits = value_set.preamble.name, sum(field.bitwidth for field in value_set.match)
+            _check_name("value set", name, program.value_sets)
+            if bits != program.value_sets[name]:
+                raise _misfit(
+                    f"value set {name!r} has {bits} bits in the P4Info and {program.value_sets[name]} in the program"
+                )
         _check_arrays("counter", self.p4info.counters, program.counters)
         _check_arrays("meter", self.p4info.meters, program.meters)
         _check_arrays("register", self.p4info.registers, program.registers)

@@ -276,6 +276,19 @@ EXPORT void switch_member(struct state *state, uint32_t which, uint32_t number, 
     pthread_mutex_unlock(&state->runtime.lock);
 }
 
+/* Gives a value set these values, in place of what it had; at most as many as it has room for. */
+EXPORT void switch_value_set(struct state *state, uint32_t which, const uint64_t *values, uint32_t count) {
+    struct table *set = state->value_sets[which];
+    lock_for_control(&state->runtime);
+    for (uint32_t i = 0; i < set->size; i++)
+        if (set->entries[i].used) table_remove(set, i);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t *value = values + (size_t)i * set->key_limbs;
+        table_insert(set, value, value, 0, 0, 0, value);
+    }
+    pthread_mutex_unlock(&state->runtime.lock);
+}
+
 /* Gives a group `count` members, in this order; `count` -1 removes it. 0 on success. */
 EXPORT int switch_group(struct state *state, uint32_t which, uint32_t number, const uint32_t *members, int count) {
     struct group *group = &state->action_profiles[which].groups[number];
