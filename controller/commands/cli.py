@@ -50,7 +50,6 @@ STOP_TIMEOUT_S = 15.0
 app = group("Command the controller of a Serene switch.", add_completion=True)
 sync = group("Change the strategy of a running job.")
 jobs = group("List the jobs; with create or delete, change them.", invoke_without_command=True)
-app.command("trace")(trace)
 app.add_typer(sync, name="sync")
 app.add_typer(jobs, name="jobs")
 
@@ -377,6 +376,9 @@ def explain(
 
 
 WorkerOption = Annotated[int, typer.Option("--worker", metavar="ID", help="Which worker.")]
+
+
+app.command()(trace)
 
 
 @app.command()

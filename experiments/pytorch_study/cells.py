@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -21,6 +20,7 @@ from typing import Any
 from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
 from serene import outputs
 from serene.errors import SereneError
+from serene.spawn import module
 
 ROOT = Path(__file__).resolve().parents[2]
 SERENE, GLOO = "serene", "gloo"
@@ -56,7 +56,7 @@ class Cell:
 
     def command(self, folder: Path) -> list[str]:
         """As on a command line. folder: for its files; the result is to be ``losses.json`` there."""
-        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(self.ranks)]
+        command = module("torch.distributed.run", "--nproc-per-node", str(self.ranks))
         command += ["--max-restarts", "1" if self.die_at else "0"]
         command += ["--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
         if self.backend == MIRRORED:

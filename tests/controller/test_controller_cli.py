@@ -82,7 +82,7 @@ def test_no_controller(run: Run, command: str) -> None:
     [
         (
             "frobnicate",
-            "serenectl frobnicate: expected up, down, status, watch, doctor, explain, evict, readmit, sync or jobs",
+            "serenectl frobnicate: expected up, down, status, watch, doctor, explain, trace, evict, readmit, sync or jobs",
         ),
         ("sync", "serenectl sync: expected bsp, ssp, asp, quorum, mixed or auto"),
         ("sync fast", "serenectl sync fast: expected bsp, ssp, asp, quorum, mixed or auto"),
@@ -268,7 +268,7 @@ def test_version(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("line", "completed"),
-    [("serenectl ex", {"explain"}), ("serenectl sync a", {"asp", "auto"}), ("serenectl up --sw", {"--switch"})],
+    [("serenectl ex", {"explain"}), ("serenectl sync a", {"asp", "auto"}), ("serenectl up --wa", {"--wait"})],
 )
 def test_the_shell_completes(run: Run, monkeypatch: pytest.MonkeyPatch, line: str, completed: set[str]) -> None:
     monkeypatch.setenv("_SERENECTL_COMPLETE", "complete_bash")
