@@ -82,7 +82,8 @@ def test_no_controller(run: Run, command: str) -> None:
     [
         (
             "frobnicate",
-            "serenectl frobnicate: expected up, down, status, watch, doctor, explain, trace, evict, readmit, sync or jobs",
+            "serenectl frobnicate: expected up, down, status, watch, doctor, explain, trace, evict, readmit, sync "
+            "or jobs",
         ),
         ("sync", "serenectl sync: expected bsp, ssp, asp, quorum, mixed or auto"),
         ("sync fast", "serenectl sync fast: expected bsp, ssp, asp, quorum, mixed or auto"),
