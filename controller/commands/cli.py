@@ -149,9 +149,13 @@ def up(
     )
     if local:
         with _local_switch(chosen, shm, keep=not foreground) as there:
-            _start(there, foreground)
+            said = _start(there, foreground)
     else:
-        _start(chosen, foreground)
+        said = _start(chosen, foreground)
+    # Not before the switch is kept: whoever reads our output may have gone (`serenectl up --local | head -1`), and what
+    # cannot be said must not stop the switch of a controller that runs.
+    if said:
+        print(said)
 
 
 @contextmanager
@@ -173,12 +177,13 @@ def _local_switch(chosen: Settings, shm: bool, *, keep: bool) -> Iterator[Settin
         local_switch.stop(chosen.switch)
 
 
-def _start(chosen: Settings, foreground: bool) -> None:
+def _start(chosen: Settings, foreground: bool) -> str:
+    """What to say about the controller that runs now in the background; nothing after one in the foreground."""
     if foreground:
         from controller import daemon  # imported here: gRPC and FastAPI would double the start-up time of every command
 
         daemon.run(chosen)
-        return
+        return ""
     http = chosen.http
     url = f"http://{http}"
     with ControllerClient(url) as client:
@@ -191,10 +196,11 @@ def _start(chosen: Settings, foreground: bool) -> None:
         files = background.Files.of(url)
         chosen = chosen if chosen.socket else chosen.model_copy(update={"socket": files.socket_path()})
         pid = background.start(["up", "--foreground", *_options(chosen.model_dump())], url, files)
-        print(view.switch_line(client.status().switch))
-    print(f"controller at {url}, pid {pid}, log {files.log}\nlive page: {url}/")
+        lines = [view.switch_line(client.status().switch)]
+    lines += [f"controller at {url}, pid {pid}, log {files.log}", f"live page: {url}/"]
     if chosen.socket:
-        print(f"from network namespaces of this machine: {CONTROLLER}={UNIX}{chosen.socket}")
+        lines.append(f"from network namespaces of this machine: {CONTROLLER}={UNIX}{chosen.socket}")
+    return "\n".join(lines)
 
 
 def _options(chosen: dict[str, object]) -> list[str]:

@@ -162,6 +162,18 @@ def test_in_the_foreground_the_switch_ends_with_the_controller(local: Local) -> 
     assert not listens(local.switch)
 
 
+def test_output_that_nobody_reads_ends_nothing(local: Local) -> None:
+    """As with `serenectl up --local | head -1`: the controller runs by then, and needs its switch."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "controller", "up", "--local", "--switch", local.switch]
+    command += ["--http", local.client.url.removeprefix("http://")]
+    with os.fdopen(writer, "wb") as unread:
+        subprocess.run(command, env=dict(local.environment), stdout=unread, stderr=subprocess.DEVNULL, check=False)
+    assert local.client.status().switch.connected
+    assert listens(local.switch)
+
+
 def test_wrong_choices(local: Local) -> None:
     def error(*options: str) -> tuple[int, str]:
         done = local.serenectl("up", "--local", "--http", local.client.url.removeprefix("http://"), *options)
