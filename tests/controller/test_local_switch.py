@@ -143,6 +143,18 @@ def test_the_next_switch_has_the_same_udp_ports(local: Local) -> None:
             assert not set(local.client.status().switch.udp_ports) & set(before)
 
 
+def test_a_group_hears_that_the_switch_is_gone(
+    local: Local, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its ranks wait for the switch: until the group's timeout, half an hour by default."""
+    local.up("--ports", "1-2")
+    os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
+    until(lambda: not local.client.status().switch.connected, "the controller has lost the switch")
+    monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
+    Controller().create(2)
+    assert f"waits for its switch: no connection to a switch at {local.switch}" in caplog.text
+
+
 def test_in_the_foreground_the_switch_ends_with_the_controller(local: Local) -> None:
     command = [sys.executable, "-m", "controller", "up", "--local", "--foreground", "--switch", local.switch]
     command += ["--http", local.client.url.removeprefix("http://")]
