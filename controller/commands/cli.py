@@ -229,7 +229,10 @@ def down(
             except NoController:
                 background.Files.of(before.listening.http).pid.unlink(missing_ok=True)
                 ended = bool(switch.udp_ports or switch.shm_ports) and local_switch.stop(switch.address)
-                print(f"controller at {client.url} stopped; the switch {'stopped, too' if ended else 'goes on'}")
+                fate = "the switch stopped, too" if ended else "the switch goes on"
+                if not switch.connected and not ended:
+                    fate = "it had no connection to its switch"
+                print(f"controller at {client.url} stopped; {fate}")
                 return
             time.sleep(0.05)
     raise SereneError(f"the controller at {client.url} did not stop within {STOP_TIMEOUT_S:g} s")

@@ -153,6 +153,8 @@ def test_a_group_hears_that_the_switch_is_gone(
     monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
     Controller().create(2)
     assert f"waits for its switch: no connection to a switch at {local.switch}" in caplog.text
+    stopped = local.serenectl("down", "--force").stdout
+    assert stopped == f"controller at {local.client.url} stopped; it had no connection to its switch\n"
 
 
 def test_in_the_foreground_the_switch_ends_with_the_controller(local: Local) -> None:
