@@ -77,8 +77,12 @@ class Star(Topo):  # type: ignore[misc]
         mtu: int | None = None,
         switch: str = "s1",
         offload: bool = False,
-        **_: Any,
+        **unknown: Any,
     ) -> None:
+        if unknown:  # Mininet's own command would only show a TypeError of Python's
+            raise NotReady(
+                f"star has no option {', '.join(unknown)}: expected workers, link_mbit, mtu, switch or offload"
+            )
         self.addSwitch(switch)
         shaped = {"bw": link_mbit} if link_mbit else {}
         for worker in range(1, int(workers) + 1):

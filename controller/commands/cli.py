@@ -148,9 +148,13 @@ def up(
     )
     if local:
         with _local_switch(chosen, shm, keep=not foreground) as there:
-            _start(there, foreground)
+            said = _start(there, foreground)
     else:
-        _start(chosen, foreground)
+        said = _start(chosen, foreground)
+    # Not before the switch is kept: whoever reads our output may have gone (`serenectl up --local | head -1`), and what
+    # cannot be said must not stop the switch of a controller that runs.
+    if said:
+        print(said)
 
 
 @contextmanager
@@ -172,12 +176,13 @@ def _local_switch(chosen: Settings, shm: bool, *, keep: bool) -> Iterator[Settin
         local_switch.stop(chosen.switch)
 
 
-def _start(chosen: Settings, foreground: bool) -> None:
+def _start(chosen: Settings, foreground: bool) -> str:
+    """What to say about the controller that runs now in the background; nothing after one in the foreground."""
     if foreground:
         from controller import daemon  # imported here: gRPC and FastAPI would double the start-up time of every command
 
         daemon.run(chosen)
-        return
+        return ""
     http = chosen.http
     url = f"http://{http}"
     with ControllerClient(url) as client:
@@ -190,10 +195,11 @@ def _start(chosen: Settings, foreground: bool) -> None:
         files = background.Files.of(url)
         chosen = chosen if chosen.socket else chosen.model_copy(update={"socket": files.socket_path()})
         pid = background.start(["up", "--foreground", *_options(chosen.model_dump())], url, files)
-        print(view.switch_line(client.status().switch))
-    print(f"controller at {url}, pid {pid}, log {files.log}\nlive page: {url}/")
+        lines = [view.switch_line(client.status().switch)]
+    lines += [f"controller at {url}, pid {pid}, log {files.log}", f"live page: {url}/"]
     if chosen.socket:
-        print(f"from network namespaces of this machine: {CONTROLLER}={UNIX}{chosen.socket}")
+        lines.append(f"from network namespaces of this machine: {CONTROLLER}={UNIX}{chosen.socket}")
+    return "\n".join(lines)
 
 
 def _options(chosen: dict[str, object]) -> list[str]:
@@ -222,7 +228,10 @@ def down(
             except NoController:
                 background.Files.of(before.listening.http).pid.unlink(missing_ok=True)
                 ended = bool(switch.udp_ports or switch.shm_ports) and local_switch.stop(switch.address)
-                print(f"controller at {client.url} stopped; the switch {'stopped, too' if ended else 'goes on'}")
+                fate = "the switch stopped, too" if ended else "the switch goes on"
+                if not switch.connected and not ended:
+                    fate = "it had no connection to its switch"
+                print(f"controller at {client.url} stopped; {fate}")
                 return
             time.sleep(0.05)
     raise SereneError(f"the controller at {client.url} did not stop within {STOP_TIMEOUT_S:g} s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -24,6 +25,8 @@ from serene.wire import SERENE_UDP_PORT
 SLOTS = 512  # of a group: pieces that may be on their way at a time
 HTTP_TIMEOUT_S = 15.0
 LOOPBACK = "127.0.0.1"
+
+LOG = logging.getLogger(__name__)
 
 
 class NotOpened(SereneError):
@@ -53,6 +56,12 @@ class Controller:
         switch = self._ask("GET", "/v1/status").get("switch")
         if switch is None:
             raise SereneError(f"what answers at {self.url} is no controller of Serene's; name one in ${CONTROLLER}")
+        if not switch["connected"]:  # no error: a switch that is just started again will do
+            LOG.warning(
+                "the controller at %s waits for its switch: %s; 'serenectl status' says when it is there",
+                self.url,
+                switch["trouble"],
+            )
         job = self._ask("POST", "/v1/jobs", {"workers": workers, "pool_slots": SLOTS})
         return JobAccess(
             job["job"],

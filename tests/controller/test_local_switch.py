@@ -143,6 +143,20 @@ def test_the_next_switch_has_the_same_udp_ports(local: Local) -> None:
             assert not set(local.client.status().switch.udp_ports) & set(before)
 
 
+def test_a_group_hears_that_the_switch_is_gone(
+    local: Local, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its ranks wait for the switch: until the group's timeout, half an hour by default."""
+    local.up("--ports", "1-2")
+    os.kill(json.loads(record(local).read_text())[0], signal.SIGKILL)
+    until(lambda: not local.client.status().switch.connected, "the controller has lost the switch")
+    monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
+    Controller().create(2)
+    assert f"waits for its switch: no connection to a switch at {local.switch}" in caplog.text
+    stopped = local.serenectl("down", "--force").stdout
+    assert stopped == f"controller at {local.client.url} stopped; it had no connection to its switch\n"
+
+
 def test_in_the_foreground_the_switch_ends_with_the_controller(local: Local) -> None:
     command = [sys.executable, "-m", "controller", "up", "--local", "--foreground", "--switch", local.switch]
     command += ["--http", local.client.url.removeprefix("http://")]
@@ -160,6 +174,18 @@ def test_in_the_foreground_the_switch_ends_with_the_controller(local: Local) -> 
     process.communicate()
     assert process.returncode == 0
     assert not listens(local.switch)
+
+
+def test_output_that_nobody_reads_ends_nothing(local: Local) -> None:
+    """As with `serenectl up --local | head -1`: the controller runs by then, and needs its switch."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "controller", "up", "--local", "--switch", local.switch]
+    command += ["--http", local.client.url.removeprefix("http://")]
+    with os.fdopen(writer, "wb") as unread:
+        subprocess.run(command, env=dict(local.environment), stdout=unread, stderr=subprocess.DEVNULL, check=False)
+    assert local.client.status().switch.connected
+    assert listens(local.switch)
 
 
 def test_wrong_choices(local: Local) -> None:

@@ -69,6 +69,16 @@ def test_worker_w_is_host_w_plus_1_at_port_w_plus_1() -> None:
         assert topology.nodeInfo(f"h{number}")["ip"] == f"10.0.0.{number}/24"
 
 
+def test_an_option_that_star_does_not_have() -> None:
+    lacking = missing(None)
+    if lacking and lacking.startswith("Mininet"):
+        pytest.skip(f"needs {lacking}")
+    from topologies.star import Star
+
+    with pytest.raises(NotReady, match="star has no option bw: expected workers, link_mbit"):
+        Star(2, bw=10)
+
+
 def test_hosts_reach_each_other(target: str, tmp_path: Path) -> None:
     with star(target, tmp_path, workers=3) as net:
         assert net.pingAll() == 0.0
