@@ -22,7 +22,7 @@ import numpy as np
 from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
 from serene.client.protocol import Counts, Membership, Protocol
 from serene.client.requests import Requests
-from serene.client.restoration import Remains, Restored, Vote, ballot, count, donor_of, outcome
+from serene.client.restoration import Remains, Restored, Vote, ballot, count, outcome
 from serene.client.transport import Transport, TransportError
 from serene.client.updates import CaughtUp, PartUpdate, Update
 from serene.client.window import LARGEST_WINDOW, Window
@@ -263,11 +263,15 @@ class Client:
                 "not all have seen the same votes"
             )
         votes = count(protocol.held_values)
+        in_flight, last, known = (remains.in_flight, remains.last, remains.known) if remains else (None, None, {})
+        restored = outcome(votes, self._worker, in_flight, last, known)
         back = -mine.view(np.uint32)
-        if remains and donor_of(votes) == self._worker:
-            back = back + remains.held
+        if remains:
+            remains.known[protocol.membership.session] = restored
+            if restored.donor == self._worker:
+                back = back + remains.held
         self._contribute(protocol, back.view(np.int32))
-        return outcome(votes, self._worker, remains.in_flight if remains else None, remains.last if remains else None)
+        return restored
 
     def _contribute(self, protocol: Protocol, values: np.ndarray) -> None:
         self.contributions_sent += protocol.membership.slots
@@ -475,7 +479,7 @@ class Client:
             payload = payloads[row, : lengths[row]]
             if payload[1] == Op.NUDGE:
                 protocol.receive(payload[None, :], now)
-            else:
+            elif not protocol.done:  # what is answered is read first: it would be contributed again
                 self._check_session(payload.tobytes())
 
     def _check_session(self, payload: bytes) -> None:
