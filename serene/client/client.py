@@ -479,16 +479,16 @@ class Client:
             payload = payloads[row, : lengths[row]]
             if payload[1] == Op.NUDGE:
                 protocol.receive(payload[None, :], now)
-            elif not protocol.done:  # what is answered is read first: it would be contributed again
-                self._check_session(payload.tobytes())
+            else:
+                self._check_session(payload.tobytes(), answered=protocol.done)
 
-    def _check_session(self, payload: bytes) -> None:
-        """Raises SessionLost when a WELCOME is of a newer session than the worker's."""
+    def _check_session(self, payload: bytes, *, answered: bool = False) -> None:
+        """Raises SessionLost on a newer session's WELCOME; not if what is under way is answered and has to be read."""
         if not self._requests.is_answered_by(payload):
             return
         welcome = self._requests.welcome(payload)
         ours = self._joined.membership.session
-        if welcome is not None and welcome.session > ours:
+        if welcome is not None and welcome.session > ours and not answered:
             if self._caught_up:  # or it holds nothing: it was lost before its own restoration was over
                 self._remains = Remains.of(self._joined)
             self._session_lost = True
