@@ -47,7 +47,18 @@ def connection(url: str, timeout_s: float) -> httpx.Client:
     if url.startswith(UNIX):
         path = url.removeprefix(UNIX)
         if not path.startswith("/") or len(os.fsencode(path)) > LONGEST_PATH:
-            raise SereneError(f"{url!r}: expected {UNIX}/PATH, of at most {LONGEST_PATH} bytes, or http://HOST:PORT")
+            raise _no_address(url)
         base, transport = "http://localhost", httpx.HTTPTransport(uds=path)
+    else:
+        try:
+            named = httpx.URL(url)
+        except httpx.InvalidURL:
+            raise _no_address(url) from None
+        if named.scheme not in ("http", "https") or not named.host:
+            raise _no_address(url)
     # A proxy that the environment names must not be used: the token is the controller's alone.
     return httpx.Client(base_url=base, transport=transport, headers=headers, timeout=timeout_s, trust_env=False)
+
+
+def _no_address(url: str) -> SereneError:
+    return SereneError(f"{url!r}: expected {UNIX}/PATH, of at most {LONGEST_PATH} bytes, or http://HOST:PORT")

@@ -133,7 +133,7 @@ class ControllerClient:
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
             response = self._http.request(method, path, content=content, headers=headers)
-        except (httpx.TransportError, httpx.InvalidURL):
+        except (httpx.TransportError, httpx.InvalidURL, UnicodeError):  # the last: a name that DNS cannot have
             raise self._nobody() from None
         try:
             answer = response.json()

@@ -22,7 +22,7 @@ import numpy as np
 from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
 from serene.client.protocol import Counts, Membership, Protocol
 from serene.client.requests import Requests
-from serene.client.restoration import Remains, Restored, Vote, ballot, count, donor_of, outcome
+from serene.client.restoration import Remains, Restored, Vote, ballot, count, outcome
 from serene.client.transport import Transport, TransportError
 from serene.client.updates import CaughtUp, PartUpdate, Update
 from serene.client.window import LARGEST_WINDOW, Window
@@ -263,11 +263,15 @@ class Client:
                 "not all have seen the same votes"
             )
         votes = count(protocol.held_values)
+        in_flight, last, known = (remains.in_flight, remains.last, remains.known) if remains else (None, None, {})
+        restored = outcome(votes, self._worker, in_flight, last, known)
         back = -mine.view(np.uint32)
-        if remains and donor_of(votes) == self._worker:
-            back = back + remains.held
+        if remains:
+            remains.known[protocol.membership.session] = restored
+            if restored.donor == self._worker:
+                back = back + remains.held
         self._contribute(protocol, back.view(np.int32))
-        return outcome(votes, self._worker, remains.in_flight if remains else None, remains.last if remains else None)
+        return restored
 
     def _contribute(self, protocol: Protocol, values: np.ndarray) -> None:
         self.contributions_sent += protocol.membership.slots
@@ -476,15 +480,15 @@ class Client:
             if payload[1] == Op.NUDGE:
                 protocol.receive(payload[None, :], now)
             else:
-                self._check_session(payload.tobytes())
+                self._check_session(payload.tobytes(), answered=protocol.done)
 
-    def _check_session(self, payload: bytes) -> None:
-        """Raises SessionLost when a WELCOME is of a newer session than the worker's."""
+    def _check_session(self, payload: bytes, *, answered: bool = False) -> None:
+        """Raises SessionLost on a newer session's WELCOME; not if what is under way is answered and has to be read."""
         if not self._requests.is_answered_by(payload):
             return
         welcome = self._requests.welcome(payload)
         ours = self._joined.membership.session
-        if welcome is not None and welcome.session > ours:
+        if welcome is not None and welcome.session > ours and not answered:
             if self._caught_up:  # or it holds nothing: it was lost before its own restoration was over
                 self._remains = Remains.of(self._joined)
             self._session_lost = True

@@ -12,11 +12,16 @@ the same:
 
 The donor is the worker whose sum holds most contributions. What the others had read beyond it is lost and counted;
 an iteration that was under way is either in the donor's sum already or is repeated.
+
+A session may be lost before all have read what the second round restored. Who has read it votes with the newer session
+and is the donor; it counts contributions and rounds anew, so the others cannot compare their own with its. But none has
+read the second round before all have read the first: they go by what that vote meant for them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,7 +30,7 @@ from serene.errors import SereneError
 from serene.wire import ReadMode
 
 ROUNDS = 2  # that a session begins with when it follows a lost one
-LANES_PER_WORKER = 4
+LANES_PER_WORKER = 5
 MAX_WORKERS = 32  # a policy's masks have a bit for each
 
 
@@ -38,16 +43,17 @@ class Vote:
     """What one worker has of the lost session.
 
     finished: iterations whose answers it has all read. held: contributions in the sum it holds (the least of all
-    slots). epoch, round: of the iteration finished last; 0 and -1 for none.
+    slots). epoch, round: of the iteration finished last; 0 and -1 for none. session: that all these are of; 0 for none.
     """
 
     finished: int = 0
     held: int = 0
     epoch: int = 0
     round: int = -1
+    session: int = 0
 
     def lanes(self) -> list[int]:
-        return [self.finished, self.held, self.epoch, self.round + 1]
+        return [self.finished, self.held, self.epoch, self.round + 1, self.session]
 
 
 @dataclass(frozen=True)
@@ -87,19 +93,43 @@ def count(sums: np.ndarray) -> list[Vote]:
     sums: uint32[slots, lanes]."""
     seats = min(MAX_WORKERS, sums.size // LANES_PER_WORKER)
     lanes = sums.reshape(-1)[: LANES_PER_WORKER * seats].reshape(seats, LANES_PER_WORKER)
-    return [Vote(int(row[0]), int(row[1]), int(row[2]), int(row[3]) - 1) for row in lanes]
+    return [Vote(int(row[0]), int(row[1]), int(row[2]), int(row[3]) - 1, int(row[4])) for row in lanes]
 
 
 def donor_of(votes: list[Vote]) -> int:
-    """The worker whose sum is restored: the one that holds most; of equals, the first."""
-    return max(range(len(votes)), key=lambda worker: (votes[worker].held, votes[worker].finished, -worker))
+    """The worker whose sum is restored: of those with the newest session, the one that holds most; of equals, the
+    first."""
+
+    def rank(worker: int) -> tuple[int, int, int, int]:
+        vote = votes[worker]
+        return vote.session, vote.held, vote.finished, -worker
+
+    return max(range(len(votes)), key=rank)
 
 
-def outcome(votes: list[Vote], worker: int, in_flight: tuple[int, int] | None, last: Read | None) -> Restored:
+def outcome(
+    votes: list[Vote],
+    worker: int,
+    in_flight: tuple[int, int] | None,
+    last: Read | None,
+    known: Mapping[int, Restored] | None = None,
+) -> Restored:
     """What the votes mean for a worker. in_flight: epoch and round of its unfinished iteration, if there is one;
-    last: what it read last in the lost session."""
+    last: what it read last in the lost session; known: by session, what the votes meant that it has read since."""
     donor = donor_of(votes)
     given = votes[donor]
+    # Of a session that began with a vote, each has contributed that vote and its return.
+    finished = sum(vote.finished if vote.session == given.session else ROUNDS * bool(vote.session) for vote in votes)
+    lost = max(finished - given.held, 0)
+    if given.session != votes[worker].session:
+        before = (known or {}).get(given.session)
+        return Restored(
+            donor,
+            contained=before is not None and before.contained,
+            repeated=before.repeated if before is not None else in_flight is not None,
+            lost=lost,
+            held=given.held,
+        )
     # A snapshot of round r, when everybody was waited for, holds every counted worker's contribution up to r.
     certain = (
         last is not None
@@ -111,7 +141,7 @@ def outcome(votes: list[Vote], worker: int, in_flight: tuple[int, int] | None, l
         donor,
         contained=bool(certain and in_flight and in_flight[0] == given.epoch and in_flight[1] <= given.round),
         repeated=bool(in_flight and not certain),
-        lost=max(sum(vote.finished for vote in votes) - given.held, 0),
+        lost=lost,
         held=given.held,
     )
 
@@ -123,6 +153,7 @@ class Remains:
     held: uint32[slots, lanes], the sum as it was read last before the iteration under way, the same iterations in every
     slot. read: the same, but as it was read last: of an iteration in parts, some may have been.
     overtaken: there is no such sum, because iterations were not contributed one after the other.
+    known: what the votes of later sessions meant, which were lost before this worker had read the restored sum.
     """
 
     held: np.ndarray
@@ -131,6 +162,7 @@ class Remains:
     in_flight: tuple[int, int] | None
     last: Read | None
     overtaken: bool
+    known: dict[int, Restored] = field(default_factory=dict)
 
     @classmethod
     def of(cls, protocol: Protocol) -> Remains:
@@ -141,6 +173,7 @@ class Remains:
             held=int(totals.min()),
             epoch=last.epoch if last else 0,
             round=last.round if last else -1,
+            session=protocol.membership.session,
         )
         in_flight = (protocol.epoch, int(protocol.exchange.rounds.min())) if unfinished else None
         return cls(held, protocol.held_values, vote, in_flight, last, protocol.overtaken)

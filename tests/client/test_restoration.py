@@ -14,10 +14,12 @@ from serene.client.restoration import NoRoomToVote, Restored, Vote, ballot, coun
 from serene.wire import ReadMode
 
 # (slots, lanes): v1model's lanes, the Tofino program's in many slots and in just enough for 32 workers' votes.
-SHAPES = [(2, 320), (8, 32), (4, 32)]
+SHAPES = [(2, 320), (8, 32), (5, 32)]
 counters = st.integers(0, 2**31 - 1)
 votes_of_a_job = st.lists(
-    st.builds(Vote, finished=counters, held=counters, epoch=counters, round=st.integers(-1, 2**31 - 2)),
+    st.builds(
+        Vote, finished=counters, held=counters, epoch=counters, round=st.integers(-1, 2**31 - 2), session=counters
+    ),
     min_size=1,
     max_size=32,
 )
@@ -39,7 +41,7 @@ SNAPSHOT = Read(
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @given(votes=votes_of_a_job)
-@example(votes=[Vote(worker, 100 + worker, 1, worker) for worker in range(32)])
+@example(votes=[Vote(worker, 100 + worker, 1, worker, 7) for worker in range(32)])
 def test_the_sum_of_all_ballots_holds_every_vote(shape: tuple[int, int], votes: list[Vote]) -> None:
     ballots = [ballot(vote, worker, len(votes), *shape).view(np.uint32) for worker, vote in enumerate(votes)]
     total = np.sum(ballots, axis=0, dtype=np.uint32)
@@ -50,12 +52,12 @@ def test_the_sum_of_all_ballots_holds_every_vote(shape: tuple[int, int], votes: 
     assert not (total + back).any(), "the second round leaves nothing of the first"
 
 
-@pytest.mark.parametrize(("workers", "slots", "lanes"), [(9, 1, 32), (32, 3, 32), (17, 2, 32), (32, 1, 127)])
+@pytest.mark.parametrize(("workers", "slots", "lanes"), [(7, 1, 32), (32, 4, 32), (13, 2, 32), (32, 1, 159)])
 def test_a_job_too_small_for_its_workers_votes_is_told_so(workers: int, slots: int, lanes: int) -> None:
     """Every worker of it, also one whose own lanes would be there."""
-    most = slots * lanes // 4
+    most = slots * lanes // 5
     for worker in (0, workers - 1):
-        with pytest.raises(NoRoomToVote, match=f"{workers} workers vote in {4 * workers} lanes.*with {most} workers"):
+        with pytest.raises(NoRoomToVote, match=f"{workers} workers vote in {5 * workers} lanes.*with {most} workers"):
             ballot(Vote(), worker, workers, slots, lanes)
     votes = [Vote(finished=worker) for worker in range(most)]
     ballots = np.array([ballot(vote, *place, slots, lanes) for place, vote in _places(votes)])
@@ -70,7 +72,9 @@ def _places(votes: list[Vote]) -> list[tuple[tuple[int, int], Vote]]:
 @given(votes_of_a_job)
 def test_nobody_holds_more_than_the_donor(votes: list[Vote]) -> None:
     donor = donor_of(votes)
-    assert votes[donor].held == max(vote.held for vote in votes)
+    newest = max(vote.session for vote in votes)
+    assert votes[donor].session == newest
+    assert votes[donor].held == max(vote.held for vote in votes if vote.session == newest)
     assert donor_of(votes[: donor + 1]) == donor, "of equals the first: all workers come to the same"
 
 
@@ -104,6 +108,20 @@ def test_what_was_read_and_is_not_restored_is_counted() -> None:
     assert outcome(votes, 0, None, SNAPSHOT).lost == 10 + 12 - 19
 
 
+NEWER = [Vote(2, 6, 1, 1, session=8), Vote(30, 90, 1, 29, session=7), Vote(2, 6, 1, 1, session=8)]
+
+
+@pytest.mark.parametrize("before", [Restored(2, True, False, 0, 93), Restored(1, False, False, 3, 90)], ids=str)
+def test_who_has_read_the_restored_sum_gives_it_whatever_the_others_count(before: Restored) -> None:
+    """Its rounds are of the newer session; to the others their own vote in it says what that sum holds."""
+    now = outcome(NEWER, 1, (1, 30), SNAPSHOT, {8: before})
+    assert now == Restored(0, before.contained, False, 0, 6)
+
+
+def test_an_iteration_of_an_older_session_that_nothing_is_known_of_is_repeated_and_counted() -> None:
+    assert outcome(NEWER, 1, (1, 0), SNAPSHOT) == Restored(0, False, True, 0, 6)
+
+
 def test_who_is_left_of_more_workers_is_heard() -> None:
     """Workers 0 and 1 have left; the session after the lost one has two workers, whose ids are 2 and 3."""
     votes = {2: Vote(10, 30, 1, 9), 3: Vote(12, 32, 1, 11)}
@@ -115,5 +133,5 @@ def test_who_is_left_of_more_workers_is_heard() -> None:
 
 
 def test_an_id_beyond_the_lanes_is_told_so() -> None:
-    with pytest.raises(NoRoomToVote, match="9 workers vote in 36 lanes"):
+    with pytest.raises(NoRoomToVote, match="9 workers vote in 45 lanes"):
         ballot(Vote(), 8, 2, 1, 32)

@@ -259,3 +259,18 @@ def test_other_machines_need_the_token(tmp_path: Path, monkeypatch: pytest.Monke
                 assert process.stop() == 0
         finally:
             switch.stop()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["127.0.0.1:8559", "ftp://127.0.0.1", "http://", "http://[::1", "http://h:port", "http://h:1\n", "http://\u2603"],
+)
+def test_an_address_that_is_none_is_told(url: str) -> None:
+    """Not by a traceback."""
+    with pytest.raises(SereneError, match="expected unix:/PATH, of at most 107 bytes, or http://HOST:PORT"):
+        ControllerClient(url)
+
+
+def test_a_name_that_dns_cannot_have_is_nobodys() -> None:
+    with ControllerClient(f"http://{'a' * 64}:1") as client, pytest.raises(NoController):
+        client.status()

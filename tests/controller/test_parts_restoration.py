@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from serene.client.parts import Parts
 from serene.client.updates import PartUpdate
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, Strategy
-from serene.wire import Op
+from serene.wire import Op, headers_of
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
 
 LANES, WORKERS, PATIENCE_S = 320, 3, 60
@@ -24,16 +25,34 @@ opened: list[Member] = []  # by the test that runs
 
 
 class DeafTransport(FrameTransport):
-    """Loses what the switch answers to contributions, while it is told to."""
+    """Loses what the switch answers to contributions, while it is told to: deaf, all of it; deaf_after, what comes in a
+    later session than that one after the vote. late: answers wait for the next WELCOME, and come together with it."""
 
-    deaf = False
+    deaf = late = False
+    deaf_after = 1 << 32
+    returns = 0  # restored sums that it has not heard
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._delayed: list[tuple[np.ndarray, np.ndarray]] = []
 
     def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
         payloads, lengths = super().receive(timeout_s)
-        if self.deaf:
-            heard = payloads[:, 1] != Op.ANSWER
-            return payloads[heard], lengths[heard]
-        return payloads, lengths
+        if not len(payloads):
+            return payloads, lengths
+        answers = payloads[:, 1] == Op.ANSWER
+        if self.late:
+            self._delayed.append((payloads[answers], lengths[answers]))
+            payloads, lengths = payloads[~answers], lengths[~answers]
+            if not (payloads[:, 1] == Op.WELCOME).any() or not sum(len(each) for each, _ in self._delayed):
+                return payloads, lengths
+            self.late, together = False, [*self._delayed, (payloads, lengths)]
+            return np.concatenate([each for each, _ in together]), np.concatenate([each for _, each in together])
+        headers = headers_of(payloads)
+        returned = answers & (headers["session"] > self.deaf_after) & (headers["total"] > WORKERS)
+        self.returns += int(np.count_nonzero(returned))
+        heard = ~(answers & self.deaf | returned)
+        return payloads[heard], lengths[heard]
 
     def link(self, payload_bytes: int) -> None:  # type: ignore[override]
         """Python's path, which receives here."""
@@ -159,6 +178,63 @@ def test_what_only_some_have_read_is_not_contributed_again(
     assert all_hold(members, 3)
     assert [member.session.iteration for member in members] == [3] * WORKERS
     assert {(member.session.contributions_lost, member.session.iterations_repeated) for member in members} == {(0, 0)}
+
+
+@pytest.mark.parametrize("read", ["by two workers", "by nobody"])
+def test_the_switch_restarts_when_only_some_have_read_the_restored_sum(
+    switch: SwitchProcess, client: ControllerClient, read: str
+) -> None:
+    """Those vote in other numbers than worker 2, which has read the vote alone. What was under way at the first restart
+    has been read by two of them, who are at rest, or by nobody, and they contribute it again."""
+    members = job(switch, client)
+    for _ in range(5):
+        step(members)
+    deaf = members[2:] if read == "by two workers" else members
+    for member in deaf:
+        member.transport.deaf = True
+    submitted = [member.submit(*SLOTS) for member in members]
+    if read == "by two workers":
+        for member, parts in zip(members[:2], submitted[:2], strict=True):
+            member.take(parts)
+    first = members[0].session.client.membership.session
+    members[2].transport.deaf_after = first
+    switch.restart()
+    for member in members:
+        member.transport.deaf = False
+    clients = [member.session.client for member in members]
+    until(
+        lambda: members[2].transport.returns and all(each.membership.session > first for each in clients)
+        and all(each._caught_up for each in clients[:2]),
+        "two have read the restored sum, and one has not",
+    )  # fmt: skip
+    switch.restart()
+    second = clients[0].membership.session
+    until(lambda: all(each.membership.session > second for each in clients[:2]), "the next session")
+    members[2].transport.deaf_after = 1 << 32
+    for member, parts in zip(deaf, submitted[-len(deaf) :], strict=True):
+        member.take(parts)
+    assert all_hold(members, 6)
+    step(members)
+    assert all_hold(members, 7)
+    assert [member.session.iteration for member in members] == [7] * WORKERS
+    assert {(member.session.contributions_lost, member.session.iterations_repeated) for member in members} == {(0, 0)}
+
+
+def test_the_last_answers_come_together_with_the_next_welcome(switch: SwitchProcess, client: ControllerClient) -> None:
+    """As to a process that was stopped meanwhile: what is answered is not contributed again."""
+    members = job(switch, client)
+    step(members)
+    members[2].transport.late = True
+    submitted = [member.submit(*SLOTS) for member in members]
+    for member, parts in zip(members[:2], submitted[:2], strict=True):
+        member.take(parts)
+    until(lambda: sum(len(each) for each, _ in members[2].transport._delayed) >= len(WEIGHTS), "all are answered")
+    switch.restart()
+    members[2].take(submitted[2])
+    assert all_hold(members, 2)
+    step(members)
+    assert all_hold(members, 3)
+    assert [member.session.iteration for member in members] == [3] * WORKERS
 
 
 def test_under_asp_at_most_the_iteration_under_way_is_repeated(switch: SwitchProcess, client: ControllerClient) -> None:
