@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar
 
 import typer
-from pydantic import BaseModel, RootModel
-from rich.console import Console
 from rich.live import Live
 from typer.exceptions import TyperException
 
-from controller.automatic import SHIPPED
 from controller.commands import background, view
 from controller.commands import doctor as doctors
 from controller.commands import local as local_switch
+from controller.commands.common import AsJson, JobOption, Url, console, only_job, print_json
 from controller.commands.groups import BadChoice, group
+from controller.commands.jobs import jobs
 from controller.commands.live import LiveView
+from controller.commands.sync import sync
 from controller.commands.trace import trace
 from controller.http.client import ControllerClient, NoController, Rejected
 from controller.jobs.job import JobState
@@ -36,37 +34,19 @@ from controller.settings import (
     port_numbers,
     settings,
 )
-from controller.status.model import Event, JobStatus
+from controller.status.model import Event
 from serene.at_exit import leave_garbage
 from serene.errors import SereneError, choices
 from serene.http import CONTROLLER, DEFAULT_HTTP, TOKEN, UNIX
 from serene.program import VARIANTS
-from serene.strategy import ASP, BSP, MAX_STALENESS, SSP, Mixed, Quorum, Strategy, parse
 
 T = TypeVar("T")
 STOP_TIMEOUT_S = 15.0
 
 
 app = group("Command the controller of a Serene switch.", add_completion=True)
-sync = group("Change the strategy of a running job.")
-jobs = group("List the jobs; with create or delete, change them.", invoke_without_command=True)
 app.add_typer(sync, name="sync")
 app.add_typer(jobs, name="jobs")
-
-Url = Annotated[
-    str | None,
-    typer.Option(
-        "--controller",
-        envvar=CONTROLLER,
-        metavar="URL",
-        show_envvar=False,
-        help=f"Where the controller is, http://HOST:PORT or unix:/PATH (or ${CONTROLLER}).",
-    ),
-]
-JobOption = Annotated[int | None, typer.Option("--job", metavar="ID", help="Which job; default the only one.")]
-AsJson = Annotated[bool, typer.Option("--json", help="The controller's JSON as it is.")]
-STALENESS = f"0 to {MAX_STALENESS}"
-STALENESS_HELP = f"Rounds a worker may be ahead, {STALENESS}."
 
 
 def _print_version(wanted: bool) -> None:
@@ -243,33 +223,33 @@ def status(as_json: AsJson = False, controller: Url = None) -> None:
     with ControllerClient(controller) as client:
         now = client.status()
     if as_json:
-        _print_json(now)
+        print_json(now)
     else:
-        _console().print(view.whole(now))
+        console().print(view.whole(now))
 
 
 @app.command()
 def watch(controller: Url = None) -> None:
     """The same, live, until Ctrl-C; the last state stays. Into a pipe: a block whenever something changed."""
-    console = _console()
+    screen = console()
     with ControllerClient(controller) as client:
-        if console.is_terminal:
+        if screen.is_terminal:
             look = LiveView()
             try:
-                with Live(look, console=console, auto_refresh=False, screen=True) as live:
+                with Live(look, console=screen, auto_refresh=False, screen=True) as live:
                     for told in client.events():
                         look.hear(told, time.monotonic())
                         live.refresh()
             finally:
                 if look.has_heard:
-                    console.print(look)  # the screen that it was on is gone
+                    screen.print(look)  # the screen that it was on is gone
         else:
             shown = ""
             for told in client.events():
                 if isinstance(told, Event):
                     continue
-                with console.capture() as capture:
-                    console.print(view.whole(told.status))
+                with screen.capture() as capture:
+                    screen.print(view.whole(told.status))
                 if capture.get() != shown:
                     shown = capture.get()
                     print(shown, flush=True)
@@ -282,91 +262,6 @@ def doctor() -> None:
     doctors.tell()
 
 
-@sync.command("bsp")
-def sync_bsp(job: JobOption = None, controller: Url = None) -> None:
-    """Everybody waits for everybody, every round."""
-    _swap(job, controller, BSP)
-
-
-@sync.command("ssp")
-def sync_ssp(
-    staleness: Annotated[int | None, typer.Option("--staleness", metavar="N", help=STALENESS_HELP)] = None,
-    job: JobOption = None,
-    controller: Url = None,
-) -> None:
-    """Nobody gets more than N rounds ahead of the slowest."""
-    rounds = _given("--staleness", staleness, STALENESS)
-    _swap(job, controller, lambda: SSP(rounds))
-
-
-@sync.command("asp")
-def sync_asp(job: JobOption = None, controller: Url = None) -> None:
-    """Nobody waits."""
-    _swap(job, controller, ASP)
-
-
-@sync.command("quorum")
-def sync_quorum(
-    k: Annotated[int | None, typer.Option("--k", metavar="K", help="Contributions that complete a round.")] = None,
-    job: JobOption = None,
-    controller: Url = None,
-) -> None:
-    """A round is complete when the fastest K have contributed."""
-    enough = _given("--k", k, "1 to the number of workers")
-    _swap(job, controller, lambda: Quorum(enough))
-
-
-@sync.command("mixed")
-def sync_mixed(
-    async_workers: Annotated[str | None, typer.Option(metavar="3,5", help="Workers that never wait.")] = None,
-    staleness: Annotated[int, typer.Option("--staleness", metavar="N", help=STALENESS_HELP)] = 0,
-    job: JobOption = None,
-    controller: Url = None,
-) -> None:
-    """Some workers never wait; the others do for each other."""
-    given = _given("--async-workers", async_workers, "worker ids, for example 3,5")
-    try:
-        free = tuple(int(worker) for worker in given.split(","))
-    except ValueError:
-        raise BadChoice(f"--async-workers {given!r}: expected worker ids, for example 3,5") from None
-    _swap(job, controller, lambda: Mixed(free, staleness))
-
-
-@sync.command("auto", context_settings={"ignore_unknown_options": True})
-def sync_auto(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"{choices(SHIPPED)}, or FILE.py:NAME; off ends it.")],
-    parameters: Annotated[
-        list[str] | None, typer.Argument(metavar="[--PARAMETER VALUE]...", help="Its parameters.")
-    ] = None,
-    job: JobOption = None,
-    controller: Url = None,
-) -> None:
-    """A program chooses the strategy, again and again."""
-    given = _parameters(parameters or [])
-    if ":" in name:
-        name = str(Path(name).absolute())  # the controller may have been started elsewhere
-    with ControllerClient(controller) as client:
-        chosen = _only_job(client) if job is None else job
-        if name == "off":
-            print(f"job {chosen}: stays with {client.unset_automatic(chosen).strategy}")
-            return
-        client.set_automatic(chosen, name, given)
-        print(f"job {chosen}: {name} decides")
-
-
-def _parameters(words: list[str]) -> dict[str, object]:
-    """``--low 1 --high=8`` as {"low": "1", "high": "8"}."""
-    given: dict[str, object] = {}
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        key, equals, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--") or not key or not (equals or rest):
-            raise BadChoice(f"{word!r}: expected --PARAMETER VALUE")
-        given[key.replace("-", "_")] = value if equals else rest.pop(0)
-    return given
-
-
 @app.command()
 def explain(
     worker: Annotated[int | None, typer.Option("--worker", metavar="ID", help="Only this worker.")] = None,
@@ -376,12 +271,12 @@ def explain(
 ) -> None:
     """Say why each worker waits: for whom, in which round, and what would let it go on."""
     with ControllerClient(controller) as client:
-        chosen = _only_job(client) if job is None else job
+        chosen = only_job(client) if job is None else job
         told = client.explain(chosen, worker)
     if as_json:
-        _print_json(told)
+        print_json(told)
     else:
-        _console().print(view.explanation(told))
+        console().print(view.explanation(told))
 
 
 WorkerOption = Annotated[int, typer.Option("--worker", metavar="ID", help="Which worker.")]
@@ -394,7 +289,7 @@ app.command()(trace)
 def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
     """The barrier waits for this worker no longer; what it sends still counts."""
     with ControllerClient(controller) as client:
-        chosen = _only_job(client) if job is None else job
+        chosen = only_job(client) if job is None else job
         print(f"job {chosen}: worker {worker} is evicted, epoch {client.evict(chosen, worker).epoch}")
 
 
@@ -402,98 +297,8 @@ def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -
 def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
     """The barrier waits for this worker again."""
     with ControllerClient(controller) as client:
-        chosen = _only_job(client) if job is None else job
+        chosen = only_job(client) if job is None else job
         print(f"job {chosen}: worker {worker} is readmitted, epoch {client.readmit(chosen, worker).epoch}")
-
-
-def _given(option: str, value: T | None, expected: str) -> T:
-    """An option that there is no default for."""
-    if value is None:
-        raise BadChoice(f"{option} is missing: expected {expected}")
-    return value
-
-
-def _swap(job: int | None, controller: str | None, make: Callable[[], Strategy]) -> None:
-    strategy = _chosen(make)
-    with ControllerClient(controller) as client:
-        chosen = _only_job(client) if job is None else job
-        print(view.swap_line(chosen, client.set_strategy(chosen, strategy)))
-
-
-def _chosen(make: Callable[[], Strategy]) -> Strategy:
-    try:
-        return make()
-    except SereneError as error:
-        raise BadChoice(str(error)) from None
-
-
-def _only_job(client: ControllerClient) -> int:
-    there = client.jobs()
-    unfinished = [job.job for job in there if job.state is not JobState.FINISHED]
-    if len(unfinished) == 1:
-        return unfinished[0]
-    if unfinished:
-        raise BadChoice(f"--job is missing: expected {choices(unfinished)}")
-    what = "every job has finished" if there else "there is no job"
-    raise SereneError(f"{what}; 'serenectl jobs create --workers N' makes one")
-
-
-@jobs.callback()
-def list_jobs(ctx: typer.Context, as_json: AsJson = False, controller: Url = None) -> None:
-    """List the jobs."""
-    if ctx.invoked_subcommand is None:
-        _list_jobs(as_json, controller)
-
-
-def _list_jobs(as_json: bool, controller: str | None) -> None:
-    with ControllerClient(controller) as client:
-        listed = client.jobs()
-    if as_json:
-        _print_json(listed)
-    elif listed:
-        _console().print(view.jobs_table(listed))
-    else:
-        print("no jobs; 'serenectl jobs create --workers N' makes one")
-
-
-@jobs.command("list")
-def list_jobs_by_name(as_json: AsJson = False, controller: Url = None) -> None:
-    """List the jobs, as without a command."""
-    _list_jobs(as_json, controller)
-
-
-@jobs.command("create")
-def create_job(
-    workers: Annotated[int, typer.Option(metavar="N", help="Workers that will join.")],
-    strategy: Annotated[str, typer.Option(metavar="NAME", help="bsp, ssp:3, asp, quorum:3 or mixed:3,5.")] = "bsp",
-    job: Annotated[int | None, typer.Option(metavar="ID", help="Default: a free one.")] = None,
-    scale: Annotated[int | None, typer.Option(metavar="UNITS", help="Fixed-point units in 1.0.")] = None,
-    limit: Annotated[
-        float | None, typer.Option(metavar="VALUE", help="The largest |value| of a contribution; default 8.")
-    ] = None,
-    controller: Url = None,
-) -> None:
-    """Create a job, which starts when its workers have joined."""
-    chosen = _chosen(lambda: parse(strategy))
-    with ControllerClient(controller) as client:
-        print(view.job_line(client.create_job(workers, chosen, job=job, scale=scale, limit=limit)))
-
-
-@jobs.command("delete")
-def delete_job(job: Annotated[int, typer.Argument(metavar="ID")], controller: Url = None) -> None:
-    """Delete a job; its workers are no members any more."""
-    with ControllerClient(controller) as client:
-        client.delete_job(job)
-    print(f"job {job} deleted")
-
-
-def _print_json(told: BaseModel | list[JobStatus]) -> None:
-    print(json.dumps(RootModel(told).model_dump(), indent=2))
-
-
-def _console() -> Console:
-    """A pipe has no width of its own; lines are not to be folded there."""
-    return Console() if sys.stdout.isatty() else Console(width=200)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

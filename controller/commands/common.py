@@ -1,0 +1,60 @@
+"""What several commands share: their options, the job that is meant, and how they print."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel, RootModel
+from rich.console import Console
+
+from controller.commands.groups import BadChoice
+from controller.http.client import ControllerClient
+from controller.jobs.job import JobState
+from controller.status.model import JobStatus
+from serene.errors import SereneError, choices
+from serene.http import CONTROLLER
+from serene.strategy import Strategy
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--controller",
+        envvar=CONTROLLER,
+        metavar="URL",
+        show_envvar=False,
+        help=f"Where the controller is, http://HOST:PORT or unix:/PATH (or ${CONTROLLER}).",
+    ),
+]
+JobOption = Annotated[int | None, typer.Option("--job", metavar="ID", help="Which job; default the only one.")]
+AsJson = Annotated[bool, typer.Option("--json", help="The controller's JSON as it is.")]
+
+
+def make_strategy(make: Callable[[], Strategy]) -> Strategy:
+    try:
+        return make()
+    except SereneError as error:
+        raise BadChoice(str(error)) from None
+
+
+def only_job(client: ControllerClient) -> int:
+    there = client.jobs()
+    unfinished = [job.job for job in there if job.state is not JobState.FINISHED]
+    if len(unfinished) == 1:
+        return unfinished[0]
+    if unfinished:
+        raise BadChoice(f"--job is missing: expected {choices(unfinished)}")
+    what = "every job has finished" if there else "there is no job"
+    raise SereneError(f"{what}; 'serenectl jobs create --workers N' makes one")
+
+
+def print_json(told: BaseModel | list[JobStatus]) -> None:
+    print(json.dumps(RootModel(told).model_dump(), indent=2))
+
+
+def console() -> Console:
+    """A pipe has no width of its own; lines are not to be folded there."""
+    return Console() if sys.stdout.isatty() else Console(width=200)

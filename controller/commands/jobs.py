@@ -1,0 +1,64 @@
+"""``serenectl jobs``: list, create and delete."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from controller.commands import view
+from controller.commands.common import AsJson, Url, console, make_strategy, print_json
+from controller.commands.groups import group
+from controller.http.client import ControllerClient
+from serene.strategy import parse
+
+jobs = group("List the jobs; with create or delete, change them.", invoke_without_command=True)
+
+
+@jobs.callback()
+def list_jobs(ctx: typer.Context, as_json: AsJson = False, controller: Url = None) -> None:
+    """List the jobs."""
+    if ctx.invoked_subcommand is None:
+        _list_jobs(as_json, controller)
+
+
+def _list_jobs(as_json: bool, controller: str | None) -> None:
+    with ControllerClient(controller) as client:
+        listed = client.jobs()
+    if as_json:
+        print_json(listed)
+    elif listed:
+        console().print(view.jobs_table(listed))
+    else:
+        print("no jobs; 'serenectl jobs create --workers N' makes one")
+
+
+@jobs.command("list")
+def list_jobs_by_name(as_json: AsJson = False, controller: Url = None) -> None:
+    """List the jobs, as without a command."""
+    _list_jobs(as_json, controller)
+
+
+@jobs.command("create")
+def create_job(
+    workers: Annotated[int, typer.Option(metavar="N", help="Workers that will join.")],
+    strategy: Annotated[str, typer.Option(metavar="NAME", help="bsp, ssp:3, asp, quorum:3 or mixed:3,5.")] = "bsp",
+    job: Annotated[int | None, typer.Option(metavar="ID", help="Default: a free one.")] = None,
+    scale: Annotated[int | None, typer.Option(metavar="UNITS", help="Fixed-point units in 1.0.")] = None,
+    limit: Annotated[
+        float | None, typer.Option(metavar="VALUE", help="The largest |value| of a contribution; default 8.")
+    ] = None,
+    controller: Url = None,
+) -> None:
+    """Create a job, which starts when its workers have joined."""
+    chosen = make_strategy(lambda: parse(strategy))
+    with ControllerClient(controller) as client:
+        print(view.job_line(client.create_job(workers, chosen, job=job, scale=scale, limit=limit)))
+
+
+@jobs.command("delete")
+def delete_job(job: Annotated[int, typer.Argument(metavar="ID")], controller: Url = None) -> None:
+    """Delete a job; its workers are no members any more."""
+    with ControllerClient(controller) as client:
+        client.delete_job(job)
+    print(f"job {job} deleted")

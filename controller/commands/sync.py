@@ -1,0 +1,122 @@
+"""``serenectl sync``: another strategy for a running job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from controller.automatic import SHIPPED
+from controller.commands import view
+from controller.commands.common import JobOption, Url, make_strategy, only_job
+from controller.commands.groups import BadChoice, group
+from controller.http.client import ControllerClient
+from serene.errors import choices
+from serene.strategy import ASP, BSP, MAX_STALENESS, SSP, Mixed, Quorum, Strategy
+
+T = TypeVar("T")
+STALENESS = f"0 to {MAX_STALENESS}"
+STALENESS_HELP = f"Rounds a worker may be ahead, {STALENESS}."
+
+sync = group("Change the strategy of a running job.")
+
+
+@sync.command("bsp")
+def sync_bsp(job: JobOption = None, controller: Url = None) -> None:
+    """Everybody waits for everybody, every round."""
+    _swap(job, controller, BSP)
+
+
+@sync.command("ssp")
+def sync_ssp(
+    staleness: Annotated[int | None, typer.Option("--staleness", metavar="N", help=STALENESS_HELP)] = None,
+    job: JobOption = None,
+    controller: Url = None,
+) -> None:
+    """Nobody gets more than N rounds ahead of the slowest."""
+    rounds = required("--staleness", staleness, STALENESS)
+    _swap(job, controller, lambda: SSP(rounds))
+
+
+@sync.command("asp")
+def sync_asp(job: JobOption = None, controller: Url = None) -> None:
+    """Nobody waits."""
+    _swap(job, controller, ASP)
+
+
+@sync.command("quorum")
+def sync_quorum(
+    k: Annotated[int | None, typer.Option("--k", metavar="K", help="Contributions that complete a round.")] = None,
+    job: JobOption = None,
+    controller: Url = None,
+) -> None:
+    """A round is complete when the fastest K have contributed."""
+    enough = required("--k", k, "1 to the number of workers")
+    _swap(job, controller, lambda: Quorum(enough))
+
+
+@sync.command("mixed")
+def sync_mixed(
+    async_workers: Annotated[str | None, typer.Option(metavar="3,5", help="Workers that never wait.")] = None,
+    staleness: Annotated[int, typer.Option("--staleness", metavar="N", help=STALENESS_HELP)] = 0,
+    job: JobOption = None,
+    controller: Url = None,
+) -> None:
+    """Some workers never wait; the others do for each other."""
+    given = required("--async-workers", async_workers, "worker ids, for example 3,5")
+    try:
+        free = tuple(int(worker) for worker in given.split(","))
+    except ValueError:
+        raise BadChoice(f"--async-workers {given!r}: expected worker ids, for example 3,5") from None
+    _swap(job, controller, lambda: Mixed(free, staleness))
+
+
+@sync.command("auto", context_settings={"ignore_unknown_options": True})
+def sync_auto(
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"{choices(SHIPPED)}, or FILE.py:NAME; off ends it.")],
+    parameters: Annotated[
+        list[str] | None, typer.Argument(metavar="[--PARAMETER VALUE]...", help="Its parameters.")
+    ] = None,
+    job: JobOption = None,
+    controller: Url = None,
+) -> None:
+    """A program chooses the strategy, again and again."""
+    given = _parameters(parameters or [])
+    if ":" in name:
+        name = str(Path(name).absolute())  # the controller may have been started elsewhere
+    with ControllerClient(controller) as client:
+        chosen = only_job(client) if job is None else job
+        if name == "off":
+            print(f"job {chosen}: stays with {client.unset_automatic(chosen).strategy}")
+            return
+        client.set_automatic(chosen, name, given)
+        print(f"job {chosen}: {name} decides")
+
+
+def _parameters(words: list[str]) -> dict[str, object]:
+    """``--low 1 --high=8`` as {"low": "1", "high": "8"}."""
+    given: dict[str, object] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        key, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or not key or not (equals or rest):
+            raise BadChoice(f"{word!r}: expected --PARAMETER VALUE")
+        given[key.replace("-", "_")] = value if equals else rest.pop(0)
+    return given
+
+
+def required(option: str, value: T | None, expected: str) -> T:
+    """An option that there is no default for."""
+    if value is None:
+        raise BadChoice(f"{option} is missing: expected {expected}")
+    return value
+
+
+def _swap(job: int | None, controller: str | None, make: Callable[[], Strategy]) -> None:
+    strategy = make_strategy(make)
+    with ControllerClient(controller) as client:
+        chosen = only_job(client) if job is None else job
+        print(view.swap_line(chosen, client.set_strategy(chosen, strategy)))
