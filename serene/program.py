@@ -13,6 +13,7 @@ _HERE = Path(__file__).resolve().parent
 # In the repository, or in a wheel, which has it inside the package.
 BUILD = next((path for path in (_HERE.parent / "p4src" / "build", _HERE / "p4") if path.is_dir()), _HERE / "p4")
 VARIANTS = ("serene", "serene_jumbo")  # 320 lanes (MTU 1500), 896 lanes (jumbo frames)
+TREE = ("serene_leaf", "serene_root")  # the two levels of a tree of switches, neither of use alone
 
 
 class NoSuchProgram(SereneError):
@@ -24,7 +25,7 @@ class Program:
     """What p4c made of one variant, and its sizes: lanes a slot, slots, jobs, workers of a job.
 
     ``config_path``: what the switch is given; for BMv2 and the embedded switch p4c's JSON. ``counted_workers``:
-    counters by worker have so many places for each job.
+    counters by worker have so many places for each job. A root's workers are leaves.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Program:
     def load(cls, variant: str | Path = "serene") -> Program:
         """A variant by name, or any build of Serene's program by the path of what its switch is given, with its P4Info
         beside it: mine.json and mine.p4info.txtpb."""
-        path = BUILD / f"{variant}.json" if str(variant) in VARIANTS else Path(variant)
+        path = BUILD / f"{variant}.json" if str(variant) in (*VARIANTS, *TREE) else Path(variant)
         if not path.suffix:
             raise NoSuchProgram(f"no program {str(variant)!r}; expected {choices(VARIANTS)}, or a path to a .json")
         p4info = path.with_suffix(".p4info.txtpb")
@@ -53,7 +54,7 @@ class Program:
             sizes = {name: int(size) for name, size in re.findall(_SIZED, text, re.DOTALL)}
             slots, jobs = sizes["base_of"], sizes["policy"]
             return cls(
-                path.stem, path, p4info, _lanes(text), slots, jobs, sizes["seen_of"] // slots,
+                path.stem, path, p4info, _lanes(text), slots, jobs, (sizes.get("seen_of") or sizes["rack_of"]) // slots,
                 sizes["contributions"] // jobs,
             )  # fmt: skip
         except OSError as error:
