@@ -172,18 +172,19 @@ class Simulation:
         self.fields: dict[Era, PolicyFields] = {}
         self._swapping = self._wanted = False
         self.session = 1
+        self.begin(lambda number, rack: Worker(self, number, rack, rng.randint(8, 25), rng.choice([0.1, 1, 5])))
+
+    def begin(self, worker: Callable[[int, int], Worker]) -> None:
+        """The first session. worker: makes one, by its number and rack."""
+        count = len(self.zero) - 1
         self.contributed = [self.zero] * self.places
         self.leaves = [Leaf(self.places, count + 1, rack, count) for rack in self.racks]
-        self.root = Root(self.places, count + 1, len(sizes))
+        self.root = Root(self.places, count + 1, len(self.racks))
         policies = self._pick()
-        for number in range(len(sizes)):
+        for number in range(len(self.racks)):
             self._set_up_leaf(number, 1, policies[0][number])
         self._set_up_root(1, *policies)
-        self.workers = [
-            Worker(self, number, rack, rng.randint(8, 25), rng.choice([0.1, 1, 5]))
-            for rack, numbers in enumerate(self.racks)
-            for number in numbers
-        ]
+        self.workers = [worker(number, rack) for rack, numbers in enumerate(self.racks) for number in numbers]
 
     # -- the controller: prepares every leaf, then one write at the root; it may die in between ----------------
 

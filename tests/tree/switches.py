@@ -3,14 +3,16 @@ back as such."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from serene.program import Program
 from serene.racks import LeafPolicy
 from serene.sim import entries
-from serene.sim.entries import Host
+from serene.sim.entries import Entry, Host
 from serene.sim.switch import ProgramSwitch
 from serene.strategy import PolicyFields
 from serene.wire import (
@@ -23,11 +25,13 @@ from serene.wire import (
     control_payload,
     encapsulation,
 )
+from tests.controller.processes import SwitchProcess
+from tests.dataplane.conftest import Bmv2DataPlane
 from tests.model import Answer
 from tests.tree.model import Down, Grant, Up
 
 JOB, FIRST_SLOT = 1, 3  # not 0, which is what is in memory that nobody wrote
-UPLINK = 40  # a leaf's port
+UPLINK = 3  # a leaf's port, behind two workers'
 
 
 def leaf_port(rack: int) -> int:
@@ -53,20 +57,87 @@ def _echoed(fields: np.void) -> tuple[int, int] | None:
     return (int(fields["members"]), int(fields["seq"])) if fields["seq"] else None
 
 
+class Plane(Protocol):
+    """What loads a program: `InProcess`, or `OnBmv2`."""
+
+    lanes: int
+
+    def close(self) -> None: ...
+    def put(self, entry: Entry) -> None: ...
+    def delete(self, entry: Entry) -> None: ...
+    def set_group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None: ...
+    def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]: ...
+    def dropped(self) -> dict[str, int]: ...
+
+
+class InProcess:
+    """The embedded switch."""
+
+    def __init__(self, program: Program) -> None:
+        self.switch = ProgramSwitch(program)
+        self.lanes = program.lanes
+        self.close, self.put, self.delete = self.switch.close, self.switch.put, self.switch.delete
+        self.process, self.set_group = self.switch.switch.process, self.switch.switch.multicast_set
+        self.dropped = self.switch.dropped
+
+    def registers(self, name: str, first: int, count: int) -> list[int]:
+        return self.switch.switch.register_read_all(f"SereneIngress.{name}", first, count)
+
+
+class OnBmv2:
+    """A simple_switch_grpc that may have had other programs."""
+
+    def __init__(self, process: SwitchProcess, program: Program) -> None:
+        self._plane = type("Loaded", (Bmv2DataPlane,), {"program": program})(process)
+        self.lanes = program.lanes
+        self._there: set[tuple[str, tuple[int, ...]]] = set()
+        self._groups: dict[int, Sequence[tuple[int, int]]] = {}
+        info = program.p4info_path.read_text()
+        self._reasons = re.findall(r'alias: "dropped_(\w+)"', info)
+
+    def close(self) -> None:
+        self._plane.clear()
+        self._plane.close()
+
+    def put(self, entry: Entry) -> None:
+        key = entry.table, tuple(entry.match)
+        (self._plane.modify if key in self._there else self._plane.insert)(*entry)
+        self._there.add(key)
+
+    def delete(self, entry: Entry) -> None:
+        self._there.discard((entry.table, tuple(entry.match)))
+        self._plane.delete(entry.table, entry.match)
+
+    def set_group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
+        self._plane.group(group, replicas)
+
+    def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        came_out: list[tuple[int, bytes]] = self._plane.send(port, frame)
+        return came_out
+
+    def dropped(self) -> dict[str, int]:
+        counts = {reason: self._plane.counter(f"dropped_{reason}") for reason in self._reasons}
+        return {reason: count for reason, count in counts.items() if count}
+
+
 class LeafSwitch:
     """A leaf with one job. workers: at the ports that `Host.of` gives them."""
 
-    def __init__(self, program: Program, rack: int, workers: Sequence[int], slots: int, of_job: int) -> None:
-        self.plane = ProgramSwitch(program)
-        self.rack, self.lanes = rack, program.lanes
+    def __init__(self, plane: Plane, rack: int, workers: Sequence[int], slots: int, of_job: int) -> None:
+        self.plane = plane
+        self.rack, self.lanes = rack, plane.lanes
         self.hosts = {worker: Host.of(worker) for worker in workers}
         place = entries.job(JOB, slots=slots, vector_length=self.lanes * slots, workers=of_job, first_slot=FIRST_SLOT)
         for entry in (place, entries.uplink(JOB, rack, UPLINK)):
             self.plane.put(entry)
         for worker, host in self.hosts.items():
-            self.plane.admit(worker, host, JOB)
-        self.plane.switch.multicast_set(entries.JOB_GROUPS + JOB, entries.leaf_replicas(self.hosts, UPLINK))
+            self._admit(worker, host)
+        self.plane.set_group(entries.JOB_GROUPS + JOB, entries.leaf_replicas(self.hosts, UPLINK))
         self._session = 0
+
+    def _admit(self, worker: int, host: Host) -> None:
+        self.plane.put(entries.address(host, JOB, worker))
+        self.plane.put(entries.member(host, JOB, worker))
 
     def prepare(self, session: int, epoch: int, policy: LeafPolicy) -> None:
         self.plane.put(entries.prepared(JOB, session, epoch, policy))
@@ -78,26 +149,26 @@ class LeafSwitch:
         """What is in force, as the controller says."""
         if session != self._session:
             if self._session:
-                self.plane.expel(ROOT, entries.root_host(UPLINK, self._session), JOB)
+                self.plane.delete(entries.member(entries.root_host(UPLINK, self._session), JOB, ROOT))
             self.plane.put(entries.member(entries.root_host(UPLINK, session), JOB, ROOT))
             self._session = session
-        self.plane.set_policy(session, epoch, policy.fields, JOB)
+        self.plane.put(entries.policy(JOB, session, epoch, policy.fields))
 
     def readmit(self, worker: int) -> None:
         """Its process was restarted."""
-        self.plane.expel(worker, self.hosts[worker], JOB)
+        self.plane.delete(entries.member(self.hosts[worker], JOB, worker))
         self.hosts[worker] = self.hosts[worker].restarted()
-        self.plane.admit(worker, self.hosts[worker], JOB)
+        self._admit(worker, self.hosts[worker])
 
     def send(self, worker: int, payload: bytes) -> list[Answer | Up]:
         """A worker's UDP payload."""
         host = self.hosts[worker]
-        return self._said(self.plane.switch.process(host.port, host.frame_head(len(payload)) + payload))
+        return self._said(self.plane.process(host.port, host.frame_head(len(payload)) + payload))
 
     def hear(self, place: int, packet: Down | Grant, port: int = 0) -> list[Answer | Up]:
         """The root's word. port: of the worker that it echoes."""
         frame = self.frame(place, packet, port)
-        return self._said(self.plane.switch.process(UPLINK, frame))
+        return self._said(self.plane.process(UPLINK, frame))
 
     def frame(self, place: int, packet: Down | Grant, port: int = 0) -> bytes:
         worker, seq = (packet.echo if isinstance(packet, Down) else None) or (0, 0)
@@ -149,23 +220,25 @@ class LeafSwitch:
 class RootSwitch:
     """The root with one job. leaves: how many."""
 
-    def __init__(self, program: Program, leaves: int, slots: int) -> None:
-        self.plane = ProgramSwitch(program)
-        self.lanes, self.leaves = program.lanes, leaves
+    def __init__(self, plane: Plane, leaves: int, slots: int) -> None:
+        self.plane = plane
+        self.lanes, self.leaves = plane.lanes, leaves
         place = entries.job(JOB, slots=slots, vector_length=self.lanes * slots, workers=leaves, first_slot=FIRST_SLOT)
         self.plane.put(place)
         ports = [leaf_port(rack) for rack in range(leaves)]
-        self.plane.switch.multicast_set(entries.JOB_GROUPS + JOB, entries.root_replicas(ports))
+        self.plane.set_group(entries.JOB_GROUPS + JOB, entries.root_replicas(ports))
         self._session = 0
 
     def set_policy(self, session: int, epoch: int, policy: PolicyFields) -> None:
         for rack in range(self.leaves) if session != self._session else ():
             host = entries.switch_host(leaf_port(rack), rack, session)
             if self._session:
-                self.plane.expel(rack, entries.switch_host(leaf_port(rack), rack, self._session), JOB)
-            self.plane.admit(rack, host, JOB)
+                last = entries.switch_host(leaf_port(rack), rack, self._session)
+                self.plane.delete(entries.member(last, JOB, rack))
+            self.plane.put(entries.address(host, JOB, rack))
+            self.plane.put(entries.member(host, JOB, rack))
         self._session = session
-        self.plane.set_policy(session, epoch, policy, JOB)
+        self.plane.put(entries.policy(JOB, session, epoch, policy))
 
     def frame(self, rack: int, place: int, packet: Up, port: int = 0) -> bytes:
         worker, seq = packet.echo or (0, 0)
@@ -177,7 +250,7 @@ class RootSwitch:
         return entries.switch_host(leaf_port(rack), rack, packet.session).frame_head(len(payload)) + payload
 
     def send(self, rack: int, place: int, packet: Up, port: int = 0) -> list[Down | Grant]:
-        frames = self.plane.switch.process(leaf_port(rack), self.frame(rack, place, packet, port))
+        frames = self.plane.process(leaf_port(rack), self.frame(rack, place, packet, port))
         return [self._said(out, frame, port) for out, frame in frames]
 
     def _said(self, out: int, frame: bytes, port: int) -> Down | Grant:
