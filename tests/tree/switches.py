@@ -91,12 +91,11 @@ class OnBmv2:
         self._plane = type("Loaded", (Bmv2DataPlane,), {"program": program})(process)
         self.lanes = program.lanes
         self._there: set[tuple[str, tuple[int, ...]]] = set()
-        self._groups: dict[int, Sequence[tuple[int, int]]] = {}
         info = program.p4info_path.read_text()
         self._reasons = re.findall(r'alias: "dropped_(\w+)"', info)
 
     def close(self) -> None:
-        self._plane.clear()
+        self._plane.clear_groups()  # which the next program would find
         self._plane.close()
 
     def put(self, entry: Entry) -> None:
