@@ -14,18 +14,18 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from serene.program import TREE, Program
+from serene.program import Program
 from serene.racks import LeafPolicy, compile_for_racks
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import Op
 from tests.controller.processes import SwitchProcess, missing, own_network
 from tests.frames import request
 from tests.model import RING, Answer
+from tests.programs import LEAF, ROOT
 from tests.tree.model import Down, Grant, Leaf, LeafSlot, Root, RootSlot, Up
 from tests.tree.simulation import SnapshotSSP
 from tests.tree.switches import FIRST_SLOT, JOB, InProcess, LeafSwitch, OnBmv2, Plane, RootSwitch
 
-LEAF, ROOT = (Program.load(name) for name in TREE)
 LANES, SLOTS = LEAF.lanes, 2
 RACKS = ([0, 1], [2, 3, 4], [5])
 HERE, WORKERS, LEAVES = RACKS[0], 6, len(RACKS)

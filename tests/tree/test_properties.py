@@ -25,6 +25,7 @@ from serene.faults import Action, Event, Faults, PacketFaults
 from serene.fixedpoint import FixedPoint
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
+from tests.programs import LEAF, ROOT
 from workers.reference import train
 from workers.training import Recipe, Trainer
 
@@ -36,7 +37,7 @@ WORKERS = 4
 
 
 def load(racks: int) -> TreeSwitch:
-    return TreeSwitch(Program.load("serene_leaf"), Program.load("serene_root"), racks)
+    return TreeSwitch(LEAF, ROOT, racks)
 
 
 @pytest.fixture(scope="module", params=[2, 3])

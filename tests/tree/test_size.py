@@ -7,35 +7,36 @@ from collections import deque
 import numpy as np
 
 from serene.client.protocol import Membership, Protocol
-from serene.program import TREE, Program
 from serene.racks import MAX_RACKS, LeafPolicy
 from serene.sim import entries
 from serene.sim.entries import Entry, Host
 from serene.sim.switch import ProgramSwitch
 from serene.strategy import PolicyFields
-from serene.wire import ENCAPSULATION_BYTES, ROOT, ReadMode
+from serene.wire import ENCAPSULATION_BYTES, ReadMode
+from serene.wire import ROOT as ROOT_ID
+from tests.programs import LEAF, ROOT
 
 HERE, ROUNDS, SLOTS, SESSION, UPLINK = 32, 3, 2, 7, 200
 ALL = 2**HERE - 1
 
 
-def leaf_of(rack: int, program: Program) -> ProgramSwitch:
+def leaf_of(rack: int) -> ProgramSwitch:
     """With 32 workers, under BSP of them all."""
-    leaf = ProgramSwitch(program)
+    leaf = ProgramSwitch(LEAF)
     hosts = {worker: Host.of(worker) for worker in range(HERE)}
     # What workers are told has 8 bits for 256 of them.
     told = PolicyFields(ALL, ALL, 0, 0, ReadMode.SNAPSHOT)
-    for entry in entries.running_job(0, hosts, told, slots=SLOTS, vector_length=SLOTS * program.lanes, session=SESSION):
+    for entry in entries.running_job(0, hosts, told, slots=SLOTS, vector_length=SLOTS * LEAF.lanes, session=SESSION):
         leaf.put(entry)
     leaf.put(entries.uplink(0, rack, UPLINK))
     leaf.put(entries.prepared(0, SESSION, 1, LeafPolicy(told, enough=HERE, by_arrivals=False)))
-    leaf.put(entries.member(entries.root_host(UPLINK, SESSION), 0, ROOT))
+    leaf.put(entries.member(entries.root_host(UPLINK, SESSION), 0, ROOT_ID))
     leaf.switch.multicast_set(entries.JOB_GROUPS, entries.leaf_replicas(hosts, UPLINK))
     return leaf
 
 
-def root_of(program: Program) -> ProgramSwitch:
-    root = ProgramSwitch(program)
+def root_of() -> ProgramSwitch:
+    root = ProgramSwitch(ROOT)
     hosts = {rack: entries.switch_host(rack + 1, rack, SESSION) for rack in range(MAX_RACKS)}
     racks = 2**MAX_RACKS - 1
     policy = PolicyFields(racks, racks, 0, 0, ReadMode.SNAPSHOT)
@@ -46,9 +47,8 @@ def root_of(program: Program) -> ProgramSwitch:
 
 
 def test_256_workers_read_the_sum_of_all() -> None:
-    leaf_program, root_program = (Program.load(name) for name in TREE)
-    lanes = leaf_program.lanes
-    leaves, root = [leaf_of(rack, leaf_program) for rack in range(MAX_RACKS)], root_of(root_program)
+    lanes = LEAF.lanes
+    leaves, root = [leaf_of(rack) for rack in range(MAX_RACKS)], root_of()
     membership = Membership(SESSION, 1, SLOTS * lanes, SLOTS, lanes, 2**20, 2**23, MAX_RACKS * HERE)
     workers = {(rack, worker): Protocol(0, worker, membership) for rack in range(MAX_RACKS) for worker in range(HERE)}
     numbers = np.random.default_rng(1)
@@ -86,11 +86,11 @@ def test_256_workers_read_the_sum_of_all() -> None:
 
 
 def test_tables_have_room_for_eight_full_jobs() -> None:
-    leaf = ProgramSwitch(Program.load("serene_leaf"))
+    leaf = ProgramSwitch(LEAF)
     for job in range(8):
         for worker in range(HERE):
             leaf.admit(worker, Host.of(worker), job)
-        leaf.put(entries.member(entries.root_host(UPLINK, SESSION), job, ROOT))
+        leaf.put(entries.member(entries.root_host(UPLINK, SESSION), job, ROOT_ID))
         leaf.put(entries.uplink(job, 0, UPLINK))
         for epoch in range(1, 9):
             policy = LeafPolicy(PolicyFields(ALL, ALL, 0, HERE, ReadMode.SNAPSHOT), HERE, by_arrivals=False)
