@@ -41,7 +41,7 @@ class Program:
     def load(cls, variant: str | Path = "serene") -> Program:
         """A variant by name, or any build of Serene's program by the path of what its switch is given, with its P4Info
         beside it: mine.json and mine.p4info.txtpb."""
-        path = BUILD / f"{variant}.json" if str(variant) in (*VARIANTS, *TREE) else Path(variant)
+        path = BUILD / f"{variant}.json" if str(variant) in VARIANTS else Path(variant)
         if not path.suffix:
             raise NoSuchProgram(f"no program {str(variant)!r}; expected {choices(VARIANTS)}, or a path to a .json")
         p4info = path.with_suffix(".p4info.txtpb")
@@ -61,6 +61,12 @@ class Program:
             raise NoSuchProgram(f"cannot read {error.filename}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, StopIteration, ZeroDivisionError) as error:
             raise NoSuchProgram(f"{path} is not a build of Serene's data plane ({error})") from error
+
+    @classmethod
+    def tree(cls) -> tuple[Program, Program]:
+        """The leaf's and the root's of a tree of switches. Neither is a variant: alone it serves nobody."""
+        leaf, root = (cls.load(BUILD / f"{name}.json") for name in TREE)
+        return leaf, root
 
 
 # A register, table or counter of a P4Info text, and its size.

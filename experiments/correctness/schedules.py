@@ -37,7 +37,7 @@ from experiments.shared.random_strategies import FAMILIES, alternating
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
-from serene.program import TREE, Program
+from serene.program import Program
 from serene.racks import MAX_RACKS
 
 Pair = tuple[str, str]
@@ -79,8 +79,7 @@ def _switch(program: Program) -> P4Switch:
 
 @cache
 def _tree(racks: int) -> TreeSwitch:
-    leaf, root = (Program.load(name) for name in TREE)
-    return TreeSwitch(leaf, root, racks)
+    return TreeSwitch(*Program.tree(), racks)
 
 
 def play(pair: Pair, number: int, program: Program, racks: int = 0) -> Outcome:

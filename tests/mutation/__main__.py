@@ -94,14 +94,14 @@ TARGETS = {
     ),
     # Of a tree of switches; what they share with v1model is mutated there.
     "leaf": Target(
-        Program.load("serene_leaf").config_path,
+        Program.tree()[0].config_path,
         partial(v1model.mutants, name="leaf", parts="leaf"),
         LEAF_VARIABLE,
         _tests("tree", "size", "conformance", "properties"),
         _v1model_works,
     ),
     "root": Target(
-        Program.load("serene_root").config_path,
+        Program.tree()[1].config_path,
         partial(v1model.mutants, name="root", parts="root"),
         ROOT_VARIABLE,
         _tests("tree", "size", "conformance", "properties"),

@@ -16,7 +16,7 @@ from scapy.layers.l2 import Ether
 
 from serene import wire
 from serene.layers import Membership, Serene, Values
-from serene.program import TREE, VARIANTS, Program
+from serene.program import BUILD, TREE, VARIANTS, Program
 from serene.racks import MAX_RACKS
 
 u8, u32 = st.integers(0, 2**8 - 1), st.integers(0, 2**32 - 1)
@@ -93,8 +93,7 @@ def test_scapy_dissects_both_directions() -> None:
 @pytest.mark.parametrize("variant", (*VARIANTS, *TREE))
 def test_headers_are_those_of_the_p4_program(variant: str) -> None:
     types = {
-        item["name"]: item["fields"]
-        for item in json.loads(Program.load(variant).config_path.read_text())["header_types"]
+        item["name"]: item["fields"] for item in json.loads((BUILD / f"{variant}.json").read_text())["header_types"]
     }
     for name, fields in (("serene_t", wire.SERENE_FIELDS), ("membership_t", wire.MEMBERSHIP_FIELDS)):
         assert [(field, bits) for field, bits, _ in types[name]] == [(field, 8 * size) for field, size in fields]
