@@ -1,5 +1,5 @@
-// What a leaf does, docs/hierarchy.md's rules as a program; tests/tree/model.py is them in Python. A leaf decides nothing
-// by itself: it answers from what the root has granted, and what it cannot answer goes up.
+// What a leaf does: docs/hierarchy.md's rules as a program; tests/tree/model.py is them in Python. A leaf decides
+// nothing by itself: it answers from what the root has granted, and what it cannot answer goes up.
 
 control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     register<bit<64>>(SLOTS) era_of;                  // session ++ epoch last seen (epoch 0: none yet)
@@ -46,7 +46,7 @@ control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
         size = 64;                 // MAX_JOBS, and some epochs each
     }
 
-    // A PUSH or PULL. prepared: the packet's epoch has an entry.
+    // A PUSH or PULL. prepared_epoch: its epoch has an entry.
     action request(in bool prepared_epoch) {
         bool push = hdr.serene.op == op_t.PUSH;
         bool known = push && prepared_epoch;

@@ -4,7 +4,7 @@ control RootBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
     register<bit<64>>(SLOTS) era_of;                  // session ++ epoch last seen (epoch 0: none yet)
     register<round_t>(SLOTS) base_of;                 // rounds of this epoch that are complete
     register<bit<64>>(SLOTS) totals_of;               // contributions in the sum ++ in its snapshot
-    register<bit<160>>(SLOTS * LEAVES) rack_of;       // session ++ epoch ++ base ++ arrivals ++ contributions in its sum
+    register<bit<160>>(SLOTS * LEAVES) rack_of;       // session ++ epoch ++ base ++ arrivals ++ total
 
     counter(MAX_JOBS * LEAVES, CounterType.packets) contributions;          // UPs that held more than the last, by rack
     counter(MAX_JOBS * LEAVES, CounterType.packets) repeats;                // others
@@ -66,7 +66,9 @@ control RootBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
         if (other[159:96] == era_now) { heard[i:i] = 1; } \
         if (counted[i:i] == 1 && other[159:96] != era_now) { least = 0; } \
         if (counted[i:i] == 1 && other[159:96] == era_now && other[95:64] < least) { least = other[95:64]; } \
-        if (counted[i:i] == 1 && other[159:96] == era_now && other[95:64] == base) { arrivals = arrivals + other[63:32]; }
+        if (counted[i:i] == 1 && other[159:96] == era_now && other[95:64] == base) { \
+            arrivals = arrivals + other[63:32]; \
+        }
         FOR_EACH_LEAF(LOOK)
 #undef LOOK
         round_t complete = base;
