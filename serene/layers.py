@@ -45,7 +45,7 @@ MOST_VALUES = 4096  # scapy stops at 100 unless told
 
 
 class Values(Packet):
-    """Follows PUSH, PULL and ANSWER: as many values as the packet holds."""
+    """Follows PUSH, PULL and ANSWER, and between switches UP, DOWN and GRANT: as many values as the packet holds."""
 
     name = "Serene values"
     fields_desc: ClassVar[list[Any]] = [FieldListField("values", [], SignedIntField("", 0), max_count=MOST_VALUES)]
@@ -55,6 +55,6 @@ bind_layers(UDP, Serene, dport=SERENE_UDP_PORT)
 bind_layers(UDP, Serene, sport=SERENE_UDP_PORT)
 for _op in (Op.HELLO, Op.WELCOME):
     bind_layers(Serene, Membership, op=_op.value)
-for _op in (Op.PUSH, Op.PULL, Op.ANSWER):
+for _op in (Op.PUSH, Op.PULL, Op.ANSWER, Op.UP, Op.DOWN, Op.GRANT):
     bind_layers(Serene, Values, op=_op.value)
 UDP.payload_guess = sorted(UDP.payload_guess, key=lambda guess: guess[1] is not Serene)

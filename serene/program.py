@@ -13,6 +13,7 @@ _HERE = Path(__file__).resolve().parent
 # In the repository, or in a wheel, which has it inside the package.
 BUILD = next((path for path in (_HERE.parent / "p4src" / "build", _HERE / "p4") if path.is_dir()), _HERE / "p4")
 VARIANTS = ("serene", "serene_jumbo")  # 320 lanes (MTU 1500), 896 lanes (jumbo frames)
+TREE = ("serene_leaf", "serene_root")  # the two levels of a tree of switches, neither of use alone
 
 
 class NoSuchProgram(SereneError):
@@ -24,7 +25,7 @@ class Program:
     """What p4c made of one variant, and its sizes: lanes a slot, slots, jobs, workers of a job.
 
     ``config_path``: what the switch is given; for BMv2 and the embedded switch p4c's JSON. ``counted_workers``:
-    counters by worker have so many places for each job.
+    counters by worker have so many places for each job. A root's workers are leaves.
     """
 
     name: str
@@ -53,13 +54,19 @@ class Program:
             sizes = {name: int(size) for name, size in re.findall(_SIZED, text, re.DOTALL)}
             slots, jobs = sizes["base_of"], sizes["policy"]
             return cls(
-                path.stem, path, p4info, _lanes(text), slots, jobs, sizes["seen_of"] // slots,
+                path.stem, path, p4info, _lanes(text), slots, jobs, (sizes.get("seen_of") or sizes["rack_of"]) // slots,
                 sizes["contributions"] // jobs,
             )  # fmt: skip
         except OSError as error:
             raise NoSuchProgram(f"cannot read {error.filename}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, StopIteration, ZeroDivisionError) as error:
             raise NoSuchProgram(f"{path} is not a build of Serene's data plane ({error})") from error
+
+    @classmethod
+    def tree(cls) -> tuple[Program, Program]:
+        """The leaf's and the root's of a tree of switches. Neither is a variant: alone it serves nobody."""
+        leaf, root = (cls.load(BUILD / f"{name}.json") for name in TREE)
+        return leaf, root
 
 
 # A register, table or counter of a P4Info text, and its size.

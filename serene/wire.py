@@ -19,6 +19,7 @@ from serene.errors import SereneError
 SERENE_UDP_PORT = 24142
 PROTOCOL_VERSION = 2
 UNBOUNDED = 255  # the staleness of a policy under which nobody waits
+ROOT = 255  # the root among a leaf's members
 SWITCH_IP = "10.0.0.254"
 SWITCH_MAC = "02:00:00:00:fe:fe"
 
@@ -29,12 +30,15 @@ class Op(IntEnum):
     PULL = 0x03
     REPORT = 0x04
     LEAVE = 0x05
+    UP = 0x06  # a leaf switch's, to the root
     WELCOME = 0x81
     ANSWER = 0x82
     NUDGE = 0x83
     REFUSED = 0x84
     BYE = 0x85
     WAIT = 0x86
+    DOWN = 0x87  # the root's, to a leaf
+    GRANT = 0x88
 
 
 class ReadMode(IntEnum):

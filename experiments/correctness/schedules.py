@@ -31,12 +31,14 @@ from experiments.correctness.virtual.plan import Outcome
 from experiments.correctness.virtual.random_plans import random_plan
 from experiments.correctness.virtual.schedule import Schedule
 from experiments.correctness.virtual.switch import P4Switch
+from experiments.correctness.virtual.tree import TreeSchedule, TreeSwitch
 from experiments.shared import terminal
 from experiments.shared.random_strategies import FAMILIES, alternating
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
 from serene.program import Program
+from serene.racks import MAX_RACKS
 
 Pair = tuple[str, str]
 
@@ -75,19 +77,27 @@ def _switch(program: Program) -> P4Switch:
     return P4Switch(program)
 
 
-def play(pair: Pair, number: int, program: Program) -> Outcome:
-    """One run. Raises Violation."""
+@cache
+def _tree(racks: int) -> TreeSwitch:
+    return TreeSwitch(*Program.tree(), racks)
+
+
+def play(pair: Pair, number: int, program: Program, racks: int = 0) -> Outcome:
+    """One run, through one switch or through a tree of so many racks. Raises Violation."""
     seed = PAIRS.index(pair) * 10**9 + number
     plan = random_plan(seed)
-    return Schedule(_switch(program), plan, alternating(pair, seed, plan.workers)).run()
+    strategies = alternating(pair, seed, plan.workers)
+    if racks:
+        return TreeSchedule(_tree(racks), plan, strategies).run()
+    return Schedule(_switch(program), plan, strategies).run()
 
 
-def play_many(pair: Pair, numbers: Sequence[int], program: Program) -> Tally:
+def play_many(pair: Pair, numbers: Sequence[int], program: Program, racks: int = 0) -> Tally:
     tally, began = Tally(), time.process_time()
     for number in numbers:
         tally.runs += 1
         try:
-            outcome = play(pair, number, program)
+            outcome = play(pair, number, program, racks)
         except Violation as violation:
             tally.broken[violation.broken] = tally.broken.get(violation.broken, 0) + 1
             tally.failed.append(number)
@@ -105,12 +115,12 @@ def play_many(pair: Pair, numbers: Sequence[int], program: Program) -> Tally:
 
 
 def play_all(
-    runs: int, processes: int, program: Program, pairs: Iterable[Pair] = PAIRS
+    runs: int, processes: int, program: Program, pairs: Iterable[Pair] = PAIRS, racks: int = 0
 ) -> Iterator[tuple[Pair, Tally]]:
     """So many runs of each pair, in several processes; tallies as they come."""
     with ProcessPoolExecutor(processes) as pool:
         parts = {
-            pool.submit(play_many, pair, range(start, min(start + AT_ONCE, runs)), program): pair
+            pool.submit(play_many, pair, range(start, min(start + AT_ONCE, runs)), program, racks): pair
             for pair in pairs
             for start in range(0, runs, AT_ONCE)
         }
@@ -165,6 +175,12 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _racks(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_RACKS:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 1 to {MAX_RACKS}")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m experiments.correctness.schedules", description="Random runs of each pair of strategies."
@@ -173,6 +189,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--processes", type=_positive, default=os.cpu_count() or 1)
     parser.add_argument("--pair", type=_pair, action="append", help="only this one, as bsp,ssp; repeatable")
     parser.add_argument("--number", type=int, help="play only this run, and say what happens; needs one --pair")
+    parser.add_argument("--racks", type=_racks, default=0, help=f"through a tree of so many, 1 to {MAX_RACKS}")
     parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
     parser.add_argument("--out", type=Path, default=OUTPUT, help=f"the numbers as JSON (default {OUTPUT})")
     return parser
@@ -192,7 +209,7 @@ def main() -> int:
     if options.number is not None:
         if len(pairs) != 1:
             parser.error("--number needs one --pair")
-        return _play_alone(pairs[0], options.number, program)
+        return _play_alone(pairs[0], options.number, program, options.racks)
     try:
         outputs.check_file(options.out, outputs.MB)
     except SereneError as error:
@@ -201,7 +218,7 @@ def main() -> int:
     began, tallies = time.monotonic(), {pair: Tally() for pair in pairs}
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("runs", total=options.runs * len(pairs))
-        for pair, tally in play_all(options.runs, options.processes, program, pairs):
+        for pair, tally in play_all(options.runs, options.processes, program, pairs, options.racks):
             tallies[pair].add(tally)
             progress.advance(task, tally.runs)
     took = time.monotonic() - began
@@ -221,7 +238,8 @@ def main() -> int:
         if tally.failed:
             print(
                 f"error: {' and '.join(pair)}: runs {tally.failed[:10]} broke a rule; see one with "
-                f"--pair {','.join(pair)} --number {tally.failed[0]}",
+                f"--pair {','.join(pair)} --number {tally.failed[0]}"
+                f"{f' --racks {options.racks}' if options.racks else ''}",
                 file=sys.stderr,
             )
     try:
@@ -232,9 +250,9 @@ def main() -> int:
     return int(any(tally.failed for tally in tallies.values()))
 
 
-def _play_alone(pair: Pair, number: int, program: Program) -> int:
+def _play_alone(pair: Pair, number: int, program: Program, racks: int) -> int:
     try:
-        outcome = play(pair, number, program)
+        outcome = play(pair, number, program, racks)
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -69,6 +69,10 @@ header serene_t {
     read_mode_t read_mode;
     bit<8> members;               // answer: workers that take part under this policy
 }
+// Between a leaf and the root (UP, DOWN, GRANT) worker is the rack, or ROOT; round the rack's base, or the slot's; total
+// counts what the values hold; seen is the session. Where a worker's request is echoed, seq is its, members its id and
+// sync_mask the leaf's port that it is at; else seq is 0. An UP has in quorum the arrivals of the round that it names
+// (k-of-n), and in staleness whether it is to be answered.
 
 header membership_t {             // follows HELLO and WELCOME
     bit<32> vector_length;        // values in the job's gradient vector; HELLO: what the worker has
@@ -81,7 +85,7 @@ header membership_t {             // follows HELLO and WELCOME
 }
 
 #define VALUES_FIELD(i) lanes_t lanes_##i;
-header values_t {                 // follows PUSH, PULL (ignored there) and ANSWER
+header values_t {                 // follows PUSH, PULL (ignored there) and ANSWER; UP, DOWN, GRANT (ignored there)
     FOR_EACH_FIELD(VALUES_FIELD)
 }
 #undef VALUES_FIELD

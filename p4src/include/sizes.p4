@@ -10,6 +10,10 @@ const bit<32> RING = 16;
 const bit<32> STALENESS_CLASSES = 16;      // of the telemetry's histogram: 0, 1, ... 15 rounds or more
 const bit<8> UNBOUNDED = 255;     // the staleness of a policy under which nobody waits
 
+// Racks of one job: leaf switches below a root (docs/hierarchy.md).
+const bit<32> LEAVES = 8;
+const bit<8> ROOT = 255;          // a leaf's root among its members; workers' ids end at 31
+
 const bit<16> SERENE_UDP_PORT = 24142;
 const bit<8> PROTOCOL_VERSION = 2;
 

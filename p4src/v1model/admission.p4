@@ -1,6 +1,11 @@
 // Which packets are accepted: those whose port, addresses, job, worker id and incarnation belong together, that are
 // whole, and that are of the job's present session. Each other reason to drop a packet has a counter.
 
+// MAX_JOBS * MAX_WORKERS; where switches are members of one another, the top file says how many.
+#ifndef MEMBERS
+#define MEMBERS 256
+#endif
+
 control Admission(inout headers_t hdr,
                   inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
@@ -29,7 +34,7 @@ control Admission(inout headers_t hdr,
         }
         actions = { admit; NoAction; }
         const default_action = NoAction();
-        size = 256;                // MAX_JOBS * MAX_WORKERS
+        size = MEMBERS;
     }
 
     // A job's slots and sizes. Constant while the job runs. share: 65536 / workers, rounded up.

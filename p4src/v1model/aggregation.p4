@@ -1,14 +1,7 @@
 // The sums. A slot keeps the cumulative sum of every contribution ever accepted, and a copy of it from
 // when a round completed; a worker takes the difference of two reads.
 
-// The lane-wise sum needs no loop: adding the low 31 bits of each lane never carries into the
-// next one, and the top bits are added by exclusive or.
-const bit<256> TOP_BITS_8 = 32w0x80000000 ++ 32w0x80000000 ++ 32w0x80000000 ++ 32w0x80000000 ++
-                            32w0x80000000 ++ 32w0x80000000 ++ 32w0x80000000 ++ 32w0x80000000;
-const lanes_t TOP_BITS = TOP_BITS_8 ++ TOP_BITS_8 ++ TOP_BITS_8 ++ TOP_BITS_8 ++
-                         TOP_BITS_8 ++ TOP_BITS_8 ++ TOP_BITS_8 ++ TOP_BITS_8;
-const lanes_t LOW_BITS = ~TOP_BITS;
-#define ADD_LANES(a, b) ((((a) & LOW_BITS) + ((b) & LOW_BITS)) ^ (((a) ^ (b)) & TOP_BITS))
+#include "lanes.p4"
 
 control Aggregation(inout headers_t hdr, in decision_t decision) {
 #define REGISTERS(i) register<lanes_t>(SLOTS) sum_##i; register<lanes_t>(SLOTS) snapshot_##i;

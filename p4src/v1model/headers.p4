@@ -54,6 +54,11 @@ struct decision_t {
     bit<32> staleness;            // of the contribution, in rounds; 15 and more are one class
 }
 
+// What a leaf or the root of a tree keeps about a packet besides.
+#ifndef TREE_METADATA
+#define TREE_METADATA
+#endif
+
 struct metadata_t {
     job_t job;
     worker_t worker;
@@ -65,6 +70,7 @@ struct metadata_t {
     slot_t slots;
     bit<32> share;                // one worker's part of a round: 65536 / workers
     decision_t decision;
+    TREE_METADATA
 }
 
 struct learned_source_t {

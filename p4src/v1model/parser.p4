@@ -1,6 +1,13 @@
 // From bytes to headers and back. Only whole, unfragmented UDP packets to Serene's port are Serene's;
 // everything else is ordinary traffic.
 
+// Which requests carry values. A leaf and a root of a tree of switches take others.
+#ifndef WITH_VALUES
+#define WITH_VALUES \
+            (PROTOCOL_VERSION, op_t.PUSH): parse_values; \
+            (PROTOCOL_VERSION, op_t.PULL): parse_values;
+#endif
+
 parser SereneParser(packet_in packet,
                     out headers_t hdr,
                     inout metadata_t meta,
@@ -52,8 +59,7 @@ parser SereneParser(packet_in packet,
         packet.extract(hdr.serene);
         transition select(hdr.serene.version, hdr.serene.op) {
             (PROTOCOL_VERSION, op_t.HELLO): parse_membership;
-            (PROTOCOL_VERSION, op_t.PUSH): parse_values;
-            (PROTOCOL_VERSION, op_t.PULL): parse_values;
+            WITH_VALUES
             default: accept;
         }
     }

@@ -54,29 +54,7 @@ control SereneIngress(inout headers_t hdr,
     }
 }
 
-control SereneEgress(inout headers_t hdr,
-                     inout metadata_t meta,
-                     inout standard_metadata_t standard_metadata) {
-    Answer() answer;
-
-    action say_port() {
-        hdr.packet_in.setValid();
-        hdr.packet_in.ingress_port = standard_metadata.ingress_port;
-        hdr.packet_in.padding = 0;
-    }
-
-    apply {
-        if (standard_metadata.egress_port == CPU_PORT) {
-            say_port();
-        } else if (meta.flooded) {
-            if (standard_metadata.egress_port == standard_metadata.ingress_port) {
-                mark_to_drop(standard_metadata);
-            }
-        } else if (meta.answering) {
-            answer.apply(hdr, meta, standard_metadata);
-        }
-    }
-}
+#include "egress.p4"
 
 V1Switch(SereneParser(),
          VerifyIpv4Checksum(),

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
+from serene.racks import LeafPolicy
 from serene.strategy import PolicyFields
-from serene.wire import SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation, mac_bytes
+from serene.wire import ROOT, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation, mac_bytes
 
 FLOOD_GROUP = 1  # p4src/include/sizes.p4
 JOB_GROUPS = 16  # of job j: JOB_GROUPS + j
@@ -138,3 +139,51 @@ def running_job(
 def replicas(hosts: Mapping[int, Host]) -> list[tuple[int, int]]:
     """Who gets the copies of a release, as (port, replica)."""
     return [(host.port, worker + 1) for worker, host in hosts.items()]
+
+
+# -- a tree of switches: its root is a member of each rack, its leaves are the root's ---------------------------
+
+ECHOES = 128  # p4src/v1model/root_answer.p4
+
+
+def switch_host(port: int, rack: int, session: int) -> Host:
+    """A rack's leaf as the root sees it, behind a port of the root. A switch's incarnation is the session."""
+    return Host(port, f"02:00:00:00:fd:{rack:02x}", f"10.0.253.{rack + 1}", SERENE_UDP_PORT, session)
+
+
+def root_host(port: int, session: int) -> Host:
+    """The root as a leaf sees it, behind a port of the leaf."""
+    return Host(port, SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT, session)
+
+
+def uplink(job: int, rack: int, port: int) -> Entry:
+    """Of a leaf: where the root is."""
+    own = switch_host(0, rack, 0)
+    ends = [number(address) for address in (SWITCH_MAC, SWITCH_IP, own.mac, own.ip)]
+    return Entry("root", [job], "set_root", [port, rack, *ends])
+
+
+def prepared(job: int, session: int, epoch: int, policy: LeafPolicy) -> Entry:
+    """Of a leaf: an epoch's policy, in force as soon as the root says so."""
+    fields = policy.fields
+    params = [
+        fields.sync_mask,
+        fields.staleness,
+        fields.quorum & 0xFF,
+        int(fields.read_mode),
+        fields.members & 0xFF,
+        policy.enough,
+        int(policy.by_arrivals),
+        policy.flush_mask,
+    ]
+    return Entry("prepared", [job, session, epoch], "set_prepared", params)
+
+
+def leaf_replicas(hosts: Mapping[int, Host], root_port: int) -> list[tuple[int, int]]:
+    """A leaf's group: its workers, and the root."""
+    return [*replicas(hosts), (root_port, ROOT + 1)]
+
+
+def root_replicas(ports: Sequence[int]) -> list[tuple[int, int]]:
+    """The root's group; ports: of the leaves, by rack. Each gets two copies, one for what echoes a worker's request."""
+    return [(port, first + rack + 1) for rack, port in enumerate(ports) for first in (0, ECHOES)]

@@ -62,10 +62,12 @@ class Process:
 
 
 class SwitchProcess:
-    """A switch without a program; ports 1 to PORTS lead to UDP ports here, or to veth pairs."""
+    """A switch without a program; ports 1 to PORTS lead to UDP ports here, or to veth pairs, those after the
+    ``others`` that other switches have."""
 
-    def __init__(self, target: str, log: Path) -> None:
+    def __init__(self, target: str, log: Path, others: int = 0) -> None:
         self.target = target
+        self._others = others
         self.log = log
         self.grpc = f"127.0.0.1:{some_port()}"
         udp = some_ports(2 * PORTS, socket.SOCK_DGRAM)
@@ -83,7 +85,7 @@ class SwitchProcess:
                 command.append(f"-i{port}@udp:{local}:{self.peer_udp_ports[port]}")
         else:
             command = ["simple_switch_grpc", *common, "--thrift-port", str(some_port())]
-            command += [f"-i{port}@s{port}" for port in self.udp_ports]
+            command += [f"-i{port}@s{self._others + port}" for port in self.udp_ports]
         self._process = Process([*command, *grpc], self.log)
         until(
             lambda: self._process.process.poll() is not None or _listens(self.grpc),
@@ -98,7 +100,7 @@ class SwitchProcess:
             if self.target == "embedded":
                 self._links[port] = UdpLink(self.peer_udp_ports[port], self.udp_ports[port])
             else:
-                self._links[port] = PacketLink(f"h{port}")
+                self._links[port] = PacketLink(f"h{self._others + port}")
         return self._links[port]
 
     def kill(self) -> None:
@@ -178,7 +180,7 @@ def missing(target: str) -> str | None:
 
 
 @contextlib.contextmanager
-def own_network() -> Iterator[None]:
+def own_network(switches: int = 1) -> Iterator[None]:
     """This thread and what it starts, in a network namespace of veth pairs s1-h1, s2-h2, ..."""
     libc = ctypes.CDLL(None, use_errno=True)
     clone_newnet = 0x40000000
@@ -187,7 +189,7 @@ def own_network() -> Iterator[None]:
             raise OSError(ctypes.get_errno(), "unshare")
         try:
             _ip("link", "set", "lo", "up")
-            for port in range(1, PORTS + 1):
+            for port in range(1, switches * PORTS + 1):
                 _ip("link", "add", f"s{port}", "type", "veth", "peer", "name", f"h{port}")
                 for interface in (f"s{port}", f"h{port}"):
                     Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6").write_text("1")

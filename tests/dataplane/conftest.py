@@ -266,11 +266,14 @@ class Bmv2DataPlane(DataPlane):
     def close(self) -> None:
         self._controller.close()
 
-    def clear(self) -> None:
-        # BMv2 keeps the replication engine's nodes when a program is pushed, and would then send everything twice.
+    def clear_groups(self) -> None:
+        """BMv2 keeps the replication engine's nodes when a program is pushed, and would then send everything twice."""
         for group in self._groups:
             self._controller.delete_group(group)
         self._groups.clear()
+
+    def clear(self) -> None:
+        self.clear_groups()
         self._controller.push()
         while not self._controller.messages.empty():
             self._controller.messages.get()

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich import box
@@ -34,7 +35,7 @@ from serene.switch import Switch
 from tests.mutation import tofino, v1model
 from tests.mutation.equivalent import why_equivalent
 from tests.mutation.mutants import Mutant, drawn
-from tests.programs import TOFINO_BUILD, TOFINO_VARIABLE, V1MODEL_VARIABLE
+from tests.programs import LEAF_VARIABLE, ROOT_VARIABLE, TOFINO_BUILD, TOFINO_VARIABLE, V1MODEL_VARIABLE
 from tests.tofino.machine import Machine
 from tests.tofino.p4text import parse
 from tests.tofino.tokens import CannotRead
@@ -90,6 +91,21 @@ TARGETS = {
         TOFINO_VARIABLE,
         _tests("tofino", "dataplane", "loop", "agreement", "stateful"),
         _tofino_works,
+    ),
+    # Of a tree of switches; what they share with v1model is mutated there.
+    "leaf": Target(
+        Program.tree()[0].config_path,
+        partial(v1model.mutants, name="leaf", parts="leaf"),
+        LEAF_VARIABLE,
+        _tests("tree", "size", "conformance", "properties"),
+        _v1model_works,
+    ),
+    "root": Target(
+        Program.tree()[1].config_path,
+        partial(v1model.mutants, name="root", parts="root"),
+        ROOT_VARIABLE,
+        _tests("tree", "size", "conformance", "properties"),
+        _v1model_works,
     ),
 }
 
@@ -196,6 +212,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--v1model", type=_count, default=64, help="mutants of p4c's JSON (default 64)")
     parser.add_argument("--tofino", type=_count, default=32, help="mutants of the TNA text (default 32)")
+    parser.add_argument("--leaf", type=_count, default=0, help="mutants of a leaf's JSON (default 0)")
+    parser.add_argument("--root", type=_count, default=0, help="mutants of a root's JSON (default 0)")
     parser.add_argument("--seed", type=_count, default=1)
     parser.add_argument("--processes", type=_count, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=OUTPUT, help=f"the verdicts as JSON (default {OUTPUT})")
@@ -210,7 +228,8 @@ def main() -> int:
         outputs.check_file(options.out, outputs.MB)
         with tempfile.TemporaryDirectory(prefix="serene-mutants-") as cache:
             os.environ["XDG_CACHE_HOME"] = cache  # what is compiled here nobody needs again
-            for name, count in (("v1model", options.v1model), ("tofino", options.tofino)):
+            for name in TARGETS:
+                count: int = getattr(options, name)
                 for verdict in judged(name, count, options.seed, max(options.processes, 1)):
                     verdicts.append(verdict)
                     mutant = verdict.mutant

@@ -53,7 +53,11 @@ def test_a_seed_decides(name: str) -> None:
 def test_the_first_mutants_are_of_every_part(name: str) -> None:
     parts = {mutant.part for mutant in all_of(name)}
     assert {mutant.part for mutant in first(name)[: len(parts)]} == parts
-    controls = {"v1model": {"parser", "checksum", "forwarding", "admission", "barrier", "aggregation", "answer"}}
+    controls = {
+        "v1model": {"parser", "checksum", "forwarding", "admission", "barrier", "aggregation", "answer"},
+        "leaf": {"serene_leaf", "leaf_barrier", "leaf_aggregation", "leaf_answer"},
+        "root": {"serene_root", "root_barrier", "root_aggregation", "root_answer"},
+    }
     assert parts >= controls.get(name, {"Parser", "admission", "barrier", "aggregation", "answer", "contributed"})
 
 

@@ -34,12 +34,13 @@ class Change(NamedTuple):
     instead: Json
 
 
-def mutants(program: str, seed: int) -> Iterator[Mutant]:
-    """All single mutants. ``seed`` decides on what there are several ways to do, as which bit of a mask is cleared."""
+def mutants(program: str, seed: int, name: str = "v1model", parts: str = "") -> Iterator[Mutant]:
+    """All single mutants. ``seed`` decides on what there are several ways to do, as which bit of a mask is cleared.
+    parts: only of those whose names have this in them."""
     document = json.loads(program)
     for change in _changes(document, random.Random(seed)):
-        if _at(document, change.way) != change.instead:
-            yield Mutant("v1model", change.part, change.operator, change.place, partial(_changed, document, change))
+        if _at(document, change.way) != change.instead and parts in change.part:
+            yield Mutant(name, change.part, change.operator, change.place, partial(_changed, document, change))
 
 
 def _at(document: Json, way: Way) -> Json:

@@ -28,6 +28,18 @@ def test_sizes_are_those_of_the_sources(variant: str, fields: int) -> None:
     assert types["values_t"] == [[f"lanes_{number}", 2048, False] for number in range(fields)]
 
 
+def test_sizes_of_the_tree_are_those_of_the_sources() -> None:
+    sizes = p4_sizes()
+    for program, workers in zip(Program.tree(), ("MAX_WORKERS", "LEAVES"), strict=True):
+        assert (program.lanes, program.slots, program.max_jobs) == (320, sizes["SLOTS"], sizes["MAX_JOBS"])
+        assert program.max_workers == program.counted_workers == sizes[workers]
+
+
+def test_a_leaf_is_no_variant() -> None:
+    with pytest.raises(NoSuchProgram, match="no program 'serene_leaf'; expected serene or serene_jumbo"):
+        Program.load("serene_leaf")
+
+
 def test_a_program_is_found_by_its_path(tmp_path: Path) -> None:
     for name in ("serene.json", "serene.p4info.txtpb"):
         shutil.copy(BUILD / name, tmp_path / name.replace("serene", "mine"))

@@ -16,7 +16,8 @@ from scapy.layers.l2 import Ether
 
 from serene import wire
 from serene.layers import Membership, Serene, Values
-from serene.program import VARIANTS, Program
+from serene.program import BUILD, TREE, VARIANTS, Program
+from serene.racks import MAX_RACKS
 
 u8, u32 = st.integers(0, 2**8 - 1), st.integers(0, 2**32 - 1)
 int32 = st.integers(-(2**31), 2**31 - 1)
@@ -32,7 +33,7 @@ def test_batches_have_the_bytes_that_scapy_builds(
 ) -> None:
     fields: dict[str, Any] = dict(header)  # scapy's layers have other keyword arguments, too
     values = np.array([[random.randint(-(2**31), 2**31 - 1) for _ in range(lanes)] for _ in range(slots)], np.int32)
-    for op in (wire.Op.PUSH, wire.Op.PULL):
+    for op in (wire.Op.PUSH, wire.Op.PULL, wire.Op.UP, wire.Op.DOWN, wire.Op.GRANT):
         rows = wire.push_payloads(values, op=op, **header)
         for slot, row in enumerate(rows):
             assert row.tobytes() == bytes(
@@ -89,11 +90,10 @@ def test_scapy_dissects_both_directions() -> None:
         assert packet[Values].values == values
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", (*VARIANTS, *TREE))
 def test_headers_are_those_of_the_p4_program(variant: str) -> None:
     types = {
-        item["name"]: item["fields"]
-        for item in json.loads(Program.load(variant).config_path.read_text())["header_types"]
+        item["name"]: item["fields"] for item in json.loads((BUILD / f"{variant}.json").read_text())["header_types"]
     }
     for name, fields in (("serene_t", wire.SERENE_FIELDS), ("membership_t", wire.MEMBERSHIP_FIELDS)):
         assert [(field, bits) for field, bits, _ in types[name]] == [(field, 8 * size) for field, size in fields]
@@ -106,6 +106,7 @@ def test_numbers_are_those_of_the_p4_sources() -> None:
     assert constants["SERENE_UDP_PORT"] == wire.SERENE_UDP_PORT
     assert constants["PROTOCOL_VERSION"] == wire.PROTOCOL_VERSION
     assert constants["UNBOUNDED"] == wire.UNBOUNDED
+    assert (constants["ROOT"], constants["LEAVES"]) == (wire.ROOT, MAX_RACKS)
     assert {name: int(value, 16) for name, value in re.findall(r"(\w+) = (0x\w\w)", types)} == {
         op.name: op.value for op in wire.Op
     }

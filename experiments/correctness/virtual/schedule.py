@@ -45,7 +45,7 @@ class Schedule:
         self.plan = plan
         self.switch = switch
         self.time = Timeline(self._tick)
-        self.watch = Watch()
+        self.watch = self.new_watch()
         self.links = Links(plan.faults)
         self.happened: Counter[str] = Counter()
         self._rng = random.Random(plan.seed)
@@ -62,6 +62,9 @@ class Schedule:
         self._port_of = {worker + 1: worker for worker in range(plan.workers)}
         self.controller = VirtualController(self)
         self._hostile = Hostile(self, plan.hostile_every_s) if plan.hostile_every_s else None
+
+    def new_watch(self) -> Watch:
+        return Watch()
 
     def place(self, worker: int) -> Place:
         return Place(self, worker)

@@ -57,10 +57,16 @@ class Watch:
             if self._policies.get(frame[_ERA]) != frame[_POLICY]:
                 raise Violation("one policy per decision", f"{Op(frame[OP]).name} tells of a policy that nobody wrote")
             if frame[OP] == Op.ANSWER:
-                values = hash(frame[_VALUES])
-                if self._sums.setdefault(frame[_SESSION] + frame[_PLACE], values) != values:
-                    raise Violation("no wrong read", "two sums of the same contributions differ")
+                self._sum_said(frame[_SESSION] + frame[_PLACE], hash(frame[_VALUES]))
         self.arrivals.answered(ours)
+
+    def _sum_said(self, place: bytes, values: int) -> None:
+        """place: session, slot and contributions in the sum; values: their hash."""
+        if self._sums.setdefault(place, values) != values:
+            raise Violation("no wrong read", "two sums of the same contributions differ")
+
+    def _was_said(self, place: bytes, values: int) -> bool:
+        return self._sums.get(place) == values
 
     # -- what workers do -------------------------------------------------------------------------------------
 
@@ -82,6 +88,6 @@ class Watch:
         if not np.array_equal(replica.astype(np.uint32), held):
             raise Violation("no wrong read", f"worker {worker}'s replica is not what it has read")
         for slot, (total, values) in enumerate(zip(totals.tolist(), held, strict=True)):
-            said = self._sums.get(struct.pack(">III", session, slot, total))
-            if said != hash(values.astype(">u4").tobytes()) and (total or values.any()):
+            said = self._was_said(struct.pack(">III", session, slot, total), hash(values.astype(">u4").tobytes()))
+            if not said and (total or values.any()):
                 raise Violation("no wrong read", f"worker {worker} read in slot {slot} what the switch never said")

@@ -63,6 +63,8 @@ class World(Interface):
 class Incarnation:
     """One process of a worker, from its first HELLO to its last PULL. It is its client's transport, too."""
 
+    contribution_type = Contribution
+
     def __init__(self, run: World, place: Place, number: int, host: Host) -> None:
         self._run, self.place, self.number, self.host = run, place, number, host
         self._mail: list[bytes] = []
@@ -189,7 +191,7 @@ class Incarnation:
     def _iterate(self) -> None:
         worker, protocol, ledger = self.place.id, self.protocol, self._current
         self._contributions += 1
-        self.contributing = Contribution(worker, self.number, self._contributions)
+        self.contributing = self.contribution_type(worker, self.number, self._contributions)
         values = self.contributing.values(self._run.plan.seed, *self.replica.shape)
         session, epoch, round_ = protocol.membership.session, protocol.epoch, protocol.round
         if self.gives_up:

@@ -433,12 +433,15 @@ enum bit<8> op_t {
     PULL = 8w0x3,
     REPORT = 8w0x4,
     LEAVE = 8w0x5,
+    UP = 8w0x6,
     WELCOME = 8w0x81,
     ANSWER = 8w0x82,
     NUDGE = 8w0x83,
     REFUSED = 8w0x84,
     BYE = 8w0x85,
-    WAIT = 8w0x86
+    WAIT = 8w0x86,
+    DOWN = 8w0x87,
+    GRANT = 8w0x88
 }
 
 enum bit<8> read_mode_t {

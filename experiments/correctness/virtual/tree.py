@@ -1,0 +1,316 @@
+"""The same runs on a tree of switches: a leaf for each rack, a root, and links between them as bad as workers' are.
+
+A controller of one switch commands the tree as if it were one: what it writes is written where it belongs, a policy by
+preparing every leaf and then writing the root's entry. Of each epoch that is in force there may be another policy
+prepared for the next one, as a controller leaves behind that dies half-way.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.correctness.virtual.checks import Violation
+from experiments.correctness.virtual.ledger import Contribution
+from experiments.correctness.virtual.plan import Plan
+from experiments.correctness.virtual.schedule import WIRE_S, Schedule
+from experiments.correctness.virtual.switch import CPU_PORT, P4Switch, Packets
+from experiments.correctness.virtual.timeline import Due
+from experiments.correctness.virtual.watch import OP, Watch
+from experiments.correctness.virtual.worker import Incarnation, Place
+from serene.faults import Direction
+from serene.program import Program
+from serene.racks import policies
+from serene.sim import entries
+from serene.sim.entries import Entry, Host
+from serene.strategy import ASP, BSP, PolicyFields, Strategy
+from serene.wire import ENCAPSULATION_BYTES, HEADER, ROOT, Op, ReadMode
+
+UPLINK = 200  # a leaf's port; workers' ports are numbered through the whole tree
+TO_LEAF, TO_ROOT = 1000, 2000  # and a rack's number: the other end of a link between switches
+RACKS = 3
+FLUSH_EVERY = (1, 1, 2, 4)
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A contribution that a leaf has added to its rack's sum."""
+
+    session: int
+    worker: int
+    slot: int
+    epoch: int
+    round: int
+
+
+class TreeSwitch:
+    """Leaves and a root as one switch. Worker w is in rack w mod ``racks``.
+
+    accepted: since it was last emptied. never_in_force: policies that some leaf was prepared for.
+    """
+
+    def __init__(self, leaf: Program, root: Program, racks: int = RACKS) -> None:
+        self.leaves = [P4Switch(leaf) for _ in range(racks)]
+        self.root = P4Switch(root)
+        self.lanes, self.slots = leaf.lanes, leaf.slots
+        self.table: dict[tuple[str, tuple[int, ...]], Entry] = {}
+        self.accepted: list[Accepted] = []
+        self.never_in_force = 0
+        self._rng = random.Random(0)
+        self._prepared: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by job: (session, epoch)
+        self._untold: dict[int, Entry] = {}  # by job: what leaves have not been told is in force
+        self._session: dict[int, int] = {}
+
+    def close(self) -> None:
+        for switch in (*self.leaves, self.root):
+            switch.close()
+
+    def seed(self, seed: int) -> None:
+        """Of what a run leaves to chance."""
+        self._rng = random.Random(f"tree/{seed}")
+
+    def _rack(self, worker: int) -> int:
+        return worker % len(self.leaves)
+
+    def _masks(self) -> list[int]:
+        return [sum(1 << worker for worker in range(rack, 32, len(self.leaves))) for rack in range(len(self.leaves))]
+
+    # -- entries ---------------------------------------------------------------------------------------------
+
+    def put(self, entry: Entry) -> None:
+        self.table[entry.table, tuple(entry.match)] = entry
+        if entry.table == "member":
+            self._tell(entry.match[4])  # its WELCOME has to name its own epoch
+            self.leaves[self._rack(entry.match[5])].put(entry)
+        elif entry.table == "address":
+            self.leaves[self._rack(entry.match[1])].put(entry)
+        elif entry.table == "policy":
+            self._set_policy(entry)
+        else:
+            for switch in (*self.leaves, self.root):
+                switch.put(entry)
+
+    def delete(self, entry: Entry) -> None:
+        del self.table[entry.table, tuple(entry.match)]
+        if entry.table in ("member", "address"):
+            self.leaves[self._rack(entry.match[5 if entry.table == "member" else 1])].delete(entry)
+        else:
+            for switch in (*self.leaves, self.root):
+                switch.delete(entry)
+
+    def set_group(self, hosts: Mapping[int, Host], job: int = 0) -> None:
+        for rack, leaf in enumerate(self.leaves):
+            here = {worker: host for worker, host in hosts.items() if self._rack(worker) == rack}
+            leaf.switch.multicast_set(entries.JOB_GROUPS + job, entries.leaf_replicas(here, UPLINK))
+        ports = [rack + 1 for rack in range(len(self.leaves))]
+        self.root.switch.multicast_set(entries.JOB_GROUPS + job, entries.root_replicas(ports))
+
+    def set_ports(self, ports: Sequence[int]) -> None:
+        for rack, leaf in enumerate(self.leaves):
+            leaf.set_ports([*(port for port in ports if self._rack_of_port(port) == rack), UPLINK])
+        self.root.set_ports([rack + 1 for rack in range(len(self.leaves))])
+
+    def _rack_of_port(self, port: int) -> int:
+        return (port - 1) % len(self.leaves)
+
+    def _set_policy(self, entry: Entry) -> None:
+        job, (session, epoch, *rest) = entry.match[0], entry.params
+        member_mask, sync_mask, staleness, quorum, read_mode, _ = rest
+        fields = PolicyFields(member_mask, sync_mask, staleness, quorum, ReadMode(read_mode))
+        leaves, root = policies(fields, self._masks(), self._rng.choice(FLUSH_EVERY))
+        if session != self._session.get(job):
+            self._begin_session(job, session, entry)
+        for leaf, policy in zip(self.leaves, leaves, strict=True):
+            leaf.put(entries.prepared(job, session, epoch, policy))
+        self._note(job, session, epoch)
+        self.root.put(entries.policy(job, session, epoch, root))
+        self._untold[job] = entry
+        if self._rng.random() < 0.5:
+            self._tell(job)
+        if self._rng.random() < 0.5:
+            self._prepare_half(job, session, epoch + 1, member_mask)
+
+    def _begin_session(self, job: int, session: int, entry: Entry) -> None:
+        """The switches admit one another in it; leaves are told of it before the root is."""
+        last = self._session.get(job)
+        for rack, leaf in enumerate(self.leaves):
+            leaf.put(entries.uplink(job, rack, UPLINK))
+            if last is not None:
+                leaf.expel(ROOT, entries.root_host(UPLINK, last), job)
+                self.root.expel(rack, entries.switch_host(rack + 1, rack, last), job)
+            leaf.put(entries.member(entries.root_host(UPLINK, session), job, ROOT))
+            leaf.put(entry)
+            self.root.admit(rack, entries.switch_host(rack + 1, rack, session), job)
+        self._session[job] = session
+
+    def _tell(self, job: int) -> None:
+        entry = self._untold.pop(job, None)
+        for leaf in self.leaves if entry is not None else ():
+            leaf.put(entry)  # type: ignore[arg-type]
+
+    def _note(self, job: int, session: int, epoch: int) -> None:
+        """Entries of epochs long gone go."""
+        known = self._prepared[job]
+        if (session, epoch) not in known:
+            known.append((session, epoch))
+        for era in [era for era in known if era < (session, epoch - 2)]:
+            known.remove(era)
+            for leaf in self.leaves:
+                gone = Entry("prepared", [job, *era], "")
+                if ("prepared", (job, *era)) in leaf.table:
+                    leaf.delete(gone)
+
+    def _prepare_half(self, job: int, session: int, epoch: int, member_mask: int) -> None:
+        members = [worker for worker in range(32) if member_mask >> worker & 1]
+        strategy: Strategy = self._rng.choice([ASP(), BSP()])
+        for leaf, policy in zip(self.leaves, policies(strategy.compile(members), self._masks())[0], strict=True):
+            if members and self._rng.random() < 0.5:
+                self.never_in_force += 1
+                leaf.put(entries.prepared(job, session, epoch, policy))
+                self._note(job, session, epoch - 1)
+                if (session, epoch) not in self._prepared[job]:
+                    self._prepared[job].append((session, epoch))
+
+    # -- packets ---------------------------------------------------------------------------------------------
+
+    def process(self, packets: Sequence[tuple[int, bytes]]) -> Packets:
+        return [caused for port, frame in packets for caused in self._one(port, frame)]
+
+    def _one(self, port: int, frame: bytes) -> Packets:
+        if port >= TO_ROOT:
+            came_out = self.root.process([(port - TO_ROOT + 1, frame)])
+            return [(TO_LEAF + out - 1, data) for out, data in came_out if out != CPU_PORT]
+        rack = port - TO_LEAF if port >= TO_LEAF else self._rack_of_port(port)
+        leaf = self.leaves[rack]
+        push = port < TO_LEAF and len(frame) > OP and frame[OP] == Op.PUSH
+        before = self._seen(leaf, frame) if push else None
+        came_out = leaf.process([(UPLINK if port >= TO_LEAF else port, frame)])
+        if push and before != self._seen(leaf, frame):
+            self._note_accepted(frame)
+        return [(TO_ROOT + rack if out == UPLINK else out, data) for out, data in came_out]
+
+    def _seen(self, leaf: P4Switch, frame: bytes) -> int | None:
+        """What the leaf has accepted last from the sender, at that slot."""
+        if len(frame) < ENCAPSULATION_BYTES + HEADER.itemsize:
+            return None
+        fields = np.frombuffer(frame, HEADER, 1, ENCAPSULATION_BYTES)[0]
+        place = self.table.get(("job", (int(fields["job"]),)))
+        slot = int(fields["slot"])
+        if place is None or slot >= place.params[1] or fields["worker"] >= 32:
+            return None
+        index = 32 * (place.params[0] + slot) + int(fields["worker"])
+        return leaf.switch.register_read_all(leaf.names["seen_of"], index, 1)[0]
+
+    def _note_accepted(self, frame: bytes) -> None:
+        fields = np.frombuffer(frame, HEADER, 1, ENCAPSULATION_BYTES)[0]
+        self.accepted.append(Accepted(*(int(fields[name]) for name in ("session", "worker", "slot", "epoch", "round"))))
+
+
+class Counted(Contribution):
+    """Its first lanes count contributions, one lane a worker: so a read tells what is in it."""
+
+    def values(self, seed: int, slots: int, lanes: int) -> np.ndarray:
+        values = super().values(seed, slots, lanes)
+        values[:, : self.worker] = 0
+        values[:, self.worker] = 1
+        values[:, self.worker + 1 : LARGEST_JOB] = 0
+        return values
+
+
+LARGEST_JOB = 16
+
+
+class TreeIncarnation(Incarnation):
+    """It reads twice at the end: the first PULL brings its rack's sum to the root, and when all have left, the second
+    reads what all have brought."""
+
+    contribution_type = Counted
+
+    def _leave(self) -> None:
+        self._read(self.client.pull().delta)
+        super()._leave()
+
+
+class TreePlace(Place):
+    incarnation_type = TreeIncarnation
+
+
+class TreeWatch(Watch):
+    """In a latest epoch two racks' sums may hold as many contributions and not the same. What every read has to contain
+    is looked up in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[tuple[bytes, int]] = set()
+        self._accepted: dict[tuple[int, int, int], list[tuple[int, int]]] = defaultdict(list)  # session, worker, slot
+        self.contained = 0  # rounds of workers that were looked up in a read
+
+    def accepted(self, contributions: list[Accepted]) -> None:
+        for each in contributions:
+            self._accepted[each.session, each.worker, each.slot].append((each.epoch, each.round))
+
+    def _sum_said(self, place: bytes, values: int) -> None:
+        self._said.add((place, values))
+
+    def _was_said(self, place: bytes, values: int) -> bool:
+        return (place, values) in self._said
+
+    def ends(self, worker: int, session: int, epoch: int, round_: int, held: np.ndarray) -> None:
+        super().ends(worker, session, epoch, round_, held)
+        fields = self.fields[session, epoch]
+        if not fields.sync_mask >> worker & 1:
+            return
+        counted = [other for other in range(LARGEST_JOB) if fields.sync_mask >> other & 1]
+        needed = round_ - fields.staleness
+        for slot, values in enumerate(held):
+            there = [other for other in counted if self._holds(values, session, other, slot, epoch, needed)]
+            if needed >= 0 and len(there) < fields.quorum:
+                raise Violation(
+                    "bounded staleness",
+                    f"worker {worker} finished round {round_} of epoch {epoch} in slot {slot} with a read that holds "
+                    f"round {needed} of workers {there}, not of {fields.quorum}: {values[:LARGEST_JOB]}",
+                )
+            late = fields.read_mode is ReadMode.SNAPSHOT and (fields.staleness or fields.quorum < len(counted))
+            if not late and not self._holds(values, session, worker, slot, epoch, round_):
+                raise Violation("exactly once", f"worker {worker}'s read lacks its own round {round_} of epoch {epoch}")
+            self.contained += len(there)
+
+    def _holds(self, values: np.ndarray, session: int, worker: int, slot: int, epoch: int, round_: int) -> bool:
+        """Whether a sum holds a worker's round: a rack's sum holds what came first."""
+        came = self._accepted[session, worker, slot]
+        return (epoch, round_) in came and int(values[worker]) > came.index((epoch, round_))
+
+
+class TreeSchedule(Schedule):
+    """One run on a tree that may have had others."""
+
+    def __init__(self, switch: TreeSwitch, plan: Plan, strategies: Iterator[Strategy]) -> None:
+        self._tree, self.reads = switch, TreeWatch()
+        switch.seed(plan.seed)
+        super().__init__(switch, plan, strategies)
+
+    def new_watch(self) -> Watch:
+        return self.reads
+
+    def place(self, worker: int) -> Place:
+        return TreePlace(self, worker)
+
+    def _through_the_switch(self, packets: Packets) -> None:
+        # One by one: what is in a read has to be known before its reader is told.
+        for packet in packets:
+            super()._through_the_switch([packet])
+            self.reads.accepted(self._tree.accepted)
+            self._tree.accepted.clear()
+
+    def to_port(self, port: int, frame: bytes) -> None:
+        if port < TO_LEAF:
+            super().to_port(port, frame)
+            return
+        direction = Direction.TO_SWITCH if port >= TO_ROOT else Direction.TO_WORKER
+        for delay, packet in self.links.fate(frame, port, direction, self.time.now):
+            due: Due = self.time.after(WIRE_S + delay)
+            due.to_switch.append((port, packet))

@@ -1,0 +1,30 @@
+// After ingress every copy comes here: what is for the controller says where it came in, a flood spares the port that
+// it came from, and replies of Serene's are finished. The top file says by which control: a leaf's and a root's have
+// their own.
+#ifndef ANSWER
+#define ANSWER Answer
+#endif
+
+control SereneEgress(inout headers_t hdr,
+                     inout metadata_t meta,
+                     inout standard_metadata_t standard_metadata) {
+    ANSWER() answer;
+
+    action say_port() {
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = standard_metadata.ingress_port;
+        hdr.packet_in.padding = 0;
+    }
+
+    apply {
+        if (standard_metadata.egress_port == CPU_PORT) {
+            say_port();
+        } else if (meta.flooded) {
+            if (standard_metadata.egress_port == standard_metadata.ingress_port) {
+                mark_to_drop(standard_metadata);
+            }
+        } else if (meta.answering) {
+            answer.apply(hdr, meta, standard_metadata);
+        }
+    }
+}

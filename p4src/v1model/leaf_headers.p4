@@ -1,0 +1,40 @@
+// What a leaf keeps about a packet, besides what serene.p4 does.
+#ifndef SERENE_LEAF_HEADERS_P4
+#define SERENE_LEAF_HEADERS_P4
+
+#include "../include/types.p4"
+
+#define SUM_FIELD(i) lanes_t sum_##i;
+struct leaf_t {
+    // The root, as the controller wrote it.
+    bit<9> root_port;
+    bit<8> rack;
+    mac_address_t root_mac;
+    ipv4_address_t root_ip;
+    mac_address_t own_mac;
+    ipv4_address_t own_ip;
+    // The epoch's policy here, besides what workers are told of it.
+    bit<8> enough;                // arrivals in this rack from which on a round concerns the root
+    bit<1> by_arrivals;           // k-of-n: the root adds up arrivals
+    bit<32> flush_mask;           // latest: the root gets the sum whenever total & flush_mask is 0
+    // What is to be done.
+    bool keep;                    // a DOWN's values are the others' sum, or the snapshot, from now on
+    bool latest;
+    bool echoed;                  // a DOWN that echoes a worker's request
+    bit<9> reply_port;            // of the one worker that is answered
+    round_t release_base;
+    bool only_up;                 // no copy: this packet becomes the UP
+    bool up;                      // an UP goes out; its fields:
+    bool ask;
+    epoch_t up_epoch;
+    round_t up_base;
+    bit<8> up_arrivals;
+    total_t up_total;
+    seq_t echo_seq;               // 0: echoes nobody
+    worker_t echo_worker;
+    bit<32> echo_port;
+    FOR_EACH_FIELD(SUM_FIELD)     // the rack's, where the packet's values are an answer's
+}
+#undef SUM_FIELD
+
+#endif

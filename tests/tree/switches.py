@@ -1,0 +1,267 @@
+"""The tree's P4 programs for tests: one leaf or root with a job, its frames made from the model's packets and read
+back as such."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from serene.program import Program
+from serene.racks import LeafPolicy
+from serene.sim import entries
+from serene.sim.entries import Entry, Host
+from serene.sim.switch import ProgramSwitch
+from serene.strategy import PolicyFields
+from serene.wire import (
+    ENCAPSULATION_BYTES,
+    HEADER,
+    ROOT,
+    SERENE_UDP_PORT,
+    SWITCH_IP,
+    Op,
+    control_payload,
+    encapsulation,
+)
+from tests.controller.processes import SwitchProcess
+from tests.dataplane.conftest import Bmv2DataPlane
+from tests.model import Answer
+from tests.tree.model import Down, Grant, Up
+
+JOB, FIRST_SLOT = 1, 3  # not 0, which is what is in memory that nobody wrote
+UPLINK = 3  # a leaf's port, behind two workers'
+
+
+def leaf_port(rack: int) -> int:
+    """The root's port that a rack is behind."""
+    return rack + 1
+
+
+def header(frame: bytes) -> np.void:
+    found: np.void = np.frombuffer(frame, HEADER, 1, ENCAPSULATION_BYTES)[0]
+    return found
+
+
+def values(frame: bytes) -> np.ndarray:
+    """uint32[lanes]"""
+    return np.frombuffer(frame, ">u4", offset=ENCAPSULATION_BYTES + HEADER.itemsize).astype(np.uint32)
+
+
+def _payload(op: Op, lanes: np.ndarray, place: int, **fields: int) -> bytes:
+    return control_payload(op, lanes.astype(">u4").tobytes(), job=JOB, slot=place, **fields)
+
+
+def _echoed(fields: np.void) -> tuple[int, int] | None:
+    return (int(fields["members"]), int(fields["seq"])) if fields["seq"] else None
+
+
+class Plane(Protocol):
+    """What loads a program: `InProcess`, or `OnBmv2`."""
+
+    lanes: int
+
+    def close(self) -> None: ...
+    def put(self, entry: Entry) -> None: ...
+    def delete(self, entry: Entry) -> None: ...
+    def set_group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None: ...
+    def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]: ...
+    def dropped(self) -> dict[str, int]: ...
+
+
+class InProcess:
+    """The embedded switch."""
+
+    def __init__(self, program: Program) -> None:
+        self.switch = ProgramSwitch(program)
+        self.lanes = program.lanes
+        self.close, self.put, self.delete = self.switch.close, self.switch.put, self.switch.delete
+        self.process, self.set_group = self.switch.switch.process, self.switch.switch.multicast_set
+        self.dropped = self.switch.dropped
+
+    def registers(self, name: str, first: int, count: int) -> list[int]:
+        return self.switch.switch.register_read_all(f"SereneIngress.{name}", first, count)
+
+
+class OnBmv2:
+    """A simple_switch_grpc that may have had other programs."""
+
+    def __init__(self, process: SwitchProcess, program: Program) -> None:
+        self._plane = type("Loaded", (Bmv2DataPlane,), {"program": program})(process)
+        self.lanes = program.lanes
+        self._there: set[tuple[str, tuple[int, ...]]] = set()
+        info = program.p4info_path.read_text()
+        self._reasons = re.findall(r'alias: "dropped_(\w+)"', info)
+
+    def close(self) -> None:
+        self._plane.clear_groups()  # which the next program would find
+        self._plane.close()
+
+    def put(self, entry: Entry) -> None:
+        key = entry.table, tuple(entry.match)
+        (self._plane.modify if key in self._there else self._plane.insert)(*entry)
+        self._there.add(key)
+
+    def delete(self, entry: Entry) -> None:
+        self._there.discard((entry.table, tuple(entry.match)))
+        self._plane.delete(entry.table, entry.match)
+
+    def set_group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
+        self._plane.group(group, replicas)
+
+    def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        came_out: list[tuple[int, bytes]] = self._plane.send(port, frame)
+        return came_out
+
+    def dropped(self) -> dict[str, int]:
+        counts = {reason: self._plane.counter(f"dropped_{reason}") for reason in self._reasons}
+        return {reason: count for reason, count in counts.items() if count}
+
+
+class LeafSwitch:
+    """A leaf with one job. workers: at the ports that `Host.of` gives them."""
+
+    def __init__(self, plane: Plane, rack: int, workers: Sequence[int], slots: int, of_job: int) -> None:
+        self.plane = plane
+        self.rack, self.lanes = rack, plane.lanes
+        self.hosts = {worker: Host.of(worker) for worker in workers}
+        place = entries.job(JOB, slots=slots, vector_length=self.lanes * slots, workers=of_job, first_slot=FIRST_SLOT)
+        for entry in (place, entries.uplink(JOB, rack, UPLINK)):
+            self.plane.put(entry)
+        for worker, host in self.hosts.items():
+            self._admit(worker, host)
+        self.plane.set_group(entries.JOB_GROUPS + JOB, entries.leaf_replicas(self.hosts, UPLINK))
+        self._session = 0
+
+    def _admit(self, worker: int, host: Host) -> None:
+        self.plane.put(entries.address(host, JOB, worker))
+        self.plane.put(entries.member(host, JOB, worker))
+
+    def prepare(self, session: int, epoch: int, policy: LeafPolicy) -> None:
+        self.plane.put(entries.prepared(JOB, session, epoch, policy))
+
+    def forget(self, session: int, epoch: int) -> None:
+        self.plane.delete(entries.Entry("prepared", [JOB, session, epoch], ""))
+
+    def tell(self, session: int, epoch: int, policy: LeafPolicy) -> None:
+        """What is in force, as the controller says."""
+        if session != self._session:
+            if self._session:
+                self.plane.delete(entries.member(entries.root_host(UPLINK, self._session), JOB, ROOT))
+            self.plane.put(entries.member(entries.root_host(UPLINK, session), JOB, ROOT))
+            self._session = session
+        self.plane.put(entries.policy(JOB, session, epoch, policy.fields))
+
+    def readmit(self, worker: int) -> None:
+        """Its process was restarted."""
+        self.plane.delete(entries.member(self.hosts[worker], JOB, worker))
+        self.hosts[worker] = self.hosts[worker].restarted()
+        self._admit(worker, self.hosts[worker])
+
+    def send(self, worker: int, payload: bytes) -> list[Answer | Up]:
+        """A worker's UDP payload."""
+        host = self.hosts[worker]
+        return self._said(self.plane.process(host.port, host.frame_head(len(payload)) + payload))
+
+    def hear(self, place: int, packet: Down | Grant, port: int = 0) -> list[Answer | Up]:
+        """The root's word. port: of the worker that it echoes."""
+        frame = self.frame(place, packet, port)
+        return self._said(self.plane.process(UPLINK, frame))
+
+    def frame(self, place: int, packet: Down | Grant, port: int = 0) -> bytes:
+        worker, seq = (packet.echo if isinstance(packet, Down) else None) or (0, 0)
+        down = isinstance(packet, Down)
+        payload = _payload(
+            Op.DOWN if down else Op.GRANT,
+            packet.values if isinstance(packet, Down) else np.zeros(self.lanes, np.uint32),
+            place,
+            worker=ROOT,
+            session=packet.session,
+            epoch=packet.epoch,
+            round=packet.base,
+            seq=seq,
+            total=packet.total if isinstance(packet, Down) else 0,
+            seen=packet.session,
+            sync_mask=port,
+            members=worker,
+        )
+        own = entries.switch_host(0, self.rack, 0)
+        ends = entries.root_host(UPLINK, 0)
+        return encapsulation(
+            len(payload), source=(ends.mac, ends.ip, SERENE_UDP_PORT), destination=(own.mac, own.ip, SERENE_UDP_PORT)
+        ) + payload  # fmt: skip
+
+    def _said(self, frames: Sequence[tuple[int, bytes]]) -> list[Answer | Up]:
+        return [self._answer(port, frame) if port != UPLINK else self._up(frame) for port, frame in frames]
+
+    def _answer(self, port: int, frame: bytes) -> Answer:
+        fields = header(frame)
+        op, worker = Op(int(fields["op"])), int(fields["worker"])
+        assert port == self.hosts[worker].port
+        assert (fields["session"], fields["slot"] < 2**16, fields["job"]) == (self._session, True, JOB)
+        lanes = values(frame).view(np.int32) if op is Op.ANSWER else np.zeros(0)
+        epoch, base, seq, total = (int(fields[name]) for name in ("epoch", "round", "seq", "total"))
+        return Answer(worker, op, epoch, base, seq, total, tuple(lanes.tolist()))
+
+    def _up(self, frame: bytes) -> Up:
+        fields = header(frame)
+        assert (fields["op"], fields["worker"], fields["seen"]) == (Op.UP, self.rack, self._session)
+        assert frame[30:34] == entries.number(SWITCH_IP).to_bytes(4, "big")
+        echo = _echoed(fields)
+        assert int(fields["sync_mask"]) == (self.hosts[echo[0]].port if echo else 0)
+        session, epoch, base, arrivals, total = (
+            int(fields[name]) for name in ("session", "epoch", "round", "quorum", "total")
+        )
+        return Up(session, epoch, base, arrivals, total, values(frame), bool(fields["staleness"]), echo)
+
+
+class RootSwitch:
+    """The root with one job. leaves: how many."""
+
+    def __init__(self, plane: Plane, leaves: int, slots: int) -> None:
+        self.plane = plane
+        self.lanes, self.leaves = plane.lanes, leaves
+        place = entries.job(JOB, slots=slots, vector_length=self.lanes * slots, workers=leaves, first_slot=FIRST_SLOT)
+        self.plane.put(place)
+        ports = [leaf_port(rack) for rack in range(leaves)]
+        self.plane.set_group(entries.JOB_GROUPS + JOB, entries.root_replicas(ports))
+        self._session = 0
+
+    def set_policy(self, session: int, epoch: int, policy: PolicyFields) -> None:
+        for rack in range(self.leaves) if session != self._session else ():
+            host = entries.switch_host(leaf_port(rack), rack, session)
+            if self._session:
+                last = entries.switch_host(leaf_port(rack), rack, self._session)
+                self.plane.delete(entries.member(last, JOB, rack))
+            self.plane.put(entries.address(host, JOB, rack))
+            self.plane.put(entries.member(host, JOB, rack))
+        self._session = session
+        self.plane.put(entries.policy(JOB, session, epoch, policy))
+
+    def frame(self, rack: int, place: int, packet: Up, port: int = 0) -> bytes:
+        worker, seq = packet.echo or (0, 0)
+        payload = _payload(
+            Op.UP, packet.values, place, worker=rack, session=packet.session, epoch=packet.epoch, round=packet.base,
+            seq=seq, total=packet.total, seen=packet.session, sync_mask=port, staleness=int(packet.ask),
+            quorum=packet.arrivals, members=worker,
+        )  # fmt: skip
+        return entries.switch_host(leaf_port(rack), rack, packet.session).frame_head(len(payload)) + payload
+
+    def send(self, rack: int, place: int, packet: Up, port: int = 0) -> list[Down | Grant]:
+        frames = self.plane.process(leaf_port(rack), self.frame(rack, place, packet, port))
+        return [self._said(out, frame, port) for out, frame in frames]
+
+    def _said(self, out: int, frame: bytes, port: int) -> Down | Grant:
+        fields = header(frame)
+        rack = out - 1
+        assert (fields["worker"], fields["seen"]) == (ROOT, self._session)
+        assert frame[0:6] == bytes.fromhex(entries.switch_host(0, rack, 0).mac.replace(":", ""))
+        session, epoch, base, total = (int(fields[name]) for name in ("session", "epoch", "round", "total"))
+        if fields["op"] == Op.GRANT:
+            assert (fields["seq"], fields["members"], total) == (0, 0, 0)
+            return Grant(rack, session, epoch, base)
+        assert fields["op"] == Op.DOWN
+        echo = _echoed(fields)
+        assert fields["sync_mask"] == (port if echo else 0)
+        return Down(rack, session, epoch, base, total, values(frame), echo)

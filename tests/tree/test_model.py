@@ -1,0 +1,83 @@
+"""The tree's rules under random runs: nothing is found while they are right, and each that is broken on purpose is
+found. `python -m tests.tree.planted` is the same, longer."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from serene.errors import SereneError
+from serene.racks import compile_for_racks
+from serene.strategy import ASP, BSP, SSP, BadStrategy, Mixed, PolicyFields, Quorum, Strategy
+from serene.wire import ReadMode
+from tests.tree.planted import FAULTS, RUNS, Fault, hunt
+from tests.tree.simulation import play
+
+
+def test_the_right_rules() -> None:
+    """And everything that may befall a run does, or these would prove little."""
+    happened: Counter[str] = Counter()
+    for seed in range(150):
+        happened += play(seed)  # raises Broken
+    expected = {
+        "UP", "DOWN", "GRANT", "answer", "release", "NUDGE", "swap", "aborted swap", "forged epoch", "granted jumped",
+        "epoch heard from a worker", "packet two epochs late", "leaf restarted", "root restarted",
+    }  # fmt: skip
+    assert expected - set(happened) == set()
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.rule)
+def test_a_broken_rule_is_found(fault: Fault) -> None:
+    assert hunt(fault.first, RUNS, fault.line) is not None
+
+
+def test_a_run_follows_from_its_seed() -> None:
+    assert play(5) == play(5) != play(6)
+
+
+# -- a strategy over racks -------------------------------------------------------------------------------------------
+
+RACKS = [[0, 1, 2], [3], [4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "enough", "counted", "quorum"),
+    [
+        (BSP(), [3, 1, 2], 0b111, 0),
+        (SSP(3), [3, 1, 2], 0b111, 0),
+        (ASP(), [0, 0, 0], 0, 0),
+        (Mixed((0, 3)), [2, 0, 2], 0b101, 0),
+        (Quorum(6), [3, 1, 2], 0b111, 0),
+        (Quorum(5), [2, 1, 1], 0b111, 5),  # 5 of 6: one may be missing, in whichever rack
+        (Quorum(1), [1, 1, 1], 0b111, 1),
+    ],
+    ids=str,
+)
+def test_what_each_switch_is_told(strategy: Strategy, enough: list[int], counted: int, quorum: int) -> None:
+    leaves, root = compile_for_racks(strategy, RACKS)
+    assert [leaf.enough for leaf in leaves] == enough
+    assert all(leaf.fields == strategy.compile(range(6)) for leaf in leaves)
+    assert (root.member_mask, root.sync_mask, root.quorum) == (0b111, counted, quorum)
+    assert {leaf.by_arrivals for leaf in leaves} == {quorum > 0}
+
+
+class StaleQuorum(Quorum):
+    def compile(self, members: object) -> PolicyFields:
+        return PolicyFields(0b111111, 0b111111, 2, self.k, ReadMode.SNAPSHOT)
+
+
+def test_a_quorum_with_a_staleness_bound_is_refused() -> None:
+    with pytest.raises(BadStrategy, match=r"a quorum of 4 of 6 workers with staleness 2: over racks k-of-n has stalen"):
+        compile_for_racks(StaleQuorum(4), RACKS)
+
+
+def test_sizes_are_bounded() -> None:
+    with pytest.raises(BadStrategy, match="9 racks: expected 1 to 8"):
+        compile_for_racks(BSP(), [[rack] for rack in range(9)])
+    with pytest.raises(BadStrategy, match="every 3th contribution: expected a power of two"):
+        compile_for_racks(BSP(), RACKS, flush_every=3)
+    many = [list(range(32 * rack, 32 * rack + 32)) for rack in range(8)]
+    assert compile_for_racks(BSP(), many)[1].quorum == 0  # all 256
+    assert compile_for_racks(Quorum(255), many)[1].quorum == 255
+    assert issubclass(BadStrategy, SereneError)

@@ -1,0 +1,187 @@
+"""What always holds (docs/protocol.md), for real workers' code and a tree of real P4 programs, in virtual time.
+
+All links are bad, also those between switches. `python -m experiments.correctness.schedules --racks 3` plays thousands.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from experiments.correctness import schedules
+from experiments.correctness.schedules import PAIRS, Pair
+from experiments.correctness.virtual.checks import Balance, Violation
+from experiments.correctness.virtual.plan import Outcome, Plan
+from experiments.correctness.virtual.tree import TreeIncarnation, TreePlace, TreeSchedule, TreeSwitch, TreeWatch
+from experiments.correctness.virtual.watch import Watch
+from experiments.correctness.virtual.worker import Place
+from experiments.shared.random_strategies import FAMILIES, alternating
+from serene.faults import Action, Event, Faults, PacketFaults
+from serene.fixedpoint import FixedPoint
+from serene.program import Program
+from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
+from tests.programs import LEAF, ROOT
+from workers.reference import train
+from workers.training import Recipe, Trainer
+
+FINE = PacketFaults()
+ROUGH = PacketFaults(loss=0.05, duplication=0.05, reordering=0.1, late_s=0.2, jitter_s=0.005)
+STORM = PacketFaults(loss=0.2, duplication=0.1, reordering=0.2, late_s=0.5, jitter_s=0.01)
+RUNS = int(os.environ.get("SERENE_TREE_RUNS", "4"))  # of each pair of strategies
+WORKERS = 4
+
+
+def load(racks: int) -> TreeSwitch:
+    return TreeSwitch(LEAF, ROOT, racks)
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def tree(request: pytest.FixtureRequest) -> Iterator[TreeSwitch]:
+    loaded = load(request.param)
+    yield loaded
+    loaded.close()
+
+
+def plan(seed: int, faults: PacketFaults, *events: Event, swaps: int = 12) -> Plan:
+    mean_s = tuple((0.02, 0.2, 0.5)[(seed + worker) % 3] for worker in range(WORKERS))
+    return Plan(seed, 2, (12,) * WORKERS, mean_s, Faults(seed, (faults,), events), swaps, 0.3)
+
+
+def play(tree: TreeSwitch, chosen: Plan, strategies: Iterator[Strategy]) -> tuple[Outcome, TreeWatch]:
+    """Raises Violation where a property does not hold."""
+    schedule = TreeSchedule(tree, chosen, strategies)
+    outcome = schedule.run()
+    assert outcome.balance == Balance()
+    return outcome, schedule.reads
+
+
+@pytest.mark.parametrize("faults", [FINE, ROUGH, STORM], ids=["fine", "rough", "storm"])
+def test_exactly_once(tree: TreeSwitch, faults: PacketFaults) -> None:
+    """At rest every replica equals the sum of every contribution, across random swaps, whatever the network does."""
+    for seed in range(8):
+        play(tree, plan(seed, faults), alternating(FAMILIES, seed, WORKERS))
+
+
+def one_is_slow(seed: int, swaps: int) -> Plan:
+    mean_s = (0.02, 0.02, 0.02, 0.5)
+    return replace(plan(seed, ROUGH, swaps=swaps), iterations=(40,) * WORKERS, mean_s=mean_s, swap_every_s=8.0)
+
+
+@pytest.mark.parametrize("strategy", [SSP(0), SSP(1), SSP(3), SSP(15), Quorum(3), Mixed((0,), 1)], ids=str)
+def test_bounded_staleness(tree: TreeSwitch, strategy: Strategy) -> None:
+    """No counted worker gets further ahead than the bound, and some get that far; and each read contains the rounds
+    that the bound demands, from all racks."""
+    for seed in range(3):
+        schedule = TreeSchedule(tree, one_is_slow(seed, swaps=seed % 2), itertools.repeat(strategy))
+        assert schedule.run().balance == Balance()
+        assert schedule.reads.arrivals.at_bound > 3
+        assert schedule.reads.contained > 100
+
+
+def test_isolated_bsp(tree: TreeSwitch) -> None:
+    """All workers of all racks read the same value for the same epoch and round, also under loss."""
+    for seed in range(6):
+        outcome, _ = play(tree, plan(seed, STORM, swaps=3), itertools.repeat(BSP()))
+        assert outcome.bsp_reads > 15
+
+
+@pytest.mark.parametrize("first", [BSP(), SSP(10), Quorum(2), ASP(), Mixed((0,))], ids=str)
+def test_no_stuck_worker(tree: TreeSwitch, first: Strategy) -> None:
+    """Shrinking and growing the bound, there and back, and with workers that stop and die: everybody finishes."""
+    for seed in range(3):
+        events = Event(3, Action.PAUSE_WORKER, 0, 5.0), Event(5, Action.RESTART_WORKER, 1, 2.0)
+        strategies = itertools.cycle([first, BSP(), SSP(10), SSP(1), ASP()])
+        outcome, _ = play(tree, plan(seed, ROUGH, *events, swaps=30), strategies)
+        assert outcome.swaps > 5
+
+
+def test_one_policy_per_decision(tree: TreeSwitch) -> None:
+    """Every answer tells of a policy that was put in force at the root, though leaves hold others that never were."""
+    for seed in range(8):
+        outcome, _ = play(tree, plan(seed, ROUGH), alternating(("bsp", "ssp", "quorum", "mixed"), seed, WORKERS))
+        assert outcome.epochs > 5
+    assert tree.never_in_force > 10
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: "-".join(pair))
+def test_live_swaps_of_every_pair(pair: Pair) -> None:
+    """With workers and controllers that die, join twice and are evicted, jobs that are deleted, and a hostile host."""
+    tally = schedules.play_many(pair, range(RUNS), Program.load(), racks=3)
+    assert (tally.runs, tally.lost, tally.repeated, tally.broken, tally.failed) == (RUNS, 0, 0, {}, [])
+    assert tally.swaps > RUNS
+
+
+# -- training ------------------------------------------------------------------------------------------------------
+
+
+class Training(TreeIncarnation):
+    """Contributes the gradients of a model, and applies what it reads."""
+
+    def _iterate(self) -> None:
+        run, ledger = self._run, self._current
+        assert isinstance(run, TrainingRun)
+        trainer = run.trainers[self.place.id]
+        gradient, _ = trainer.gradient(ledger.done[self.place.id] + 1)
+        padded = np.zeros(self.replica.size, np.float32)
+        padded[: trainer.size] = gradient
+        delta = self.exchange(padded)
+        ledger.sum += FixedPoint().quantise(padded)[0].view(np.uint32).reshape(ledger.sum.shape)
+        ledger.done[self.place.id] += 1
+        trainer.apply(delta[: trainer.size])
+        self._read(delta)
+
+
+class TrainingPlace(TreePlace):
+    incarnation_type = Training
+
+
+class GradientsWatch(TreeWatch):
+    """No lane counts contributions."""
+
+    def ends(self, worker: int, session: int, epoch: int, round_: int, held: np.ndarray) -> None:
+        Watch.ends(self, worker, session, epoch, round_, held)
+
+
+class TrainingRun(TreeSchedule):
+    def __init__(self, tree: TreeSwitch, chosen: Plan, recipe: Recipe) -> None:
+        self.trainers = [Trainer(recipe, worker) for worker in range(recipe.workers)]
+        super().__init__(tree, chosen, itertools.repeat(BSP()))
+
+    def new_watch(self) -> Watch:
+        self.reads = GradientsWatch()
+        return self.reads
+
+    def place(self, worker: int) -> Place:
+        return TrainingPlace(self, worker)
+
+
+def test_bsp_over_four_racks_trains_the_bits_of_one_process() -> None:
+    tree = load(4)
+    recipe = Recipe(workers=8, steps=3, seed=3)
+    lanes = tree.lanes
+    size = Trainer(recipe, 0).size
+    chosen = Plan(
+        3, -(-size // lanes), (recipe.steps,) * recipe.workers, (0.02,) * recipe.workers,
+        Faults(3, (PacketFaults(loss=0.01, reordering=0.02, late_s=0.02, jitter_s=0.001),)),
+    )  # fmt: skip
+    run = TrainingRun(tree, chosen, recipe)
+    assert run.run().balance == Balance()
+    reference = train(recipe)
+    for trainer in run.trainers:
+        assert np.array_equal(trainer.parameters, reference)
+    tree.close()
+
+
+# -- the checks themselves -------------------------------------------------------------------------------------------
+
+
+def test_a_read_that_lacks_another_rack_is_found(tree: TreeSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the check of what is in it, though the contribution had come to its leaf."""
+    monkeypatch.setattr(TreeWatch, "_holds", lambda *where: where[3] == 0)
+    with pytest.raises(Violation, match="bounded staleness"):
+        TreeSchedule(tree, plan(1, FINE), itertools.repeat(BSP())).run()
