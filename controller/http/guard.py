@@ -26,6 +26,7 @@ from controller.settings import is_loopback
 from serene.http import TOKEN
 
 LARGEST_BODY = 64 << 10  # bytes
+MOST_DIGITS = 20  # of a length; Python does not read numbers of thousands
 BODY_TIMEOUT_S = 10.0  # for the whole body
 
 
@@ -110,7 +111,7 @@ def _names_loopback(host: str) -> bool:
 
 async def _whole_body(headers: Headers, receive: Receive) -> Message:
     length = headers.get("content-length", "0")
-    if not length.isdecimal() or int(length) > LARGEST_BODY:
+    if not length.isdecimal() or len(length) > MOST_DIGITS or int(length) > LARGEST_BODY:
         raise _TooLong
     parts: list[bytes] = []
     size = 0

@@ -111,7 +111,11 @@ def first_line(connection: socket.socket) -> bytes:
         return answer.readline()
 
 
-@pytest.mark.parametrize("head", ["Content-Length: 300000000", "Transfer-Encoding: chunked"])
+@pytest.mark.parametrize(
+    "head",
+    ["Content-Length: 300000000", f"Content-Length: {5000 * '9'}", "Transfer-Encoding: chunked"],
+    ids=["long", "longer", "chunked"],
+)
 def test_a_body_without_end_is_not_read(controller: ControllerProcess, client: ControllerClient, head: str) -> None:
     before = resident_mb(controller)
     with connect(client.url) as connection:
