@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar
 
 import typer
@@ -42,6 +43,7 @@ from serene.program import VARIANTS
 
 T = TypeVar("T")
 STOP_TIMEOUT_S = 15.0
+REMOVAL_TIMEOUT_S = 3.0
 
 
 app = group("Command the controller of a Serene switch.", add_completion=True)
@@ -206,6 +208,7 @@ def down(
             try:
                 client.status()
             except NoController:
+                _await_removal(before.listening.socket)
                 background.Files.of(before.listening.http).pid.unlink(missing_ok=True)
                 ended = bool(switch.udp_ports or switch.shm_ports) and local_switch.stop(switch.address)
                 fate = "the switch stopped, too" if ended else "the switch goes on"
@@ -215,6 +218,13 @@ def down(
                 return
             time.sleep(0.05)
     raise SereneError(f"the controller at {client.url} did not stop within {STOP_TIMEOUT_S:g} s")
+
+
+def _await_removal(socket: str) -> None:
+    """A controller that no longer answers still has to remove its socket; one that was killed never does."""
+    end = time.monotonic() + REMOVAL_TIMEOUT_S
+    while socket and Path(socket).exists() and time.monotonic() < end:
+        time.sleep(0.02)
 
 
 @app.command()
