@@ -163,7 +163,8 @@ def test_a_rank_is_killed(target: str, tmp_path: Path) -> None:
                 process.wait()
         for rank in (0, 2):
             last = said(tmp_path)[rank].strip().splitlines()[-1:]
-            assert last == [f"rank {rank}: all_reduce of float32[7, 100], SUM: rank 1 of the group has died"]
+            said_of_it = "CollectiveFailed: all_reduce of float32[7, 100], SUM: rank 1 of the group has died"
+            assert last == [f"rank {rank}: {said_of_it}"]
         assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0]
         with ControllerClient(network.unix_url) as client:
             until(lambda: [job.state.value for job in client.jobs()] in ([], ["finished"]), "the job ends")
