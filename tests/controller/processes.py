@@ -63,13 +63,14 @@ class Process:
 
 class SwitchProcess:
     """A switch without a program; ports 1 to PORTS lead to UDP ports here, or to veth pairs, those after the
-    ``others`` that other switches have."""
+    ``others`` that other switches have. unix: P4Runtime at a Unix socket, for a test that asks the switch itself: threads
+    of gRPC's that its process has already are in the network namespace in which they were started."""
 
-    def __init__(self, target: str, log: Path, others: int = 0) -> None:
+    def __init__(self, target: str, log: Path, others: int = 0, *, unix: bool = False) -> None:
         self.target = target
         self._others = others
         self.log = log
-        self.grpc = f"127.0.0.1:{some_port()}"
+        self.grpc = f"unix:{log.with_suffix('.sock')}" if unix else f"127.0.0.1:{some_port()}"
         udp = some_ports(2 * PORTS, socket.SOCK_DGRAM)
         self.udp_ports = dict(enumerate(udp[:PORTS], 1))
         self.peer_udp_ports = dict(enumerate(udp[PORTS:], 1))
@@ -206,6 +207,9 @@ def _ip(*arguments: str) -> None:
 
 def _listens(address: str) -> bool:
     host, port = address.split(":")
+    if host == "unix":
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(port) == 0
     with socket.socket() as probe:
         return probe.connect_ex((host, int(port))) == 0
 

@@ -355,7 +355,7 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         return
     with ExitStack() as stack:
         stack.enter_context(own_network())
-        process = SwitchProcess("bmv2", tmp_path_factory.mktemp("switch") / "switch.log")
+        process = SwitchProcess("bmv2", tmp_path_factory.mktemp("switch") / "switch.log", unix=True)
         stack.callback(process.stop)
         plane = Bmv2DataPlane(process)
         stack.callback(plane.close)

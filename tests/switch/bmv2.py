@@ -10,6 +10,7 @@ import contextlib
 import shutil
 import subprocess
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -96,7 +97,15 @@ class Bmv2:
         """Sends (port, packet)s in order; everything that came out, by the time BMv2 had processed them all."""
         message = _packet_message()
         requests = [message(port=port, packet=packet) for port, packet in packets]
-        return [(answer.port, answer.packet) for answer in self._packets(iter(requests), timeout=PATIENCE_S)]
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return [(answer.port, answer.packet) for answer in self._packets(iter(requests), timeout=PATIENCE_S)]
+            except grpc.RpcError as error:
+                # So it says, before it takes a packet, while the stream before this one is not over yet.
+                if error.details() != "not ready" or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
 
     # -- entries ---------------------------------------------------------------------------------------------
 

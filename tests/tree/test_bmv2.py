@@ -74,7 +74,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
         planes = []
         for number, program in enumerate([LEAF] * RACKS + [ROOT]):
             log = tmp_path_factory.mktemp("switch") / f"{number}.log"
-            process = SwitchProcess("bmv2", log, number * PORTS)
+            process = SwitchProcess("bmv2", log, number * PORTS, unix=True)
             stack.callback(process.stop)
             planes.append(OnBmv2(process, program))
             stack.callback(planes[-1].close)

@@ -391,7 +391,7 @@ def load(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         return
     with ExitStack() as stack:
         stack.enter_context(own_network())
-        process = SwitchProcess("bmv2", tmp_path_factory.mktemp("switch") / "switch.log")
+        process = SwitchProcess("bmv2", tmp_path_factory.mktemp("switch") / "switch.log", unix=True)
         stack.callback(process.stop)
         yield partial(OnBmv2, process)
 
