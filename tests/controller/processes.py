@@ -63,8 +63,8 @@ class Process:
 
 class SwitchProcess:
     """A switch without a program; ports 1 to PORTS lead to UDP ports here, or to veth pairs, those after the
-    ``others`` that other switches have. unix: P4Runtime at a Unix socket, for a test that asks the switch itself: threads
-    of gRPC's that its process has already are in the network namespace in which they were started."""
+    ``others`` that other switches have. unix: P4Runtime at a Unix socket, for a test that asks the switch: gRPC's
+    threads may be older than the network namespace, and in another one."""
 
     def __init__(self, target: str, log: Path, others: int = 0, *, unix: bool = False) -> None:
         self.target = target
