@@ -33,6 +33,8 @@ from serene.strategy import PolicyFields, Strategy, parse
 from serene.wire import UNBOUNDED, ReadMode
 from workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly
 
+HELLO_TIMEOUT_S = 10.0
+
 
 class WorkerGone(SereneError):
     """A worker's connection broke in the middle of the job."""
@@ -123,8 +125,10 @@ class Server:
 
     def _welcome(self, connection: socket.socket) -> int | None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.settimeout(HELLO_TIMEOUT_S)  # who says nothing must not keep the others out
         try:
             worker, workers, values = HELLO.unpack(receive_exactly(connection, HELLO.size))
+            connection.settimeout(None)
         except OSError:
             connection.close()
             return None

@@ -1,5 +1,7 @@
 // What the page asks of the controller that served it. Every answer is JSON; an error says what was wrong.
 
+const PATIENCE_MS = 10000;
+
 export class Refused extends Error {
   constructor(text, status) {
     super(text);
@@ -9,6 +11,7 @@ export class Refused extends Error {
 
 async function ask(method, path, body) {
   const options = { method, cache: "no-store" };
+  if (method === "GET") options.signal = AbortSignal.timeout(PATIENCE_MS); // a tunnel may be frozen
   if (body !== undefined) {
     options.headers = { "Content-Type": "application/json" };
     options.body = JSON.stringify(body);

@@ -44,7 +44,7 @@ async function poll() {
       const choices = await api.choices();
       looks.useColours(choices.colours);
       colourLegend();
-      controls = setUp(choices, poll, notice);
+      controls ??= setUp(choices, poll, notice); // another poll may have been as far meanwhile
     }
     store.hear(await api.live(store.since));
     for (const job of store.now.status.jobs) {

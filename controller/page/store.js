@@ -3,6 +3,7 @@
 export const BIN_S = 2; // as controller/status/recorder.py
 export const BINS = 1800;
 const MOST_TURNS = 3000;
+const MOST_EPOCHS = 2000;
 const RATE_OVER_S = 5;
 
 class WorkerRecord {
@@ -70,6 +71,10 @@ export class JobRecord {
 
   hearEpochs(history) {
     for (const begun of history) this.epochs.set(`${begun.session}:${begun.epoch}:${begun.t}`, begun);
+    for (const key of this.epochs.keys()) {
+      if (this.epochs.size <= MOST_EPOCHS) break;
+      this.epochs.delete(key); // the oldest that was heard of
+    }
   }
 
   // Epochs that are known, oldest first.

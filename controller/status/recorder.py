@@ -102,6 +102,7 @@ class _Worker:
 
     def _fill(self, t: float) -> None:
         """The worker has done until ``t`` what it said last."""
+        self._settled = max(self._settled, t - BINS * BIN_S)  # a clock that is set may jump by years
         while True:
             number = int(self._settled // BIN_S)
             self._open(number)

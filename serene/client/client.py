@@ -233,7 +233,7 @@ class Client:
         restored = None
         if protocol.membership.epoch == 1:
             restored = self._restore(protocol, remains)
-            contributions = restored.held - (remains.vote.held if remains else 0)
+            contributions = restored.missed
         else:
             protocol.pull(self._clock())
             self._exchange_packets(protocol, self._clock())

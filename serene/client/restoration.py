@@ -62,14 +62,15 @@ class Restored:
 
     contained: its unfinished iteration is in the restored sum and must not be contributed again. repeated: it may be in
     that sum and is contributed again all the same, because nobody can tell. lost: contributions a slot (of all workers
-    together) that somebody had read and the restored sum does not hold. held: contributions a slot that it holds.
+    together) that somebody had read and the restored sum does not hold. missed: contributions a slot that it holds
+    beyond what this worker had read; the other way round it is negative.
     """
 
     donor: int
     contained: bool
     repeated: bool
     lost: int
-    held: int
+    missed: int
 
 
 def ballot(vote: Vote, worker: int, workers: int, slots: int, lanes: int) -> np.ndarray:
@@ -128,7 +129,7 @@ def outcome(
             contained=before is not None and before.contained,
             repeated=before.repeated if before is not None else in_flight is not None,
             lost=lost,
-            held=given.held,
+            missed=given.held + (before.missed if before is not None else 0),
         )
     # A snapshot of round r, when everybody was waited for, holds every counted worker's contribution up to r.
     certain = (
@@ -142,7 +143,7 @@ def outcome(
         contained=bool(certain and in_flight and in_flight[0] == given.epoch and in_flight[1] <= given.round),
         repeated=bool(in_flight and not certain),
         lost=lost,
-        held=given.held,
+        missed=given.held - votes[worker].held,
     )
 
 

@@ -113,9 +113,9 @@ class Switch(ProfileControl, ArrayControl, Tracing):
             outputs = self.process_many([(port, packet)])[0]
         finally:
             self._lib = untraced
-            (step,), _ = self.read_traces(0)
+            steps = list(self.read_traces(0)[0])
             self.stop_tracing()
-        return outputs, step
+        return outputs, steps[-1]
 
     def process_many(self, packets: Sequence[tuple[int, bytes]]) -> list[list[tuple[int, bytes]]]:
         """Packets one after the other; what each of them causes."""

@@ -81,19 +81,19 @@ def test_nobody_holds_more_than_the_donor(votes: list[Vote]) -> None:
 @pytest.mark.parametrize(
     ("what", "read", "in_flight", "expected"),
     [
-        ("the donor read its round's snapshot", SNAPSHOT, (3, 7), Restored(0, True, False, 0, 16)),
-        ("the donor is a round behind", SNAPSHOT, (3, 8), Restored(0, False, False, 0, 16)),
-        ("of another epoch", SNAPSHOT, (4, 0), Restored(0, False, False, 0, 16)),
-        ("nothing was under way", SNAPSHOT, None, Restored(0, False, False, 0, 16)),
-        ("sums prove nothing", replace(SNAPSHOT, read_mode=ReadMode.LATEST), (3, 7), Restored(0, False, True, 0, 16)),
-        ("a quorum of one might be without it", replace(SNAPSHOT, quorum=1), (3, 7), Restored(0, False, True, 0, 16)),
+        ("the donor read its round's snapshot", SNAPSHOT, (3, 7), Restored(0, True, False, 0, 2)),
+        ("the donor is a round behind", SNAPSHOT, (3, 8), Restored(0, False, False, 0, 2)),
+        ("of another epoch", SNAPSHOT, (4, 0), Restored(0, False, False, 0, 2)),
+        ("nothing was under way", SNAPSHOT, None, Restored(0, False, False, 0, 2)),
+        ("sums prove nothing", replace(SNAPSHOT, read_mode=ReadMode.LATEST), (3, 7), Restored(0, False, True, 0, 2)),
+        ("a quorum of one might be without it", replace(SNAPSHOT, quorum=1), (3, 7), Restored(0, False, True, 0, 2)),
         (
             "the worker was not counted",
             replace(SNAPSHOT, sync_mask=0b01, quorum=1),
             (3, 7),
-            Restored(0, False, True, 0, 16),
+            Restored(0, False, True, 0, 2),
         ),
-        ("a worker that had read nothing yet", None, (1, 0), Restored(0, False, True, 0, 16)),
+        ("a worker that had read nothing yet", None, (1, 0), Restored(0, False, True, 0, 2)),
     ],
 )
 def test_an_unfinished_iteration(
@@ -115,7 +115,7 @@ NEWER = [Vote(2, 6, 1, 1, session=8), Vote(30, 90, 1, 29, session=7), Vote(2, 6,
 def test_who_has_read_the_restored_sum_gives_it_whatever_the_others_count(before: Restored) -> None:
     """Its rounds are of the newer session; to the others their own vote in it says what that sum holds."""
     now = outcome(NEWER, 1, (1, 30), SNAPSHOT, {8: before})
-    assert now == Restored(0, before.contained, False, 0, 6)
+    assert now == Restored(0, before.contained, before.repeated, 0, 6 + before.missed)
 
 
 def test_an_iteration_of_an_older_session_that_nothing_is_known_of_is_repeated_and_counted() -> None:
@@ -129,7 +129,7 @@ def test_who_is_left_of_more_workers_is_heard() -> None:
     counted = count(np.asarray(total))
     assert {worker: counted[worker] for worker in votes} == votes
     assert donor_of(counted) == 3
-    assert outcome(counted, 2, None, SNAPSHOT).held == 32
+    assert outcome(counted, 2, None, SNAPSHOT).missed == 32 - 30
 
 
 def test_an_id_beyond_the_lanes_is_told_so() -> None:

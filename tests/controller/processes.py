@@ -89,7 +89,7 @@ class SwitchProcess:
             command += [f"-i{port}@s{self._others + port}" for port in self.udp_ports]
         self._process = Process([*command, *grpc], self.log)
         until(
-            lambda: self._process.process.poll() is not None or _listens(self.grpc),
+            lambda: self._process.process.poll() is not None or listens(self.grpc),
             "the switch listens",
         )
         if self._process.process.poll() is not None:
@@ -205,7 +205,7 @@ def _ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True)
 
 
-def _listens(address: str) -> bool:
+def listens(address: str) -> bool:
     host, port = address.split(":")
     if host == "unix":
         with socket.socket(socket.AF_UNIX) as probe:

@@ -254,7 +254,7 @@ def test_watch_on_a_terminal_leaves_its_last_state(controller: ControllerProcess
         with contextlib.suppress(OSError):  # how a terminal says that nobody has it open any more
             while more := os.read(ours, 65536):
                 written += more
-        assert watching.wait(10) == 130
+        assert watching.wait(60) == 130
     finally:
         watching.kill()
         watching.wait()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -24,6 +25,7 @@ from tests.ports import some_port
 from tests.runs import private_network
 
 TOKEN = "a-token-that-nobody-guesses"
+get = partial(httpx.get, trust_env=False, timeout=30.0)
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +204,7 @@ def test_no_request_without_the_token(guarded: ControllerProcess, path: Path) ->
 def test_who_has_the_token_is_served(guarded: ControllerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     for scheme in ("Bearer", "bearer"):
         headers = {"Authorization": f"{scheme} {TOKEN}"}
-        assert httpx.get(f"{guarded.url}/metrics", headers=headers, trust_env=False).status_code == 200
+        assert get(f"{guarded.url}/metrics", headers=headers).status_code == 200
     assert serenectl("status", controller=guarded.url).returncode == 0
     monkeypatch.delenv("SERENE_TOKEN")
     said = serenectl("status", controller=guarded.url)
@@ -213,9 +215,9 @@ def test_who_has_the_token_is_served(guarded: ControllerProcess, monkeypatch: py
 
 def test_pages_of_others_get_nothing_with_the_token(guarded: ControllerProcess) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", "Origin": "http://evil.example"}
-    assert httpx.get(f"{guarded.url}/v1/status", headers=headers, trust_env=False).status_code == 403
+    assert get(f"{guarded.url}/v1/status", headers=headers).status_code == 403
     headers = {"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"}
-    assert httpx.get(f"{guarded.url}/v1/status", headers=headers, trust_env=False).status_code == 403
+    assert get(f"{guarded.url}/v1/status", headers=headers).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -246,9 +248,9 @@ def test_other_machines_need_the_token(tmp_path: Path, monkeypatch: pytest.Monke
             try:
                 assert process.client.status().listening.http == http
                 asked = {"Authorization": f"Bearer {TOKEN}", "Host": "switch.example:8559"}
-                assert httpx.get(f"http://{http}/v1/status", headers=asked, trust_env=False).status_code == 200
+                assert get(f"http://{http}/v1/status", headers=asked).status_code == 200
                 asked["Origin"] = "http://evil.example"
-                assert httpx.get(f"http://{http}/v1/status", headers=asked, trust_env=False).status_code == 403
+                assert get(f"http://{http}/v1/status", headers=asked).status_code == 403
                 with socket.create_connection(("192.0.2.1", int(http.rpartition(":")[2])), 30) as connection:
                     connection.sendall(b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n")
                     assert connection.recv(100).startswith(b"HTTP/1.1 401")

@@ -207,8 +207,8 @@ def test_the_switch_restarts_when_only_some_have_read_the_restored_sum(
         and all(each._caught_up for each in clients[:2]),
         "two have read the restored sum, and one has not",
     )  # fmt: skip
-    switch.restart()
     second = clients[0].membership.session
+    switch.restart()
     until(lambda: all(each.membership.session > second for each in clients[:2]), "the next session")
     members[2].transport.deaf_after = 1 << 32
     for member, parts in zip(deaf, submitted[-len(deaf) :], strict=True):

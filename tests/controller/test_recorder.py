@@ -56,6 +56,13 @@ def test_a_silent_worker_does_nothing_that_is_known_until_it_is_heard() -> None:
     assert told(recorder, T + 11, T + 11.5).first == FIRST + 5, "once"
 
 
+def test_a_clock_that_jumps_by_years_costs_no_more_than_an_hour() -> None:
+    """A machine without a clock of its own begins in 1970, until somebody sets it."""
+    recorder = recorded((-T, {"state": "computing"}), (0.0, {"state": "waiting"}), (1.0, {"state": "computing"}))
+    worker = told(recorder, T - 3 * BIN_S, T + 2)
+    assert (worker.computing, worker.waiting) == ([100, 100, 100, 50, 0], [0, 0, 0, 50, 0])
+
+
 @pytest.mark.parametrize("said", ["", "finished", "no such state", None, 7])
 def test_other_states_are_unknown(said: str | int | None) -> None:
     recorder = recorded((0.0, {"state": "computing"}), (1.0, {"state": said}))

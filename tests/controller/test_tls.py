@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from controller.settings import BadSettings, settings
-from tests.controller.processes import Process, serenectl, until
+from tests.controller.processes import Process, listens, serenectl, until
 from tests.ports import some_port
 
 
@@ -57,14 +56,8 @@ def switch(files: Path) -> Iterator[str]:
     process.kill()
 
 
-def listens(address: str) -> bool:
-    host, _, port = address.partition(":")
-    with socket.socket() as probe:
-        return probe.connect_ex((host, int(port))) == 0
-
-
-def up(switch: str, url: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return serenectl("up", "--switch", switch, "--http", url, "--wait", "5", *options)
+def up(switch: str, url: str, *options: str, wait: str = "5") -> subprocess.CompletedProcess[str]:
+    return serenectl("up", "--switch", switch, "--http", url, "--wait", wait, *options)
 
 
 def test_both_show_their_certificates(
@@ -77,7 +70,7 @@ def test_both_show_their_certificates(
         refused = up(switch, http, *wrong)
         assert refused.returncode == 1, wrong
         assert refused.stderr.startswith("error: no P4Runtime switch answered at")
-    done = up(switch, http, "--switch-ca", str(files / "ca.pem"), *identity)
+    done = up(switch, http, "--switch-ca", str(files / "ca.pem"), *identity, wait="60")
     try:
         assert done.returncode == 0, done.stderr
         assert f"switch {switch} (device 0), program serene" in done.stdout

@@ -27,7 +27,7 @@ def test_a_baseline_in_mininet_has_the_bits_of_one_process(exchange: str, tmp_pa
         training = Run(tmp_path / "out", tmp_path / "log", *options)
         try:
             assert training.wait() == 0, training.output
-            assert training.alive() == {} and interfaces() == set()
+            until(lambda: not training.alive() and not interfaces(), "all is gone")
         finally:
             training.end()
     expected = train(Recipe(workers=WORKERS, steps=STEPS, seed=1))
@@ -52,6 +52,7 @@ def test_a_server_that_is_killed_ends_the_run_with_an_error(tmp_path: Path) -> N
         os.kill(training.find("workers.server", "server-1.json"), signal.SIGKILL)
         assert training.wait() == 1
         assert "error: " in training.output and "ended with status" in training.output
-        assert training.alive() == {} and not (tmp_path / "out").exists()
+        until(lambda: not training.alive(), "all is gone")
+        assert not (tmp_path / "out").exists()
     finally:
         training.end()

@@ -10,11 +10,15 @@ import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
+from tests.ports import some_port
+
 CHROMIUM, DRIVER = "chromium", "chromedriver"
 OPTIONS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --window-size=1300,1000"
+    "--disable-component-update --disable-sync --disable-dev-shm-usage --enable-precise-memory-info "
+    "--window-size=1300,1000"
 )
+SCRIPT_TIMEOUT_S = 300
 
 Open = Callable[[str], Chrome]
 
@@ -29,7 +33,8 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     for option in [*OPTIONS.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]:
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = Chrome(options=options, service=Service(found[DRIVER]))
+    driver = Chrome(options=options, service=Service(found[DRIVER], port=some_port()))
+    driver.set_script_timeout(SCRIPT_TIMEOUT_S)
     yield driver
     driver.quit()
 

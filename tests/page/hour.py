@@ -24,6 +24,7 @@ from controller.settings import settings
 from controller.status.recorder import BIN_S, BINS
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from tests.controller.planning import at
+from tests.controller.processes import listens, until
 from tests.ports import some_port
 
 WORKERS = 32
@@ -94,6 +95,7 @@ def serving() -> Iterator[str]:
     thread = threading.Thread(target=lambda: asyncio.run(_serve(there, port, stop)))
     thread.start()
     try:
+        until(lambda: not thread.is_alive() or listens(f"127.0.0.1:{port}"), "it listens")
         yield f"http://127.0.0.1:{port}"
     finally:
         stop.set()

@@ -30,12 +30,12 @@ def test_packets(program: str) -> None:
     assert counts["packets in"] == COUNT and counts["out"] > COUNT // 100
 
 
-def test_traced_packets() -> None:
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_traced_packets(program: str) -> None:
     if not sanitizer_libraries():
         pytest.skip("the C compiler has no sanitizer libraries")
-    for program in PROGRAMS:
-        counts = fuzz("--sanitize", "--kind", "frames", "--program", program, "--count", str(COUNT // 8), "--traced")
-        assert counts["packets in"] == COUNT // 8
+    counts = fuzz("--sanitize", "--kind", "frames", "--program", program, "--count", str(COUNT // 8), "--traced")
+    assert counts["packets in"] == COUNT // 8
 
 
 def test_programs() -> None:

@@ -165,6 +165,14 @@ def test_the_page_shows_what_is_printed() -> None:
     assert shown[1:] == printed[1:]
 
 
+def test_a_packet_that_is_refused_leaves_no_trace_behind() -> None:
+    with Switch.load(JSON.read_bytes()) as switch:
+        with pytest.raises(ControlError, match="a packet of 70000 bytes"):
+            switch.process(1, bytes(70_000), trace=True)
+        _, trace = switch.process(1, Probe(a=1).frame(), trace=True)
+        assert trace.kind == "packet" and switch.process(1, Probe(a=1).frame()) is not None
+
+
 # -- what it costs --------------------------------------------------------------------------------------------
 
 

@@ -120,8 +120,8 @@ def test_tcp_and_udp_pass_with_offloads_on(tmp_path: Path) -> None:
         h1.cmd(f"socat -u FILE:{tmp_path / 'sent'} TCP:{h2.IP()}:5001,retry=50,interval=0.1")
         assert server.wait(60) == 0
         assert (tmp_path / "received").read_bytes() == sent
-        echo = h2.popen(["socat", "UDP-LISTEN:5002", "EXEC:cat"])
-        said = h1.cmd(f"for i in $(seq 50); do echo hello | socat -t1 - UDP:{h2.IP()}:5002 && break; sleep 0.1; done")
+        echo = h2.popen(["socat", "UDP-RECVFROM:5002,fork", "EXEC:cat"])
+        said = h1.cmd(f"for i in $(seq 50); do echo hello | socat -t5 - UDP:{h2.IP()}:5002 && break; sleep 0.1; done")
         echo.terminate()
         echo.wait(10)
         assert "hello" in said

@@ -21,6 +21,7 @@ from tests.torch.ranks import RANKS
 __all__ = ["start", "switch"]
 
 WORKERS, STEPS, PATIENCE_S = 3, 60, 240
+pytestmark = pytest.mark.timeout(900)
 WAITS_AT = 30
 Start = Callable[..., ControllerProcess]
 

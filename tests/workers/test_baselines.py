@@ -56,6 +56,8 @@ def test_bsp_holds_everybody_back_and_gives_all_the_same_sum() -> None:
     ahead = job.push(0, 1)
     assert not ahead.done()
     assert job.barrier.last()[0].tolist() == [7, 7], "the next round is in the sum, and in nobody's read"
+    job.barrier.fail(ExchangeFailed("over"))
+    assert isinstance(ahead.exception(30), ExchangeFailed)
 
 
 def test_ssp_lets_a_worker_be_so_many_rounds_ahead_and_no_more() -> None:
@@ -119,6 +121,15 @@ def pair() -> Iterator[tuple[Servers, list[ServerExchange]]]:
     servers.all(ServerExchange.join, exchanges)
     yield servers, exchanges
     for exchange in exchanges:
+        exchange.abandon()
+
+
+def test_who_connects_and_says_nothing_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.server.HELLO_TIMEOUT_S", 0.2)
+    servers = Servers("asp", 1, 5, 1)
+    with socket.create_connection(servers.addresses[0]):
+        (exchange,) = exchanges = [servers.worker(0)]
+        servers.all(ServerExchange.join, exchanges)
         exchange.abandon()
 
 

@@ -46,9 +46,14 @@ class IdleTimeouts:
         with self._lock:
             self._entries.get(table, {}).pop(handle, None)
 
-    def since_last_hit_ns(self, table: str, handle: int) -> int:
+    def look(self, table: str) -> None:
+        """Sees which entries were hit. It looks at all of a table's, so it is to be done once for many of them."""
         with self._lock:
             self._look(table)
+
+    def since_last_hit_ns(self, table: str, handle: int) -> int:
+        """As it was when somebody looked last."""
+        with self._lock:
             return time.monotonic_ns() - self._entries[table][handle].last_hit_ns
 
     def send_due(self) -> None:

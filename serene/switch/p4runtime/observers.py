@@ -19,6 +19,7 @@ from serene.switch.trace import Step
 
 POLL_S = 0.2  # how long stopping the reader may take
 WAITING_STEPS = 1 << 17  # for one watcher; a slower one loses packets, which are counted
+STEP_CHARACTERS = 256  # a packet's bytes, in hexadecimal, count as so many steps
 MAX_WATCHERS = 8
 
 log = logging.getLogger("serene.switch")
@@ -47,7 +48,8 @@ class Watcher:
         with self._changed:
             self._lost += lost
             if packet is not None and (self.ports is None or packet.values["port"] in self.ports):
-                steps = packet.count()
+                written = sum(len(str(step.values["hex"])) for step in packet.all("bytes"))
+                steps = packet.count() + written // STEP_CHARACTERS
                 if self._steps + steps > WAITING_STEPS:
                     self._lost += 1
                 else:
@@ -100,9 +102,14 @@ class Observers:
         if len(self._watchers) >= MAX_WATCHERS:
             raise TooManyWatchers(f"{MAX_WATCHERS} watch already: no room for another one")
         self._watchers.append(watcher)
-        if self._switch is not None:
-            self._stop_reading()
+        if self._switch is None:
+            return
+        self._stop_reading()
+        try:
             self._trace()
+        except BaseException:  # it is not traced: its place is free, and the others go on
+            self.remove(watcher)
+            raise
 
     def remove(self, watcher: Watcher) -> None:
         if watcher not in self._watchers:

@@ -211,11 +211,15 @@ class Tables:
 
     def read(self, wanted: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
         """Entries that match a read request; a field left at its default asks for all."""
+        looked: set[str] = set()
         for table, held in self._selected(wanted):
             entry = p4r.TableEntry()
             entry.CopyFrom(held.entry)
             self.direct.read_into(entry, table, held.handle, wanted)
             if wanted.HasField("time_since_last_hit") and held.handle is not None and self._has_idle(table):
+                if table.preamble.name not in looked:
+                    self._idle.look(table.preamble.name)
+                    looked.add(table.preamble.name)
                 elapsed = self._idle.since_last_hit_ns(table.preamble.name, held.handle)
                 entry.time_since_last_hit.elapsed_ns = elapsed
             yield entry
