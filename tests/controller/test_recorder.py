@@ -60,7 +60,8 @@ def test_a_clock_that_jumps_by_years_costs_no_more_than_an_hour() -> None:
     """A machine without a clock of its own begins in 1970, until somebody sets it."""
     recorder = recorded((-T, {"state": "computing"}), (0.0, {"state": "waiting"}), (1.0, {"state": "computing"}))
     worker = told(recorder, T - 3 * BIN_S, T + 2)
-    assert (worker.computing, worker.waiting) == ([100, 100, 100, 50, 0], [0, 0, 0, 50, 0])
+    assert (worker.computing[-5:], worker.waiting[-5:]) == ([100, 100, 100, 50, 0], [0, 0, 0, 50, 0])
+    assert len(worker.computing) <= BINS
 
 
 @pytest.mark.parametrize("said", ["", "finished", "no such state", None, 7])
