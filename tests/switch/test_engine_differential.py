@@ -8,7 +8,6 @@ them: there BMv2 and this switch may well differ.
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -19,11 +18,12 @@ import pytest
 from serene.program import Program
 from tests.switch import bmv2
 from tests.switch.packets import shapes, trial
+from tests.switch.sample_packets import sample_packets
 from tests.switch.sanitizers import PROGRAMS
 from tests.switch.serene_job import seeds, start_job
-from tests.switch.stf import Add, Direct, Runner, Send, SetDefault, Target, parse
+from tests.switch.stf import Target
 from tests.switch.stf_embedded import EmbeddedTarget
-from tests.switch.stf_samples import QUICK, NotCompiled, compile_sample, samples, why_not
+from tests.switch.stf_samples import QUICK
 
 PACKETS = 250
 SAMPLES = (
@@ -84,19 +84,6 @@ def test_every_shape_of_header(seed: int) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples_of_p4c(name: str) -> None:
-    p4c = os.environ.get("P4C_SOURCE")
-    missing = why_not(p4c)
-    if missing or p4c is None:
-        pytest.skip(missing)
-    sample = next((each for each in samples(p4c) if each.name == name), None)
-    if sample is None:
-        pytest.skip(f"this checkout of p4c has no {name}")
-    try:
-        json, p4info = compile_sample(sample)
-    except NotCompiled as error:
-        pytest.skip(f"this p4c does not compile {name}: {error}")
-    script = parse(sample.script.read_text())
-    given = [(each.port, each.data) for each in script if isinstance(each, Send)]
-    entries = [each for each in script if isinstance(each, Add | SetDefault | Direct)]
-    packets = trial(random.Random(name), given, PACKETS)
-    compare(json, p4info, lambda target: Runner(target).run(entries), packets, QUICK)
+    sample = sample_packets(name)
+    packets = trial(random.Random(name), sample.given, PACKETS)
+    compare(sample.json, sample.p4info, sample.prepare, packets, QUICK)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import re
 import subprocess
@@ -25,11 +24,12 @@ from serene.wire import Op
 from tests.frames import frame, request
 from tests.switch.p4rt_probe import JSON, Probe
 from tests.switch.packets import shapes, trial
+from tests.switch.sample_packets import sample_packets
 from tests.switch.sanitizers import PROGRAMS
 from tests.switch.serene_job import SESSION, seeds, start_job
-from tests.switch.stf import Add, Direct, Runner, Send, SetDefault, Target, parse
+from tests.switch.stf import Target
 from tests.switch.stf_embedded import EmbeddedTarget
-from tests.switch.stf_samples import QUICK, NotCompiled, compile_sample, samples, why_not
+from tests.switch.stf_samples import QUICK
 from tests.switch.trace_witness import Witness
 
 PACKETS = 120
@@ -67,22 +67,9 @@ def test_traces_of_every_shape_of_header_agree() -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_traces_of_p4cs_samples_agree(name: str) -> None:
-    p4c = os.environ.get("P4C_SOURCE")
-    missing = why_not(p4c)
-    if missing or p4c is None:
-        pytest.skip(missing)
-    sample = next((each for each in samples(p4c) if each.name == name), None)
-    if sample is None:
-        pytest.skip(f"this checkout of p4c has no {name}")
-    try:
-        path, _ = compile_sample(sample)
-    except NotCompiled as error:
-        pytest.skip(f"this p4c does not compile {name}: {error}")
-    script = parse(sample.script.read_text())
-    given = [(each.port, each.data) for each in script if isinstance(each, Send)]
-    entries = [each for each in script if isinstance(each, Add | SetDefault | Direct)]
-    packets = [*given, *trial(random.Random(name), given, PACKETS)]
-    watch(path, lambda target: Runner(target).run(entries), packets, QUICK)
+    sample = sample_packets(name)
+    packets = [*sample.given, *trial(random.Random(name), sample.given, PACKETS)]
+    watch(sample.json, sample.prepare, packets, QUICK)
 
 
 # -- what a trace says ----------------------------------------------------------------------------------------

@@ -1,0 +1,45 @@
+"""A program of p4c's samples with the entries and packets of its script, for tests that send more packets to it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.switch.stf import Add, Direct, Runner, Send, SetDefault, Target, parse
+from tests.switch.stf_samples import NotCompiled, compile_sample, samples, why_not
+
+
+@dataclass(frozen=True)
+class SamplePackets:
+    """given: (port, packet)s of the script."""
+
+    json: Path
+    p4info: Path
+    given: list[tuple[int, bytes]]
+    entries: list[Add | SetDefault | Direct]
+
+    def prepare(self, target: Target) -> None:
+        """Puts in the entries."""
+        Runner(target).run(self.entries)
+
+
+def sample_packets(name: str) -> SamplePackets:
+    """Skips the test, and says what is missing, where the sample cannot be had."""
+    p4c = os.environ.get("P4C_SOURCE")
+    missing = why_not(p4c)
+    if missing or p4c is None:
+        pytest.skip(missing)
+    sample = next((each for each in samples(p4c) if each.name == name), None)
+    if sample is None:
+        pytest.skip(f"this checkout of p4c has no {name}")
+    try:
+        json, p4info = compile_sample(sample)
+    except NotCompiled as error:
+        pytest.skip(f"this p4c does not compile {name}: {error}")
+    script = parse(sample.script.read_text())
+    given = [(each.port, each.data) for each in script if isinstance(each, Send)]
+    entries = [each for each in script if isinstance(each, Add | SetDefault | Direct)]
+    return SamplePackets(json, p4info, given, entries)
