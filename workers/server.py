@@ -96,7 +96,7 @@ class Barrier:
 
 
 class Server:
-    """Serves one job, from its first worker to its last. first_value: where its range of the vector begins."""
+    """Serves one job, from its first worker to its last. values: of its range of the vector."""
 
     def __init__(self, listening: socket.socket, workers: int, strategy: Strategy, values: int) -> None:
         self._listening = listening

@@ -143,8 +143,10 @@ class Observers:
         self._reading = None
 
     def _read(self, switch: Switch, watchers: Sequence[Watcher]) -> None:
-        while not self._stopping.is_set():
-            packets, lost = switch.read_traces(POLL_S)
+        ending = False
+        while not ending:
+            ending = self._stopping.is_set()  # then what is there already is read
+            packets, lost = switch.read_traces(0 if ending else POLL_S)
             for packet in packets:
                 for watcher in watchers:
                     watcher.offer(packet)
