@@ -13,20 +13,28 @@ subnormal numbers, are exact.
 
 Where a value is not finite, its block has a second piece after each piece of values, which counts NaN, +inf and -inf
 value by value: they add up as IEEE 754 says, and the finite values beside them keep their sums.
+
+That is the format of 32 bits. In 16 and 8 bits a lane carries two and four values: a number in base 2 ** bits, whose
+signed digits are the values. Sums of such lanes are the same numbers with the sums as digits, whatever carried into
+what, as long as each sum of digits fits its bits. So for the switch nothing changes. For n workers a value has
+``(2 ** (bits - 1) - 1) // n`` *levels* on either side of 0 (31 for 4 workers and 8 bits, 3 for 32). A class is one
+power of two, T, which would have the highest level. Values between two levels are rounded at random, so that a sum's
+expectation is the exact sum; it is off by less than ``n * T / levels``, where T is at most 2 M, M as above. A block
+with values that are not finite goes in 32 bits.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from serene.errors import SereneError
+from serene.errors import SereneError, choices
 
-CLASSES = 64  # of finite values that are not 0
-NOT_FINITE = CLASSES  # the counter after theirs
-COUNTERS = CLASSES + 1
-EXPONENT_BITS = 25  # shifts a float32's bits, without its sign, to its class
+BITS = (32, 16, 8)  # of a value: the number formats
+MANTISSA_BITS = 23  # of float32
+NOISE_BITS = 16  # how finely a value's place between two levels is told
 SIGNATURE_LANES = 2  # at the beginning of an exponent piece
 PIECES_PER_BLOCK = 4  # more would mix more magnitudes, fewer would cost more exponent pieces
 SPECIAL_BITS = 10  # of a counter of values that are not finite
@@ -36,17 +44,41 @@ MAGNITUDE, INFINITE = np.uint32(0x7FFFFFFF), np.uint32(0x7F800000)  # of a float
 
 @dataclass(frozen=True)
 class Layout:
-    """How an exponent piece of so many lanes is divided, for so many workers. The same on all of them."""
+    """How the lanes of a piece are divided, for so many workers and values of so many bits. The same on all of them."""
 
     workers: int
     lanes: int
+    bits: int = 32
 
     def __post_init__(self) -> None:
+        if self.bits not in BITS:
+            raise SereneError(f"values of {self.bits} bits are not known: {choices(BITS)}")
         if not self.blocks_per_piece:
             raise SereneError(
                 f"slots of {self.lanes} lanes are too short for a pool of {self.workers} workers: the exponents of a "
                 f"block take {SIGNATURE_LANES + self.lanes_per_block} lanes"
             )
+        if not self.levels:
+            raise SereneError(f"{self.bits} bits are too few for the sum of {self.workers} workers' values")
+
+    @property
+    def values_per_lane(self) -> int:
+        return 32 // self.bits
+
+    @property
+    def levels(self) -> int:
+        """On either side of 0; of 16 and 8 bits."""
+        return (2 ** (self.bits - 1) - 1) // self.workers
+
+    @property
+    def exponent_bits(self) -> int:
+        """Shifts a float32's bits, without its sign, to its class."""
+        return MANTISSA_BITS + (2 if self.bits == 32 else 0)
+
+    @property
+    def classes_of_finite(self) -> int:
+        """That are not 0. The counter after theirs is that of blocks with other values."""
+        return (int(INFINITE) - 1 >> self.exponent_bits) + 1
 
     @property
     def counter_bits(self) -> int:
@@ -59,26 +91,43 @@ class Layout:
 
     @property
     def lanes_per_block(self) -> int:
-        return -(-COUNTERS // self.counters_per_lane)
+        return -(-(self.classes_of_finite + 1) // self.counters_per_lane)
 
     @property
     def blocks_per_piece(self) -> int:
         return max(self.lanes - SIGNATURE_LANES, 0) // self.lanes_per_block
 
     @property
+    def rows_per_block(self) -> int:
+        """A row is as many values as a piece has lanes."""
+        return PIECES_PER_BLOCK * self.values_per_lane
+
+    @property
     def values_per_block(self) -> int:
-        return PIECES_PER_BLOCK * self.lanes
+        return self.rows_per_block * self.lanes
+
+    def top(self, block_class: int) -> int:
+        """The power of two that values of a class are smaller than."""
+        return (block_class + 1 << self.exponent_bits - MANTISSA_BITS) - 127
 
     def shift(self, block_class: int) -> int:
-        """The power of two that values of a class are multiplied by."""
-        return 154 - (self.workers - 1).bit_length() - 4 * block_class
+        """The power of two that values of a class are multiplied by, in 32 bits."""
+        return 31 - (self.workers - 1).bit_length() - self.top(block_class)
+
+    def levels_per_unit(self, block_class: int) -> float:
+        """What values of a class are multiplied by, in 16 and 8 bits."""
+        return math.ldexp(self.levels, -self.top(block_class))
+
+    def level(self, block_class: int) -> float:
+        """The distance of two levels of a class, in 16 and 8 bits."""
+        return math.ldexp(1.0, self.top(block_class)) / self.levels
 
     def count(self, values: np.ndarray) -> np.ndarray:
         """This worker's counters for one exponent piece. float32[n] to uint32[blocks_per_piece, lanes_per_block]."""
         counters = np.zeros((self.blocks_per_piece, self.lanes_per_block), np.uint32)
         for block, start in enumerate(range(0, len(values), self.values_per_block)):
-            highest, not_finite = classify(values[start : start + self.values_per_block])
-            for counter in ([highest] if highest != NONE else []) + ([NOT_FINITE] if not_finite else []):
+            highest, not_finite = classify(values[start : start + self.values_per_block], self.exponent_bits)
+            for counter in ([highest] if highest != NONE else []) + ([self.classes_of_finite] if not_finite else []):
                 lane, place = divmod(counter, self.counters_per_lane)
                 counters[block, lane] += np.uint32(1 << place * self.counter_bits)
         return counters
@@ -88,19 +137,19 @@ class Layout:
         sums: uint32[blocks, lanes_per_block], of all workers' counters."""
         places = np.arange(self.counters_per_lane, dtype=np.uint32) * np.uint32(self.counter_bits)
         mask = np.uint32((1 << self.counter_bits) - 1)
-        counts = (sums[:, :, None] >> places & mask).reshape(len(sums), -1)[:, :COUNTERS]
+        finite = self.classes_of_finite
+        counts = (sums[:, :, None] >> places & mask).reshape(len(sums), -1)[:, : finite + 1]
         return [
-            (max(np.flatnonzero(row[:CLASSES]).tolist(), default=NONE), bool(row[NOT_FINITE]))
-            for row in counts.astype(bool)
+            (max(np.flatnonzero(row[:finite]).tolist(), default=NONE), bool(row[finite])) for row in counts.astype(bool)
         ]
 
 
-def classify(values: np.ndarray) -> tuple[int, bool]:
+def classify(values: np.ndarray, exponent_bits: int) -> tuple[int, bool]:
     """The class of the largest finite magnitude, NONE if all are 0; and whether any value is not finite."""
     bits = values.view(np.uint32) & MAGNITUDE
     finite = bits < INFINITE
     largest = int(bits[finite].max(initial=0))
-    return largest >> EXPONENT_BITS if largest else NONE, not finite.all()
+    return largest >> exponent_bits if largest else NONE, not finite.all()
 
 
 def quantise(values: np.ndarray, shift: int) -> np.ndarray:
@@ -113,6 +162,47 @@ def dequantise(sums: np.ndarray, shift: int) -> np.ndarray:
     """int32[n] to float32[n]."""
     with np.errstate(over="ignore"):  # a sum that float32 does not hold is infinite
         return np.ldexp(sums.astype(np.float64), -shift).astype(np.float32)
+
+
+def noise(seed: int, first: int, count: int) -> np.ndarray:
+    """For each of so many values of a vector a number that looks random, always the same one: uint32[count]."""
+    mixed = np.arange(first, first + count, dtype=np.uint64).astype(np.uint32) * np.uint32(seed | 1)
+    for factor, shift in ((0x7FEB352D, 16), (0x846CA68B, 15)):  # Chris Wellons' lowbias32
+        mixed ^= mixed >> np.uint32(shift)
+        mixed *= np.uint32(factor)
+    return mixed ^ mixed >> np.uint32(16)
+
+
+def to_levels(values: np.ndarray, levels_per_unit: float, random: np.ndarray) -> np.ndarray:
+    """Finite float32[n] and what `noise` gives to int32[n]: the level below or above, the nearer one the oftener."""
+    fine = np.rint(values.astype(np.float64) * (levels_per_unit * 2**NOISE_BITS)).astype(np.int64)
+    levels: np.ndarray = fine + (random >> np.uint32(32 - NOISE_BITS)) >> NOISE_BITS
+    return levels.astype(np.int32)
+
+
+def from_levels(sums: np.ndarray, level: float) -> np.ndarray:
+    """int32[n] to float32[n]."""
+    with np.errstate(over="ignore"):  # a sum that float32 does not hold is infinite
+        return (sums.astype(np.float64) * level).astype(np.float32)
+
+
+def pack(levels: np.ndarray, lanes: int, bits: int) -> np.ndarray:
+    """int32[n] of up to 32 / bits rows to int32[lanes]: row after row, the first one in the lowest bits."""
+    packed = np.zeros(lanes, np.uint32)
+    for row, start in enumerate(range(0, len(levels), lanes)):
+        part = levels[start : start + lanes]
+        packed[: len(part)] += part.view(np.uint32) << np.uint32(row * bits)
+    return packed.view(np.int32)
+
+
+def unpack(sums: np.ndarray, bits: int) -> np.ndarray:
+    """int32[lanes] to int32[32 / bits * lanes], the sums of what was packed."""
+    left, rows = sums.view(np.uint32).copy(), []
+    for _ in range(32 // bits):
+        row = (left << np.uint32(32 - bits)).view(np.int32) >> np.int32(32 - bits)  # with its sign
+        left = left - row.view(np.uint32) >> np.uint32(bits)
+        rows.append(row)
+    return np.concatenate(rows)
 
 
 def count_specials(values: np.ndarray) -> np.ndarray:

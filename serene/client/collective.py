@@ -22,7 +22,12 @@ from serene.client.blocks import (
     add_specials,
     count_specials,
     dequantise,
+    from_levels,
+    noise,
+    pack,
     quantise,
+    to_levels,
+    unpack,
 )
 from serene.errors import SereneError
 
@@ -50,24 +55,33 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Piece:
-    """index: of the exponent piece, or of the piece of values among all, from 0."""
+    """index: of the exponent piece, or of the first row of values, from 0. A row is `lanes` values: what a piece holds
+    with 32 bits."""
 
     kind: Kind
     index: int
 
 
-def hashes(signature: bytes, number: int, count: int) -> np.ndarray:
+def hashes(signature: bytes, number: int, count: int, bits: int) -> np.ndarray:
     """What tells this collective from others: uint32[SIGNATURE_LANES]."""
-    facts = b"%d %d " % (number, count) + signature
+    facts = b"%d %d %d " % (number, count, bits) + signature
     return np.frombuffer(hashlib.blake2b(facts, digest_size=4 * SIGNATURE_LANES).digest(), ">u4").astype(np.uint32)
+
+
+def noise_seed(signature: np.ndarray, worker: int) -> int:
+    """Of a worker's roundings in a collective."""
+    facts = b"%d " % worker + signature.tobytes()
+    return int.from_bytes(hashlib.blake2b(facts, digest_size=4).digest(), "big")
 
 
 class Collective:
     """values: float32[n], C-contiguous, which becomes the sum piece by piece. signature: uint32[SIGNATURE_LANES].
-    slots: of the pool; exponent pieces are at least so many pieces ahead of their values, as far as it goes."""
+    slots: of the pool; exponent pieces are at least so many pieces ahead of their values, as far as it goes.
+    seed: of this worker's roundings at random."""
 
-    def __init__(self, values: np.ndarray, layout: Layout, slots: int, signature: np.ndarray) -> None:
+    def __init__(self, values: np.ndarray, layout: Layout, slots: int, signature: np.ndarray, seed: int) -> None:
         self.values = values
+        self.seed = seed
         self.layout = layout
         self.signature = signature
         blocks = -(-len(values) // layout.values_per_block)
@@ -98,8 +112,9 @@ class Collective:
         self.all_begun = True
 
     def _of_block(self, block: int) -> Iterator[Piece]:
-        highest, not_finite = self._class(block * PIECES_PER_BLOCK)
-        for index in range(block * PIECES_PER_BLOCK, (block + 1) * PIECES_PER_BLOCK):
+        rows = range(block * self.layout.rows_per_block, (block + 1) * self.layout.rows_per_block)
+        highest, not_finite = self._class(rows.start)
+        for index in rows[:: self._rows(rows.start)]:
             if index * self.layout.lanes < len(self.values):
                 if not_finite:  # first: an answer to the values replaces what they are counted from
                     yield Piece(Kind.SPECIALS, index)
@@ -115,11 +130,15 @@ class Collective:
             counters = self.layout.count(self._of_group(piece.index))
             lanes[: SIGNATURE_LANES + counters.size] = np.concatenate([self.signature, counters.reshape(-1)]).view("i4")
             return lanes
-        values = self._of_piece(piece.index)
-        if piece.kind is Kind.VALUES:
-            lanes[: len(values)] = quantise(values, self.layout.shift(self._class(piece.index)[0]))
-        else:
+        values, highest = self._of_piece(piece.index), self._class(piece.index)[0]
+        if piece.kind is Kind.SPECIALS:
             lanes[: len(values)] = count_specials(values)
+        elif self._rows(piece.index) == 1:
+            lanes[: len(values)] = quantise(values, self.layout.shift(highest))
+        else:
+            random = noise(self.seed, piece.index * self.layout.lanes, len(values))
+            levels = to_levels(values, self.layout.levels_per_unit(highest), random)
+            return pack(levels, self.layout.lanes, self.layout.bits)
         return lanes
 
     def answer(self, piece: Piece, sums: np.ndarray) -> None:
@@ -135,6 +154,8 @@ class Collective:
                 values[:] = 0
             elif index not in self._without_specials:
                 return
+        elif self._rows(index) > 1:
+            values[:] = from_levels(unpack(sums, self.layout.bits)[: len(values)], self.layout.level(highest))
         else:
             values[:] = dequantise(sums[: len(values)], self.layout.shift(highest))
             if not_finite and index not in self._specials:
@@ -152,13 +173,17 @@ class Collective:
         self.classes[group * blocks : (group + 1) * blocks] = self.layout.classes(counters)
 
     def _class(self, index: int) -> tuple[int, bool]:
-        known = self.classes[index // PIECES_PER_BLOCK]
+        known = self.classes[index // self.layout.rows_per_block]
         assert known is not None
         return known
+
+    def _rows(self, index: int) -> int:
+        """Of the pieces of a block. One, however few the bits, where values are not finite: their counts need lanes."""
+        return 1 if self._class(index)[1] else self.layout.values_per_lane
 
     def _of_group(self, group: int) -> np.ndarray:
         length = self.layout.blocks_per_piece * self.layout.values_per_block
         return self.values[group * length : (group + 1) * length]
 
     def _of_piece(self, index: int) -> np.ndarray:
-        return self.values[index * self.layout.lanes : (index + 1) * self.layout.lanes]
+        return self.values[index * self.layout.lanes : (index + self._rows(index)) * self.layout.lanes]

@@ -14,6 +14,10 @@ from serene.client.protocol import Protocol
 
 RUN_MOST = 45  # packets that one call hands to the kernel in one buffer: few large ones cost less, and a pool has room
 JOINED = (16, 65536)  # buffers for packets that the kernel puts together: rows and bytes
+LAYOUT = (
+    "workers", "bits", "values_per_lane", "levels", "exponent_bits", "classes_of_finite", "counter_bits",
+    "counters_per_lane", "lanes_per_block", "blocks_per_piece", "rows_per_block",
+)  # fmt: skip
 UNKNOWN = -2  # the class of a block whose exponents have not been answered
 
 
@@ -30,8 +34,7 @@ class _Pool(ctypes.Structure):
         )],
         ("until", ctypes.c_double),
         *[(name, ctypes.c_uint32) for name in (
-            "workers", "counter_bits", "counters_per_lane", "lanes_per_block", "blocks_per_piece", "block", "part",
-            "inbox_rows", "inbox_bytes",
+            *LAYOUT, "noise_seed", "block", "row", "inbox_rows", "inbox_bytes",
         )],
         ("signature", ctypes.c_uint32 * SIGNATURE_LANES),
         *[(name, ctypes.c_uint8) for name in ("agreed", "disagreed", "special_begun", "no_more", "joins")],
@@ -41,11 +44,10 @@ class _Pool(ctypes.Structure):
 class FastPool(FastPath):
     """One worker's pool over one link. In a collective, `FastPath.run` goes on until it is over."""
 
-    def __init__(self, client: Client, layout: Layout, compiled: ctypes.CDLL, link: Link) -> None:
+    def __init__(self, client: Client, compiled: ctypes.CDLL, link: Link) -> None:
         protocol = client.protocol
         super().__init__(compiled, protocol, link, run_most=RUN_MOST)
         self._client = client
-        self._layout = layout
         self._outcome: Outcome | None = None
         slots, lanes = protocol.membership.slots, protocol.membership.lanes
         inbox = np.zeros(JOINED if link.cuts else self._rows.shape, np.uint8)
@@ -59,27 +61,30 @@ class FastPool(FastPath):
         self._pool = _Pool(
             exchange=ctypes.addressof(self._exchange),
             **{name: array.ctypes.data for name, array in self._arrays_in_c.items()},
-            workers=layout.workers, counter_bits=layout.counter_bits, counters_per_lane=layout.counters_per_lane,
-            lanes_per_block=layout.lanes_per_block, blocks_per_piece=layout.blocks_per_piece,
-            inbox_rows=inbox.shape[0], inbox_bytes=inbox.shape[1], joins=link.cuts,
-            ahead=-(-slots // (layout.blocks_per_piece * PIECES_PER_BLOCK + 1)),
-        )  # fmt: skip
+            inbox_rows=inbox.shape[0],
+            inbox_bytes=inbox.shape[1],
+            joins=link.cuts,
+        )
 
-    def begin(self, values: np.ndarray, signature: np.ndarray, until: float) -> None:
+    def begin(self, values: np.ndarray, layout: Layout, signature: np.ndarray, seed: int, until: float) -> None:
         """A collective, as `Collective`. until: when `step` returns at the latest, on the monotonic clock."""
-        pool = self._pool
-        blocks = -(-len(values) // self._layout.values_per_block)
-        groups = max(-(-blocks // self._layout.blocks_per_piece), 1)
+        pool, self._layout = self._pool, layout
+        for name in LAYOUT:
+            setattr(pool, name, getattr(layout, name))
+        blocks = -(-len(values) // layout.values_per_block)
+        groups = max(-(-blocks // layout.blocks_per_piece), 1)
         self._by_block = {  # kept here: C holds their addresses
             "values": values,
-            "classes": np.full(groups * self._layout.blocks_per_piece, UNKNOWN, np.int8),
-            "not_finite": np.zeros(groups * self._layout.blocks_per_piece, np.uint8),
+            "classes": np.full(groups * layout.blocks_per_piece, UNKNOWN, np.int16),
+            "not_finite": np.zeros(groups * layout.blocks_per_piece, np.uint8),
         }
+        pool.ahead = -(-len(self._arrays_in_c["index"]) // (layout.blocks_per_piece * PIECES_PER_BLOCK + 1))
+        pool.noise_seed = seed
         for name, array in self._by_block.items():
             setattr(pool, name, array.ctypes.data)
         pool.count, pool.groups, pool.until = len(values), groups, until
         pool.signature[:] = signature.tolist()
-        for name in ("group", "exponents", "block", "part", "agreed", "disagreed", "special_begun", "no_more"):
+        for name in ("group", "exponents", "block", "row", "agreed", "disagreed", "special_begun", "no_more"):
             setattr(pool, name, 0)
 
     def begin_no_more(self) -> None:

@@ -16,10 +16,9 @@ from serene.client.protocol import Protocol
 class PlainPool:
     """One worker's, of a client that has joined; `serene.client.fastpool.FastPool` is the same in C."""
 
-    def __init__(self, client: Client, layout: Layout) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
         self._protocol = client.protocol
-        self._layout = layout
         self._slots = client.membership.slots
         self._begun = 0  # pieces since the session began; the next one's slot is this modulo the number of slots
         self._under_way: dict[int, Piece] = {}  # by slot, the one that has waited longest first
@@ -29,9 +28,10 @@ class PlainPool:
     def slots_under_way(self) -> list[int]:
         return list(self._under_way)
 
-    def begin(self, values: np.ndarray, signature: np.ndarray, until: float) -> None:
+    def begin(self, values: np.ndarray, layout: Layout, signature: np.ndarray, seed: int, until: float) -> None:
         """A collective, as `Collective`."""
-        self._collective = Collective(values, self._layout, self._slots, signature)
+        self._layout = layout
+        self._collective = Collective(values, layout, self._slots, signature, seed)
         self._order = self._collective.pieces()
         self._no_more = False
 

@@ -6,8 +6,7 @@
 
 enum kind { EXPONENTS, VALUES, SPECIALS };
 enum { NONE = -1, UNKNOWN = -2 };                    /* classes */
-enum { CLASSES = 64, NOT_FINITE = CLASSES, COUNTERS = CLASSES + 1 };
-enum { EXPONENT_BITS = 25, SIGNATURE_LANES = 2, PIECES_PER_BLOCK = 4, SPECIAL_BITS = 10 };
+enum { MANTISSA_BITS = 23, NOISE_BITS = 16, SIGNATURE_LANES = 2, PIECES_PER_BLOCK = 4, SPECIAL_BITS = 10 };
 enum { MAGNITUDE = 0x7FFFFFFF, INFINITE = 0x7F800000 };
 enum { NOTHING, COUNTS, SUMS };                      /* of values and their specials, what has been answered */
 enum { OVER = -1, NOT_YET, PIECE };
@@ -18,15 +17,16 @@ struct pool {                    /* serene.client.fastpool.FastPool */
     uint32_t *held_values, *held_totals;             /* by slot: as read last */
     uint64_t *index, *place;     /* by slot: the piece's, and how many were begun before it */
     uint8_t *kind, *under_way;
-    int8_t *classes;             /* by block */
+    int16_t *classes;            /* by block */
     uint8_t *not_finite;
     int32_t *specials;           /* 2 * slots rows of lanes: counts that wait for their sums, by the sums' place */
     uint8_t *specials_state;
     uint8_t *inbox;              /* inbox_rows x inbox_bytes: what was received */
     uint64_t count, begun, sent, pieces_under_way, group, groups, exponents, ahead;
     double until;
-    uint32_t workers, counter_bits, counters_per_lane, lanes_per_block, blocks_per_piece, block, part;
-    uint32_t inbox_rows, inbox_bytes;
+    uint32_t workers, bits, values_per_lane, levels, exponent_bits, classes_of_finite, counter_bits, counters_per_lane;
+    uint32_t lanes_per_block, blocks_per_piece, rows_per_block;      /* the collective's serene.client.blocks.Layout */
+    uint32_t noise_seed, block, row, inbox_rows, inbox_bytes;
     uint32_t signature[SIGNATURE_LANES];
     uint8_t agreed, disagreed, special_begun, no_more;
     uint8_t joins;               /* the kernel may put packets of one size together in one buffer */
@@ -41,7 +41,7 @@ static uint32_t bits_of(float value) {
 }
 
 /* The class of the largest finite magnitude; whether any value is not finite. */
-static int classify(const float *values, uint64_t count, int *not_finite) {
+static int classify(const float *values, uint64_t count, uint32_t exponent_bits, int *not_finite) {
     uint32_t largest = 0;
     for (uint64_t i = 0; i < count; i++) {
         uint32_t bits = bits_of(values[i]) & MAGNITUDE;
@@ -55,12 +55,16 @@ static int classify(const float *values, uint64_t count, int *not_finite) {
             if (bits < INFINITE && bits > largest) largest = bits;
         }
     }
-    return largest ? (int)(largest >> EXPONENT_BITS) : NONE;
+    return largest ? (int)(largest >> exponent_bits) : NONE;
+}
+
+static int top_of(const struct pool *pool, int class) {
+    return ((class + 1) << (pool->exponent_bits - MANTISSA_BITS)) - 127;
 }
 
 static int shift_of(const struct pool *pool, int class) {
     int bits = pool->workers > 1 ? 32 - __builtin_clz(pool->workers - 1) : 0;
-    return 154 - bits - 4 * class;
+    return 31 - bits - top_of(pool, class);
 }
 
 /* Single precision does where no scale or result leaves its normal range, and is twice as fast. */
@@ -97,6 +101,47 @@ static void to_float(const uint8_t *restrict from, uint32_t *restrict held, uint
     }
 }
 
+static inline uint32_t noise(uint32_t seed, uint32_t index) {
+    uint32_t mixed = index * (seed | 1);
+    mixed = (mixed ^ mixed >> 16) * 0x7FEB352D;
+    mixed = (mixed ^ mixed >> 15) * 0x846CA68B;
+    return mixed ^ mixed >> 16;
+}
+
+/* Of rows to one, as they travel. first: index of the first value in the vector. */
+static void to_packed(const struct pool *pool, const float *restrict values, uint64_t count, uint32_t first, int class,
+                      uint32_t *restrict to) {
+    uint32_t lanes = pool->exchange->lanes, seed = pool->noise_seed;
+    double scale = ldexp(pool->levels, NOISE_BITS - top_of(pool, class));
+    memset(to, 0, 4 * lanes);
+    for (uint32_t place = 0; count; place += pool->bits) {
+        uint32_t length = count < lanes ? (uint32_t)count : lanes;
+        for (uint32_t i = 0; i < length; i++) {
+            int32_t fine = (int32_t)rint((double)values[i] * scale);
+            int32_t random = (int32_t)(noise(seed, first + i) >> (32 - NOISE_BITS));
+            to[i] += (uint32_t)((fine + random) >> NOISE_BITS) << place;
+        }
+        values += length, first += length, count -= length;
+    }
+    for (uint32_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32(to[i]);
+}
+
+/* Sums of what was packed, less what was read before. */
+static void from_packed(const struct pool *pool, uint32_t *restrict sums, uint64_t count, int class,
+                        float *restrict values) {
+    uint32_t lanes = pool->exchange->lanes, above = 32 - pool->bits;
+    double level = ldexp(1.0, top_of(pool, class)) / pool->levels;
+    while (count) {
+        uint32_t length = count < lanes ? (uint32_t)count : lanes;
+        for (uint32_t i = 0; i < length; i++) {
+            int32_t digit = (int32_t)(sums[i] << above) >> above;
+            values[i] = (float)((double)digit * level);
+            sums[i] = (sums[i] - (uint32_t)digit) >> pool->bits;
+        }
+        values += length, count -= length;
+    }
+}
+
 static void difference(const uint8_t *restrict from, uint32_t *restrict held, uint64_t count, uint32_t *restrict to) {
     for (uint64_t i = 0; i < count; i++) {
         uint32_t sum = read32(from + 4 * i);
@@ -126,6 +171,11 @@ static void add_specials(float *values, uint64_t count, const int32_t *counts) {
 
 /* -- the pieces --------------------------------------------------------------------------------------------- */
 
+/* Rows of values in a piece of a block whose classes are known. */
+static uint32_t rows_of(const struct pool *pool, uint64_t block) {
+    return pool->not_finite[block] ? 1 : pool->values_per_lane;
+}
+
 /* Values of a piece, from `first` on. */
 static uint64_t length_of(const struct pool *pool, uint64_t first, uint64_t most) {
     return first >= pool->count ? 0 : pool->count - first < most ? pool->count - first : most;
@@ -144,40 +194,42 @@ static int next_piece(struct pool *pool, uint8_t *kind, uint64_t *index) {
         if (pool->group == pool->groups) return OVER;
         uint64_t block = pool->group * pool->blocks_per_piece + pool->block;
         if (pool->classes[block] == UNKNOWN) return NOT_YET;
-        uint64_t piece = block * PIECES_PER_BLOCK + pool->part, first = piece * lanes;
-        if (pool->part == PIECES_PER_BLOCK || first >= pool->count) {
-            pool->part = 0;
+        uint64_t row = block * pool->rows_per_block + pool->row, first = row * lanes;
+        if (pool->row == pool->rows_per_block || first >= pool->count) {
+            pool->row = 0;
             if (++pool->block == pool->blocks_per_piece) {
                 pool->block = 0;
                 pool->group++;
             }
             continue;
         }
-        *index = piece;
+        *index = row;
         if (pool->not_finite[block] && !pool->special_begun) {
             pool->special_begun = 1;
             *kind = SPECIALS;
             return PIECE;
         }
         pool->special_begun = 0;
-        pool->part++;
+        uint32_t rows = rows_of(pool, block);
+        pool->row += rows;
         if (pool->classes[block] != NONE) {
             *kind = VALUES;
             return PIECE;
         }
-        if (!pool->not_finite[block]) memset(pool->values + first, 0, sizeof(float) * length_of(pool, first, lanes));
+        if (!pool->not_finite[block])
+            memset(pool->values + first, 0, sizeof(float) * length_of(pool, first, (uint64_t)rows * lanes));
     }
 }
 
 static void count_exponents(const struct pool *pool, uint64_t group, uint32_t *to) {
     for (uint32_t i = 0; i < SIGNATURE_LANES; i++) *to++ = __builtin_bswap32(pool->signature[i]);
-    uint64_t block_values = (uint64_t)PIECES_PER_BLOCK * pool->exchange->lanes;
+    uint64_t block_values = (uint64_t)pool->rows_per_block * pool->exchange->lanes;
     for (uint32_t i = 0; i < pool->blocks_per_piece; i++, to += pool->lanes_per_block) {
         uint64_t first = (group * pool->blocks_per_piece + i) * block_values;
         uint64_t count = length_of(pool, first, block_values);
         if (!count) return;
-        int not_finite, class = classify(pool->values + first, count, &not_finite);
-        int counters[2] = {class, not_finite ? NOT_FINITE : NONE};
+        int not_finite, class = classify(pool->values + first, count, pool->exponent_bits, &not_finite);
+        int counters[2] = {class, not_finite ? (int)pool->classes_of_finite : NONE};
         for (int j = 0; j < 2; j++)
             if (counters[j] != NONE) {
                 uint32_t *lane = to + counters[j] / pool->counters_per_lane;
@@ -197,15 +249,15 @@ static void learn(struct pool *pool, uint64_t group, const uint32_t *sums) {
     uint32_t mask = (uint32_t)((1ull << pool->counter_bits) - 1);
     for (uint32_t i = 0; i < pool->blocks_per_piece; i++, sums += pool->lanes_per_block) {
         uint64_t block = group * pool->blocks_per_piece + i;
-        int class = COUNTERS;
+        int class = (int)pool->classes_of_finite + 1;
         pool->not_finite[block] = 0;
         while (--class >= 0) {
             uint32_t lane = sums[class / pool->counters_per_lane];
             if (!(lane >> class % pool->counters_per_lane * pool->counter_bits & mask)) continue;
-            if (class != NOT_FINITE) break;
+            if (class != (int)pool->classes_of_finite) break;
             pool->not_finite[block] = 1;
         }
-        pool->classes[block] = (int8_t)class;
+        pool->classes[block] = (int16_t)class;
     }
 }
 
@@ -214,12 +266,15 @@ static void contribute(const struct pool *pool, uint32_t slot) {
     const struct exchange *exchange = pool->exchange;
     uint8_t *packet = exchange->payloads + (size_t)slot * exchange->payload_bytes;
     uint32_t *to = (uint32_t *)(packet + HEADER_BYTES), lanes = exchange->lanes;
-    uint64_t index = pool->index[slot], first = index * lanes, count = length_of(pool, first, lanes);
-    uint64_t block = index / PIECES_PER_BLOCK;
+    uint64_t index = pool->index[slot], first = index * lanes, block = index / pool->rows_per_block;
     if (pool->kind[slot] == EXPONENTS) {
         memset(to, 0, 4 * lanes);
         count_exponents(pool, index, to);
+    } else if (rows_of(pool, block) > 1) {
+        uint64_t count = length_of(pool, first, (uint64_t)pool->values_per_lane * lanes);
+        to_packed(pool, pool->values + first, count, (uint32_t)first, pool->classes[block], to);
     } else {
+        uint64_t count = length_of(pool, first, lanes);
         if (pool->kind[slot] == VALUES)
             to_fixed(pool->values + first, count, shift_of(pool, pool->classes[block]), pool->not_finite[block], to);
         else
@@ -238,14 +293,20 @@ static void contribute(const struct pool *pool, uint32_t slot) {
 static void take(struct pool *pool, uint32_t slot, const uint8_t *from) {
     uint32_t lanes = pool->exchange->lanes, *held = pool->held_values + (size_t)slot * lanes;
     uint32_t sums[LARGEST_LANES];
-    uint64_t index = pool->index[slot], first = index * lanes, count = length_of(pool, first, lanes);
+    uint64_t index = pool->index[slot], first = index * lanes, block = index / pool->rows_per_block;
     if (pool->kind[slot] == EXPONENTS) {
         difference(from, held, lanes, sums);
         learn(pool, index, sums);
         return;
     }
     float *values = pool->values + first;
-    uint64_t block = index / PIECES_PER_BLOCK, place = pool->place[slot] + (pool->kind[slot] == SPECIALS);
+    if (rows_of(pool, block) > 1) {
+        difference(from, held, lanes, sums);
+        uint64_t count = length_of(pool, first, (uint64_t)pool->values_per_lane * lanes);
+        from_packed(pool, sums, count, pool->classes[block], values);
+        return;
+    }
+    uint64_t count = length_of(pool, first, lanes), place = pool->place[slot] + (pool->kind[slot] == SPECIALS);
     uint8_t *state = pool->specials_state + place % (2 * pool->exchange->slots);
     int32_t *counts = pool->specials + place % (2 * pool->exchange->slots) * lanes;
     if (pool->kind[slot] == VALUES) {

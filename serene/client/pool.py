@@ -24,7 +24,7 @@ from typing_extensions import Self
 
 from serene.client.blocks import Layout
 from serene.client.client import Client, NoAnswer, SessionLost
-from serene.client.collective import Disagreement, Incomplete, hashes
+from serene.client.collective import Disagreement, Incomplete, hashes, noise_seed
 from serene.client.exchange import UNSENT
 from serene.client.fastpool import FastPool
 from serene.client.plainpool import PlainPool
@@ -119,12 +119,10 @@ class Pool:
         elif welcome.epoch != 1:
             self._broken = f"has begun before: it is in epoch {welcome.epoch}"
         self._expect_whole()
-        self._layout = Layout(welcome.workers, welcome.lanes)
+        self._layouts = {32: Layout(welcome.workers, welcome.lanes)}
         compiled = self._client.compiled_link()
         self._engine: PlainPool | FastPool = (
-            PlainPool(self._client, self._layout)
-            if compiled is None
-            else FastPool(self._client, self._layout, *compiled)
+            PlainPool(self._client) if compiled is None else FastPool(self._client, *compiled)
         )
         return welcome
 
@@ -139,9 +137,13 @@ class Pool:
 
     # -- collectives -----------------------------------------------------------------------------------------
 
-    def all_reduce(self, values: np.ndarray, signature: bytes = b"", timeout_s: float = 300.0) -> None:
+    def all_reduce(
+        self, values: np.ndarray, signature: bytes = b"", timeout_s: float = 300.0, *, bits: int = 32
+    ) -> None:
         """values: float32[n], C-contiguous, becomes the sum over all workers, to the bit the same on each of them (how
-        exact: `serene.client.blocks`). signature: what this call has in common with the other workers' calls, beside n.
+        exact: `serene.client.blocks`). bits: that a value has on its way, 32, 16 or 8; with 16 and 8 it is rounded at
+        random, in the same way when the program runs again. signature: what this call has in common with the other
+        workers' calls, beside n and bits.
 
         Raises Disagreement when it does not, after which ``values`` are as before and the pool goes on; NoAnswer when
         it takes longer than the time, PoolBroken, or what `Client.exchange` raises: then the values are void, and the
@@ -159,10 +161,12 @@ class Pool:
         if self.collectives:
             self.compute_s += began - self._ended_at
         engine, until = self._engine, began + timeout_s
+        layout = self._layout(bits)
         if int(protocol.exchange.rounds.max()) + 3 * len(values) // (self._slots * self._lanes) + 3 > LAST_ROUND:
             raise SereneError(f"the slots of job {self._job} have no seqs left: start another job")
         try:
-            engine.begin(values, hashes(signature, self.collectives, len(values)), until)
+            mine = hashes(signature, self.collectives, len(values), bits)
+            engine.begin(values, layout, mine, noise_seed(mine, self._worker), until)
             self._client.expect_answers()
             self._exchange(engine, protocol, until, timeout_s)
         except (SessionLost, Refused, PlaceTaken) as error:
@@ -178,6 +182,12 @@ class Pool:
             self.network_s += self._ended_at - began
             self.collectives += 1
             self._reports.say("computing")
+
+    def _layout(self, bits: int) -> Layout:
+        if bits not in self._layouts:
+            membership = self._client.membership
+            self._layouts[bits] = Layout(membership.workers, membership.lanes, bits)
+        return self._layouts[bits]
 
     def _exchange(self, engine: PlainPool | FastPool, protocol: Protocol, until: float, timeout_s: float) -> None:
         over = False
@@ -214,7 +224,7 @@ class Pool:
     def _change(self, protocol: Protocol) -> str | None:
         """What is in force that does not suit a pool, if something is."""
         policy, epoch = protocol.exchange.policy, protocol.exchange.announced
-        workers = self._layout.workers
+        workers = self._client.membership.workers
         if policy is not None and policy["epoch"] >= max(epoch, protocol.epoch):
             if not policy["sync_mask"] >> self._worker & 1:
                 return "does not wait for this worker any more: it was evicted, or the strategy was swapped"
@@ -230,7 +240,7 @@ class Pool:
     def _missing(self, protocol: Protocol, engine: PlainPool | FastPool) -> str:
         """Asks the switch, at the slot that has waited longest, how many contributions it has."""
         slot = engine.slots_under_way[0]
-        workers, held = self._layout.workers, int(protocol.held_totals[slot])
+        workers, held = self._client.membership.workers, int(protocol.held_totals[slot])
         seq = PULL_SEQ | (self._client.incarnation % PULL_SEQ)
         question = control_payload(
             Op.PULL, bytes(4 * self._lanes), job=self._job, worker=self._worker, slot=slot, seq=seq,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,14 +11,12 @@ from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Disagreement, NoAnswer, Pool, PoolBroken
 from serene.client.blocks import SIGNATURE_LANES
 from serene.client.fastpath import library
-from serene.client.fastpool import FastPool
-from serene.client.plainpool import PlainPool
 from serene.faults import Faults
 from serene.program import Program
 from serene.strategy import ASP, BSP, Strategy
 from tests.support.numbers import expected, random_values, same
 from tests.support.pools import FINE, lossy
-from tests.support.udp_switch import UdpSwitch
+from tests.support.threaded_pools import Run, all_reduce
 
 LANES = 320
 
@@ -30,44 +26,6 @@ pytestmark = pytest.mark.skipif(library() is None, reason="the fast path needs a
 @pytest.fixture(scope="module")
 def switch() -> P4Switch:
     return P4Switch(Program.load("serene"))
-
-
-class Run:
-    """A job whose workers are threads; ``plain``: those that do everything in Python."""
-
-    def __init__(
-        self, switch: P4Switch, workers: int, slots: int, faults: Faults = FINE, plain: tuple[int, ...] = ()
-    ) -> None:
-        self.network = UdpSwitch(switch, workers, slots, faults)
-        self.pools = [
-            Pool(self.network.transport(worker), 0, worker, slots=slots, lanes=switch.lanes, incarnation=1)
-            for worker in range(workers)
-        ]
-        self._plain = plain
-
-    def play(self, body: Callable[[int, Pool], None]) -> list[BaseException | None]:
-        """Runs ``body`` in every worker; what each raised."""
-
-        def live(worker: int) -> None:
-            with self.pools[worker] as pool:
-                pool.join()
-                if worker in self._plain:
-                    pool._engine = PlainPool(pool._client, pool._layout)
-                assert isinstance(pool._engine, PlainPool if worker in self._plain else FastPool)
-                body(worker, pool)
-
-        with self.network, ThreadPoolExecutor(len(self.pools)) as threads:
-            return [
-                future.exception() for future in [threads.submit(live, worker) for worker in range(len(self.pools))]
-            ]
-
-
-def all_reduce(run: Run, given: list[np.ndarray]) -> list[np.ndarray]:
-    results = [vector.copy() for vector in given]
-    for error in run.play(lambda worker, pool: pool.all_reduce(results[worker])):
-        if error:
-            raise error
-    return results
 
 
 def mixed(workers: int, length: int, seed: int = 0) -> list[np.ndarray]:
@@ -183,7 +141,7 @@ def test_one_hash_of_a_signature_is_enough_to_disagree(
 ) -> None:
     """The others are the same by chance."""
 
-    def hashes(signature: bytes, number: int, count: int) -> np.ndarray:
+    def hashes(signature: bytes, number: int, count: int, bits: int) -> np.ndarray:
         values = np.arange(1, SIGNATURE_LANES + 1, dtype=np.uint32)
         values[other] += int(signature == b"odd")
         return values

@@ -175,8 +175,8 @@ FAULTS = (
     # -- numbers
     fault("a counter is too narrow and carries", Layout, "counter_bits",
           "self.workers.bit_length()", "max((self.workers - 1).bit_length(), 1)"),
-    fault("classes are one power of two too narrow", Layout, "shift", "4 * block_class", "3 * block_class"),
-    fault("the sum is one bit too long", Layout, "shift", "154", "155"),
+    fault("classes are one power of two too narrow", Layout, "top", "- 127", "- 128"),
+    fault("the sum is one bit too long", Layout, "shift", "31 -", "32 -"),
     fault("a block goes by the lowest class that counts", Layout, "classes", "max(", "min("),
     fault("scales are this worker's own", Collective, "_learn",
           "self.layout.classes(counters)", "self.layout.classes(self.layout.count(self._of_group(group)))"),

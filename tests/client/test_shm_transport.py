@@ -51,7 +51,7 @@ def test_a_pool_in_both_languages_gets_the_oracles_bits(program: Program, tmp_pa
             with Pool(way, 0, worker, slots=SLOTS, lanes=program.lanes, incarnation=1) as pool:
                 pool.join()
                 if plain:
-                    pool._engine = PlainPool(pool._client, pool._layout)
+                    pool._engine = PlainPool(pool._client)
                 assert isinstance(pool._engine, PlainPool if plain else FastPool)
                 pool.all_reduce(results[worker])
 

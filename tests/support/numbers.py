@@ -64,3 +64,19 @@ def within_bound(result: np.ndarray, vectors: Sequence[np.ndarray], lanes: int) 
     with np.errstate(over="ignore"):
         rounded = [(exact + sign * bounds).astype(np.float32) for sign in (-1, 1)]
     return bool(((rounded[0] <= result) & (result <= rounded[1])).all())
+
+
+def within_levels(result: np.ndarray, vectors: Sequence[np.ndarray], lanes: int, bits: int) -> bool:
+    """Of values that are all finite, in 16 or 8 bits: each worker's is rounded to one of the two levels beside it."""
+    exact = np.sum([vector.astype(np.float64) for vector in vectors], axis=0)
+    workers = len(vectors)
+    levels = (2 ** (bits - 1) - 1) // workers
+    block = PIECES * lanes * (32 // bits)
+    right = True
+    for start in range(0, len(exact), block):
+        part = slice(start, start + block)
+        largest = max(float(np.abs(vector[part]).max()) for vector in vectors)
+        top = 2.0 ** (np.floor(np.log2(largest)) + 1) if largest >= 2.0**-126 else 2.0**-126 if largest else 0.0
+        most = workers * top / levels * (1 + 2.0**-15) + np.abs(exact[part]) * 2.0**-23
+        right &= bool((np.abs(result[part] - exact[part]) <= most).all())
+    return right

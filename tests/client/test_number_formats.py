@@ -1,0 +1,295 @@
+"""Values of 16 and 8 bits in lanes of 32: digits whose sums the switch adds up unawares.
+
+The oracle is arithmetic in float64 and Python's integers (tests/support/numbers.py); rounding at random is judged by
+what it must not exceed and by its mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiments.correctness.virtual.switch import P4Switch
+from serene.client import Disagreement, Pool, collective
+from serene.client.blocks import BITS, Layout, from_levels, noise, pack, to_levels, unpack
+from serene.client.collective import Collective, noise_seed
+from serene.client.fastpath import library
+from serene.errors import SereneError
+from serene.faults import Faults
+from serene.program import Program
+from tests.planted import Fault, fault, planted
+from tests.support.numbers import expected, random_values, same, within_bound, within_levels
+from tests.support.pools import FINE, PoolRun, lossy
+from tests.support.threaded_pools import Run, all_reduce
+
+LANES = 320
+NARROW = [16, 8]
+
+
+@pytest.fixture(scope="module")
+def switch() -> P4Switch:
+    return P4Switch(Program.load("serene"))
+
+
+@pytest.fixture(scope="module")
+def switch_of_threads() -> P4Switch:
+    """Another one: sessions of both kinds of runs are counted apart, and a switch's must grow."""
+    return P4Switch(Program.load("serene"))
+
+
+def vectors(workers: int, length: int, seed: int = 0) -> list[np.ndarray]:
+    """Magnitudes that change from block to block, from 1e-30 to 1e+30; one in ten is 0."""
+    rng = np.random.default_rng([workers, length, seed])
+    magnitudes = np.float32(10.0) ** (np.arange(length) // 5000 % 61 - 30).astype(np.float32)
+    drawn = [rng.normal(size=length).astype(np.float32) * magnitudes for _ in range(workers)]
+    return [np.where(rng.random(length) < 0.1, np.float32(0), vector) for vector in drawn]
+
+
+# -- numbers -------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(NARROW), st.integers(1, 32), st.integers(1, 400), st.integers(0, 2**32 - 1), st.booleans())
+def test_sums_of_packed_levels_are_the_sums_of_levels(
+    bits: int, workers: int, length: int, seed: int, extreme: bool
+) -> None:
+    """Modulo 2**32, whatever the sum was before, and with all workers at the highest level or the lowest."""
+    layout, rng = Layout(workers, 100, bits), np.random.default_rng(seed)
+    length = min(length, 100 * layout.values_per_lane)
+    size = (workers, length)
+    levels = rng.integers(-layout.levels, layout.levels + 1, size=size)
+    if extreme:
+        levels = layout.levels * rng.choice([-1, 1], size=length) * np.ones(size, np.int64)
+    before = rng.integers(0, 2**32, size=100, dtype=np.uint64).astype(np.uint32)
+    after = before.copy()
+    for row in levels:
+        after += pack(row.astype(np.int32), 100, bits).view(np.uint32)
+    sums = unpack((after - before).view(np.int32), bits)
+    assert sums[:length].tolist() == levels.sum(axis=0).tolist()
+    assert not sums[length:].any()
+
+
+@pytest.mark.parametrize("bits", NARROW)
+@pytest.mark.parametrize("workers", range(1, 33))
+def test_the_highest_levels_of_all_workers_fit(workers: int, bits: int) -> None:
+    layout = Layout(workers, 320, bits)
+    assert workers * layout.levels < 2 ** (bits - 1)
+    for block_class in (0, 1, 127, 254):
+        top = np.float32(min(2.0 ** layout.top(block_class), float(np.finfo(np.float32).max)))
+        largest = np.nextafter(top, np.float32(0)) * np.array([1, -1], np.float32)
+        for random in (0, 2**32 - 1):
+            found = to_levels(largest, layout.levels_per_unit(block_class), np.full(2, random, np.uint32))
+            assert np.abs(found).max() <= layout.levels
+
+
+def test_how_many_levels_there_are() -> None:
+    assert [Layout(workers, 320, 8).levels for workers in (1, 4, 32)] == [127, 31, 3]
+    assert [Layout(workers, 320, 16).levels for workers in (1, 4, 32)] == [32767, 8191, 1023]
+
+
+def test_rounding_at_random_is_right_on_average() -> None:
+    values = np.array([0.0, 1e-3, -1e-3, 0.25, -0.4999, 0.9, 1.0, -1.0], np.float32)
+    layout, draws = Layout(4, 320, 8), 40_000
+    block_class = int(np.float32(1.0).view(np.uint32) >> layout.exponent_bits)
+    seeds = [noise(seed, 7, len(values)) for seed in range(draws)]
+    found = np.array([to_levels(values, layout.levels_per_unit(block_class), random) for random in seeds])
+    sums = from_levels(found, layout.level(block_class))
+    spread = layout.level(block_class) / 2 / np.sqrt(draws)  # at most: of a mean of values one of two levels high
+    assert np.abs(sums.mean(axis=0) - values).max() < 5 * spread
+    assert not sums[:, 0].any()
+
+
+def test_noise_is_uniform_and_another_one_for_each_value_and_worker() -> None:
+    signature = np.array([1, 2], np.uint32)
+    drawn = np.array([noise(noise_seed(signature, worker), 0, 100_000) for worker in range(2)])
+    counts = np.bincount(drawn.reshape(-1) >> np.uint32(24), minlength=256)
+    assert np.abs(counts - counts.mean()).max() < 6 * np.sqrt(counts.mean())
+    assert len(np.unique(drawn)) > 0.999 * drawn.size
+    for ahead in (0, 1, 2, 320):
+        first, second = drawn[0, ahead:] / 2**32, drawn[1, : 100_000 - ahead] / 2**32
+        assert abs(np.corrcoef(first, second)[0, 1]) < 0.02
+        if ahead:
+            assert abs(np.corrcoef(first, drawn[0, :-ahead] / 2**32)[0, 1]) < 0.02
+    assert np.array_equal(noise(1, 5, 10), noise(1, 0, 15)[5:])
+
+
+@pytest.mark.parametrize(("bits", "said"), [(7, "32, 16 or 8"), (0, "32, 16 or 8"), (64, "32, 16 or 8")])
+def test_other_formats_are_refused(bits: int, said: str) -> None:
+    with pytest.raises(SereneError, match=f"values of {bits} bits are not known: .*{said}"):
+        Layout(4, LANES, bits)
+
+
+# -- through the switch --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("faults", [FINE, lossy(5)], ids=["fine", "lossy"])
+@pytest.mark.parametrize("length", [1, LANES, 2 * LANES + 1, 16 * LANES - 1, 16 * LANES + 1, 100 * LANES + 7])
+@pytest.mark.parametrize("bits", NARROW)
+def test_the_sum_of_any_length(switch: P4Switch, bits: int, length: int, faults: Faults) -> None:
+    given, run = vectors(3, length), PoolRun(switch, 3, 8, faults)
+    results = [vector.copy() for vector in given]
+    run.play(lambda worker, pool: pool.all_reduce(results[worker], bits=bits))
+    assert not run.errors
+    assert all(same(result, results[0]) for result in results)
+    assert within_levels(results[0], given, LANES, bits)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7, 16, 32])
+@pytest.mark.parametrize("bits", NARROW)
+def test_any_number_of_workers(switch: P4Switch, workers: int, bits: int) -> None:
+    given, run = vectors(workers, 40 * LANES + 3), PoolRun(switch, workers, 5, lossy(workers, 0.02))
+    results = [vector.copy() for vector in given]
+    run.play(lambda worker, pool: pool.all_reduce(results[worker], bits=bits))
+    assert not run.errors
+    assert all(same(result, results[0]) for result in results)
+    assert within_levels(results[0], given, LANES, bits)
+
+
+def test_fewer_bits_are_fewer_packets(switch: P4Switch) -> None:
+    sent = {}
+    for bits in BITS:
+        run = PoolRun(switch, 2, 64)
+        run.play(lambda worker, pool, bits=bits: pool.all_reduce(vectors(2, 100_000)[worker], bits=bits))  # type: ignore[misc]
+        assert not run.errors
+        sent[bits] = run.pools[0].counts.sent
+    assert sent[32] >= 313 and sent[16] <= 0.53 * sent[32] and sent[8] <= 0.28 * sent[32]
+
+
+def test_the_same_program_rounds_in_the_same_way(switch: P4Switch) -> None:
+    """In another run; and in another way in its next collective, and on another worker."""
+    given = np.full(5000, 0.3, np.float32)
+    given[0] = 1.0
+    found: list[list[np.ndarray]] = []
+    for _ in range(2):
+        run, results = PoolRun(switch, 1, 8), [given.copy() for _ in range(2)]
+
+        def live(worker: int, pool: Pool, results: list[np.ndarray] = results) -> None:
+            for values in results:
+                pool.all_reduce(values, bits=8)
+
+        run.play(live)
+        assert not run.errors
+        found.append(results)
+    assert same(found[0][0], found[1][0]) and same(found[0][1], found[1][1])
+    assert not same(found[0][0], found[0][1])
+
+
+def test_formats_may_change_from_collective_to_collective(switch: P4Switch) -> None:
+    """Every contribution is accounted for: what is read is what was sent, to the bit, in each format."""
+    sequence = [32, 8, 8, 32, 16, 8, 16, 32]
+    given = [vectors(3, 9000, seed) for seed in range(len(sequence))]
+    results = [[vector.copy() for vector in of] for of in given]
+    run = PoolRun(switch, 3, 6, lossy(4))
+
+    def live(worker: int, pool: Pool) -> None:
+        for bits, of in zip(sequence, results, strict=True):
+            pool.all_reduce(of[worker], bits=bits)
+
+    before = [switch.count("contributions", worker) for worker in range(3)]
+    run.play(live)
+    assert not run.errors
+    sent = [pool.telemetry()["contributions_sent"] for pool in run.pools]
+    assert [switch.count("contributions", worker) - first for worker, first in enumerate(before)] == sent
+    for bits, of, vectors_of in zip(sequence, results, given, strict=True):
+        assert all(same(one, of[0]) for one in of)
+        if bits == 32:
+            assert within_bound(of[0], vectors_of, LANES) and same(of[0], expected(vectors_of, LANES))
+        else:
+            assert within_levels(of[0], vectors_of, LANES, bits)
+
+
+def test_workers_that_use_different_formats_disagree_and_go_on(switch: P4Switch) -> None:
+    run, given, seen = PoolRun(switch, 3, 4), vectors(3, 5000), []
+
+    def live(worker: int, pool: Pool) -> None:
+        values = given[worker].copy()
+        with pytest.raises(Disagreement):
+            pool.all_reduce(values, bits=8 if worker == 1 else 16)
+        assert same(values, given[worker])
+        pool.all_reduce(values, bits=16)
+        seen.append(values)
+
+    run.play(live)
+    assert not run.errors and len(seen) == 3
+    assert within_levels(seen[0], given, LANES, 16)
+
+
+def test_a_block_with_infinities_goes_in_32_bits(switch: P4Switch) -> None:
+    given = [np.random.default_rng(worker).normal(size=40 * LANES).astype(np.float32) for worker in range(2)]
+    given[0][5], given[1][5], given[0][17], given[1][29] = np.inf, -np.inf, np.inf, np.nan
+    run, results = PoolRun(switch, 2, 8, lossy(3)), [vector.copy() for vector in given]
+    run.play(lambda worker, pool: pool.all_reduce(results[worker], bits=8))
+    assert not run.errors
+    block = 4 * 4 * LANES
+    for result in results:
+        assert np.isnan(result[[5, 29]]).all() and result[17] == np.inf
+        finite = np.isfinite(result[:block])
+        exact = given[0][:block].astype(np.float64) + given[1][:block]
+        assert np.allclose(result[:block][finite], exact[finite], rtol=2.0**-23, atol=2.0**-23)
+        assert within_levels(result[block:], [vector[block:] for vector in given], LANES, 8)
+
+
+@pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
+@pytest.mark.parametrize("faults", [FINE, lossy(6, 0.03)], ids=["fine", "lossy"])
+@pytest.mark.parametrize("bits", NARROW)
+@pytest.mark.parametrize("kind", ["finite", "all"])
+def test_c_and_python_send_and_read_the_same_bits(
+    switch_of_threads: P4Switch, kind: str, bits: int, faults: Faults
+) -> None:
+    """Each rounds as the other would: both in one job, and a job of each."""
+    rng = np.random.default_rng(bits)
+    length = 300 * LANES + 5
+    given = vectors(3, length) if kind == "finite" else [random_values(rng, length, 16 * LANES) for _ in range(3)]
+    found = [all_reduce(Run(switch_of_threads, 3, 16, faults, plain), given, bits) for plain in ((), (1,), (0, 1, 2))]
+    for results in found:
+        assert all(same(result, found[0][0]) for result in results)
+    if kind == "finite":
+        assert within_levels(found[0][0], given, LANES, bits)
+
+
+# -- rules broken on purpose ---------------------------------------------------------------------------------
+
+
+def hunt(switch: P4Switch) -> str | None:
+    """What goes wrong with values that lie on levels, so that nothing is rounded and sums are right to the bit. Highest
+    levels are among them, on all workers at once."""
+    for bits, workers in ((8, 4), (8, 32), (8, 1)):
+        levels = (2 ** (bits - 1) - 1) // workers - 1  # that highest one would be in the next class
+        chosen = np.random.default_rng(bits).integers(-levels, levels + 1, size=(workers, 100 * LANES))
+        chosen[:, ::7], chosen[:, 3::7] = levels, -levels
+        run, results = PoolRun(switch, workers, 1), list((chosen * (2.0 / (levels + 1))).astype(np.float32))
+        run.play(lambda worker, pool, bits=bits, results=results: pool.all_reduce(results[worker], bits=bits))  # type: ignore[misc]
+        if run.errors:
+            raise AssertionError(run.errors)
+        exact = (chosen.sum(axis=0) * (2.0 / (levels + 1))).astype(np.float32)
+        if not all(same(result, exact) for result in results):
+            return f"a sum of {workers} workers' values of {bits} bits is wrong"
+    return None
+
+
+FAULTS = (
+    fault("a level more than fits", Layout, "levels", "(2 ** (self.bits - 1) - 1)", "2 ** (self.bits - 1)"),
+    fault("the number of workers does not count", Layout, "levels", " // self.workers", ""),
+    fault("what a digit borrows is not given back", collective, "unpack", "left - row.view(np.uint32)", "left"),
+    fault("digits have no sign", collective, "unpack",
+          ".view(np.int32) >> np.int32(32 - bits)", " >> np.uint32(32 - bits)"),
+    fault("rows lie on one another", collective, "pack", "np.uint32(row * bits)", "np.uint32(row * (bits - 1))"),
+    fault("a class is one power of two too low", Layout, "top", "- 127", "- 128"),
+    fault("pieces overlap", Collective, "_of_block",
+          "rows[:: self._rows(rows.start)]", "rows[:: max(self._rows(rows.start) - 1, 1)]"),
+    fault("values are rounded twice as far", collective, "to_levels",
+          "levels_per_unit * 2**NOISE_BITS", "levels_per_unit * 2**NOISE_BITS / 2"),
+)  # fmt: skip
+
+
+def test_the_right_rules_pass_the_hunt(switch: P4Switch) -> None:
+    assert hunt(switch) is None
+
+
+@pytest.mark.parametrize("broken", FAULTS, ids=lambda broken: broken.rule)
+def test_a_broken_rule_is_found(switch: P4Switch, broken: Fault) -> None:
+    (line,) = broken.lines
+    with planted(line):
+        assert hunt(switch) is not None
