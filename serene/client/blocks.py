@@ -68,7 +68,7 @@ class Layout:
     @property
     def levels(self) -> int:
         """On either side of 0; of 16 and 8 bits."""
-        return (2 ** (self.bits - 1) - 1) // self.workers
+        return ((1 << self.bits - 1) - 1) // self.workers
 
     @property
     def exponent_bits(self) -> int:
@@ -78,7 +78,7 @@ class Layout:
     @property
     def classes_of_finite(self) -> int:
         """That are not 0. The counter after theirs is that of blocks with other values."""
-        return (int(INFINITE) - 1 >> self.exponent_bits) + 1
+        return (int(INFINITE - 1) >> self.exponent_bits) + 1
 
     @property
     def counter_bits(self) -> int:
@@ -166,11 +166,12 @@ def dequantise(sums: np.ndarray, shift: int) -> np.ndarray:
 
 def noise(seed: int, first: int, count: int) -> np.ndarray:
     """For each of so many values of a vector a number that looks random, always the same one: uint32[count]."""
-    mixed = np.arange(first, first + count, dtype=np.uint64).astype(np.uint32) * np.uint32(seed | 1)
+    mixed: np.ndarray = np.arange(first, first + count, dtype=np.uint64).astype(np.uint32) * np.uint32(seed | 1)
     for factor, shift in ((0x7FEB352D, 16), (0x846CA68B, 15)):  # Chris Wellons' lowbias32
         mixed ^= mixed >> np.uint32(shift)
         mixed *= np.uint32(factor)
-    return mixed ^ mixed >> np.uint32(16)
+    mixed ^= mixed >> np.uint32(16)
+    return mixed
 
 
 def to_levels(values: np.ndarray, levels_per_unit: float, random: np.ndarray) -> np.ndarray:

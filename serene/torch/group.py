@@ -35,7 +35,7 @@ from torch.distributed import (  # type: ignore[attr-defined]
 from serene.client.collective import Disagreement
 from serene.client.pool import Pool
 from serene.errors import SereneError
-from serene.torch.opening import JobAccess, NotOpened, open_pool
+from serene.torch.opening import JobAccess, NotOpened, gradient_bits, open_pool
 from serene.torch.ring import RankGone, Ring
 from serene.torch.work import Runner, at_the_end_of_backward, in_backward
 
@@ -86,6 +86,7 @@ class SwitchGroup(ProcessGroup):
     def _open(self, rank: int, size: int, ranks: Sequence[int]) -> None:
         try:
             self._pool, self._ring, self._access = open_pool(self._store, rank, size, self._timeout)
+            self._gradient_bits = gradient_bits()
         except NotOpened as error:
             if not ranks:
                 raise
@@ -191,7 +192,9 @@ class SwitchGroup(ProcessGroup):
         self.summed += 1
         number = self.summed
         operation = _name(opts.reduceOp)
-        call = f"{what} of {_described(inputs)}, {operation}"
+        # Nobody expects of other sums, a loss or a count of right answers, that they are rounded at random.
+        bits = self._gradient_bits if in_backward() else 32
+        call = f"{what} of {_described(inputs)}, {operation}{f', in {bits} bits' if bits != 32 else ''}"
         values = sum(tensor.numel() for tensor in inputs)
         signature = f"{number} {what} {inputs[0].dtype} {values} {operation}".encode()
         timeout = opts.timeout if opts.timeout > timedelta(0) else self._timeout
@@ -199,7 +202,7 @@ class SwitchGroup(ProcessGroup):
 
         def run() -> None:
             flat = _flat(inputs, writable=not scatter)
-            self._exchange(flat, signature, number, call, timeout)
+            self._exchange(flat, bits, signature, number, call, timeout)
             if scatter:
                 flat = flat.view(self.size(), -1)[self.rank()]
             if operation == "AVG":
@@ -216,13 +219,13 @@ class SwitchGroup(ProcessGroup):
             at_the_end_of_backward(work.wait)
         return work
 
-    def _exchange(self, flat: Tensor, signature: bytes, number: int, call: str, timeout: timedelta) -> None:
+    def _exchange(self, flat: Tensor, bits: int, signature: bytes, number: int, call: str, timeout: timedelta) -> None:
         assert self._pool is not None and self._ring is not None
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
         self._pool.while_waiting = partial(self._ring.check, number)
         try:
-            self._pool.all_reduce(flat.numpy(), signature, timeout.total_seconds())
+            self._pool.all_reduce(flat.numpy(), signature, timeout.total_seconds(), bits=bits)
         except Disagreement:
             calls = self._what_each_does(number, call)
             raise CollectiveFailed(f"the ranks' calls do not fit together: {calls}") from None

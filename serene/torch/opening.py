@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,12 +17,14 @@ import httpx
 from torch.distributed import Store  # type: ignore[attr-defined]
 
 from serene.client import FrameTransport, ShmTransport, Transport, TransportError, UdpTransport
+from serene.client.blocks import BITS
 from serene.client.pool import Pool
-from serene.errors import SereneError
+from serene.errors import SereneError, choices
 from serene.http import CONTROLLER, connection, controller_url
 from serene.torch.ring import Ring
 from serene.wire import SERENE_UDP_PORT
 
+PRECISION = "SERENE_PRECISION"  # bits that a gradient's values have on their way
 SLOTS = 512  # of a group: pieces that may be on their way at a time
 HTTP_TIMEOUT_S = 15.0
 LOOPBACK = "127.0.0.1"
@@ -90,6 +93,14 @@ class Controller:
         return said
 
 
+def gradient_bits() -> int:
+    """As the environment says. Raises NotOpened."""
+    said = os.environ.get(PRECISION, "32")
+    if said not in map(str, BITS):
+        raise NotOpened(f"${PRECISION} is {said!r}: expected {choices(BITS)}")
+    return int(said)
+
+
 def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Pool, Ring, JobAccess]:
     """Every rank of the group calls it; all get a pool that has joined, or all raise NotOpened."""
     if rank == 0:
@@ -105,6 +116,7 @@ def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[P
     try:
         problem = ""
         try:
+            gradient_bits()
             transport = transport_to(access, rank)
             pool = Pool(transport, access.job, rank, slots=access.slots, lanes=access.lanes)
         except SereneError as missing:

@@ -270,7 +270,7 @@ def hunt(switch: P4Switch) -> str | None:
 
 
 FAULTS = (
-    fault("a level more than fits", Layout, "levels", "(2 ** (self.bits - 1) - 1)", "2 ** (self.bits - 1)"),
+    fault("a level more than fits", Layout, "levels", "((1 << self.bits - 1) - 1)", "(1 << self.bits - 1)"),
     fault("the number of workers does not count", Layout, "levels", " // self.workers", ""),
     fault("what a digit borrows is not given back", collective, "unpack", "left - row.view(np.uint32)", "left"),
     fault("digits have no sign", collective, "unpack",

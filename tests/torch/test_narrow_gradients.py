@@ -1,0 +1,56 @@
+"""`SERENE_PRECISION`: gradients of 16 and 8 bits, all else as before."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.torch.local import Local, outputs, start_ranks
+
+WORKERS = 2
+WORKER = ["-m", "tests.torch.narrow_gradients"]
+
+
+def trained(local: Local, precision: str) -> list[dict[str, Any]]:
+    """What each rank found."""
+    given = replace(local, environment={**local.environment, "SERENE_PRECISION": precision})
+    return [json.loads(text.splitlines()[-1]) for text in outputs(start_ranks(given, WORKERS, WORKER))]
+
+
+@pytest.fixture(scope="module")
+def by_bits(local: Local) -> dict[int, list[dict[str, Any]]]:
+    return {bits: trained(local, str(bits)) for bits in (32, 16, 8)}
+
+
+@pytest.mark.parametrize("bits", [32, 16, 8])
+def test_gradients_are_off_by_the_levels_of_their_format(by_bits: dict[int, list[dict[str, Any]]], bits: int) -> None:
+    """A level for each worker, of which T has so many; and T is at most twice the largest."""
+    levels = (2 ** (bits - 1) - 1) // WORKERS
+    most = 2 * WORKERS / levels if bits < 32 else 1e-6
+    for said in by_bits[bits]:
+        assert max(said["errors"]) < most
+        assert bits == 32 or max(said["errors"]) > most / 100  # or they would not have so few bits
+        assert said["same"]
+
+
+def test_fewer_bits_are_fewer_packets(by_bits: dict[int, list[dict[str, Any]]]) -> None:
+    sent = {bits: said[0]["packets"] for bits, said in by_bits.items()}
+    assert sent[16] < 0.7 * sent[32] and sent[8] < 0.5 * sent[32]
+
+
+@pytest.mark.parametrize("bits", [16, 8])
+def test_it_learns_and_other_sums_keep_all_their_bits(by_bits: dict[int, list[dict[str, Any]]], bits: int) -> None:
+    for said in by_bits[bits]:
+        assert np.allclose(said["losses"], said["exact"], rtol=1e-6)
+        assert said["losses"][-1] < said["losses"][0]
+        assert said["losses"][-1] == pytest.approx(by_bits[32][0]["losses"][-1], rel=0.02)
+
+
+def test_another_precision_is_refused_on_all_ranks(local: Local) -> None:
+    given = replace(local, environment={**local.environment, "SERENE_PRECISION": "4"})
+    for text in outputs(start_ranks(given, WORKERS, WORKER), expect=1):
+        assert "NotOpened: rank 0 of the group: $SERENE_PRECISION is '4': expected 32, 16 or 8" in text
