@@ -210,7 +210,8 @@ def _condition_sources(program: Program) -> dict[str, str]:
 
 
 def _reason(why: int, open_steps: Sequence[Step]) -> str:
-    """In words; who marked the packet to be dropped is the last action of the pass that asked for it."""
+    """In words; who marked the packet to be dropped is the last action of the pass that asked for it; the
+    actions of its clones, within its copies, are the clones'."""
     if why == DROPPED_NO_GROUP:
         return "its multicast group has no replicas"
     if why == DROPPED_CUT_OFF:
@@ -218,8 +219,8 @@ def _reason(why: int, open_steps: Sequence[Step]) -> str:
     here = open_steps[-1]
     asked = [
         action.name
-        for action in here.all("action")
-        if any(step.kind == "request" and step.name == "drop" for step in action.steps)
+        for action in here.steps
+        if action.kind == "action" and any(step.kind == "request" and step.name == "drop" for step in action.steps)
     ]
     if asked:
         return f"marked to drop by {asked[-1]} in {here.kind}"

@@ -40,8 +40,7 @@ struct trace {
 static uint64_t *trace_room(struct runtime *runtime, enum trace_kind kind, uint32_t id, uint32_t count) {
     struct trace *trace = runtime->trace;
     if (!trace || !trace->at) return NULL;
-    size_t most = trace->used + TRACE_PACKET_WORDS < TRACE_RING_WORDS ? trace->used + TRACE_PACKET_WORDS : TRACE_RING_WORDS;
-    if (trace->cut || trace->at + 1 + count > most) {
+    if (trace->cut || trace->at + 1 + count > trace->used + TRACE_PACKET_WORDS) {
         trace->cut = 1;
         return NULL;
     }
@@ -98,7 +97,7 @@ static void trace_bytes(struct runtime *runtime, uint32_t id, const uint8_t *dat
 static void trace_begin(struct runtime *runtime, uint32_t port, const uint8_t *data, uint32_t length) {
     struct trace *trace = runtime->trace;
     if (!trace || !trace->active || port >= MAX_PORTS || !trace->ports[port]) return;
-    if (trace->used + 64 > TRACE_RING_WORDS) {
+    if (trace->used + TRACE_PACKET_WORDS > TRACE_RING_WORDS) {   /* a record is cut for its own length only */
         trace->lost++;
         return;
     }
