@@ -176,7 +176,12 @@ def test_watchers_that_come_and_go_take_no_packets_from_others(hosts: Hosts, ser
             observers.remove(other)
         count += 2
     got: list[Step] = []
-    until(lambda: got.extend(watcher.take(0.1).packets) or len(got) >= count, "every packet is told of")
+
+    def all_told() -> bool:
+        got.extend(watcher.take(0.1).packets)
+        return len(got) >= count
+
+    until(all_told, "every packet is told of")
     assert len(got) == count
 
 
