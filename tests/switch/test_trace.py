@@ -125,6 +125,13 @@ def test_a_copy_that_is_dropped_does_not_say_why_the_packet_is(type_: int, where
     ]
 
 
+def test_log_msg_is_told() -> None:
+    with Switch.load(JSON.with_name("mirror.json")) as switch:
+        _, trace = switch.process(1, bytes(6) + b"\2\0\0\0\0\1" + b"\0\3", trace=True)
+    assert [step.name for step in trace.all("log")] == [f"type 3 from {0x020000000001}, 7", "nothing else {}"]
+    assert f"log: type 3 from {0x020000000001}, 7" in text(trace)
+
+
 def test_a_parser_error_is_named(probe: Switch) -> None:
     _, trace = probe.process(1, Probe().frame()[:20], trace=True)
     assert [step.name for step in trace.all("parser error")] == ["PacketTooShort"]

@@ -1,4 +1,4 @@
-// Packets dropped by one action while a copy of them is dropped by another, in both pipelines.
+// Packets dropped by one action while a copy of them is dropped by another, in both pipelines; and what log_msg says.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -33,6 +33,8 @@ control MirrorIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 
     apply {
         standard.egress_spec = 2;
+        log_msg("type {} from {}, {}", {hdr.ethernet.type, hdr.ethernet.source, 8w7});
+        log_msg("nothing else {}");
         if (hdr.ethernet.type == DROP_IN_INGRESS) {
             copy();
             drop_original();
