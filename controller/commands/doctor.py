@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -161,8 +162,14 @@ def _ports() -> Iterator[Finding]:
         away = "" if status.switch.connected else f", but its switch is not connected: {status.switch.trouble}"
         yield Finding(Mark.GOOD, "controller", f"runs at {url} with {len(status.jobs)} jobs{away}")
         return
-    except (NoController, Rejected):
+    except Rejected as refusal:
+        if refusal.status == HTTPStatus.UNAUTHORIZED:
+            yield Finding(Mark.ABSENT, "controller", f"runs at {url}; this shell has not its token", str(refusal))
+            return
+    except NoController:
         pass
+    except SereneError as trouble:  # what SERENE_TOKEN holds could be none
+        yield Finding(Mark.ABSENT, "controller", "not asked", str(trouble))
     for what, address, option in (
         ("HTTP port", DEFAULT_HTTP, "--http"),
         ("P4Runtime port", DEFAULT_SWITCH, "--switch"),
@@ -197,12 +204,13 @@ def _names(paths: list[Path]) -> str:
 def _alive(pid_file: Path) -> bool:
     """Whether the process that a file names is there."""
     try:
-        os.kill(int(pid_file.read_text()), 0)
+        pid = int(pid_file.read_text())
+        os.kill(pid, 0)
     except PermissionError:
         return True
-    except (ValueError, OSError):
+    except (ValueError, OSError, OverflowError):
         return False
-    return True
+    return pid > 0  # another number means a group of processes
 
 
 def _tool(name: str) -> str | None:

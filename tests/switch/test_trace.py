@@ -113,6 +113,25 @@ def test_drops_say_why(probe: Switch) -> None:
     assert drop.name.startswith("marked to drop by admission") and drop.name.endswith(" in ingress")
 
 
+@pytest.mark.parametrize(("type_", "where"), [(1, "ingress"), (2, "egress")])
+def test_a_copy_that_is_dropped_does_not_say_why_the_packet_is(type_: int, where: str) -> None:
+    with Switch.load(JSON.with_name("mirror.json")) as switch:
+        switch.clone_session_set(5, [(4, 0)])
+        _, trace = switch.process(1, bytes(12) + type_.to_bytes(2, "big"), trace=True)
+    side = f"Mirror{where.capitalize()}"
+    assert [step.name for step in trace.all("drop")] == [
+        "marked to drop by MirrorEgress.drop_copy in egress",
+        f"marked to drop by {side}.drop_original in {where}",
+    ]
+
+
+def test_log_msg_is_told() -> None:
+    with Switch.load(JSON.with_name("mirror.json")) as switch:
+        _, trace = switch.process(1, bytes(6) + b"\2\0\0\0\0\1" + b"\0\3", trace=True)
+    assert [step.name for step in trace.all("log")] == [f"type 3 from {0x020000000001}, 7", "nothing else {}"]
+    assert f"log: type 3 from {0x020000000001}, 7" in text(trace)
+
+
 def test_a_parser_error_is_named(probe: Switch) -> None:
     _, trace = probe.process(1, Probe().frame()[:20], trace=True)
     assert [step.name for step in trace.all("parser error")] == ["PacketTooShort"]
@@ -128,6 +147,20 @@ def test_what_is_too_long_is_cut_and_says_so() -> None:
         assert text(trace).endswith("grew too long")
         assert len(switch.process(1, Probe(port=3).frame())) == 1
         assert "cut" not in traced(switch, port=3).values
+
+
+def test_a_burst_is_counted_not_cut() -> None:
+    """Packets for which there is no room are lost, and counted; none is told of in part."""
+    with Switch.load(JSON) as switch:
+        switch.start_tracing()
+        packets = [(1, Probe(a=1, port=3).frame())] * 8000
+        untraced, switch._lib = switch._lib, switch._tracer()
+        switch.process_many(packets)
+        switch._lib = untraced
+        steps, lost = switch.read_traces(0)
+        traces = list(steps)
+    assert lost > 0 and len(traces) + lost == len(packets)
+    assert all("cut" not in trace.values and len(trace.outputs) == 1 for trace in traces)
 
 
 def test_a_port_that_is_none(probe: Switch) -> None:
