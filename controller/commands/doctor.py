@@ -22,6 +22,8 @@ from controller.http.client import ControllerClient, NoController, Rejected
 from controller.settings import DEFAULT_SWITCH, host_and_port
 from serene.errors import SereneError
 from serene.http import DEFAULT_HTTP
+from serene.native.cache import safe_cache
+from serene.native.errors import UnsafeCache
 
 OLDEST_PYTHON = (3, 10)
 PROBE_TIMEOUT_S = 20
@@ -64,6 +66,7 @@ def findings() -> Iterator[Finding]:
     """All of them, in the order in which they are shown."""
     yield from _versions()
     yield _compiler()
+    yield _cache()
     yield from _mininet()
     yield from _kernel()
     yield _memory()
@@ -99,6 +102,16 @@ def _compiler() -> Finding:
     return Finding(Mark.GOOD, "C compiler", said)
 
 
+def _cache() -> Finding:
+    """Where compiled programs are kept; made here if need be, as by whatever runs first."""
+    try:
+        return Finding(Mark.GOOD, "compiled programs", f"in {safe_cache()}")
+    except UnsafeCache as error:
+        return Finding(Mark.MISSING, "compiled programs", "no place for them", str(error))
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
+        return Finding(Mark.MISSING, "compiled programs", str(error), "XDG_CACHE_HOME=/PATH chooses another place")
+
+
 def _mininet() -> Iterator[Finding]:
     local = "'make run-local' works without it"
     if os.geteuid() == 0:
@@ -120,6 +133,9 @@ def _mininet() -> Iterator[Finding]:
 
 def _kernel() -> Iterator[Finding]:
     yield Finding(Mark.GOOD, "kernel", platform.release())
+    if not _tool("unshare"):
+        yield Finding(Mark.ABSENT, "kernel features", "not looked at without unshare", "apt-get install util-linux")
+        return
     if os.geteuid() != 0:
         yield Finding(Mark.ABSENT, "kernel features", "not looked at without root", "sudo .venv/bin/serenectl doctor")
         return
@@ -186,7 +202,11 @@ def _leftovers() -> Iterator[Finding]:
     if links:
         shown = ", ".join(links[:4]) + (" ..." if len(links) > 4 else "")
         yield Finding(Mark.ABSENT, "interfaces", f"{shown}: of a run, or left by one", "no run goes on? 'sudo mn -c'")
-    dead = [path for path in background.folder().glob("*.pid") if not _alive(path)]
+    try:
+        dead = [path for path in background.folder().glob("*.pid") if not _alive(path)]
+    except background.NoFolder as error:
+        dead = []
+        yield Finding(Mark.ABSENT, "'serenectl up'", "no place for its files", str(error))
     if dead:
         yield Finding(Mark.ABSENT, "pid files", f"of processes that are gone: {_names(dead)}", f"rm {_names(dead)}")
     unfinished = sorted(Path("runs").glob(".run-*")) if Path("runs").is_dir() else []

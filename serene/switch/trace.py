@@ -200,12 +200,24 @@ class TraceReader:
         return Step("meter", self._arrays["meter"][id_].name, {"index": words[0], "colour": colour})
 
 
+def _flag(expression: Any) -> str | None:
+    """The variable that an expression tests, where it does nothing else: p4c has no P4 text for those it made itself
+    (hasReturned, hasExited)."""
+    match expression:
+        case {
+            "type": "expression",
+            "value": {"op": "d2b", "left": None, "right": {"type": "field", "value": [_, str(name)]}},
+        }:
+            return name
+    return None
+
+
 def _condition_sources(program: Program) -> dict[str, str]:
-    """What stands in the P4 text, by the condition's name."""
+    """What stands in the P4 text, by the condition's name; for p4c's own conditions the variable."""
     found = {}
     for pipeline in program.json["pipelines"]:
         for item in pipeline.get("conditionals") or ():
-            source = (item.get("source_info") or {}).get("source_fragment")
+            source = (item.get("source_info") or {}).get("source_fragment") or _flag(item["expression"])
             if source:
                 found[item["name"]] = source
     return found

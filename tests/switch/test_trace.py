@@ -15,7 +15,7 @@ import pytest
 
 from serene.native import compile_source
 from serene.program import Program
-from serene.switch import ControlError, Switch, load_program
+from serene.switch import ControlError, Exact, MeterRates, Switch, load_program
 from serene.switch.codegen import generate
 from serene.switch.engine import RUNTIME
 from serene.switch.trace import Step
@@ -97,6 +97,16 @@ def test_tables_say_what_was_hit_and_actions_what_they_were_given(probe: Switch)
     assert write.values["value"] == probe.register_read(write.name, int(str(write.values["index"])))
     assert "table ProbeIngress.by_constant {b=2}: hit entry 1 {b=0x2 &&& 0xfffe}, priority 2" in text(trace)
     assert json.loads(json.dumps(trace.json()))["steps"][0]["kind"] == "ingress"
+
+
+def test_a_meter_of_a_table_says_its_colour(probe: Switch) -> None:
+    """The entry's meter lets one packet pass in an hour."""
+    handle = probe.table_add("ProbeIngress.by_metered", [Exact(1)], "ProbeIngress.found_metered", [7])
+    probe.meter_set("ProbeIngress.entry_rate", handle, MeterRates(1 / 3600, 1, 1 / 3600, 1))
+    traces = [traced(probe, a=a) for a in (1, 1, 2)]
+    own = [[step for step in trace.all("meter") if step.name == "ProbeIngress.entry_rate"] for trace in traces]
+    assert [[step.values["colour"] for step in steps] for steps in own] == [["green"], ["red"], []]
+    assert f"meter ProbeIngress.entry_rate[{handle}] is red" in text(traces[1])
 
 
 def test_drops_say_why(probe: Switch) -> None:

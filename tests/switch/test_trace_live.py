@@ -263,7 +263,7 @@ def test_a_filter_knows_addresses() -> None:
     assert not parse("udp.dst == 24142", program).wants(packet)  # it has none
     (comparison,) = parse("ethernet.dst != 02:00:00:00:00:01", program).comparisons
     assert (comparison.field, comparison.number) == ("destination", 0x020000000001)
-    with pytest.raises(BadFilter):
+    with pytest.raises(BadFilter, match="joined by 'and' alone"):
         parse("udp.dst == 24142 or udp.dst == 1", program)
 
 
@@ -274,7 +274,7 @@ def serenectl(*arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, as_json: bool) -> None:
-    wanted = ["--port", "1,3", "--match", "probe.a == 2", "--count", "1", *["--json"] * as_json]
+    wanted = ["--port", "0-1,255", "--match", "probe.a == 2", "--count", "1", *["--json"] * as_json]
     with serenectl("--switch", f"127.0.0.1:{server.port}", *wanted) as running:
         assert running.stderr is not None
         assert running.stderr.readline() == f"packets of 127.0.0.1:{server.port} are traced\n"
@@ -295,7 +295,7 @@ def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, as_json: bool) -
     ("arguments", "code", "words"),
     [
         (["--match", "x.y == 1"], 1, "there is no header 'x'; there are "),
-        (["--port", "0"], 2, "expected port numbers"),
+        (["--port", "0-512"], 2, "expected port numbers from 0 to 511"),
         (["--switch", "nowhere"], 2, "expected HOST:PORT"),
         (["--switch", "127.0.0.1:9"], 1, "127.0.0.1:9: "),
     ],
