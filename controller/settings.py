@@ -154,8 +154,8 @@ def host_and_port(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def port_numbers(text: str) -> list[int]:
-    """``1-4,7`` as [1, 2, 3, 4, 7]. Raises ValueError."""
+def port_numbers(text: str, first_port: int = 1, last_port: int = 254) -> list[int]:
+    """``1-4,7`` as [1, 2, 3, 4, 7]; by default the ports that workers may have. Raises ValueError."""
     numbers: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -163,8 +163,9 @@ def port_numbers(text: str) -> list[int]:
             chosen = range(int(first), int(last or first) + 1)
         except ValueError:
             chosen = range(0)
-        if not chosen or chosen[0] < 1 or chosen[-1] > 254:
-            raise ValueError(f"{text!r}: expected port numbers from 1 to 254, for example 1-4 or 1,2,5")
+        if not chosen or chosen[0] < first_port or chosen[-1] > last_port:
+            expected = f"expected port numbers from {first_port} to {last_port}, for example 1-4 or 1,2,5"
+            raise ValueError(f"{text!r}: {expected}")
         numbers.extend(chosen)
     return sorted(set(numbers))
 

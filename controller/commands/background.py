@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import time
@@ -19,6 +20,13 @@ START_TIMEOUT_S = 150.0
 
 class NotStarted(SereneError):
     """The daemon ended before it answered."""
+
+
+class NoFolder(SereneError):
+    """There is no place for the files of processes in the background."""
+
+    def __init__(self, there: Path, why: str) -> None:
+        super().__init__(f"logs and pid files go to {there}: {why}; XDG_RUNTIME_DIR=/PATH chooses another place")
 
 
 @dataclass(frozen=True)
@@ -42,11 +50,21 @@ class Files:
 
 
 def folder() -> Path:
-    """Where the files of processes in the background are."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    there = Path(runtime) / "serene" if runtime else Path.home() / ".local" / "state" / "serene"
-    there.mkdir(parents=True, exist_ok=True)
+    """Where the files of processes in the background are. Raises NoFolder."""
+    there = place()
+    try:
+        there.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NoFolder(there, error.strerror or str(error)) from None
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise NoFolder(there, os.strerror(errno.EACCES))
     return there
+
+
+def place() -> Path:
+    """The folder, which need not be there."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime) / "serene" if runtime else Path.home() / ".local" / "state" / "serene"
 
 
 def start(arguments: list[str], url: str, files: Files) -> int:

@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from controller.http.client import ControllerClient, NoController, Rejected
 from controller.settings import DEFAULT_SWITCH, host_and_port
 from serene.errors import SereneError
 from serene.http import DEFAULT_HTTP
+from serene.native.cache import safe_cache
+from serene.native.errors import UnsafeCache
 
 OLDEST_PYTHON = (3, 10)
 PROBE_TIMEOUT_S = 20
@@ -63,6 +66,7 @@ def findings() -> Iterator[Finding]:
     """All of them, in the order in which they are shown."""
     yield from _versions()
     yield _compiler()
+    yield _cache()
     yield from _mininet()
     yield from _kernel()
     yield _memory()
@@ -98,6 +102,16 @@ def _compiler() -> Finding:
     return Finding(Mark.GOOD, "C compiler", said)
 
 
+def _cache() -> Finding:
+    """Where compiled programs are kept; made here if need be, as by whatever runs first."""
+    try:
+        return Finding(Mark.GOOD, "compiled programs", f"in {safe_cache()}")
+    except UnsafeCache as error:
+        return Finding(Mark.MISSING, "compiled programs", "no place for them", str(error))
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
+        return Finding(Mark.MISSING, "compiled programs", str(error), "XDG_CACHE_HOME=/PATH chooses another place")
+
+
 def _mininet() -> Iterator[Finding]:
     local = "'make run-local' works without it"
     if os.geteuid() == 0:
@@ -119,6 +133,9 @@ def _mininet() -> Iterator[Finding]:
 
 def _kernel() -> Iterator[Finding]:
     yield Finding(Mark.GOOD, "kernel", platform.release())
+    if not _tool("unshare"):
+        yield Finding(Mark.ABSENT, "kernel features", "not looked at without unshare", "apt-get install util-linux")
+        return
     if os.geteuid() != 0:
         yield Finding(Mark.ABSENT, "kernel features", "not looked at without root", "sudo .venv/bin/serenectl doctor")
         return
@@ -161,8 +178,14 @@ def _ports() -> Iterator[Finding]:
         away = "" if status.switch.connected else f", but its switch is not connected: {status.switch.trouble}"
         yield Finding(Mark.GOOD, "controller", f"runs at {url} with {len(status.jobs)} jobs{away}")
         return
-    except (NoController, Rejected):
+    except Rejected as refusal:
+        if refusal.status == HTTPStatus.UNAUTHORIZED:
+            yield Finding(Mark.ABSENT, "controller", f"runs at {url}; this shell has not its token", str(refusal))
+            return
+    except NoController:
         pass
+    except SereneError as trouble:  # what SERENE_TOKEN holds could be none
+        yield Finding(Mark.ABSENT, "controller", "not asked", str(trouble))
     for what, address, option in (
         ("HTTP port", DEFAULT_HTTP, "--http"),
         ("P4Runtime port", DEFAULT_SWITCH, "--switch"),
@@ -179,7 +202,11 @@ def _leftovers() -> Iterator[Finding]:
     if links:
         shown = ", ".join(links[:4]) + (" ..." if len(links) > 4 else "")
         yield Finding(Mark.ABSENT, "interfaces", f"{shown}: of a run, or left by one", "no run goes on? 'sudo mn -c'")
-    dead = [path for path in background.folder().glob("*.pid") if not _alive(path)]
+    try:
+        dead = [path for path in background.folder().glob("*.pid") if not _alive(path)]
+    except background.NoFolder as error:
+        dead = []
+        yield Finding(Mark.ABSENT, "'serenectl up'", "no place for its files", str(error))
     if dead:
         yield Finding(Mark.ABSENT, "pid files", f"of processes that are gone: {_names(dead)}", f"rm {_names(dead)}")
     unfinished = sorted(Path("runs").glob(".run-*")) if Path("runs").is_dir() else []
@@ -197,12 +224,13 @@ def _names(paths: list[Path]) -> str:
 def _alive(pid_file: Path) -> bool:
     """Whether the process that a file names is there."""
     try:
-        os.kill(int(pid_file.read_text()), 0)
+        pid = int(pid_file.read_text())
+        os.kill(pid, 0)
     except PermissionError:
         return True
-    except (ValueError, OSError):
+    except (ValueError, OSError, OverflowError):
         return False
-    return True
+    return pid > 0  # another number means a group of processes
 
 
 def _tool(name: str) -> str | None:

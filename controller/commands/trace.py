@@ -15,7 +15,7 @@ from serene.errors import SereneError
 def trace(
     switch: Annotated[str, typer.Option(metavar="HOST:PORT", help="Its P4Runtime server.")] = DEFAULT_SWITCH,
     port: Annotated[
-        str | None, typer.Option(metavar="1-4", help="Packets that come by these ports; default all.")
+        str | None, typer.Option(metavar="1-4", help="Packets that come by these ports (0 to 511); default all.")
     ] = None,
     match: Annotated[
         str, typer.Option(metavar="EXPRESSION", help="Packets like this: 'udp.dst == 24142 and ipv4.ttl < 64'.")
@@ -30,13 +30,14 @@ def trace(
     """Show what packets meet in the switch: parser states, tables, actions, registers, drops."""
     import grpc  # here: it would double the start-up time of every command
 
+    from serene.switch.loaded import MAX_PORTS
     from serene.switch.p4runtime.watching import NoTraces, watch
     from serene.switch.trace import step_from_json
     from serene.switch.trace_text import text
 
     try:
         host_and_port(switch)
-        ports = None if port is None else list(port_numbers(port))
+        ports = None if port is None else port_numbers(port, 0, MAX_PORTS - 1)
     except ValueError as error:
         raise BadSettings(f"--switch {switch}, --port {port}: {error}") from None
     wanted = {"ports": ports, "match": match, "dropped": dropped, "count": count, "bytes": bytes}

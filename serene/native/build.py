@@ -113,16 +113,18 @@ def compile_source(source: str, extra_flags: tuple[str, ...] = (), headers: Path
     included = {part.name: part.read_bytes() for part in sorted(headers.iterdir())} if headers else {}
     for content in included.values():
         digest.update(content)
-    directory: Path | str = "the cache"
+    place, variable = "the cache", "XDG_CACHE_HOME"
     try:
-        directory = cache_directory()
+        place = str(cache_directory())
         directory = safe_cache()
         library = directory / f"{digest.hexdigest()[:32]}.so"
         if in_cache(library):
             return library
+        place, variable = tempfile.gettempdir(), "TMPDIR"
         with tempfile.TemporaryDirectory(prefix="serene-") as scratch:
             sources = {"source.c": source.encode(), **included}
             built = _compile(path, compiler_user(path), flags, sources, Path(scratch))
+        place, variable = str(directory), "XDG_CACHE_HOME"
         with tempfile.TemporaryDirectory(dir=directory) as staging:
             for content, target in ((source.encode(), library.with_suffix(".c")), (built, library)):
                 written = Path(staging, target.name)
@@ -130,7 +132,8 @@ def compile_source(source: str, extra_flags: tuple[str, ...] = (), headers: Path
                 written.replace(target)
         prune(directory)
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
-        raise CompileFailed(f"cannot build in {directory}: {error}") from error
+        told = f"cannot build in {place}: {error}; {variable}=/PATH chooses another place"
+        raise CompileFailed(told) from error
     return library
 
 

@@ -10,7 +10,7 @@ from serene.errors import choices
 from serene.switch.calculations import CalculationWriter
 from serene.switch.errors import NotBmv2Json, UnsupportedProgram, known, where
 from serene.switch.expressions import Expr, Place, constant, mask
-from serene.switch.operands import STACKS, Operand, Operands
+from serene.switch.operands import STACKS, Operand, Operands, operand_value
 from serene.switch.program import Action, HeaderType, limbs_of
 from serene.switch.scope import Scope
 from serene.switch.trace_codegen import event, place_words
@@ -295,8 +295,27 @@ class ActionWriter:
     def _request(self, kind: str, *values: str) -> None:
         self._line(event("REQUEST", f"REQUEST_{kind}", *values))
 
+    def log_msg(self, operands: Operands) -> None:
+        """Traced, and nothing else; a value that cannot be computed here has no bits."""
+        words: list[str] = []
+        outer, self._emitter.lines = self._emitter.lines, []
+        values = operand_value(operands[1], "parameters_vector") if len(operands) > 1 else []
+        for operand in values if isinstance(values, list) else []:  # p4c writes none otherwise
+            try:
+                value = self._number(operand)
+                place = value.place
+                if place is not None:
+                    words += [str(place.width), *place_words(place), *["0"] * (place.width <= 64)]
+                else:
+                    words += ["64", self._emitter.cut(value, 64), "0"]
+            except (NotBmv2Json, UnsupportedProgram):
+                words += ["0", "0", "0"]
+        inner, self._emitter.lines = self._emitter.lines, outer
+        number = self._scope.messages[operands.name(0, "string")]
+        self._line(f"TRACED({' '.join(inner)} {event('LOG', number, *words)})")
+
     def nothing(self, operands: Operands) -> None:
-        """log_msg and the like: no effect on packets."""
+        """assert and the like: no effect on packets."""
 
 
 JUMPS = ("_jump", "_jump_if_zero")
@@ -330,7 +349,7 @@ PRIMITIVES: Mapping[str, Callable[[ActionWriter, Operands], None]] = {
     "resubmit": ActionWriter.resubmit,
     "recirculate": ActionWriter.recirculate,
     "truncate": ActionWriter.truncate,
-    "log_msg": ActionWriter.nothing,
+    "log_msg": ActionWriter.log_msg,
     "assert": ActionWriter.nothing,
     "assume": ActionWriter.nothing,
     "no_op": ActionWriter.nothing,

@@ -8,7 +8,7 @@ from serene.switch.expressions import Expr
 from serene.switch.names import identifier, identifiers
 from serene.switch.program import Action, Pipeline, Table, limbs_of
 from serene.switch.scope import Scope
-from serene.switch.trace_codegen import event
+from serene.switch.trace_codegen import event, place_words
 
 
 class PipelineWriter:
@@ -153,5 +153,7 @@ class PipelineWriter:
             "(now_ns() - state->runtime.started_ns) / 1000)"
         )
         emitter = self._scope.emitter()
-        emitter.store(self._scope.target(*(meter.target or ())), Expr("c", 0, 2, (call,), ones=3))
+        target = self._scope.target(*(meter.target or ()))
+        emitter.store(target, Expr("c", 0, 2, (call,), ones=3))
+        emitter.line(event("METER", meter.id, index, *place_words(target)))
         return ["    if (hit) {", *(f"        {line}" for line in emitter.lines), "    }"]

@@ -211,3 +211,22 @@ class Program:
             if field.name == name:
                 return field
         raise NotBmv2Json(f"header {header!r} has no field {name!r}")
+
+
+def messages(json: Mapping[str, Any]) -> list[str]:
+    """What a program's log_msg say, each once."""
+    found: dict[str, None] = {}
+
+    def visit(node: Any) -> None:
+        if isinstance(node, Mapping):
+            if node.get("op") == "log_msg" and node.get("parameters"):
+                first = node["parameters"][0]
+                found[str(first.get("value")) if isinstance(first, Mapping) else ""] = None
+            for item in node.values():
+                visit(item)
+        elif isinstance(node, list | tuple):
+            for item in node:
+                visit(item)
+
+    visit([json.get("actions"), json.get("parsers")])
+    return list(found)

@@ -17,6 +17,7 @@ from serene.switch.program import (
     HeaderType,
     Program,
     limbs_of,
+    messages,
 )
 
 T = TypeVar("T")
@@ -52,6 +53,7 @@ class Scope:
         self.calculations = {item["name"]: item for item in calculations}
         self.field_lists = {item["id"]: item for item in program.json.get("field_lists") or ()}
         self.errors = dict(program.json.get("errors") or ())
+        self.messages = {text: number for number, text in enumerate(messages(program.json))}
 
     # -- names of things in C --------------------------------------------------------------------------------
 

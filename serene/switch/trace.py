@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from serene.switch.loaded import integer
-from serene.switch.program import Action, Field, Key, Program, Table, limbs_of
+from serene.switch.program import Action, Field, Key, Program, Table, limbs_of, messages
 from serene.switch.trace_codegen import MOST_WIDE_BITS, word_count
 
 Value = int | str | bool | list[int] | dict[str, "Value"]
@@ -19,8 +19,8 @@ Value = int | str | bool | list[int] | dict[str, "Value"]
 (
     END, PACKET, INGRESS, EGRESS, PARSER, ACTION, COPIES,
     STATE, SELECT, HEADER, PARSER_ERROR, CHECKSUM, TABLE, MEMBER, CONDITION, REGISTER_READ, REGISTER_WRITE, COUNTER,
-    METER, REQUEST, EMIT, OUTPUT, DROP, BYTES,
-) = range(24)  # fmt: skip
+    METER, REQUEST, EMIT, OUTPUT, DROP, BYTES, LOG,
+) = range(25)  # fmt: skip
 REQUESTS = ("drop", "exit", "clone", "digest", "resubmit", "recirculate", "truncate")
 COPY_KINDS = ("multicast group", "clone session (ingress)", "clone session (egress)")
 CHECKSUMS = ("right", "wrong", "updated")
@@ -79,6 +79,7 @@ class TraceReader:
         self._actions = {action.id: action for action in program.actions}
         self._states = [state["name"] for state in program.json["parsers"][0]["parse_states"]]
         self._errors = {number: name for name, number in program.json.get("errors") or ()}
+        self._messages = messages(program.json)
         self._checksums: Sequence[Mapping[str, Any]] = program.json.get("checksums") or ()
         ordered = [program.pipelines[name] for name in ("ingress", "egress")]
         self._conditions = [conditional for pipeline in ordered for conditional in pipeline.conditionals]
@@ -108,6 +109,7 @@ class TraceReader:
             REQUEST: lambda id_, words: Step("request", REQUESTS[id_], {"number": words[0]} if words else {}),
             EMIT: lambda id_, _: Step("emit", self._headers[id_].name),
             OUTPUT: lambda id_, words: Step("output", "", {"port": id_, "length": words[0], "instance": words[1]}),
+            LOG: lambda id_, words: Step("log", _filled(self._messages[id_], words)),
             BYTES: lambda id_, words: Step("bytes", ("in", "out")[id_], {"hex": _bytes(words)}),
         }
 
@@ -198,19 +200,32 @@ class TraceReader:
         return Step("meter", self._arrays["meter"][id_].name, {"index": words[0], "colour": colour})
 
 
+def _flag(expression: Any) -> str | None:
+    """The variable that an expression tests, where it does nothing else: p4c has no P4 text for those it made itself
+    (hasReturned, hasExited)."""
+    match expression:
+        case {
+            "type": "expression",
+            "value": {"op": "d2b", "left": None, "right": {"type": "field", "value": [_, str(name)]}},
+        }:
+            return name
+    return None
+
+
 def _condition_sources(program: Program) -> dict[str, str]:
-    """What stands in the P4 text, by the condition's name."""
+    """What stands in the P4 text, by the condition's name; for p4c's own conditions the variable."""
     found = {}
     for pipeline in program.json["pipelines"]:
         for item in pipeline.get("conditionals") or ():
-            source = (item.get("source_info") or {}).get("source_fragment")
+            source = (item.get("source_info") or {}).get("source_fragment") or _flag(item["expression"])
             if source:
                 found[item["name"]] = source
     return found
 
 
 def _reason(why: int, open_steps: Sequence[Step]) -> str:
-    """In words; who marked the packet to be dropped is the last action of the pass that asked for it."""
+    """In words; who marked the packet to be dropped is the last action of the pass that asked for it; the
+    actions of its clones, within its copies, are the clones'."""
     if why == DROPPED_NO_GROUP:
         return "its multicast group has no replicas"
     if why == DROPPED_CUT_OFF:
@@ -218,8 +233,8 @@ def _reason(why: int, open_steps: Sequence[Step]) -> str:
     here = open_steps[-1]
     asked = [
         action.name
-        for action in here.all("action")
-        if any(step.kind == "request" and step.name == "drop" for step in action.steps)
+        for action in here.steps
+        if action.kind == "action" and any(step.kind == "request" and step.name == "drop" for step in action.steps)
     ]
     if asked:
         return f"marked to drop by {asked[-1]} in {here.kind}"
@@ -277,6 +292,15 @@ def _match(key: Key, value: int, keep: int, prefix: int) -> Value:
     if key.match_type in ("ternary", "optional"):
         return f"{value:#x} &&& {keep:#x}" if keep else "anything"
     return value
+
+
+def _filled(message: str, words: Sequence[int]) -> str:
+    """A log_msg with its values, each of which is (bits, two words), in the places that it has for them."""
+    said, *rest = message.split("{}")
+    for place, following in enumerate(rest):
+        width, *value = words[3 * place : 3 * place + 3] or (0,)
+        said += (str(_number(value, width)) if width else "{}") + following
+    return said
 
 
 def _bytes(words: Sequence[int]) -> str:

@@ -58,6 +58,8 @@ class Filter:
 def parse(text: str, program: Program, *, dropped: bool = False) -> Filter:
     """Raises BadFilter, which names the choices."""
     parts = re.split(r"\s+and\s+|\s*&&\s*", text.strip()) if text.strip() else []
+    if re.search(r"\s+or\s+|\|\|", text):
+        raise BadFilter(f"{text[:80]!r}: comparisons are joined by 'and' alone; watch twice for 'or'")
     if len(parts) > MOST_COMPARISONS:
         raise BadFilter(f"{len(parts)} comparisons; {MOST_COMPARISONS} at most")
     return Filter(tuple(_comparison(part, program) for part in parts), dropped)

@@ -89,6 +89,8 @@ def _line(step: Step) -> str | None:
         return f"egress to port {values['port']}, {values['type']}, instance {values['instance']}"
     if kind == "bytes":
         return f"bytes {name}: {values['hex']}"
+    if kind == "log":
+        return f"log: {name}"
     if kind == "checksum":
         return f"checksum {name} {values['result']}: {_short(values['value'])}"
     return f"{kind} {name}{' ' + _pairs(values) if values else ''}".rstrip()

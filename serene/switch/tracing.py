@@ -80,9 +80,10 @@ class Tracing(Loaded):
         traced.switch_trace_read(self._state, int(timeout_s * 1000), words, ctypes.byref(used), ctypes.byref(lost))
         return self._reader.packets(self._words[: used.value].tolist()), lost.value
 
-    def capture(self, port: int, came: Path, left: Path) -> None:
-        """Writes the port's packets to two pcap files, as long as ``forward_traced``."""
-        error = self._tracer().switch_capture(self._state, port, os.fsencode(came), os.fsencode(left))
+    def capture(self, port: int, came: Path, left: Path, *, further: bool = False) -> None:
+        """Writes the port's packets to two pcap files, as long as ``forward_traced``; ``further``: after what
+        is in them."""
+        error = self._tracer().switch_capture(self._state, port, os.fsencode(came), os.fsencode(left), int(further))
         if error:
             raise PortError(f"cannot write {came} and {left}: {os.strerror(-error)}")
 

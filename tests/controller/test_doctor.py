@@ -67,6 +67,13 @@ def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--switch HOST:PORT" in port.advice
 
 
+def test_a_token_that_could_be_none_is_one_finding_among_others(tmp_path: Path) -> None:
+    done = run(tmp_path, SERENE_TOKEN="short")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "controller          not asked\n                        $SERENE_TOKEN: expected 16 to 512" in done.stdout
+    assert "  kernel " in done.stdout and "  P4Runtime port " in done.stdout
+
+
 def test_files_of_processes_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     folder = tmp_path / "serene"
@@ -74,5 +81,27 @@ def test_files_of_processes_that_are_gone(tmp_path: Path, monkeypatch: pytest.Mo
     (folder / "controller-1.pid").write_text(f"{BEYOND_ALL}\n")
     (folder / "controller-2.pid").write_text(f"{os.getpid()}\n")
     assert found("pid files").advice == f"rm {folder}/controller-1.pid"
+    for no_pid in ("", "none", "0", "-1", "9" * 30):
+        (folder / "controller-1.pid").write_text(no_pid)
+        assert found("pid files").advice == f"rm {folder}/controller-1.pid"
     (folder / "controller-1.pid").unlink()
     assert not [one for one in doctor.findings() if one.what == "pid files"]
+
+
+def test_without_unshare_the_kernel_is_not_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_tool", lambda name: None if name == "unshare" else name)
+    features = found("kernel features")
+    assert (features.text, features.advice) == ("not looked at without unshare", "apt-get install util-linux")
+
+
+def test_no_place_for_files(tmp_path: Path) -> None:
+    """As with a home directory that is not there: every finding is shown all the same."""
+    obstacle = tmp_path / "file"
+    obstacle.write_text("")
+    done = run(obstacle)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " -  'serenectl up'      no place for its files\n" in done.stdout
+    assert f"logs and pid files go to {obstacle}/serene: Not a directory; XDG_RUNTIME_DIR=/PATH" in done.stdout
+    done = run(tmp_path, XDG_CACHE_HOME=str(obstacle))
+    assert (done.returncode, done.stderr) == (1, "error: nothing can run without compiled programs\n")
+    assert "!!  compiled programs   " in done.stdout and "XDG_CACHE_HOME=/PATH chooses another place" in done.stdout

@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from controller.commands import doctor
 from controller.http.client import ControllerClient, NoController, Rejected
 from serene.errors import SereneError
 from serene.strategy import BSP
@@ -209,6 +210,9 @@ def test_who_has_the_token_is_served(guarded: ControllerProcess, monkeypatch: py
     monkeypatch.delenv("SERENE_TOKEN")
     said = serenectl("status", controller=guarded.url)
     assert (said.returncode, said.stderr) == (1, f"error: {MISSING}\n")
+    monkeypatch.setattr(doctor, "DEFAULT_HTTP", guarded.url.removeprefix("http://"))
+    (found,) = [one for one in doctor.findings() if one.what in ("controller", "HTTP port")]
+    assert (found.mark, found.what, found.advice) == (doctor.Mark.ABSENT, "controller", MISSING)
     assert TOKEN not in guarded.log.read_text()
     assert TOKEN not in Path(f"/proc/{guarded.process.pid}/cmdline").read_text()
 

@@ -18,6 +18,7 @@ from serene.native import CompileFailed, UnsafeCache, compile_source
 from serene.native import build as building
 from serene.native import cache as caching
 from serene.native.build import compiler_user
+from tests.disks import disk, fill
 
 
 @pytest.fixture
@@ -209,3 +210,18 @@ def test_a_library_that_is_asked_for_is_not_removed_at_that_moment(
         finally:
             ended.set()
         removing.result()
+
+
+@pytest.mark.parametrize(("full", "variable"), [("scratch", "TMPDIR"), ("cache", "XDG_CACHE_HOME")])
+def test_a_full_disk_is_told_with_what_chooses_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, variable: str
+) -> None:
+    """The disk on which the sources are compiled is another one than that on which libraries are kept."""
+    places = {name: tmp_path / name for name in ("scratch", "cache")}
+    places["scratch" if full == "cache" else "cache"].mkdir()
+    with disk(places[full], "64k") as small:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(places["cache"]))
+        monkeypatch.setattr(tempfile, "tempdir", str(places["scratch"]))
+        fill(small, leave=12288)
+        with pytest.raises(CompileFailed, match=f"cannot build in {small}.*No space left.*; {variable}=/PATH chooses"):
+            compile_source(f"int answer(void) {{ return 42; }} /* {'.' * 40000} */")

@@ -96,6 +96,9 @@ def test_a_failed_write_of_many_updates_is_told() -> None:
         with pytest.raises(WriteFailed) as refused:
             controller.write(*[p4r.Update()] * (service.MAX_UPDATES + 1))
         assert refused.value.code is Code.INVALID_ARGUMENT and str(service.MAX_UPDATES) in refused.value.message
+        with pytest.raises(grpc.RpcError) as asked:
+            controller.read(*[controller.key("by_exact")] * (service.MAX_UPDATES + 1))
+        assert asked.value.code() is Code.INVALID_ARGUMENT and str(service.MAX_UPDATES) in asked.value.details()
         controller.close()
 
 

@@ -8,6 +8,8 @@ import grpc
 import pytest
 from finsy.proto import p4r
 
+from serene.switch import Exact, Switch
+from serene.switch.p4runtime.idle import IdleTimeouts
 from tests.switch.conftest import Target
 from tests.switch.p4rt_controller import Code, Controller, Stream, WriteFailed, same, until, update
 from tests.switch.p4rt_probe import JSON, Probe, send
@@ -302,6 +304,29 @@ def test_idle_entries_are_told_of_and_told_of_again(embedded: Target) -> None:
     controller.modify(longer)
     assert stream.receive("idle_timeout_notification").table_entry[0].match == never.match
     controller.close()
+
+
+def test_an_idle_timeout_begins_anew_with_a_hit_and_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, now, told = "ProbeIngress.by_idle", 1_000, list[p4r.StreamMessageResponse]()
+
+    def deliver(message: p4r.StreamMessageResponse) -> bool:
+        told.append(message)
+        return True
+
+    def notices(at: int) -> int:
+        nonlocal now
+        now = at
+        idle.send_due()
+        return len(told)
+
+    monkeypatch.setattr("serene.switch.p4runtime.idle.time.monotonic_ns", lambda: now)
+    with Switch.load(JSON) as switch:
+        idle = IdleTimeouts(switch, deliver)
+        handle = switch.table_add(table, [Exact(1)], "ProbeIngress.found_idle", [5])
+        idle.set(table, handle, p4r.TableEntry(idle_timeout_ns=100), new=True)
+        assert notices(1_099) == 0
+        switch.process(1, Probe(a=1).frame())
+        assert [notices(at) for at in (1_150, 1_249, 1_250, 1_251, 1_349, 1_350)] == [0, 0, 1, 1, 1, 2]
 
 
 def test_idle_timeouts_that_make_no_sense(embedded_primary: Controller) -> None:

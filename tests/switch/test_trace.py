@@ -15,7 +15,7 @@ import pytest
 
 from serene.native import compile_source
 from serene.program import Program
-from serene.switch import ControlError, Switch, load_program
+from serene.switch import ControlError, Exact, MeterRates, Switch, load_program
 from serene.switch.codegen import generate
 from serene.switch.engine import RUNTIME
 from serene.switch.trace import Step
@@ -99,6 +99,16 @@ def test_tables_say_what_was_hit_and_actions_what_they_were_given(probe: Switch)
     assert json.loads(json.dumps(trace.json()))["steps"][0]["kind"] == "ingress"
 
 
+def test_a_meter_of_a_table_says_its_colour(probe: Switch) -> None:
+    """The entry's meter lets one packet pass in an hour."""
+    handle = probe.table_add("ProbeIngress.by_metered", [Exact(1)], "ProbeIngress.found_metered", [7])
+    probe.meter_set("ProbeIngress.entry_rate", handle, MeterRates(1 / 3600, 1, 1 / 3600, 1))
+    traces = [traced(probe, a=a) for a in (1, 1, 2)]
+    own = [[step for step in trace.all("meter") if step.name == "ProbeIngress.entry_rate"] for trace in traces]
+    assert [[step.values["colour"] for step in steps] for steps in own] == [["green"], ["red"], []]
+    assert f"meter ProbeIngress.entry_rate[{handle}] is red" in text(traces[1])
+
+
 def test_drops_say_why(probe: Switch) -> None:
     assert [step.name for step in traced(probe, group=77).all("drop")] == ["its multicast group has no replicas"]
     assert [step.name for step in traced(probe, port=511).all("drop")] == [
@@ -111,6 +121,25 @@ def test_drops_say_why(probe: Switch) -> None:
         _, trace = target.switch.process(3, push, trace=True)  # not the port of the worker that it says it is from
     (drop,) = trace.all("drop")
     assert drop.name.startswith("marked to drop by admission") and drop.name.endswith(" in ingress")
+
+
+@pytest.mark.parametrize(("type_", "where"), [(1, "ingress"), (2, "egress")])
+def test_a_copy_that_is_dropped_does_not_say_why_the_packet_is(type_: int, where: str) -> None:
+    with Switch.load(JSON.with_name("mirror.json")) as switch:
+        switch.clone_session_set(5, [(4, 0)])
+        _, trace = switch.process(1, bytes(12) + type_.to_bytes(2, "big"), trace=True)
+    side = f"Mirror{where.capitalize()}"
+    assert [step.name for step in trace.all("drop")] == [
+        "marked to drop by MirrorEgress.drop_copy in egress",
+        f"marked to drop by {side}.drop_original in {where}",
+    ]
+
+
+def test_log_msg_is_told() -> None:
+    with Switch.load(JSON.with_name("mirror.json")) as switch:
+        _, trace = switch.process(1, bytes(6) + b"\2\0\0\0\0\1" + b"\0\3", trace=True)
+    assert [step.name for step in trace.all("log")] == [f"type 3 from {0x020000000001}, 7", "nothing else {}"]
+    assert f"log: type 3 from {0x020000000001}, 7" in text(trace)
 
 
 def test_a_parser_error_is_named(probe: Switch) -> None:
@@ -128,6 +157,20 @@ def test_what_is_too_long_is_cut_and_says_so() -> None:
         assert text(trace).endswith("grew too long")
         assert len(switch.process(1, Probe(port=3).frame())) == 1
         assert "cut" not in traced(switch, port=3).values
+
+
+def test_a_burst_is_counted_not_cut() -> None:
+    """Packets for which there is no room are lost, and counted; none is told of in part."""
+    with Switch.load(JSON) as switch:
+        switch.start_tracing()
+        packets = [(1, Probe(a=1, port=3).frame())] * 8000
+        untraced, switch._lib = switch._lib, switch._tracer()
+        switch.process_many(packets)
+        switch._lib = untraced
+        steps, lost = switch.read_traces(0)
+        traces = list(steps)
+    assert lost > 0 and len(traces) + lost == len(packets)
+    assert all("cut" not in trace.values and len(trace.outputs) == 1 for trace in traces)
 
 
 def test_a_port_that_is_none(probe: Switch) -> None:

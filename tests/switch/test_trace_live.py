@@ -27,6 +27,7 @@ from serene.switch.p4runtime.watching import NoTraces, watch
 from serene.switch.trace import Step, step_from_json
 from serene.switch.trace_filter import BadFilter, parse
 from serene.wire import Op
+from tests.disks import disk
 from tests.frames import frame, request
 from tests.ports import some_ports
 from tests.switch.conftest import DEVICE_ID, Target
@@ -159,6 +160,54 @@ def test_a_new_program_is_traced_too(hosts: Hosts, server: P4RuntimeServer) -> N
     watched.close()
 
 
+def test_watchers_that_come_and_go_take_no_packets_from_others(hosts: Hosts, server: P4RuntimeServer) -> None:
+    """Packets that were traced, and not read yet, when another watcher came or went."""
+    watcher = Watcher()
+    server.observe(watcher)
+    observers, count = server._device.observers, 0
+    for _ in range(30):
+        other = Watcher()
+        with server._lock:
+            observers._stop_reading()  # as when a watcher comes: a packet comes just then
+            hosts.send(a=1)
+            observers.add(other)
+            observers._stop_reading()
+            hosts.send(a=1)
+            observers.remove(other)
+        count += 2
+    got: list[Step] = []
+
+    def all_told() -> bool:
+        got.extend(watcher.take(0.1).packets)
+        return len(got) >= count
+
+    until(all_told, "every packet is told of")
+    assert len(got) == count
+
+
+def test_all_that_a_program_forwards_is_told_of_when_it_is_replaced(
+    hosts: Hosts, switch: Switch, server: P4RuntimeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watcher = Watcher()
+    server.observe(watcher)
+    observers = server._device.observers
+    stop_reading = observers._stop_reading
+    arrived = []
+
+    def late() -> None:
+        """Packets that come between the reader's end and the program's, if there is such a time."""
+        stop_reading()
+        hosts.sockets[1].settimeout(0.5)
+        hosts.sockets[0].sendto(Probe(port=2).frame(), ("127.0.0.1", hosts.local[0]))
+        with contextlib.suppress(TimeoutError):
+            arrived.append(hosts.sockets[1].recv(2048))
+
+    monkeypatch.setattr(observers, "_stop_reading", late)
+    with server._lock:
+        server._device._stop_running()
+    assert len(watcher.take(0).packets) == len(arrived)
+
+
 @pytest.mark.parametrize(
     ("wanted", "words"),
     [
@@ -214,7 +263,7 @@ def test_a_filter_knows_addresses() -> None:
     assert not parse("udp.dst == 24142", program).wants(packet)  # it has none
     (comparison,) = parse("ethernet.dst != 02:00:00:00:00:01", program).comparisons
     assert (comparison.field, comparison.number) == ("destination", 0x020000000001)
-    with pytest.raises(BadFilter):
+    with pytest.raises(BadFilter, match="joined by 'and' alone"):
         parse("udp.dst == 24142 or udp.dst == 1", program)
 
 
@@ -225,7 +274,7 @@ def serenectl(*arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, as_json: bool) -> None:
-    wanted = ["--port", "1,3", "--match", "probe.a == 2", "--count", "1", *["--json"] * as_json]
+    wanted = ["--port", "0-1,255", "--match", "probe.a == 2", "--count", "1", *["--json"] * as_json]
     with serenectl("--switch", f"127.0.0.1:{server.port}", *wanted) as running:
         assert running.stderr is not None
         assert running.stderr.readline() == f"packets of 127.0.0.1:{server.port} are traced\n"
@@ -246,7 +295,7 @@ def test_serenectl_trace(hosts: Hosts, server: P4RuntimeServer, as_json: bool) -
     ("arguments", "code", "words"),
     [
         (["--match", "x.y == 1"], 1, "there is no header 'x'; there are "),
-        (["--port", "0"], 2, "expected port numbers"),
+        (["--port", "0-512"], 2, "expected port numbers from 0 to 511"),
         (["--switch", "nowhere"], 2, "expected HOST:PORT"),
         (["--switch", "127.0.0.1:9"], 1, "127.0.0.1:9: "),
     ],
@@ -298,6 +347,44 @@ def test_captures_have_what_came_and_left(hosts: Hosts, tmp_path: Path) -> None:
         f"{two}_in.pcap": [Probe(a=3, port=1).frame()],
         f"{one}_out.pcap": [back],
     }
+
+
+def test_a_capture_goes_on_with_the_next_program(hosts: Hosts, switch: Switch, tmp_path: Path) -> None:
+    with P4RuntimeServer(hosts.ports, address="127.0.0.1:0", device_id=DEVICE_ID, captures=tmp_path) as server:
+        for a in (1, 2, 3):
+            server.run(Switch.load(JSON))
+            hosts.send(a=a)
+        came = tmp_path / f"udp{hosts.local[0]}_in.pcap"
+        frames = [Probe(a=a, port=2).frame() for a in (1, 2, 3)]
+        until(lambda: [bytes(packet) for packet in rdpcap(str(came))] == frames, "all are captured")
+
+
+def test_a_full_disk_ends_a_capture_behind_a_whole_packet(
+    hosts: Hosts, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with (
+        disk(tmp_path / "disk", "64k") as place,
+        P4RuntimeServer(hosts.ports, address="127.0.0.1:0", program=Switch.load(JSON), captures=place),
+    ):
+        sent = 0
+        while "are not captured any more: No space left" not in capfd.readouterr().err:
+            hosts.send(a=1)
+            sent += 1
+            assert sent < 5000
+        assert Probe.parse(hosts.send(a=3)).a == 3  # the switch goes on
+        size = 16 + len(Probe().frame())
+        assert all((path.stat().st_size - 24) % size == 0 for path in place.iterdir())
+        (came,) = place.glob(f"udp{hosts.local[0]}_in.pcap")
+        assert {bytes(packet) for packet in rdpcap(str(came))} == {Probe(a=1, port=2).frame()}
+
+
+def test_a_capture_that_cannot_begin_does_not_stop_the_switch(
+    hosts: Hosts, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with P4RuntimeServer(hosts.ports, address="127.0.0.1:0", captures=tmp_path / "gone") as server:
+        server.run(Switch.load(JSON))
+        assert Probe.parse(hosts.send(a=3)).a == 3
+    assert "No such file or directory: packets of port 1@udp:" in caplog.text
 
 
 def test_a_capture_of_serenes_packets_is_dissected(hosts: Hosts, tmp_path: Path) -> None:

@@ -131,6 +131,8 @@ class Device:
         self._stopping.set()
         if self._pump is not None:
             self._pump.join()
+        if self._switch is not None:
+            self._switch.stop()  # first: observers are told of every packet
         self.observers.end()
         if self._switch is not None:
             self._switch.close()

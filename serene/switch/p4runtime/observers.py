@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from serene.errors import SereneError
+from serene.switch.control import PortError
 from serene.switch.engine import Switch
 from serene.switch.p4runtime.ports import Port
 from serene.switch.trace import Step
@@ -72,6 +73,7 @@ class Observers:
 
     def __init__(self, captures: Path | None) -> None:
         self._captures = captures
+        self._captured: set[str] = set()  # ports whose files are begun: those of the next program follow
         self._watchers: list[Watcher] = []
         self._switch: Switch | None = None
         self._reading: threading.Thread | None = None
@@ -87,14 +89,21 @@ class Observers:
         self._switch = switch
         if self._captures is not None:
             for port in ports:
-                came, left = (self._captures / f"{port.label}_{end}.pcap" for end in ("in", "out"))
-                switch.capture(port.number, came, left)
+                self._capture(switch, port, self._captures)
             switch.forward_traced(True)
         if self._watchers:
             self._trace()
 
+    def _capture(self, switch: Switch, port: Port, folder: Path) -> None:
+        came, left = (folder / f"{port.label}_{end}.pcap" for end in ("in", "out"))
+        try:
+            switch.capture(port.number, came, left, further=port.label in self._captured)
+            self._captured.add(port.label)
+        except PortError as error:  # a full disk: the switch is there for its packets, not for their captures
+            log.error("%s: packets of port %s are not captured", error, port)
+
     def end(self) -> None:
-        """The program is about to stop."""
+        """The program has stopped."""
         self._stop_reading()
         self._switch = None
 

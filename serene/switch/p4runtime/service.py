@@ -40,8 +40,8 @@ MAX_CALLS = 64  # at once; a stream takes one as long as it is open
 MAX_STREAMS = 32
 STOP_S = 5.0  # the longest that stopping waits for calls to end
 MAX_COMPILING = 4  # configurations that wait for the compiler, or are with it
-MAX_UPDATES = 65536  # of one Write: the others wait for it
-MAX_ENTITIES = 1 << 18  # of one Read
+MAX_UPDATES = 65536  # of one Write, and what one Read may ask for: the others wait for it
+MAX_ENTITIES = 1 << 18  # that one Read is answered with
 ECHO_BYTES = 4096  # of a packet-out in the error that it caused
 
 T = TypeVar("T")
@@ -102,6 +102,8 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         self._check_device(request.device_id)
         _check_role(request.role)
         entities = self._device.entities
+        if len(request.entities) > MAX_UPDATES:
+            raise invalid(f"{len(request.entities)} entities asked for; one Read takes {MAX_UPDATES} at most")
         every = (found for wanted in request.entities for found in entities.read(wanted))
         result = list(islice(every, MAX_ENTITIES + 1))
         if len(result) > MAX_ENTITIES:

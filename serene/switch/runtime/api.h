@@ -303,18 +303,17 @@ EXPORT int switch_group(struct state *state, uint32_t which, uint32_t number, co
 }
 
 #ifdef TRACE
-/* From now on packets that come in by these ports are recorded (NULL: none are), with so many of their bytes. -1 when
- * memory has run out. */
+/* From now on packets that come in by these ports are recorded (NULL: none are), with so many of their bytes; records
+ * that nobody has read yet stay as long as packets were recorded before. -1 when memory has run out. */
 EXPORT int switch_trace(struct state *state, const uint8_t *ports, uint32_t bytes) {
     struct runtime *runtime = &state->runtime;
     lock_for_control(runtime);
     if (!runtime->trace) runtime->trace = calloc(1, sizeof *runtime->trace);
     struct trace *trace = runtime->trace;
     if (trace) {
+        if (!trace->active || !ports) trace->used = trace->lost = 0;
         trace->active = ports != NULL;
         trace->bytes = bytes;
-        trace->used = 0;
-        trace->lost = 0;
         if (ports) memcpy(trace->ports, ports, sizeof trace->ports);
     }
     pthread_mutex_unlock(&runtime->lock);
@@ -337,26 +336,27 @@ EXPORT void switch_trace_read(struct state *state, int timeout_ms, uint64_t *wor
     pthread_mutex_unlock(&runtime->lock);
 }
 
-/* Writes what comes and leaves by a port to these files from now on. 0, or a negative errno. */
-EXPORT int switch_capture(struct state *state, uint32_t number, const char *in, const char *out) {
-    FILE *files[2] = {capture_open(in), NULL};
-    if (files[0]) files[1] = capture_open(out);
-    if (!files[1]) {
+/* Writes what comes and leaves by a port to these files from now on; `further`: after what is in them. 0, or a negative
+ * errno. */
+EXPORT int switch_capture(struct state *state, uint32_t number, const char *in, const char *out, int further) {
+    struct capture files[2] = {capture_open(in, further), {0}};
+    if (files[0].file) files[1] = capture_open(out, further);
+    if (!files[1].file) {
         int error = errno;
-        if (files[0]) fclose(files[0]);
+        if (files[0].file) fclose(files[0].file);
         return -error;
     }
     lock_for_control(&state->runtime);
     for (struct port *port = ports_of(&state->runtime)->first; port; port = port->next) {
         for (int i = 0; i < 2 && port->number == number; i++) {
-            if (port->captures[i]) fclose(port->captures[i]);
+            if (port->captures[i].file) fclose(port->captures[i].file);
             port->captures[i] = files[i];
-            files[i] = NULL;
+            files[i].file = NULL;
         }
     }
     pthread_mutex_unlock(&state->runtime.lock);
     for (int i = 0; i < 2; i++)
-        if (files[i]) fclose(files[i]);
+        if (files[i].file) fclose(files[i].file);
     return 0;
 }
 #endif

@@ -2,33 +2,57 @@
 #ifndef SERENE_CAPTURE_H
 #define SERENE_CAPTURE_H
 
+#include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct capture {
+    FILE *file;                  /* NULL: none, or no more */
+    off_t size, whole;           /* with what is buffered; and what is on the disk, up to the end of a packet */
+};
 
 enum { CAPTURE_IN, CAPTURE_OUT };
 enum { LINKTYPE_ETHERNET = 1 };
 
 #ifdef TRACE
-static void capture(struct runtime *runtime, uint32_t port, const uint8_t *data, uint32_t length, int direction);
+static void capture_packet(struct runtime *runtime, uint32_t port, const uint8_t *data, uint32_t length, int direction);
 
-/* A new file with pcap's header (nanoseconds, of this machine's byte order); NULL, and errno says why not. */
-static FILE *capture_open(const char *path) {
-    FILE *file = fopen(path, "we");
+/* A file that begins with pcap's header (nanoseconds, of this machine's byte order); `further`: what is in it stays. No
+ * file, and errno says why not. */
+static struct capture capture_open(const char *path, int further) {
+    struct capture capture = {fopen(path, further ? "ae" : "we"), 0, 0};
+    struct stat there = {0};
     const uint32_t head[] = {0xa1b23c4d, 2 | 4 << 16, 0, 0, MAX_FRAME, LINKTYPE_ETHERNET};
-    if (file && fwrite(head, sizeof head, 1, file) != 1) {
-        fclose(file);
-        return NULL;
-    }
-    return file;
+    if (!capture.file) return capture;
+    if (!fstat(fileno(capture.file), &there)) capture.size = capture.whole = there.st_size;
+    if (!capture.size) capture.size += (off_t)(sizeof head * fwrite(head, sizeof head, 1, capture.file));
+    return capture;
 }
 
-/* A full disk ends the file, not the switch. */
-static void capture_write(FILE *file, const uint8_t *data, uint32_t length) {
+static void capture_write(struct capture *capture, const uint8_t *data, uint32_t length) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     const uint32_t head[] = {(uint32_t)now.tv_sec, (uint32_t)now.tv_nsec, length, length};
-    if (ferror(file)) return;
-    fwrite(head, sizeof head, 1, file);
-    fwrite(data, 1, length, file);
+    if (ferror(capture->file)) return;
+    fwrite(head, sizeof head, 1, capture->file);
+    fwrite(data, 1, length, capture->file);
+    capture->size += (off_t)sizeof head + length;
+}
+
+/* A full disk ends the file, not the switch: it ends behind its last whole packet, and somebody is told. */
+static void capture_flush(struct capture *capture, uint32_t port, int direction) {
+    if (!fflush(capture->file) && !ferror(capture->file)) {
+        capture->whole = capture->size;
+        return;
+    }
+    int error = errno, fd = dup(fileno(capture->file));
+    fclose(capture->file);
+    capture->file = NULL;
+    if (fd >= 0 && ftruncate(fd, capture->whole)) { /* then its last packet is cut */ }
+    if (fd >= 0) close(fd);
+    fprintf(stderr, "serene-switch: packets that %s port %u are not captured any more: %s\n",
+            direction == CAPTURE_IN ? "come in by" : "leave by", port, strerror(error));
 }
 #endif
 

@@ -243,7 +243,7 @@ static void process_packet(struct state *state, uint32_t port, const uint8_t *da
     }
     STAGE(&state->runtime, STAGE_PARSE);
     TRACED(trace_begin(runtime, port, data, length);)
-    TRACED(capture(runtime, port, data, length, CAPTURE_IN);)
+    TRACED(capture_packet(runtime, port, data, length, CAPTURE_IN);)
     begin_packet(packet, state, port, data, length);
     run_ingress(packet, 0);
     TRACED(trace_end(runtime);)

@@ -33,7 +33,7 @@ struct port {
     int joins;                   /* runs of UDP packets leave as one buffer */
     struct sockaddr_in peer;     /* UDP; port 0 until the first datagram tells */
     struct shm_port *shm;        /* shared memory: `socket` is where processes come */
-    FILE *captures[2];           /* capture.h; what comes, what leaves */
+    struct capture captures[2];  /* what comes, what leaves */
     int wait;                    /* its place among what was waited for; 0: it has come since */
     struct port *next;
 };
@@ -151,7 +151,7 @@ static int port_open_shm(struct runtime *runtime, uint32_t number, const char *p
 
 static void port_close(struct port *port) {
     for (int i = 0; i < 2; i++)
-        if (port->captures[i]) fclose(port->captures[i]);
+        if (port->captures[i].file) fclose(port->captures[i].file);
     close(port->socket);
     if (port->shm) shm_unlisten(port->shm);
     free(port->shm);
@@ -305,15 +305,17 @@ static void port_send_shm(struct runtime *runtime, struct port *port, uint32_t a
 }
 
 #ifdef TRACE
-static void capture(struct runtime *runtime, uint32_t number, const uint8_t *data, uint32_t length, int direction) {
+static void capture_packet(struct runtime *runtime, uint32_t number, const uint8_t *data, uint32_t length,
+                           int direction) {
     for (struct port *port = ports_of(runtime)->first; port; port = port->next)
-        if (port->number == number && port->captures[direction]) capture_write(port->captures[direction], data, length);
+        if (port->number == number && port->captures[direction].file)
+            capture_write(&port->captures[direction], data, length);
 }
 
 static void captures_flush(struct runtime *runtime) {
     for (struct port *port = ports_of(runtime)->first; port; port = port->next)
         for (int i = 0; i < 2; i++)
-            if (port->captures[i]) fflush(port->captures[i]);
+            if (port->captures[i].file) capture_flush(&port->captures[i], port->number, i);
 }
 #endif
 
@@ -360,7 +362,7 @@ static void flush_outputs(struct runtime *runtime) {
         if (runtime->cpu_port >= 0 && output->port == (uint32_t)runtime->cpu_port)
             ring_push(&runtime->cpu, "", 0, outputs->bytes + output->offset, output->length);
         if (output->port >= MAX_PORTS) continue;
-        TRACED(capture(runtime, output->port, outputs->bytes + output->offset, output->length, CAPTURE_OUT);)
+        TRACED(capture_packet(runtime, output->port, outputs->bytes + output->offset, output->length, CAPTURE_OUT);)
         ports->next[i] = 0;
         if (ports->first_of[output->port]) {
             ports->next[ports->last_of[output->port] - 1] = i + 1;

@@ -11,7 +11,7 @@ enum trace_kind {
     TRACE_PACKET, TRACE_INGRESS, TRACE_EGRESS, TRACE_PARSER, TRACE_ACTION, TRACE_COPIES,     /* these have an end */
     TRACE_STATE, TRACE_SELECT, TRACE_HEADER, TRACE_PARSER_ERROR, TRACE_CHECKSUM, TRACE_TABLE, TRACE_MEMBER,
     TRACE_CONDITION, TRACE_REGISTER_READ, TRACE_REGISTER_WRITE, TRACE_COUNTER, TRACE_METER, TRACE_REQUEST,
-    TRACE_EMIT, TRACE_OUTPUT, TRACE_DROP, TRACE_BYTES
+    TRACE_EMIT, TRACE_OUTPUT, TRACE_DROP, TRACE_BYTES, TRACE_LOG
 };
 
 enum trace_request { REQUEST_DROP, REQUEST_EXIT, REQUEST_CLONE, REQUEST_DIGEST, REQUEST_RESUBMIT, REQUEST_RECIRCULATE,
@@ -40,8 +40,7 @@ struct trace {
 static uint64_t *trace_room(struct runtime *runtime, enum trace_kind kind, uint32_t id, uint32_t count) {
     struct trace *trace = runtime->trace;
     if (!trace || !trace->at) return NULL;
-    size_t most = trace->used + TRACE_PACKET_WORDS < TRACE_RING_WORDS ? trace->used + TRACE_PACKET_WORDS : TRACE_RING_WORDS;
-    if (trace->cut || trace->at + 1 + count > most) {
+    if (trace->cut || trace->at + 1 + count > trace->used + TRACE_PACKET_WORDS) {
         trace->cut = 1;
         return NULL;
     }
@@ -98,7 +97,7 @@ static void trace_bytes(struct runtime *runtime, uint32_t id, const uint8_t *dat
 static void trace_begin(struct runtime *runtime, uint32_t port, const uint8_t *data, uint32_t length) {
     struct trace *trace = runtime->trace;
     if (!trace || !trace->active || port >= MAX_PORTS || !trace->ports[port]) return;
-    if (trace->used + 64 > TRACE_RING_WORDS) {
+    if (trace->used + TRACE_PACKET_WORDS > TRACE_RING_WORDS) {   /* a record is cut for its own length only */
         trace->lost++;
         return;
     }
