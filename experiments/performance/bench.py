@@ -7,6 +7,7 @@ measured several times and shows the median and the spread. What is not installe
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import statistics
 import sys
@@ -38,6 +39,7 @@ SLOTS = 256  # that one worker pushes
 LINK_MBIT = 100.0
 PATIENCE_S = 240.0
 MLP_VALUES = 79_510
+SERIES_S = 0.3  # of all-reduces through a pool, at least
 POOL_SLOTS = 512
 OUTPUT = Path("build/bench.json")
 SEED = "the authors' program on BMv2"
@@ -100,11 +102,16 @@ def one_machine(values: int, program: str = "serene", workers: int = 2) -> Itera
         yield Row(work, "s", True, bar, seconds, gloo, "gloo, loopback")
 
 
-def pool(values: int, link_mbit: float, most_over_limit: float, program: str = "serene") -> Row:
-    """Seconds of an all-reduce of 4 hosts through a pool of slots; gloo at the same MTU."""
-    workers, lanes, limit = 4, Program.load(program).lanes, values * 32 / link_mbit / 1e6
-    options = {"workers": workers, "values": values, "repeats": 1 if limit > 2 else 2 if limit > 0.5 else 9}
-    options |= {"slots": POOL_SLOTS, "lanes": lanes}
+def pool(
+    values: int, link_mbit: float, most_over_limit: float, program: str = "serene", *, workers: int = 4, bits: int = 32
+) -> Row:
+    """Seconds of an all-reduce through a pool of slots; gloo at the same MTU, beside fewer bits with the compression
+    that PyTorch has for it. bits: of a value on its way."""
+    lanes, limit = Program.load(program).lanes, values * bits / link_mbit / 1e6
+    repeats = 1 if limit > 2 else 2 if limit > 0.5 else 9
+    compression = {32: "float32", 16: "float16", 8: "bfloat16"}[bits]
+    options = {"workers": workers, "values": values, "repeats": repeats, "bits": bits, "compression": compression}
+    options |= {"slots": POOL_SLOTS, "lanes": lanes, "series": math.ceil(SERIES_S / limit)}
     parts = {worker: ("pool", options) for worker in range(workers)}
     with (
         tempfile.TemporaryDirectory() as work,
@@ -114,9 +121,12 @@ def pool(values: int, link_mbit: float, most_over_limit: float, program: str = "
     with tempfile.TemporaryDirectory() as work, BridgeNetwork(workers, link_mbit, mtu) as bridge:
         parts = {worker: ("gloo_large", options) for worker in range(workers)}
         theirs = _slowest(run_parts(bridge, parts, Path(work), PATIENCE_S))
+    what = "float32" if bits == 32 else f"float32 in {bits} bits"
+    hosts = "" if workers == 4 else f"{workers} hosts, "
+    peer = "gloo, Linux bridge" if bits == 32 else f"gloo, {compression} compression"
     return Row(
-        f"all-reduce of {values:,} float32 by a pool, {lanes} lanes, {link_mbit:,.0f} Mbit/s", "s", True, None, ours,
-        theirs, "gloo, Linux bridge", limit, most_over_limit * limit,
+        f"all-reduce of {values:,} {what} by a pool, {hosts}{lanes} lanes, {link_mbit:,.0f} Mbit/s", "s", True, None,
+        ours, theirs, peer, limit, most_over_limit * limit,
     )  # fmt: skip
 
 
@@ -192,7 +202,7 @@ def packets(seed_json: Path | None) -> Iterator[Row]:
     }
     path = partial(Row, unit="packets/s", less=False, peer=bmv2["serene"][0], peer_name=BMV2, missing=lacking)
     yield path("PUSH path, embedded in process", bar=30.0, ours=in_process(serene))
-    yield path("PUSH path, embedded, from a Mininet host", bar=30.0, ours=pushes("embedded", serene)[0])
+    yield path("PUSH path, embedded, from a Mininet host", bar=None, ours=pushes("embedded", serene)[0])
     for name, bar in (("serene", 25.0), ("serene_jumbo", 100.0)):
         lanes, (rates, window) = Program.load(name).lanes, bmv2[name]
         theirs: Samples = ()
@@ -228,6 +238,11 @@ def rows(seed_json: Path | None) -> Iterator[Row]:
         partial(all_reduce, 4, 100_000, 1.5, 0.036),
         partial(all_reduce, 8, 100_000, 1.9, 0.038),
         partial(all_reduce, 4, 1_000_000, None, 0.36, series=2),
+        *(
+            partial(pool, 100_000, 100.0, most / (bits / 1e3), workers=workers, bits=bits)
+            for workers in (4, 8)
+            for bits, most in ((16, 0.018), (8, 0.0098))
+        ),
         partial(pool, 1_000_000, 100.0, 1.08),
         partial(pool, 1_000_000, 1000.0, 1.2),
         partial(pool, 25_600_000, 100.0, 1.08),

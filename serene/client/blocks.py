@@ -17,10 +17,10 @@ value by value: they add up as IEEE 754 says, and the finite values beside them 
 That is the format of 32 bits. In 16 and 8 bits a lane carries two and four values: a number in base 2 ** bits, whose
 signed digits are the values. Sums of such lanes are the same numbers with the sums as digits, whatever carried into
 what, as long as each sum of digits fits its bits. So for the switch nothing changes. For n workers a value has
-``(2 ** (bits - 1) - 1) // n`` *levels* on either side of 0 (31 for 4 workers and 8 bits, 3 for 32). A class is one
-power of two, T, which would have the highest level. Values between two levels are rounded at random, so that a sum's
-expectation is the exact sum; it is off by less than ``n * T / levels``, where T is at most 2 M, M as above. A block
-with values that are not finite goes in 32 bits.
+``(2 ** (bits - 1) - 1) // n`` *levels* on either side of 0 (31 for 4 workers and 8 bits, 3 for 32). A class is two
+powers of two in 16 bits and one in 8. With T the power above it, T has the highest level. Values between two levels
+are rounded at random, so that a sum's expectation is the exact sum; it is off by less than ``n * T / levels``, where T
+is at most 4 M and 2 M, M as above. A block with values that are not finite goes in 32 bits.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Layout:
     @property
     def exponent_bits(self) -> int:
         """Shifts a float32's bits, without its sign, to its class."""
-        return MANTISSA_BITS + (2 if self.bits == 32 else 0)
+        return MANTISSA_BITS + {32: 2, 16: 1, 8: 0}[self.bits]
 
     @property
     def classes_of_finite(self) -> int:
