@@ -21,6 +21,7 @@ from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
 from serene import outputs
 from serene.errors import SereneError
 from serene.spawn import module
+from serene.torch.opening import PRECISION
 
 ROOT = Path(__file__).resolve().parents[2]
 SERENE, GLOO = "serene", "gloo"
@@ -40,7 +41,7 @@ class NotTrained(SereneError):
 @dataclass(frozen=True)
 class Cell:
     """One training. what: an example, a task, or MAGNITUDES. die_at: the step before which a rank of ``elastic`` kills
-    itself; 0 for none."""
+    itself; 0 for none. bits: that gradients have on their way through the switch."""
 
     what: str
     backend: str
@@ -49,10 +50,12 @@ class Cell:
     steps: int = 200
     ranks: int = 4
     die_at: int = 0
+    bits: int = 32
 
     def __str__(self) -> str:
         killed = f"-killed-at-{self.die_at}" if self.die_at else ""
-        return f"{self.what}-{self.optimiser}-{self.backend}-{self.ranks}x{self.steps}-seed-{self.seed}{killed}"
+        bits = f"-{self.bits}-bits" if self.bits != 32 else ""
+        return f"{self.what}-{self.optimiser}-{self.backend}-{self.ranks}x{self.steps}-seed-{self.seed}{killed}{bits}"
 
     def command(self, folder: Path) -> list[str]:
         """As on a command line. folder: for its files; the result is to be ``losses.json`` there."""
@@ -127,7 +130,7 @@ def train_into(directory: Path, cell: Cell) -> None:
         folder = Path(name)
         # It ends with this process, and then ends its ranks.
         command = ["setpriv", "--pdeathsig", "TERM", "--", *cell.command(folder)]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", PRECISION: str(cell.bits)}
         with (folder / "output").open("w+") as output:
             process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
             try:

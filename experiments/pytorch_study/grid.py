@@ -8,6 +8,7 @@ from experiments.pytorch_study.cells import BACKENDS, EXAMPLES, GLOO, MAGNITUDES
 from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
 
 OPTIMISERS = ("sgd", "adam")
+FEWER_BITS = (16, 8)
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,9 @@ class Grid:
         """The elastic program through the switch, with a rank that is killed on the way."""
         return self.example("elastic", optimiser, SERENE, die_at=self.steps * 3 // 5)
 
-    def task(self, what: str, backend: str, seed: int) -> Cell:
+    def task(self, what: str, backend: str, seed: int, bits: int = 32) -> Cell:
         optimiser = "sgd" if what == "resnet" else "adam"
-        return Cell(what, backend, optimiser, seed, self.task_steps[what], self.ranks)
+        return Cell(what, backend, optimiser, seed, self.task_steps[what], self.ranks, bits=bits)
 
     def magnitudes(self, backend: str) -> Cell:
         return Cell(MAGNITUDES, backend, steps=1, ranks=self.ranks)
@@ -43,4 +44,6 @@ class Grid:
         for what in self.task_steps:
             cells += [self.task(what, backend, seed) for seed in self.seeds for backend in (SERENE, GLOO)]
             cells.append(self.task(what, MIRRORED, self.seeds[0]))
+        for what in self.task_steps:
+            cells += [self.task(what, SERENE, seed, bits) for seed in self.seeds for bits in FEWER_BITS]
         return cells

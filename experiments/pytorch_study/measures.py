@@ -48,9 +48,9 @@ class Parting:
         return int(steps[0]) + 1 if steps.size else None
 
 
-def last_accuracies(results: Results, grid: Grid, what: str, backend: str) -> np.ndarray:
+def last_accuracies(results: Results, grid: Grid, what: str, backend: str, bits: int = 32) -> np.ndarray:
     """float64[seeds]."""
-    cells = [grid.task(what, backend, seed) for seed in grid.seeds]
+    cells = [grid.task(what, backend, seed, bits) for seed in grid.seeds]
     return np.array([results.result(cell)["accuracies"][-1][1] for cell in cells], np.float64)
 
 

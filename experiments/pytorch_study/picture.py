@@ -10,9 +10,13 @@ from experiments.pytorch_study.grid import OPTIMISERS, Grid
 from experiments.pytorch_study.measures import Parting, magnitude_errors
 from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
 from experiments.shared.style import panels, save
-from serene.palette import BLACK, BLUE, ORANGE, VERMILION
+from serene.palette import BLACK, BLUE, GREEN, ORANGE, VERMILION
 
 COLOURS = {SERENE: BLUE, GLOO: BLACK, MIRRORED: VERMILION}
+COURSES = (
+    (GLOO, 32, COLOURS[GLOO], "-"), (SERENE, 32, COLOURS[SERENE], "--"),
+    (SERENE, 16, GREEN, "-."), (SERENE, 8, ORANGE, ":"),
+)  # fmt: skip
 LINES = {"sgd": "-", "adam": ":"}
 LEAST = 1e-8  # differences of 0 are drawn here: float32 knows none that are smaller
 NAMES = {"resnet": "ResNet-18, Fashion-MNIST", "transformer": "transformer, license texts"}
@@ -46,12 +50,13 @@ def _partings(axes: Any, grid: Grid, results: Results, what: str) -> None:
 
 def _accuracy(axes: Any, grid: Grid, results: Results, what: str) -> None:
     for seed in grid.seeds:
-        for backend, line in ((GLOO, "-"), (SERENE, "--")):
-            looks = results.result(grid.task(what, backend, seed))["accuracies"]
+        for backend, bits, colour, line in COURSES:
+            looks = results.result(grid.task(what, backend, seed, bits))["accuracies"]
+            name = backend if bits == 32 else f"{backend}, {bits} bits"
             axes.plot(
                 [step for step, _ in looks], [accuracy for _, accuracy in looks],
-                color=COLOURS[backend], linestyle=line, marker="o", markersize=3, linewidth=1.2,
-                label=backend if seed == grid.seeds[0] else None,
+                color=colour, linestyle=line, marker="o", markersize=3, linewidth=1.2,
+                label=name if seed == grid.seeds[0] else None,
             )  # fmt: skip
     axes.set_title(f"{NAMES[what]}: {len(grid.seeds)} seeds", fontsize=10)
     axes.set_xlabel("step")

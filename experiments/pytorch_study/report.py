@@ -23,7 +23,9 @@ from experiments.pytorch_study.measures import (
 from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
 from experiments.pytorch_study.picture import draw
 from serene import outputs
+from serene.client.blocks import BITS
 
+LAST = 10  # steps, whose losses are averaged
 Row = Sequence[str | float | int]
 
 
@@ -74,6 +76,23 @@ def tasks(grid: Grid, results: Results) -> str:
                 " and ".join(f"{step_ms(results, grid, what, backend):.0f}" for backend in (SERENE, GLOO)),
             ]
         )  # fmt: skip
+    return markdown(head, rows)
+
+
+def precision(grid: Grid, results: Results) -> str:
+    """Accuracies and last losses with fewer bits."""
+    head = ["model", "bits", f"accuracy, seeds {_listed(grid.seeds)}", "mean", "mean of the losses at the end"]
+    rows = []
+    for what in grid.task_steps:
+        for backend, bits in ((GLOO, 32), *((SERENE, bits) for bits in BITS)):
+            accuracies = last_accuracies(results, grid, what, backend, bits)
+            ends = [losses(results, grid.task(what, backend, seed, bits))[-LAST:].mean() for seed in grid.seeds]
+            rows.append(
+                [
+                    what, "gloo" if backend == GLOO else str(bits), ", ".join(f"{value:.4f}" for value in accuracies),
+                    f"{accuracies.mean():.4f}", f"{np.mean(ends):.4f}",
+                ]
+            )  # fmt: skip
     return markdown(head, rows)
 
 
@@ -129,6 +148,7 @@ def text(grid: Grid, results: Results) -> str:
         f"{len(cells)} trainings",
         examples(grid, results),
         tasks(grid, results),
+        precision(grid, results),
         growth(grid, results),
         magnitudes(grid, results),
     ]
@@ -144,18 +164,18 @@ def write(grid: Grid, results: Results, out: Path) -> str:
     courses = [cell for cell in cells if cell.what in (*EXAMPLES, *grid.task_steps)]
     _csv(
         out / "losses.csv",
-        ["what", "optimiser", "backend", "seed", "die_at", "step", "loss"],
+        ["what", "optimiser", "backend", "bits", "seed", "die_at", "step", "loss"],
         (
-            (cell.what, cell.optimiser, cell.backend, cell.seed, cell.die_at, step, loss)
+            (cell.what, cell.optimiser, cell.backend, cell.bits, cell.seed, cell.die_at, step, loss)
             for cell in courses
             for step, loss in enumerate(losses(results, cell).tolist(), 1)
         ),
     )
     _csv(
         out / "accuracies.csv",
-        ["what", "backend", "seed", "step", "accuracy"],
+        ["what", "backend", "bits", "seed", "step", "accuracy"],
         (
-            (cell.what, cell.backend, cell.seed, step, accuracy)
+            (cell.what, cell.backend, cell.bits, cell.seed, step, accuracy)
             for cell in cells
             if cell.what in grid.task_steps
             for step, accuracy in results.result(cell)["accuracies"]

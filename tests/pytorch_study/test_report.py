@@ -15,7 +15,7 @@ from experiments.pytorch_study.cells import GLOO, MAGNITUDES, SERENE, TASKS, Cel
 from experiments.pytorch_study.grid import Grid
 from experiments.pytorch_study.measures import Parting, magnitude_errors
 from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
-from experiments.pytorch_study.report import examples, growth, magnitudes, tasks, write
+from experiments.pytorch_study.report import examples, growth, magnitudes, precision, tasks, write
 from experiments.shared.studies import Busy, alone
 
 GRID = Grid(steps=20, task_steps=dict.fromkeys(TASKS, 4), seeds=(1, 2))
@@ -34,7 +34,7 @@ def made_up(cell: Cell) -> Any:
     losses = [2.0 / step * (1 + (PARTS[cell.backend] if step >= 5 else 0)) for step in range(1, cell.steps + 1)]
     if cell.what not in TASKS:
         return losses
-    accuracy = 0.5 + 0.1 * cell.seed + (0.02 if cell.backend == SERENE else 0)
+    accuracy = 0.5 + 0.1 * cell.seed + (0.02 if cell.backend == SERENE else 0) - 0.001 * (32 - cell.bits)
     seconds = [0.25] * cell.steps
     return {"losses": losses, "accuracies": [[2, 0.1], [4, accuracy]], "seconds": seconds, "parameters": 1234}
 
@@ -52,6 +52,23 @@ def line(table: str, *begin: str) -> list[str]:
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()]
     (found,) = (row for row in rows if row[: len(begin)] == list(begin))
     return found
+
+
+def test_what_fewer_bits_cost(results: Results) -> None:
+    table = precision(GRID, results)
+    for what in TASKS:
+        assert line(table, what, "gloo")[2:4] == ["0.6000, 0.7000", "0.6500"]
+        assert line(table, what, "32")[2:4] == ["0.6200, 0.7200", "0.6700"]
+        assert line(table, what, "16")[2:4] == ["0.6040, 0.7040", "0.6540"]
+        assert line(table, what, "8")[2:4] == ["0.5960, 0.6960", "0.6460"]
+        assert line(table, what, "8")[4] == f"{sum(2.0 / step for step in range(1, 5)) / 4:.4f}"
+
+
+def test_only_fewer_bits_are_told_to_a_training() -> None:
+    names = [str(cell) for cell in GRID.cells()]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if "bits" in name and "serene" not in name] == []
+    assert sum(name.endswith("-8-bits") for name in names) == len(TASKS) * len(GRID.seeds)
 
 
 def test_how_far_losses_are_apart(results: Results) -> None:
