@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from finsy.proto import p4r
 
 from serene.switch import ControlError, Exact, Switch
+from serene.switch.p4runtime.pipeline import Schema
+from serene.switch.p4runtime.profiles import Profiles
+from serene.switch.p4runtime.status import Failure
 from tests.switch.conftest import Target
 from tests.switch.p4rt_controller import Code, Controller, load_p4info, number
 
@@ -178,6 +185,58 @@ def test_what_makes_no_sense_is_refused(embedded: Target) -> None:
     profiled.insert(*(profiled.member("members", id_, "nothing") for id_ in (1, 2, 3, 4)))
     assert profiled.refused("INSERT", profiled.member("members", 5, "nothing")).codes == [Code.RESOURCE_EXHAUSTED]
     profiled.close()
+
+
+def test_a_write_costs_the_same_however_many_members_there_are() -> None:
+    """The lock is held for it. Counted in lines that run, which no other process changes."""
+    size = 4096
+    program, p4info = json.loads(PROGRAM.read_bytes()), load_p4info(P4INFO)
+    for pipeline in program["pipelines"]:
+        for profile in pipeline["action_profiles"]:
+            profile["max_size"] = size
+    for info in p4info.action_profiles:
+        info.size = size
+    with Switch.load(json.dumps(program).encode()) as switch:
+        profiles = Profiles(Schema(p4info, switch.program), switch)
+        (spreader,) = [one for one in p4info.action_profiles if one.with_selector]
+        (action,) = [one for one in p4info.actions if one.preamble.alias == "nothing"]
+        entry = p4r.ActionProfileMember(action_profile_id=spreader.preamble.id)
+        entry.action.action_id = action.preamble.id
+
+        def write(kind: int, id_: int) -> None:
+            entry.member_id = id_
+            profiles.write_member(kind, entry)
+
+        def lines(kind: int, id_: int) -> int:
+            count = 0
+
+            def each(_: FrameType, event: str, __: object) -> Any:
+                nonlocal count
+                count += event == "line"
+                return each
+
+            before = sys.gettrace()
+            sys.settrace(each)
+            try:
+                write(kind, id_)
+            finally:
+                sys.settrace(before)
+            return count
+
+        write(p4r.Update.INSERT, 1)
+        early = lines(p4r.Update.INSERT, 2)
+        for id_ in range(3, size):
+            write(p4r.Update.INSERT, id_)
+        assert lines(p4r.Update.INSERT, size) == early > 5
+        for id_ in range(1, 100):  # each has a place of its own, which the next one gets
+            group = p4r.ActionProfileGroup(action_profile_id=spreader.preamble.id, group_id=id_)
+            group.members.add(member_id=id_, weight=1)
+            profiles.write_group(p4r.Update.INSERT, group)
+        assert lines(p4r.Update.DELETE, size) == lines(p4r.Update.DELETE, size - 1) < 50
+        write(p4r.Update.INSERT, size - 1)
+        write(p4r.Update.INSERT, size)
+        with pytest.raises(Failure, match=f"there is room for {size}"):
+            write(p4r.Update.INSERT, size + 1)
 
 
 def test_in_process() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from finsy.proto import p4i, p4r
 
+from serene.switch.control import ControlError
 from serene.switch.engine import Switch
 from serene.switch.p4runtime.matches import action_values
 from serene.switch.p4runtime.pipeline import Schema
@@ -33,13 +34,37 @@ class _Held:
     entry: p4r.ActionProfileMember | p4r.ActionProfileGroup
 
 
+class _Places:
+    """The places of one profile's members, or of its groups: 0 to size - 1."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._released: list[int] = []
+        self._unused = 0  # the first one that was never taken
+
+    def take(self, what: str) -> int:
+        if self._released:
+            return self._released.pop()
+        if self._unused >= self._size:
+            raise Failure(Code.RESOURCE_EXHAUSTED, f"{what}: there is room for {self._size}")
+        self._unused += 1
+        return self._unused - 1
+
+    def release(self, place: int) -> None:
+        self._released.append(place)
+
+
 class Profiles:
     def __init__(self, schema: Schema, switch: Switch) -> None:
         self._schema = schema
         self._switch = switch
+        sizes = {id_: schema.program_profile(profile).size for id_, profile in schema.profiles.items()}
+        self._member_places = {id_: _Places(size) for id_, size in sizes.items()}
+        self._group_places = {id_: _Places(size) for id_, size in sizes.items()}
         self._members: dict[int, dict[int, _Held]] = {id_: {} for id_ in schema.profiles}
         self._groups: dict[int, dict[int, _Held]] = {id_: {} for id_ in schema.profiles}
         self._named: Counter[Choice] = Counter()  # by table entries
+        self._grouped: Counter[tuple[int, int]] = Counter()  # (profile, member): groups that have it
 
     # -- members ---------------------------------------------------------------------------------------------
 
@@ -52,25 +77,26 @@ class Profiles:
             assert held is not None
             self._check_unused(entry.action_profile_id, entry.member_id, held, what)
             self._switch.member_delete(name, held.place)
+            self._member_places[entry.action_profile_id].release(held.place)
             del members[entry.member_id]
             return
         if not entry.HasField("action"):
             raise invalid(f"{what} needs an action")
         action, params = action_values(self._schema, self._table(profile), entry.action)
-        place = held.place if held else _free(members, self._schema.program_profile(profile).size, what)
+        place = held.place if held else self._member_places[entry.action_profile_id].take(what)
         self._switch.member_set(name, place, action, params)
         kept = p4r.ActionProfileMember()
         kept.CopyFrom(entry)
         members[entry.member_id] = _Held(place, kept)
 
     def _check_unused(self, profile: int, member: int, held: _Held, what: str) -> None:
-        groups = [
-            id_
-            for id_, group in self._groups[profile].items()
-            if any(each.member_id == member for each in group.entry.members)
-        ]
-        if groups:
-            raise Failure(Code.FAILED_PRECONDITION, f"{what} is in group {groups[0]}: modify the group first")
+        if self._grouped[profile, member]:
+            group = next(
+                id_
+                for id_, group in self._groups[profile].items()
+                if any(each.member_id == member for each in group.entry.members)
+            )
+            raise Failure(Code.FAILED_PRECONDITION, f"{what} is in group {group}: modify the group first")
         self._check_unnamed(Choice(profile, member, held.place, False), what)
 
     def _check_unnamed(self, choice: Choice, what: str) -> None:
@@ -100,15 +126,25 @@ class Profiles:
             assert held is not None
             self._check_unnamed(Choice(entry.action_profile_id, entry.group_id, held.place, True), what)
             self._switch.group_delete(name, held.place)
+            self._group_places[entry.action_profile_id].release(held.place)
+            self._grouped.subtract(_members(held.entry))
             del groups[entry.group_id]
             return
         places = self._places(profile, entry, what)
         if held is not None and held.entry.max_size != entry.max_size:
             raise invalid(f"{what}: its max_size stays what it was")
-        place = held.place if held else _free(groups, self._schema.program_profile(profile).size, what)
-        self._switch.group_set(name, place, places)
+        place = held.place if held else self._group_places[entry.action_profile_id].take(what)
+        try:
+            self._switch.group_set(name, place, places)
+        except ControlError:
+            if held is None:
+                self._group_places[entry.action_profile_id].release(place)
+            raise
         kept = p4r.ActionProfileGroup()
         kept.CopyFrom(entry)
+        if held is not None:
+            self._grouped.subtract(_members(held.entry))
+        self._grouped.update(_members(kept))
         groups[entry.group_id] = _Held(place, kept)
 
     def _places(self, profile: p4i.ActionProfile, entry: p4r.ActionProfileGroup, what: str) -> list[int]:
@@ -176,6 +212,12 @@ class Profiles:
                 yield from (item.entry for key, item in items.items() if id_ in (0, key))
 
 
+def _members(group: p4r.ActionProfileMember | p4r.ActionProfileGroup) -> list[tuple[int, int]]:
+    """(profile, member)s of a group."""
+    assert isinstance(group, p4r.ActionProfileGroup)
+    return [(group.action_profile_id, each.member_id) for each in group.members]
+
+
 def _check(kind: int, held: dict[int, _Held], id_: int, what: str) -> _Held | None:
     if not id_:
         raise invalid(f"{what}: ids are 1 or more")
@@ -184,10 +226,3 @@ def _check(kind: int, held: dict[int, _Held], id_: int, what: str) -> _Held | No
     if kind != INSERT and id_ not in held:
         raise not_found(f"{what} does not exist")
     return held.get(id_)
-
-
-def _free(held: dict[int, _Held], size: int, what: str) -> int:
-    used = {each.place for each in held.values()}
-    if len(used) >= size:
-        raise Failure(Code.RESOURCE_EXHAUSTED, f"{what}: there is room for {size}")
-    return next(place for place in range(size) if place not in used)
