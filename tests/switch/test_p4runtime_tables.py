@@ -8,6 +8,8 @@ import grpc
 import pytest
 from finsy.proto import p4r
 
+from serene.switch import Switch
+from serene.switch.p4runtime.idle import IdleTimeouts
 from tests.switch.conftest import Target
 from tests.switch.p4rt_controller import Code, Controller, Stream, WriteFailed, same, until, update
 from tests.switch.p4rt_probe import JSON, Probe, send
@@ -302,6 +304,27 @@ def test_idle_entries_are_told_of_and_told_of_again(embedded: Target) -> None:
     controller.modify(longer)
     assert stream.receive("idle_timeout_notification").table_entry[0].match == never.match
     controller.close()
+
+
+def test_many_idle_entries_are_told_of_in_messages_that_every_client_takes() -> None:
+    """gRPC's clients take 4 MiB in one."""
+    sent: list[p4r.StreamMessageResponse] = []
+
+    def deliver(message: p4r.StreamMessageResponse) -> bool:
+        sent.append(message)
+        return True
+
+    with Switch.load(JSON) as switch:
+        idle = IdleTimeouts(switch, deliver)
+        for handle in range(600):
+            metadata = bytes(700_000 if handle < 5 else 1)
+            idle.set("ProbeIngress.by_idle", handle, p4r.TableEntry(idle_timeout_ns=1, priority=handle + 1,
+                                                                    metadata=metadata), new=True)  # fmt: skip
+        idle.send_due()
+    told = [message.idle_timeout_notification for message in sent]
+    assert [entry.priority - 1 for each in told for entry in each.table_entry] == list(range(600))
+    assert all(each.timestamp and each.ByteSize() < 2 << 20 and len(each.table_entry) <= 256 for each in told)
+    assert len(told) < 12
 
 
 def test_idle_timeouts_that_make_no_sense(embedded_primary: Controller) -> None:
