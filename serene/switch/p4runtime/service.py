@@ -16,7 +16,7 @@ from finsy.proto import p4r, p4r_grpc
 
 from serene.errors import SereneError, choices
 from serene.switch.engine import Switch
-from serene.switch.p4runtime.arbitration import Arbitration, Session
+from serene.switch.p4runtime.arbitration import Arbitration, Session, role_name
 from serene.switch.p4runtime.device import Device
 from serene.switch.p4runtime.observers import Watcher
 from serene.switch.p4runtime.ports import Port
@@ -100,7 +100,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
 
     def _read(self, request: p4r.ReadRequest) -> list[p4r.Entity]:
         self._check_device(request.device_id)
-        _check_role(request.role)
+        self._arbitration.check_role(request.role)
         entities = self._device.entities
         every = (found for wanted in request.entities for found in entities.read(wanted))
         result = list(islice(every, MAX_ENTITIES + 1))
@@ -191,7 +191,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
 
     def _check_writer(self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest) -> None:
         self._check_device(request.device_id)
-        _check_role(request.role or str(request.role_id or ""))
+        self._arbitration.check_role(role_name(request.role, request.role_id))
         reason = self._arbitration.why_not_primary(request)
         if reason:
             raise denied(reason)
@@ -239,7 +239,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         if not session.introduced:
             raise Failure(Code.FAILED_PRECONDITION, "the first message of a stream is a MasterArbitrationUpdate")
         try:
-            if session is not self._arbitration.primary:
+            if session not in self._arbitration.primaries:
                 raise denied("only the primary controller may send this")
             if kind == "packet":
                 self._device.packet_out(request.packet)
@@ -249,11 +249,6 @@ class _Service(p4r_grpc.P4RuntimeServicer):
                 raise unimplemented(f"stream messages of type {kind} are not supported")
         except Failure as failure:
             session.offer(_stream_error(request, kind, failure))
-
-
-def _check_role(role: str) -> None:
-    if role:
-        raise not_found(f"there is no role {role!r}: leave the role out")
 
 
 def _stream_error(request: p4r.StreamMessageRequest, kind: str | None, failure: Failure) -> p4r.StreamMessageResponse:
@@ -326,11 +321,11 @@ class P4RuntimeServer:
             self.run(program)
 
     def _deliver(self, message: p4r.StreamMessageResponse) -> bool:
-        primary = self._arbitration.primary
-        if primary is None:
-            return False
-        primary.offer(message)
-        return True
+        """To every role's primary: each has access to everything."""
+        primaries = self._arbitration.primaries
+        for primary in primaries:
+            primary.offer(message)
+        return bool(primaries)
 
     def start(self) -> None:
         self._server.start()
