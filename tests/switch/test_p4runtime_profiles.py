@@ -51,6 +51,15 @@ class Profiled(Controller):
             setattr(entry.action, f"action_profile_{name}_id", id_)
         return entry
 
+    def one_shot(self, key: int, *actions: tuple[str, int, int], table: str = "by_group") -> p4r.TableEntry:
+        """An entry with a group of its own, of (action, parameter, weight)s."""
+        entry = self.indirect(table, key)
+        given = entry.action.action_profile_action_set
+        given.SetInParent()
+        for action, parameter, weight in actions:
+            given.action_profile_actions.add(action=self.action(action, parameter).action, weight=weight)
+        return entry
+
     def send(self, direct: int = 0, spread: int = 0, flow: int = 0) -> tuple[int, int]:
         """What the two tables' actions wrote into the packet."""
         self.own.send(packet=p4r.PacketOut(payload=bytes([direct, spread]) + flow.to_bytes(2, "big") + bytes(4)))
@@ -134,6 +143,69 @@ def test_what_is_used_stays(profiled: Profiled, target: Target) -> None:
     profiled.delete(profiled.member("spreader", 1))
 
 
+def test_a_group_in_one_shot(profiled: Profiled, target: Target) -> None:
+    """Spread as a group's flows are; read as it was written; its places are free again when it goes."""
+    entry = profiled.one_shot(9, ("second", 101, 1), ("second", 102, 2), ("second", 101, 1))
+    profiled.insert(entry)
+    members = [101, 102, 102, 101]
+    for flow in range(40):
+        assert profiled.send(spread=9, flow=flow)[1] == members[crc16(flow.to_bytes(2, "big")) % 4], flow
+    (read,) = profiled.read(p4r.TableEntry(table_id=entry.table_id))
+    assert read == entry
+    if target.name == "embedded":  # BMv2 refuses to look for them
+        assert profiled.read(p4r.ActionProfileMember()) == profiled.read(p4r.ActionProfileGroup()) == []
+    profiled.modify(profiled.one_shot(9, ("second", 103, 1)))
+    assert {profiled.send(spread=9, flow=flow)[1] for flow in range(8)} == {103}
+    assert profiled.refused("INSERT", profiled.one_shot(9, ("second", 104, 1))).codes == [Code.ALREADY_EXISTS]
+    refused = profiled.refused("INSERT", profiled.member("spreader", 1, "second", 1))
+    assert refused.codes == [Code.INVALID_ARGUMENT], "one or the other"
+    for _ in range(20):
+        profiled.delete(profiled.indirect("by_group", 9))
+        assert profiled.send(spread=9)[1] == 0
+        profiled.insert(profiled.one_shot(9, ("second", 105, 1), ("second", 106, 1), ("second", 107, 1)))
+    profiled.delete(profiled.indirect("by_group", 9))
+    profiled.insert(profiled.member("spreader", 1, "second", 1))
+    assert profiled.refused("INSERT", entry).codes == [Code.INVALID_ARGUMENT]
+
+
+def test_one_shots_that_make_no_sense(embedded: Target) -> None:
+    """Each is refused whole: at the end all eight places are free."""
+    profiled = Profiled(embedded)
+    foreign, wide, watched, modes, sizes, newer = (profiled.one_shot(1, ("second", 1, 1), ("second", 2, 1))
+                                                   for _ in range(6))  # fmt: skip
+    parts = [each.action.action_profile_action_set for each in (foreign, wide, watched, modes, sizes, newer)]
+    parts[0].action_profile_actions[1].action.action_id = 99
+    parts[1].action_profile_actions[1].action.params[0].value = number(1 << 16)
+    parts[2].action_profile_actions[1].watch_port = b"\1"
+    parts[3].action_selection_mode = p4r.ActionProfileActionSet.RANDOM
+    parts[4].size_semantics = p4r.ActionProfileActionSet.SUM_OF_MEMBERS
+    parts[5].MergeFromString(b"\x22\x00")  # field 4, an empty message
+    many = [("second", 1, 1)] * 9
+    for code, entry in (
+        (Code.INVALID_ARGUMENT, foreign),
+        (Code.INVALID_ARGUMENT, wide),
+        (Code.UNIMPLEMENTED, watched),
+        (Code.UNIMPLEMENTED, modes),
+        (Code.UNIMPLEMENTED, sizes),
+        (Code.UNIMPLEMENTED, newer),
+        (Code.INVALID_ARGUMENT, profiled.one_shot(1, ("second", 1, 0))),
+        (Code.INVALID_ARGUMENT, profiled.one_shot(1, ("second", 1, -1))),
+        (Code.INVALID_ARGUMENT, profiled.one_shot(1, ("first", 1, 1), table="by_member")),
+        (Code.RESOURCE_EXHAUSTED, profiled.one_shot(1, *many)),
+        (Code.RESOURCE_EXHAUSTED, profiled.one_shot(1, ("second", 1, 2**31 - 1))),
+    ):
+        assert profiled.refused("INSERT", entry).codes == [code], entry
+    for key in range(1, 9):
+        profiled.insert(profiled.one_shot(key, ("second", key, 1)))
+    assert profiled.refused("INSERT", profiled.one_shot(9, ("second", 9, 1))).codes == [Code.RESOURCE_EXHAUSTED]
+    profiled.delete(profiled.indirect("by_group", 3))
+    profiled.modify(profiled.one_shot(4, ("second", 40, 1)))
+    assert [profiled.send(spread=key)[1] for key in range(1, 9)] == [1, 2, 0, 40, 5, 6, 7, 8]
+    named = profiled.indirect("by_group", 3, member=1)
+    assert profiled.refused("INSERT", named).codes == [Code.INVALID_ARGUMENT]
+    profiled.close()
+
+
 def test_weights_repeat_a_member(embedded: Target) -> None:
     profiled = Profiled(embedded)
     for id_ in (1, 2):
@@ -156,8 +228,6 @@ def test_what_makes_no_sense_is_refused(embedded: Target) -> None:
     too_wide.action.params[0].value = number(1 << 16)
     watched = profiled.group(9, (1, 1))
     watched.members[0].watch = 3
-    one_shot = profiled.indirect("by_group", 1)
-    one_shot.action.action_profile_action_set.action_profile_actions.add(weight=1)
     plain = profiled.indirect("by_member", 1)
     plain.action.CopyFrom(profiled.action("first", 1))
     for code, kind, entity in (
@@ -178,7 +248,7 @@ def test_what_makes_no_sense_is_refused(embedded: Target) -> None:
         (Code.UNIMPLEMENTED, "INSERT", watched),
         (Code.NOT_FOUND, "INSERT", profiled.indirect("by_group", 1, member=8)),
         (Code.NOT_FOUND, "INSERT", profiled.indirect("by_group", 1, group=8)),
-        (Code.UNIMPLEMENTED, "INSERT", one_shot),
+        (Code.INVALID_ARGUMENT, "INSERT", profiled.one_shot(1, ("second", 5, 1))),  # not beside members
         (Code.INVALID_ARGUMENT, "INSERT", plain),
     ):
         assert profiled.refused(kind, entity).codes == [code], (kind, entity)

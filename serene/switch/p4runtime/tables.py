@@ -102,9 +102,9 @@ class Tables:
             raise Failure(Code.ALREADY_EXISTS, f"table {name!r} has an entry with this match already")
         if not entry.HasField("action"):
             raise invalid(f"table {name!r}: a new entry needs an action")
+        self.direct.check(table, entry)
         choice = self._profiles.choice(table, entry.action)
         chosen = None if choice else action_of(self._schema, table, entry.action, default=False)
-        self.direct.check(table, entry)
         try:
             if choice:
                 place, group = choice.place, choice.group
@@ -112,7 +112,10 @@ class Tables:
             else:
                 assert chosen is not None
                 handle = self._switch.table_add(name, key[1], *chosen, entry.priority)
-        except control.TableFull as error:
+        except control.ControlError as error:
+            self._profiles.release(choice)
+            if not isinstance(error, control.TableFull):
+                raise
             raise Failure(Code.RESOURCE_EXHAUSTED, str(error)) from error
         held = p4r.TableEntry(table_id=entry.table_id, priority=entry.priority)
         held.controller_metadata, held.metadata = entry.controller_metadata, entry.metadata
