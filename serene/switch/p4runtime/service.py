@@ -47,6 +47,7 @@ ECHO_BYTES = 4096  # of a packet-out in the error that it caused
 T = TypeVar("T")
 log = logging.getLogger("serene.switch")
 Config = p4r.SetForwardingPipelineConfigRequest
+LOADING = (Config.VERIFY, Config.VERIFY_AND_SAVE, Config.VERIFY_AND_COMMIT, Config.RECONCILE_AND_COMMIT)
 
 
 class ServerError(SereneError):
@@ -117,7 +118,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
     def _set_pipeline(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
         with self._lock:
             self._check_writer(request)
-        if request.action in (Config.VERIFY, Config.VERIFY_AND_SAVE, Config.VERIFY_AND_COMMIT):
+        if request.action in LOADING:
             self._load(request)
         elif request.action == Config.COMMIT:
             if request.HasField("config"):
@@ -125,10 +126,8 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             with self._lock:
                 self._check_writer(request)
                 self._device.commit_saved()
-        elif request.action == Config.RECONCILE_AND_COMMIT:
-            raise unimplemented("RECONCILE_AND_COMMIT is not supported: use VERIFY_AND_COMMIT")
         else:
-            raise invalid("an action is missing: VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT or COMMIT")
+            raise invalid(f"an action is missing: {choices([*map(Config.Action.Name, LOADING), 'COMMIT'])}")
 
     def _load(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
         """Compiles without the lock: others are served meanwhile. What is set in the end is the last one compiled."""
@@ -147,6 +146,8 @@ class _Service(p4r_grpc.P4RuntimeServicer):
                         pipeline.switch.close()
                     elif request.action == Config.VERIFY_AND_SAVE:
                         self._device.save(pipeline)
+                    elif request.action == Config.RECONCILE_AND_COMMIT:
+                        self._device.reconcile(pipeline)
                     else:
                         self._device.commit(pipeline)
         finally:
