@@ -24,7 +24,7 @@ from finsy.proto import p4r, p4r_grpc
 from serene.client.shm import SharedMemory
 from serene.switch import Switch
 from serene.switch.cli import main
-from serene.switch.options import left_out, parse
+from serene.switch.options import left_out, parse, parsers
 from tests.ports import some_port, some_ports
 from tests.switch.p4rt_controller import Controller, load_p4info, until
 from tests.switch.p4rt_probe import JSON, P4INFO, Probe
@@ -427,6 +427,35 @@ def test_interrupted_while_it_compiles(tmp_path: Path) -> None:
         assert message == ""
         assert not any(scratch.iterdir())
     assert not any(path.is_file() for path in tmp_path.rglob("*"))  # it may have been stopped before it made the folder
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_the_command_line(tmp_path: Path) -> None:
+    shown = subprocess.run([*COMMAND, "--show-completion"], capture_output=True, text=True, check=True)
+    (tmp_path / "script").write_text(shown.stdout)
+    for name in ("program.json", "other.txt", "key.pem"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder").mkdir()
+
+    def completed(*words: str) -> set[str]:
+        given = " ".join(f"'{word}'" for word in ("serene-switch", *words))
+        command = f"source ./script; COMP_WORDS=({given}) COMP_CWORD={len(words)}; _serene_switch"
+        done = subprocess.run(
+            ["bash", "-euc", command + '; printf "%s\\n" "${COMPREPLY[@]}"'],
+            capture_output=True, text=True, check=True, cwd=tmp_path,
+        )  # fmt: skip
+        return set(done.stdout.split())
+
+    assert completed("--log-f") == {"--log-file", "--log-flush", "--log-file-max-size", "--log-file-max-files"}
+    assert completed("-L", "w") == completed("--log-level", "wa") == {"warn"}
+    assert completed("pro") == {"program.json"} and completed("") == {"program.json", "folder"}
+    assert completed("--no-p4", "--", "--grpc-server-c") == {"--grpc-server-cacert", "--grpc-server-cert"}
+    assert completed("--no-p4", "--grpc") == completed("--device-id", "") == set()
+    assert completed("--", "--grpc-server-key", "k") == {"key.pem"}
+    assert completed("--pcap", "") == {"folder"}
+    own, further = parsers()
+    assert completed("--") >= {name for name in own._option_string_actions if name.startswith("--")}
+    assert completed("--", "--") == {name for name in further._option_string_actions if name.startswith("--")}
 
 
 def test_help_names_the_flags() -> None:
