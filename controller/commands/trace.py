@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from controller.settings import DEFAULT_SWITCH, BadSettings, host_and_port, port_numbers
+from controller.settings import DEFAULT_SWITCH, BadSettings, host_and_port, port_numbers, settings
 from serene.errors import SereneError
 
 
 def trace(
     switch: Annotated[str, typer.Option(metavar="HOST:PORT", help="Its P4Runtime server.")] = DEFAULT_SWITCH,
+    switch_ca: Annotated[
+        str, typer.Option(metavar="FILE", help="TLS: the authority (PEM) that vouches for the switch.")
+    ] = "",
+    switch_cert: Annotated[str, typer.Option(metavar="FILE", help="TLS: the certificate to show the switch.")] = "",
+    switch_key: Annotated[str, typer.Option(metavar="FILE", help="TLS: that certificate's key.")] = "",
     port: Annotated[
         str | None, typer.Option(metavar="1-4", help="Packets that come by these ports (0 to 511); default all.")
     ] = None,
@@ -28,6 +35,7 @@ def trace(
     ] = False,
 ) -> None:
     """Show what packets meet in the switch: parser states, tables, actions, registers, drops."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log, beside the error that it returns
     import grpc  # here: it would double the start-up time of every command
 
     from serene.switch.loaded import MAX_PORTS
@@ -35,6 +43,9 @@ def trace(
     from serene.switch.trace import step_from_json
     from serene.switch.trace_text import text
 
+    tls = settings(
+        switch_ca=switch_ca, switch_cert=switch_cert, switch_key=switch_key
+    )  # they are there, and go together
     try:
         host_and_port(switch)
         ports = None if port is None else port_numbers(port, 0, MAX_PORTS - 1)
@@ -45,7 +56,16 @@ def trace(
     def ready() -> None:
         print(f"packets of {switch} are traced", file=sys.stderr, flush=True)
 
-    with grpc.insecure_channel(switch, [("grpc.max_receive_message_length", -1)]) as channel:
+    limits = [("grpc.max_receive_message_length", -1)]
+    if tls.switch_ca:
+        authority, certificate, key = (
+            Path(name).read_bytes() if name else None for name in (tls.switch_ca, tls.switch_cert, tls.switch_key)
+        )
+        credentials = grpc.ssl_channel_credentials(authority, key, certificate)
+        opened = grpc.secure_channel(switch, credentials, limits)
+    else:
+        opened = grpc.insecure_channel(switch, limits)
+    with opened as channel:
         try:
             for answer in watch(channel, wanted, ready):
                 if "lost" in answer:

@@ -9,6 +9,9 @@ export class Refused extends Error {
   }
 }
 
+// No answer, or none that could be read.
+export class NoAnswer extends Error {}
+
 async function ask(method, path, body) {
   const options = { method, cache: "no-store" };
   if (method === "GET") options.signal = AbortSignal.timeout(PATIENCE_MS); // a tunnel may be frozen
@@ -16,8 +19,13 @@ async function ask(method, path, body) {
     options.headers = { "Content-Type": "application/json" };
     options.body = JSON.stringify(body);
   }
-  const answer = await fetch(path, options);
-  const told = await answer.json();
+  let answer, told;
+  try {
+    answer = await fetch(path, options);
+    told = await answer.json();
+  } catch (error) {
+    throw new NoAnswer(`The controller does not answer: ${error.message}`);
+  }
   if (!answer.ok) throw new Refused(told.error ?? `HTTP ${answer.status}`, answer.status);
   return told;
 }

@@ -57,18 +57,24 @@ async function poll() {
     byId("trouble").hidden = byId("token-form").hidden = true;
     show();
   } catch (error) {
-    const age = store.now ? `; what is shown is from ${looks.clock(store.now.t)}` : "";
-    say(byId("trouble"), error instanceof api.Refused ? `The controller says: ${error.message}` : `The controller does not answer${age}.`);
+    say(byId("trouble"), inWords(error));
     const asked = error.status === 401;
     if (asked && byId("token-form").hidden) {
       byId("token-form").hidden = false;
       byId("token-form").elements.token.focus();
     }
     byId("trouble").hidden = asked;
-    if (!(error instanceof TypeError || error instanceof api.Refused)) console.error(error);
+    if (!(error instanceof api.NoAnswer || error instanceof api.Refused)) console.error(error);
     pause = PATIENCE_MS;
   }
   if (!document.hidden && !timer) timer = setTimeout(poll, pause);
+}
+
+function inWords(error) {
+  const age = store.now ? `; what is shown is from ${looks.clock(store.now.t)}` : "";
+  if (error instanceof api.Refused) return `The controller says: ${error.message}`;
+  if (error instanceof api.NoAnswer) return `The controller does not answer${age}.`;
+  return `This page has a defect, and may show too little: ${error.message}. Loading it again may help.`;
 }
 
 function show() {

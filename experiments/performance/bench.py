@@ -193,6 +193,24 @@ def in_process(program: Program) -> Samples:
     return tuple(path.measure() for _ in range(REPEATS))
 
 
+def untraced(program: Program) -> Iterator[Row]:
+    """What traces cost whom nobody traces. The paths take turns: the machine's moods are all of theirs."""
+    never, again, compiled = PushPath(program), PushPath(program), PushPath(program, ("-DTRACE",))
+    again.switch.start_tracing()
+    again.measure()
+    again.switch.stop_tracing()
+    rates: dict[PushPath, list[float]] = {path: [] for path in (never, again, compiled)}
+    for number in range(2 * REPEATS + 1):
+        for path, measured in rates.items():
+            rate = path.measure()
+            if number:  # the first one runs with cold caches
+                measured.append(rate)
+    row = partial(Row, unit="packets/s", less=False, bar=None)
+    yield row("PUSH path, traced before", ours=tuple(rates[again]), peer=tuple(rates[never]), peer_name="never traced")
+    with_code = "a build with traces' code, nobody watching"
+    yield row("PUSH path, never traced", ours=tuple(rates[never]), peer=tuple(rates[compiled]), peer_name=with_code)
+
+
 def packets(seed_json: Path | None) -> Iterator[Row]:
     """The whole PUSH path with the same JSON, and values a second on BMv2. seed_json: the authors' program."""
     serene = Program.load("serene")
@@ -257,6 +275,7 @@ def rows(seed_json: Path | None) -> Iterator[Row]:
     for program in ("serene", "serene_jumbo"):
         yield from one_machine(2_460_000, program)
     yield from one_machine(100_000)
+    yield from untraced(Program.load("serene"))
     yield from packets(seed_json)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -21,10 +22,10 @@ from experiments.run.network import Failed, Network, NetworkError, WorkerProcess
 from experiments.run.results import Counted, Work
 from experiments.run.settings import Settings
 from serene.spawn import module
-from topologies.processes import Background, free_ports, mortal
+from topologies.processes import Background, mortal
 from workers.baselines import ranges
 
-PORT = 7000
+PORT = 7000  # in a host of its own
 POLL_S = 0.2
 TOLD_EVERY_S = 5.0
 
@@ -103,17 +104,30 @@ class BridgeNetwork(_BaselineNetwork):
 class LoopbackNetwork(_BaselineNetwork):
     """All on loopback: no root, no links."""
 
+    def __init__(self, settings: Settings, work: Path) -> None:
+        super().__init__(settings, work)
+        self._held: list[socket.socket] = []
+
     def start(self) -> None:
         """Nothing to be made."""
 
     def stop(self) -> None:
-        """Nothing was made."""
+        for each in self._held:
+            each.close()
 
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(mortal(command), stdin=subprocess.DEVNULL, start_new_session=True, **options)
 
     def addresses(self, places: Sequence[int]) -> list[tuple[str, int]]:
-        return [("127.0.0.1", port) for port in free_ports(*[PORT] * len(places))]
+        """Ports that nobody else is given until the network ends: bound here, where with SO_REUSEADDR the process that
+        listens there binds them, too."""
+        found = []
+        for _ in places:
+            self._held.append(socket.socket())
+            self._held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._held[-1].bind(("127.0.0.1", 0))
+            found.append(self._held[-1].getsockname())
+        return found
 
     def interface(self, worker: int) -> str:
         return "lo"

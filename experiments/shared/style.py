@@ -50,7 +50,8 @@ def fit_names(figure: Any, names: Sequence[Any], end: float) -> list[str]:
     """Hides each name of a band that would run into the next one's place, once all else is drawn; those are returned,
     for a legend."""
     figure.draw_without_rendering()  # only now is it known where everything is
-    for name, begin in zip(names, [*(other.xy[0] for other in names[1:]), end], strict=True):
+    begins = [*(name.xy[0] for name in names), end]
+    for name, begin in zip(names, begins[1:], strict=True):  # a strategy that never changed has no band, and no names
         limit = name.axes.transData.transform((begin, 0))[0]
         name.set_visible(name.get_window_extent().x1 < limit)
     there = {name.get_text() for name in names if name.get_visible()}

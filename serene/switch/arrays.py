@@ -50,12 +50,22 @@ class ArrayControl(Loaded):
         return self.register_read_all(register, index, 1)[0]
 
     def register_read_all(self, register: str, first: int = 0, count: int | None = None) -> list[int]:
+        return [integer(row) for row in self._register_rows(register, first, count).tolist()]
+
+    def _register_rows(self, register: str, first: int, count: int | None) -> np.ndarray:
         array = self._indexed(self.program.registers, "register", register, first, count)
         count = array.size - first if count is None else count
-        element = _register_type(array.width)
-        values = np.zeros((count, limbs_of(array.width)), element)
-        self._lib.switch_register(self._state, array.id, first, count, 0, values.ctypes.data_as(ctypes.c_void_p))
-        return [integer(row) for row in values.tolist()]
+        rows = np.zeros((count, limbs_of(array.width)), _register_type(array.width))
+        self._lib.switch_register(self._state, array.id, first, count, 0, rows.ctypes.data_as(ctypes.c_void_p))
+        return rows
+
+    def register_copy(self, register: str, source: ArrayControl) -> None:
+        """All cells of another switch's register of the same name, size and width."""
+        array = named(self.program.registers, register, "register")
+        rows = source._register_rows(register, 0, None)
+        if rows.shape[0] != array.size or source.program.registers[register].width != array.width:
+            raise ControlError(f"register {register!r} has another size or width there")
+        self._lib.switch_register(self._state, array.id, 0, array.size, 1, rows.ctypes.data_as(ctypes.c_void_p))
 
     def register_write(self, register: str, index: int, value: int) -> None:
         array = self._indexed(self.program.registers, "register", register, index)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from serene.errors import SereneError, choices
+from serene.switch.completion import script
 from serene.switch.engine import LONGEST_PATH
 from serene.switch.loaded import MAX_PORTS
 from serene.switch.p4runtime.ports import InterfacePort, Port, ShmPort, UdpPort
@@ -92,6 +93,12 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
+class _ShowCompletion(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(script(*parsers()), end="")
+        parser.exit()
+
+
 def _add_left_out(parser: argparse.ArgumentParser, options: dict[str, str | None]) -> None:
     group = parser.add_argument_group("accepted, without effect (a line in the log says what is missing)")
     for option, missing in options.items():
@@ -123,6 +130,9 @@ def _parser() -> argparse.ArgumentParser:
         help="a port that is open for whoever waits for it; no Thrift server: connections are closed")  # fmt: skip
     add("-v", "--version", action="store_true", help="print the version")
     add("--json-version", action="store_true", help="print the newest version of BMv2's JSON that is understood")
+    add(
+        "--show-completion", action=_ShowCompletion, nargs=0, help="print what bash needs to complete this command line"
+    )
     _add_left_out(parser, LEFT_OUT)
     log = parser.add_argument_group("log")
     log.add_argument("-L", "--log-level", choices=LOG_LEVELS, help="default: trace with --log-console or --log-file "
@@ -162,6 +172,11 @@ def _target_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+    """Of the options before and after the ``--``."""
+    return _parser(), _target_parser()
+
+
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     if "--" not in arguments:
         return list(arguments), []
@@ -172,7 +187,8 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, argparse.Namespace]:
     """Options before and after the ``--``, checked. Raises Usage."""
     own, further = _split(arguments)
-    options, target = _parser().parse_args(own), _target_parser().parse_args(further)
+    before, after = parsers()
+    options, target = before.parse_args(own), after.parse_args(further)
     if options.version or options.json_version:
         return options, target
     if options.log_level is None:

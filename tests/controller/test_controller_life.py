@@ -185,13 +185,14 @@ def test_p4info_of_another_program(switch: SwitchProcess, start: Start, tmp_path
 
 
 def test_port_in_use(switch: SwitchProcess, start: Start) -> None:
-    http = start().url.removeprefix("http://")
+    first = start()
+    http = first.url.removeprefix("http://")
     refused = serenectl("up", "--foreground", "--switch", switch.grpc, "--http", http, "--election-id", "9")
     assert (refused.returncode, refused.stderr) == (
         1,
         (
-            f"error: cannot listen on {http}: Address already in use; is a controller running already "
-            "('serenectl status')? --http HOST:PORT chooses another port\n"
+            f"error: cannot listen on {http}: the controller with process id {first.process.pid} has it "
+            "('serenectl status'); --http HOST:PORT chooses another port\n"
         ),
     )
 

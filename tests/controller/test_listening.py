@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import stat
@@ -18,6 +19,7 @@ import pytest
 
 from controller.commands import doctor
 from controller.http.client import ControllerClient, NoController, Rejected
+from controller.http.listeners import AddressInUse, tcp_listener, unix_listener
 from serene.errors import SereneError
 from serene.strategy import BSP
 from serene.torch.opening import Controller
@@ -99,10 +101,38 @@ def test_only_its_owner_may_connect(start: Start, path: Path) -> None:
 def test_a_living_controller_keeps_its_socket(switch: SwitchProcess, start: Start, path: Path) -> None:
     first = start("--socket", str(path))
     refused = up(switch, path)
-    said = f"error: cannot listen at {path}: another controller listens there; --socket chooses another path\n"
+    said = f"error: cannot listen at {path}: another process has it open; --socket chooses another path\n"
     assert (refused.returncode, refused.stderr) == (1, said)
     with at(path) as client:
         assert client.status() == first.client.status()
+
+
+def test_a_socket_that_does_not_listen_yet_stays(path: Path) -> None:
+    """Somebody else's, between bind and listen."""
+    with socket.socket(socket.AF_UNIX) as foreign:
+        foreign.bind(str(path))
+        with pytest.raises(AddressInUse, match="another process has it open"), unix_listener(str(path)):
+            pass
+        foreign.listen()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+
+
+def test_of_two_controllers_that_start_one_is_refused() -> None:
+    """Before either listens, while it waits for its switch."""
+    http = f"127.0.0.1:{some_port()}"
+    with tcp_listener(http) as first:
+        said = f"cannot listen on {http}: the controller with process id {os.getpid()} has it ('serenectl status')"
+        with pytest.raises(AddressInUse, match=re.escape(said)), tcp_listener(http):
+            pass
+        first.listen()
+    with tcp_listener(http):  # at once, when that one has gone
+        pass
+    with socket.socket() as other:  # no controller
+        other.bind(("127.0.0.1", int(http.rpartition(":")[2])))
+        other.listen()
+        with pytest.raises(AddressInUse, match="Address already in use"), tcp_listener(http):
+            pass
 
 
 def test_what_a_killed_one_has_left_is_replaced(start: Start, path: Path) -> None:

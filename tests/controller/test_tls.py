@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from controller.settings import BadSettings, settings
-from tests.controller.processes import Process, listens, serenectl, until
+from tests.controller.processes import Process, listens, missing, serenectl, until
 from tests.ports import some_port
 
 
@@ -39,16 +40,19 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def switch(files: Path) -> Iterator[str]:
+@pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
+def switch(files: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of one that asks for a certificate, too."""
-    if shutil.which("simple_switch_grpc") is None:
+    if request.param == "bmv2" and shutil.which("simple_switch_grpc") is None:
         pytest.skip("needs simple_switch_grpc")
+    if request.param == "embedded" and (lacking := missing("embedded")):
+        pytest.skip(f"the embedded switch needs {lacking}")
+    program = [sys.executable, "-m", "serene.switch.cli"] if request.param == "embedded" else ["simple_switch_grpc"]
     grpc = f"127.0.0.1:{some_port()}"
     options = ["--grpc-server-addr", grpc, "--cpu-port", "255", "--grpc-server-ssl", "--grpc-server-with-client-auth"]
     for option, name in (("cacert", "ca.pem"), ("cert", "switch.pem"), ("key", "switch.key")):
         options += [f"--grpc-server-{option}", str(files / name)]
-    command = ["simple_switch_grpc", "--no-p4", "--device-id", "0", "--thrift-port", str(some_port()), "--", *options]
+    command = [*program, "--no-p4", "--device-id", "0", "--thrift-port", str(some_port()), "--", *options]
     process = Process(command, files / "log")
     until(lambda: process.process.poll() is not None or listens(grpc), "the switch listens")
     assert process.process.poll() is None, process.log.read_text()
@@ -75,8 +79,27 @@ def test_both_show_their_certificates(
         assert done.returncode == 0, done.stderr
         assert f"switch {switch} (device 0), program serene" in done.stdout
         assert "connected" in done.stdout
+        watch_by_tls(switch, files, identity)
     finally:
         serenectl("down", controller=f"http://{http}")
+
+
+def watch_by_tls(switch: str, files: Path, identity: tuple[str, ...]) -> None:
+    """``serenectl trace`` takes the same files as ``serenectl up``."""
+    for wrong in ((), ("--switch-ca", str(files / "other.pem"), *identity), ("--switch-ca", str(files / "ca.pem"))):
+        refused = serenectl("trace", "--switch", switch, *wrong)
+        assert refused.returncode == 1 and refused.stderr.startswith(f"error: {switch}: "), wrong
+        assert len(refused.stderr.splitlines()) == 1
+    told = serenectl(
+        "trace", "--switch", switch, "--switch-ca", str(files / "ca.pem"), *identity, "--match", "x.y == 1"
+    )
+    assert told.returncode == 1
+    assert "there is no header 'x'" in told.stderr or "this switch has no traces" in told.stderr  # BMv2
+    half = serenectl("trace", "--switch", switch, *identity[:2])
+    assert (half.returncode, half.stderr.splitlines()) == (
+        2,
+        ["error: --switch-key: expected with --switch-cert, and neither without the other"],
+    )
 
 
 @pytest.mark.parametrize(

@@ -235,22 +235,35 @@ def test_nothing_comes_from_elsewhere(page: Chrome, controller: ControllerProces
     assert [name for name in loaded if not name.startswith(f"{controller.url}/")] == []
 
 
-def test_a_controller_that_goes_away_and_comes_back(
-    chromium: Chrome, switch: SwitchProcess, log: Path, controller: ControllerProcess
-) -> None:
+def test_a_defect_of_the_page_is_not_the_controllers(chromium: Chrome, controller: ControllerProcess) -> None:
     chromium.get(f"{controller.url}/")
     until_text(chromium, "#switch-text", "switch 127.0.0.1")
-    controller.process.terminate()
-    controller.process.wait()
-    until_text(chromium, "#trouble", "The controller does not answer; what is shown is from")
-    http = controller.url.removeprefix("http://")
-    command = [sys.executable, "-m", "controller", "up", "--foreground", "--switch", switch.grpc, "--http", http]
-    again = Process(command, log)
+    chromium.execute_script("document.getElementById('switch').remove()")
+    said = until_text(chromium, "#trouble", "This page has a defect")
+    assert "null" in said and "does not answer" not in said
+    assert chromium.find_element(By.ID, "trouble").is_displayed()
+    chromium.get("about:blank")
+
+
+def test_a_controller_that_goes_away_and_comes_back(chromium: Chrome, tmp_path: Path) -> None:
+    """With a switch of its own: other tests go on with theirs."""
+    switch = SwitchProcess("embedded", tmp_path / "switch.log")
     try:
-        until(
-            lambda: text(chromium, "#switch") and not chromium.find_element(By.ID, "trouble").is_displayed(),
-            "it is back",
-        )
+        first = ControllerProcess(switch, tmp_path / "first.log")
+        http = first.url.removeprefix("http://")
+        chromium.get(f"{first.url}/")
+        until_text(chromium, "#switch-text", "switch 127.0.0.1")
+        assert first.stop() == 0
+        until_text(chromium, "#trouble", "The controller does not answer; what is shown is from")
+        second = ControllerProcess(switch, tmp_path / "second.log", http=http)
+        try:
+            until(
+                lambda: text(chromium, "#switch") and not chromium.find_element(By.ID, "trouble").is_displayed(),
+                "it is back",
+                PATIENCE_S,
+            )
+        finally:
+            chromium.get("about:blank")
+            assert second.stop() == 0
     finally:
-        chromium.get("about:blank")
-        again.stop()
+        switch.stop()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import grpc
 import pytest
 from finsy.proto import p4r
+from google.protobuf import any_pb2
 
+from serene.switch.p4runtime.arbitration import MAX_ROLES
 from tests.switch.conftest import Target, embedded_target
-from tests.switch.p4rt_controller import Code, Controller, WriteFailed, new_election_id, until
-from tests.switch.p4rt_probe import JSON
+from tests.switch.p4rt_controller import Code, Controller, WriteFailed, new_election_id, same, until
+from tests.switch.p4rt_controller import update as change
+from tests.switch.p4rt_probe import JSON, Probe
 
 
 def election(update: p4r.MasterArbitrationUpdate) -> int:
@@ -218,18 +221,104 @@ def test_a_stream_keeps_its_device(target: Target, controller: Controller) -> No
     assert stream.end_code() is Code.FAILED_PRECONDITION
 
 
-def test_roles_are_refused_by_name(fresh: Target) -> None:
+def test_a_stream_keeps_its_role(fresh: Target) -> None:
     controller = fresh.controller()
-    stream = controller.stream()
-    stream.introduce(1, role=p4r.Role(name="sdn"))
-    assert stream.end_code() is Code.UNIMPLEMENTED
     stream = controller.become_primary()
     stream.introduce(controller.election_id, role=p4r.Role(name="sdn"))
     assert stream.end_code() is Code.FAILED_PRECONDITION
+    stream = controller.stream()
+    stream.introduce(controller.election_id, role=p4r.Role(name="sdn"))
+    assert stream.status() is Code.OK
+    stream.introduce(controller.election_id)
+    assert stream.end_code() is Code.FAILED_PRECONDITION
+    controller.close()
+
+
+def test_each_role_has_a_primary_of_its_own(fresh: Target) -> None:
+    """Election ids are a role's, too; a request is of the role that it names. What happens is told to all primaries."""
+    controllers = {name: fresh.controller() for name in ("", "sdn", "tap")}
+    streams = {}
+    for name, controller in controllers.items():
+        controller.election_id = 5
+        streams[name] = controller.stream()
+        streams[name].introduce(5, role=p4r.Role(name=name) if name else None)
+        update = streams[name].receive("arbitration")
+        assert (update.status.code, update.role.name, election(update)) == (0, name, 5)
+    default, sdn = controllers[""], controllers["sdn"]
+    default.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+    entries = [sdn.entry("by_scoped", {"a": a}, "found_scoped", a) for a in (1, 2, 3)]
+    default.write(change("INSERT", entries[0]))
+    sdn.write(change("INSERT", entries[1]), role="sdn")
+    assert same(sdn.read(sdn.key("by_scoped")), entries[:2])
+
+    twin = sdn.stream()
+    twin.introduce(5, role=p4r.Role(name="sdn"))
+    assert twin.end_code() is Code.INVALID_ARGUMENT
+    higher = sdn.stream()
+    higher.introduce(6, role=p4r.Role(name="sdn"))
+    assert higher.status() is Code.OK and streams["sdn"].status() is Code.ALREADY_EXISTS
+    with pytest.raises(WriteFailed, match=r"is not the primary's of role 'sdn' \(6\)") as failed:
+        sdn.write(change("INSERT", entries[2]), role="sdn")
+    assert failed.value.code is Code.PERMISSION_DENIED
+    higher.close()
+    assert streams["sdn"].status() is Code.NOT_FOUND
+    with pytest.raises(WriteFailed, match="no primary controller of role 'sdn'"):
+        sdn.write(change("INSERT", entries[2]), role="sdn")
+    default.write(change("INSERT", entries[2]))  # nothing has changed for others
+
+    default.packet_out(streams[""], Probe(a=1).frame())
+    for name in ("", "tap"):
+        assert Probe.parse(streams[name].receive("packet").payload).by_scoped == 1
+    sdn.packet_out(streams["sdn"], Probe(a=1).frame())
+    assert streams["sdn"].receive("error").canonical_code == Code.PERMISSION_DENIED.value[0]
+    for controller in controllers.values():
+        controller.close()
+
+
+def test_roles_by_number(fresh: Target) -> None:
+    """As controllers wrote them before P4Runtime 1.4."""
+    controller = fresh.controller()
+    stream = controller.stream()
+    stream.introduce(controller.election_id, role=p4r.Role(id=7))
+    told = stream.receive("arbitration")
+    assert (told.status.code, told.role.id, told.role.name) == (0, 7, "")
+    with pytest.raises(WriteFailed) as failed:
+        controller.write(role_id=8)
+    assert failed.value.code is Code.NOT_FOUND and "'8'" in failed.value.message and "'7'" in failed.value.message
+    with pytest.raises(WriteFailed) as failed:
+        controller.write(role_id=7)
+    assert failed.value.code is Code.FAILED_PRECONDITION  # no program yet
+    controller.close()
+
+
+def test_roles_that_are_refused(fresh: Target) -> None:
+    controller = fresh.controller()
+    config = any_pb2.Any(type_url="type.googleapis.com/stratum.P4RoleConfig")
+    for role, code, words in (
+        (p4r.Role(name="sdn", config=config), Code.INVALID_ARGUMENT, "role 'sdn': role configs are not supported"),
+        (p4r.Role(config=config), Code.INVALID_ARGUMENT, "role configs are not supported"),
+        (p4r.Role(name="x" * 257), Code.INVALID_ARGUMENT, "257 characters; at most 256"),
+    ):
+        stream = controller.stream()
+        stream.introduce(1, role=role)
+        assert stream.end_code() is code
+        assert stream.ended is not None and words in stream.ended.details()
+    for number in range(MAX_ROLES):
+        stream = controller.stream()
+        stream.introduce(None, role=p4r.Role(name=str(number + 1)))
+        assert stream.status() is Code.NOT_FOUND
+        stream.close()
+    stream = controller.stream()
+    stream.introduce(1, role=p4r.Role(name="one more"))
+    assert stream.end_code() is Code.RESOURCE_EXHAUSTED
     controller.become_primary()
     with pytest.raises(WriteFailed) as failed:
         controller.write(role="sdn")
     assert failed.value.code is Code.NOT_FOUND
+    request = p4r.ReadRequest(device_id=fresh.device_id, role="sdn")
+    with pytest.raises(grpc.RpcError) as refused:
+        list(controller.stub.Read(request))
+    assert refused.value.code() is Code.NOT_FOUND
     controller.close()
 
 

@@ -24,12 +24,12 @@ from finsy.proto import p4r, p4r_grpc
 from serene.client.shm import SharedMemory
 from serene.switch import Switch
 from serene.switch.cli import main
-from serene.switch.options import left_out, parse
+from serene.switch.options import left_out, parse, parsers
 from tests.ports import some_port, some_ports
 from tests.switch.p4rt_controller import Controller, load_p4info, until
 from tests.switch.p4rt_probe import JSON, P4INFO, Probe
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 COMMAND = [sys.executable, "-m", "serene.switch.cli"]
 
 
@@ -98,7 +98,7 @@ def test_it_says_when_it_is_ready_and_stops_when_told_to(number: int) -> None:
     with running("--no-p4", "--device-id", "3", "-i", f"1@udp:{udp}", "-i", "2@lo", *GRPC) as switch:
         assert switch.ready_line == f"serene-switch: P4Runtime on {switch.address}, device 3, ports 1@udp:{udp} 2@lo"
         host, port = switch.address.split(":")
-        with socket.create_connection((host, int(port)), timeout=5):
+        with socket.create_connection((host, int(port)), timeout=PATIENCE_S):
             pass
         assert switch.stop(number) == 0
         assert switch.lines == [switch.ready_line]
@@ -128,7 +128,7 @@ def test_simple_switch_grpcs_flags_are_taken() -> None:
     arguments = ["--no-p4", "--device-id=7", f"-i1@udp:{udp}", "--thrift-port", str(thrift), "-L", "info"]
     with running(*arguments, *GRPC, "--cpu-port", "255", "--drop-port=510") as switch:
         assert any("Thrift" in line for line in switch.lines)
-        with socket.create_connection(("127.0.0.1", thrift), timeout=5) as client:
+        with socket.create_connection(("127.0.0.1", thrift), timeout=PATIENCE_S) as client:
             assert client.recv(1) == b""  # p4-utils waits for the port to be open; who speaks Thrift sees an end
         controller = Controller(switch.address, 7, load_p4info(P4INFO))
         stream = controller.become_primary()
@@ -223,7 +223,7 @@ def test_a_program_on_the_command_line_forwards_at_once() -> None:
     sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
     for end in sockets:
         end.bind(("127.0.0.1", 0))
-        end.settimeout(5)
+        end.settimeout(PATIENCE_S)
     local = some_ports(2, socket.SOCK_DGRAM)
     ports = [f"{i + 1}@udp:{local[i]}:{sockets[i].getsockname()[1]}" for i in range(2)]
     with running(str(JSON), "-i", ports[0], "-i", ports[1], *GRPC):
@@ -276,7 +276,7 @@ def test_ports_stay_when_programs_change() -> None:
     ends = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
     for end in ends:
         end.bind(("127.0.0.1", 0))
-        end.settimeout(5)
+        end.settimeout(PATIENCE_S)
     local = some_ports(2, socket.SOCK_DGRAM)
     ports = [f"1@udp:{local[0]}", f"2@udp:{local[1]}:{ends[1].getsockname()[1]}"]
     with running("--no-p4", "--device-id", "7", "-i", ports[0], "-i", ports[1], *GRPC, "--cpu-port", "255") as switch:
@@ -427,6 +427,35 @@ def test_interrupted_while_it_compiles(tmp_path: Path) -> None:
         assert message == ""
         assert not any(scratch.iterdir())
     assert not any(path.is_file() for path in tmp_path.rglob("*"))  # it may have been stopped before it made the folder
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_the_command_line(tmp_path: Path) -> None:
+    shown = subprocess.run([*COMMAND, "--show-completion"], capture_output=True, text=True, check=True)
+    (tmp_path / "script").write_text(shown.stdout)
+    for name in ("program.json", "other.txt", "key.pem"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder").mkdir()
+
+    def completed(*words: str) -> set[str]:
+        given = " ".join(f"'{word}'" for word in ("serene-switch", *words))
+        command = f"source ./script; COMP_WORDS=({given}) COMP_CWORD={len(words)}; _serene_switch"
+        done = subprocess.run(
+            ["bash", "-euc", command + '; printf "%s\\n" "${COMPREPLY[@]}"'],
+            capture_output=True, text=True, check=True, cwd=tmp_path,
+        )  # fmt: skip
+        return set(done.stdout.split())
+
+    assert completed("--log-f") == {"--log-file", "--log-flush", "--log-file-max-size", "--log-file-max-files"}
+    assert completed("-L", "w") == completed("--log-level", "wa") == {"warn"}
+    assert completed("pro") == {"program.json"} and completed("") == {"program.json", "folder"}
+    assert completed("--no-p4", "--", "--grpc-server-c") == {"--grpc-server-cacert", "--grpc-server-cert"}
+    assert completed("--no-p4", "--grpc") == completed("--device-id", "") == set()
+    assert completed("--", "--grpc-server-key", "k") == {"key.pem"}
+    assert completed("--pcap", "") == {"folder"}
+    own, further = parsers()
+    assert completed("--") >= {name for name in own._option_string_actions if name.startswith("--")}
+    assert completed("--", "--") == {name for name in further._option_string_actions if name.startswith("--")}
 
 
 def test_help_names_the_flags() -> None:

@@ -329,6 +329,27 @@ def test_an_idle_timeout_begins_anew_with_a_hit_and_with_a_notice(monkeypatch: p
         assert [notices(at) for at in (1_150, 1_249, 1_250, 1_251, 1_349, 1_350)] == [0, 0, 1, 1, 1, 2]
 
 
+def test_many_idle_entries_are_told_of_in_messages_that_every_client_takes() -> None:
+    """gRPC's clients take 4 MiB in one."""
+    sent: list[p4r.StreamMessageResponse] = []
+
+    def deliver(message: p4r.StreamMessageResponse) -> bool:
+        sent.append(message)
+        return True
+
+    with Switch.load(JSON) as switch:
+        idle = IdleTimeouts(switch, deliver)
+        for handle in range(600):
+            metadata = bytes(700_000 if handle < 5 else 1)
+            idle.set("ProbeIngress.by_idle", handle, p4r.TableEntry(idle_timeout_ns=1, priority=handle + 1,
+                                                                    metadata=metadata), new=True)  # fmt: skip
+        idle.send_due()
+    told = [message.idle_timeout_notification for message in sent]
+    assert [entry.priority - 1 for each in told for entry in each.table_entry] == list(range(600))
+    assert all(each.timestamp and each.ByteSize() < 2 << 20 and len(each.table_entry) <= 256 for each in told)
+    assert len(told) < 12
+
+
 def test_idle_timeouts_that_make_no_sense(embedded_primary: Controller) -> None:
     entry = embedded_primary.entry("by_idle", {"a": 9}, "found_idle", 1, idle_timeout_ns=-1)
     assert embedded_primary.refused("INSERT", entry).codes == [Code.INVALID_ARGUMENT]

@@ -39,3 +39,8 @@ def test_names_never_overlap(seed: int) -> None:
     assert {name.get_text() for name in shown} | set(hidden) == {name for _, name in changes}, "all are named somewhere"
     drawn = [to_hex(line.get_color()).lower() for line in axes[0, 0].lines]
     assert drawn == [colour_of(name).lower() for _, name in changes]
+
+
+def test_a_strategy_that_never_changes_has_no_names() -> None:
+    figure, axes = panels(1, 1)
+    assert fit_names(figure, strategy_band(axes[0, 0], [], END_S), END_S) == []

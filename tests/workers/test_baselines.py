@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.run.__main__ import _settings, parser
+from experiments.run.baseline import LoopbackNetwork
 from serene.strategy import parse
 from tests.controller.processes import ROOT, until
-from topologies.processes import free_ports
 from workers import reference
 from workers.baselines import ExchangeFailed, Place, ServerExchange, ranges
 from workers.server import Barrier, Server, WorkerGone
@@ -97,7 +98,7 @@ class Servers:
     def __init__(self, strategy: str, workers: int, values: int, count: int) -> None:
         self._strategy, self._workers, self._values = strategy, workers, values
         self._pool = ThreadPoolExecutor(16)
-        sockets = [socket.create_server(("127.0.0.1", port)) for port in free_ports(*[7100] * count)]
+        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
         self.addresses = [each.getsockname() for each in sockets]
         self.servers = [
             Server(each, workers, parse(strategy), part.stop - part.start)
@@ -176,6 +177,20 @@ def test_a_second_worker_of_the_same_number_is_refused() -> None:
     joining.join(timeout=30)
     for exchange in (first, second, other):
         exchange.abandon()
+
+
+def test_two_runs_at_once_have_ports_of_their_own(tmp_path: Path) -> None:
+    """Nobody else gets one before its server is up, which takes seconds."""
+    arguments = parser().parse_args(["--no-mininet", "--out", str(tmp_path / "out"), "--exchange", "sharded"])
+    settings = _settings(arguments)
+    with LoopbackNetwork(settings, tmp_path) as one, LoopbackNetwork(settings, tmp_path) as other:
+        addresses = one.addresses([0, 1]) + other.addresses([0, 1])
+        assert len(set(addresses)) == 4
+        for address in addresses:
+            with pytest.raises(OSError, match="in use"), socket.socket() as somebody:
+                somebody.bind(address)
+            with socket.create_server(address) as server, socket.create_connection(address):
+                server.accept()[0].close()
 
 
 def run(out: Path, *options: str) -> subprocess.Popen[str]:

@@ -1,19 +1,26 @@
-"""Who may write: the controller with the highest election id ever seen (P4Runtime specification, section 5)."""
+"""Who may write: of each role the controller with the highest election id ever seen (P4Runtime, section 5).
+
+A role has no config here, so each has access to everything: what several primaries do with one table is their matter.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from finsy.proto import p4r, rpc_status
 
-from serene.switch.p4runtime.status import Code, Failure, invalid, not_found, number, unimplemented
+from serene.errors import choices
+from serene.switch.p4runtime.status import Code, Failure, invalid, not_found, number
 
 ElectionId = tuple[int, int]  # high, low 64 bits
 
 WAITING_MESSAGES = 4096  # for one controller; a slower one loses packet-ins and digests
 WAITING_BYTES = 16 << 20
+MAX_ROLES = 64  # ever named; their highest election ids are kept
+ROLE_CHARACTERS = 256
 WAITING_NOTICES = 16  # of who is primary; of further ones the latest counts
 
 
@@ -22,6 +29,7 @@ class Session:
 
     def __init__(self) -> None:
         self.introduced = False
+        self.role = ""  # the default one
         self.election_id: ElectionId | None = None  # None: it never wants to be primary
         self.lost = 0  # messages that found too many others waiting
         self._waiting: deque[p4r.StreamMessageResponse] = deque()
@@ -71,38 +79,47 @@ class Session:
             yield message
 
 
+@dataclass
+class _Role:
+    given: p4r.Role | None  # as its first controller wrote it; None: the default role
+    primary: Session | None = None
+    highest: ElectionId | None = None
+    sessions: list[Session] = field(default_factory=list)
+
+
 class Arbitration:
-    """The sessions of one device (and its default role). The service's lock guards it."""
+    """The sessions of one device, by role. The service's lock guards it."""
 
     def __init__(self, device_id: int) -> None:
         self.device_id = device_id
-        self.primary: Session | None = None
-        self._sessions: list[Session] = []
-        self._highest: ElectionId | None = None
+        self._roles = {"": _Role(None)}
 
     def update(self, session: Session, request: p4r.MasterArbitrationUpdate) -> None:
         """A controller introduces itself, or changes its election id. Raises Failure: the stream then ends."""
-        self._check_identity(session, request)
+        name = self._check_identity(session, request)
+        role = self._roles.get(name) or _Role(request.role)
         election_id = _election_id(request)
-        if election_id and any(other is not session and other.election_id == election_id for other in self._sessions):
+        if election_id and any(other is not session and other.election_id == election_id for other in role.sessions):
             raise invalid(f"election id {_text(election_id)} is already used by another controller; choose another one")
         if not session.introduced:
-            session.introduced = True
-            self._sessions.append(session)
+            session.introduced, session.role = True, name
+            self._roles[name] = role
+            role.sessions.append(session)
         session.election_id = election_id
 
-        if election_id and (self._highest is None or election_id >= self._highest):
-            self._highest = election_id
-            self.primary = session
-            self._notify_all()
-        elif self.primary is session:
-            self.primary = None
-            self._notify_all()
+        if election_id and (role.highest is None or election_id >= role.highest):
+            role.highest = election_id
+            role.primary = session
+            self._notify_all(role)
+        elif role.primary is session:
+            role.primary = None
+            self._notify_all(role)
         else:
-            self._notify(session)
+            self._notify(role, session)
 
-    def _check_identity(self, session: Session, request: p4r.MasterArbitrationUpdate) -> None:
-        role = request.role
+    def _check_identity(self, session: Session, request: p4r.MasterArbitrationUpdate) -> str:
+        """The role's name."""
+        name = role_name(request.role.name, request.role.id)
         if session.introduced and request.device_id != self.device_id:
             raise Failure(
                 Code.FAILED_PRECONDITION,
@@ -110,39 +127,57 @@ class Arbitration:
             )
         if request.device_id != self.device_id:
             raise not_found(f"there is no device {request.device_id}; this switch is device {self.device_id}")
-        if session.introduced and (role.name or role.id):
-            raise Failure(Code.FAILED_PRECONDITION, "a stream keeps its role: open another one to change it")
-        if role.name or role.id:
-            raise unimplemented("roles are not supported: leave the role out")
-        if role.HasField("config"):
-            raise invalid("the default role has no config: leave the role out")
+        if session.introduced and name != session.role:
+            raise Failure(
+                Code.FAILED_PRECONDITION, f"a stream keeps its role ({session.role!r}): open another one for {name!r}"
+            )
+        if request.role.HasField("config"):
+            raise invalid(f"role {name!r}: role configs are not supported on this switch; leave the config out")
+        if len(name) > ROLE_CHARACTERS:
+            raise invalid(f"a role's name of {len(name)} characters; at most {ROLE_CHARACTERS}")
+        if name not in self._roles and len(self._roles) > MAX_ROLES:
+            raise Failure(Code.RESOURCE_EXHAUSTED, f"{MAX_ROLES} roles have been named already: no room for {name!r}")
+        return name
 
     def leave(self, session: Session) -> None:
-        if session in self._sessions:
-            self._sessions.remove(session)
-        if self.primary is session:
-            self.primary = None
-            self._notify_all()
+        role = self._roles[session.role]
+        if session in role.sessions:
+            role.sessions.remove(session)
+        if role.primary is session:
+            role.primary = None
+            self._notify_all(role)
+
+    @property
+    def primaries(self) -> list[Session]:
+        """One a role at most."""
+        return [role.primary for role in self._roles.values() if role.primary is not None]
+
+    def check_role(self, name: str) -> None:
+        if name not in self._roles:
+            named = choices(repr(known) for known in self._roles if known) or "none but the default one"
+            raise not_found(f"there is no role {name!r}; controllers have named {named}")
 
     def why_not_primary(self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest) -> str | None:
-        """None if a request comes from the primary, else why not."""
-        if self.primary is None:
-            return "there is no primary controller: open a stream and send a MasterArbitrationUpdate first"
+        """None if a request comes from its role's primary, else why not. The role exists."""
+        name = role_name(request.role, request.role_id)
+        primary, of_role = self._roles[name].primary, f" of role {name!r}" if name else ""
+        if primary is None:
+            return f"there is no primary controller{of_role}: open a stream and send a MasterArbitrationUpdate first"
         given = _election_id(request)
-        if self.primary.election_id != given:
-            held = _text(self.primary.election_id)
-            return f"election id {_text(given)} is not the primary's ({held}): only the primary may write"
+        if primary.election_id != given:
+            held = _text(primary.election_id)
+            return f"election id {_text(given)} is not the primary's{of_role} ({held}): only the primary may write"
         return None
 
-    def _notify_all(self) -> None:
-        for session in sorted(self._sessions, key=lambda one: one is self.primary):  # the primary last
-            self._notify(session)
+    def _notify_all(self, role: _Role) -> None:
+        for session in sorted(role.sessions, key=lambda one: one is role.primary):  # the primary last
+            self._notify(role, session)
 
-    def _notify(self, session: Session) -> None:
-        if session is self.primary:
+    def _notify(self, role: _Role, session: Session) -> None:
+        if session is role.primary:
             status = rpc_status.Status(code=number(Code.OK), message="you are the primary controller")
-        elif self.primary is not None:
-            held = _text(self.primary.election_id)
+        elif role.primary is not None:
+            held = _text(role.primary.election_id)
             status = rpc_status.Status(
                 code=number(Code.ALREADY_EXISTS), message=f"another controller is primary, with election id {held}"
             )
@@ -151,9 +186,16 @@ class Arbitration:
         answer = p4r.StreamMessageResponse()
         answer.arbitration.device_id = self.device_id
         answer.arbitration.status.CopyFrom(status)
-        if self._highest is not None:
-            answer.arbitration.election_id.high, answer.arbitration.election_id.low = self._highest
+        if role.given is not None:
+            answer.arbitration.role.CopyFrom(role.given)
+        if role.highest is not None:
+            answer.arbitration.election_id.high, answer.arbitration.election_id.low = role.highest
         session.notify(answer)
+
+
+def role_name(name: str, id_: int) -> str:
+    """A role's name, or the number that older controllers have in its place; "" is the default role."""
+    return name or (str(id_) if id_ else "")
 
 
 def _election_id(

@@ -22,6 +22,7 @@ from serene.switch.p4runtime.entities import Entities
 from serene.switch.p4runtime.observers import Observers
 from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.ports import Port
+from serene.switch.p4runtime.reconciling import carry_over_arrays, carry_over_entries
 from serene.switch.p4runtime.status import Code, Failure, invalid
 from serene.switch.p4runtime.values import pack_metadata, unpack_metadata
 
@@ -74,6 +75,26 @@ class Device:
         """Starts a program in place of the present one; all state begins anew."""
         self._drop_saved()
         self._start(pipeline.switch, pipeline)
+
+    def reconcile(self, pipeline: Pipeline) -> None:
+        """Starts a program in place of the present one, with what that has. INVALID_ARGUMENT where it does not fit."""
+        old, switch = self._pipeline, self._switch
+        try:
+            if old is not None:
+                carry_over_entries(old.entities, pipeline.entities)
+            if switch is not None:
+                switch.stop()  # packets wait in its ports
+                try:
+                    carry_over_arrays(switch, pipeline.switch)
+                    if old is not None:
+                        pipeline.entities.tables.take_over_counters(old.entities.tables)
+                except BaseException:
+                    switch.start()
+                    raise
+        except BaseException:
+            pipeline.switch.close()
+            raise
+        self.commit(pipeline)
 
     def commit_saved(self) -> None:
         if self._saved is None:

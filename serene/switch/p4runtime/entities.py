@@ -30,11 +30,11 @@ class Entities:
     """One program's control state. Not thread-safe but for the digests: the service holds a lock."""
 
     def __init__(self, schema: Schema, switch: engine.Switch, deliver: Deliver) -> None:
-        self._schema = schema
+        self.schema = schema
         self._switch = switch
         self.idle = IdleTimeouts(switch, deliver)
         self._profiles = Profiles(schema, switch)
-        self._tables = Tables(schema, switch, self.idle, self._profiles)
+        self.tables = Tables(schema, switch, self.idle, self._profiles)
         self._meters = Meters(schema, switch)
         self._replication = Replication(switch)
         self._value_sets = ValueSets(schema, switch)
@@ -71,59 +71,59 @@ class Entities:
     # -- tables, direct counters, direct meters --------------------------------------------------------------
 
     def _write_table_entry(self, kind: int, entry: p4r.TableEntry) -> None:
-        self._tables.write(kind, entry)
+        self.tables.write(kind, entry)
 
     def _read_table_entry(self, wanted: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
-        return self._tables.read(wanted)
+        return self.tables.read(wanted)
 
     def _write_direct_counter_entry(self, kind: int, entry: p4r.DirectCounterEntry) -> None:
         _only_modify(kind, "a direct counter")
-        table, held = self._tables.identified(entry.table_entry)
-        self._tables.direct.check_counter(table, entry.data)
+        table, held = self.tables.identified(entry.table_entry)
+        self.tables.direct.check_counter(table, entry.data)
         if entry.HasField("data"):
-            self._tables.direct.write_counter(table, held.handle, entry.data)
+            self.tables.direct.write_counter(table, held.handle, entry.data)
 
     def _read_direct_counter_entry(self, wanted: p4r.DirectCounterEntry) -> Iterator[p4r.DirectCounterEntry]:
         if wanted.table_entry.table_id:
-            self._tables.direct.check_counter(self._schema.table(wanted.table_entry.table_id))
-        for table, held in self._tables.chosen(wanted.table_entry):
-            if table.preamble.id in self._schema.direct_counters:
-                data = self._tables.direct.read_counter(table, held.handle)
+            self.tables.direct.check_counter(self.schema.table(wanted.table_entry.table_id))
+        for table, held in self.tables.chosen(wanted.table_entry):
+            if table.preamble.id in self.schema.direct_counters:
+                data = self.tables.direct.read_counter(table, held.handle)
                 yield p4r.DirectCounterEntry(table_entry=_identity(held.entry), data=data)
 
     def _write_direct_meter_entry(self, kind: int, entry: p4r.DirectMeterEntry) -> None:
         _only_modify(kind, "a direct meter")
-        table, held = self._tables.identified(entry.table_entry)
-        self._tables.direct.check_meter(table)
+        table, held = self.tables.identified(entry.table_entry)
+        self.tables.direct.check_meter(table)
         config = entry.config if entry.HasField("config") else None
         as_entry = p4r.TableEntry(is_default_action=entry.table_entry.is_default_action, meter_config=config)
-        self._tables.direct.check(table, as_entry)
+        self.tables.direct.check(table, as_entry)
         if entry.HasField("counter_data"):
             raise unimplemented("meters do not count by colour on this switch: leave counter_data out")
         if held.handle is not None:
-            self._tables.direct.write_meter(table, held.handle, config)
+            self.tables.direct.write_meter(table, held.handle, config)
 
     def _read_direct_meter_entry(self, wanted: p4r.DirectMeterEntry) -> Iterator[p4r.DirectMeterEntry]:
         if wanted.HasField("counter_data"):
             raise unimplemented("meters do not count by colour on this switch: leave counter_data out")
         if wanted.table_entry.table_id:
-            self._tables.direct.check_meter(self._schema.table(wanted.table_entry.table_id))
-        for table, held in self._tables.chosen(wanted.table_entry):
-            if table.preamble.id in self._schema.direct_meters:
-                config = self._tables.direct.read_meter(table, held.handle)
+            self.tables.direct.check_meter(self.schema.table(wanted.table_entry.table_id))
+        for table, held in self.tables.chosen(wanted.table_entry):
+            if table.preamble.id in self.schema.direct_meters:
+                config = self.tables.direct.read_meter(table, held.handle)
                 yield p4r.DirectMeterEntry(table_entry=_identity(held.entry), config=config)
 
     # -- counters, meters, registers -------------------------------------------------------------------------
 
     def _write_counter_entry(self, kind: int, entry: p4r.CounterEntry) -> None:
         _only_modify(kind, "a counter")
-        counter = self._schema.counter(entry.counter_id)
+        counter = self.schema.counter(entry.counter_id)
         cells, value = indices(entry, counter), counter_value(entry.data)
         if entry.HasField("data") and cells:
             self._switch.counter_write(counter.preamble.name, cells.start, value, len(cells))
 
     def _read_counter_entry(self, wanted: p4r.CounterEntry) -> Iterator[p4r.CounterEntry]:
-        counters = [self._schema.counter(wanted.counter_id)] if wanted.counter_id else self._schema.counters.values()
+        counters = [self.schema.counter(wanted.counter_id)] if wanted.counter_id else self.schema.counters.values()
         for counter in counters:
             cells = indices(wanted, counter) if wanted.counter_id else range(counter.size)
             for index, value in _in_parts(cells, counter.preamble.name, self._switch.counter_read_all):
@@ -139,7 +139,7 @@ class Entities:
 
     def _write_register_entry(self, kind: int, entry: p4r.RegisterEntry) -> None:
         _only_modify(kind, "a register")
-        register = self._schema.register(entry.register_id)
+        register = self.schema.register(entry.register_id)
         cells, value = indices(entry, register), self._register_value(register, entry.data)
         for index in cells:
             self._switch.register_write(register.preamble.name, index, value)
@@ -158,8 +158,8 @@ class Entities:
         return int(register.type_spec.bitstring.bit.bitwidth)
 
     def _read_register_entry(self, wanted: p4r.RegisterEntry) -> Iterator[p4r.RegisterEntry]:
-        ids = [wanted.register_id] if wanted.register_id else list(self._schema.registers)
-        for register in map(self._schema.register, ids):
+        ids = [wanted.register_id] if wanted.register_id else list(self.schema.registers)
+        for register in map(self.schema.register, ids):
             name = register.preamble.name
             self._register_width(register)
             cells = indices(wanted, register) if wanted.register_id else range(register.size)
@@ -201,7 +201,7 @@ class Entities:
         return self._replication.read(wanted)
 
     def _write_digest_entry(self, kind: int, entry: p4r.DigestEntry) -> None:
-        self._schema.digest(entry.digest_id)
+        self.schema.digest(entry.digest_id)
         if kind == INSERT:
             self.digests.insert(entry)
         elif kind == MODIFY:
@@ -211,7 +211,7 @@ class Entities:
 
     def _read_digest_entry(self, wanted: p4r.DigestEntry) -> Iterator[p4r.DigestEntry]:
         if wanted.digest_id:
-            self._schema.digest(wanted.digest_id)
+            self.schema.digest(wanted.digest_id)
         return (entry for entry in self.digests.entries() if wanted.digest_id in (0, entry.digest_id))
 
 

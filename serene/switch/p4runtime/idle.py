@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from finsy.proto import p4r
@@ -11,7 +12,9 @@ from finsy.proto import p4r
 from serene.switch.engine import Switch
 from serene.switch.p4runtime.digests import Deliver
 
-NS = 1_000_000_000
+# A client of gRPC takes 4 MiB unless told otherwise.
+MESSAGE_ENTRIES = 256
+MESSAGE_BYTES = 1 << 20
 
 
 @dataclass
@@ -65,14 +68,10 @@ class IdleTimeouts:
                 self._look(table)
                 now = time.monotonic_ns()
                 due = [entry for entry in entries.values() if entry.due_ns and entry.due_ns <= now]
-                if not due:
-                    continue
-                message = p4r.StreamMessageResponse()
-                message.idle_timeout_notification.timestamp = time.time_ns()
                 for entry in due:
-                    message.idle_timeout_notification.table_entry.append(entry.told)
                     entry.due_ns = now + entry.told.idle_timeout_ns
-                self._deliver(message)
+                for message in _notifications(entry.told for entry in due):
+                    self._deliver(message)
 
     def _look(self, table: str) -> None:
         now = time.monotonic_ns()
@@ -83,3 +82,19 @@ class IdleTimeouts:
                 entry.last_hit_ns = now
                 if entry.due_ns:
                     entry.due_ns = now + entry.told.idle_timeout_ns
+
+
+def _notifications(entries: Iterable[p4r.TableEntry]) -> Iterator[p4r.StreamMessageResponse]:
+    """In messages that every client takes."""
+    message, size, now = p4r.StreamMessageResponse(), 0, time.time_ns()
+    for entry in entries:
+        told = message.idle_timeout_notification
+        if told.table_entry and (len(told.table_entry) == MESSAGE_ENTRIES or size + entry.ByteSize() > MESSAGE_BYTES):
+            yield message
+            message, size = p4r.StreamMessageResponse(), 0
+            told = message.idle_timeout_notification
+        told.timestamp = now
+        told.table_entry.append(entry)
+        size += entry.ByteSize()
+    if size:
+        yield message

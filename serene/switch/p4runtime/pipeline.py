@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from finsy.proto import p4i
+from finsy.proto import p4i, p4r
 
 from serene.errors import choices
 from serene.switch.p4runtime.datatypes import leaf_widths
@@ -85,6 +85,45 @@ class Schema:
 
     def digest(self, id_: int) -> p4i.Digest:
         return _known(self.digests, id_, "digest")
+
+    # -- the same as in another program? ---------------------------------------------------------------------
+
+    def check_same(self, old: Schema, entity: p4r.Entity) -> None:
+        """INVALID_ARGUMENT where an id of an entity of the old program means something else in this one."""
+        kind = str(entity.WhichOneof("entity"))
+        known: dict[str, tuple[str, str, Mapping[int, Any], Mapping[int, Any]]] = {
+            "action_profile_member": ("action profile", "action_profile_id", self.profiles, old.profiles),
+            "action_profile_group": ("action profile", "action_profile_id", self.profiles, old.profiles),
+            "meter_entry": ("meter", "meter_id", self.meters, old.meters),
+            "value_set_entry": ("value set", "value_set_id", self.value_sets, old.value_sets),
+            "digest_entry": ("digest", "digest_id", self.digests, old.digests),
+        }
+        if kind not in known:
+            return  # multicast groups and clone sessions are no program's
+        what, field, objects, others = known[kind]
+        id_ = getattr(getattr(entity, kind), field)
+        names = [_known(held, id_, what).preamble.name for held in (others, objects)]
+        if names[0] != names[1]:
+            raise invalid(f"{what} {id_} is {names[0]!r} in the old program and {names[1]!r} in the new one")
+        if kind == "action_profile_member":
+            self.check_same_action(old, entity.action_profile_member.action.action_id)
+
+    def check_same_table(self, old: Schema, id_: int) -> None:
+        """The same of a table with entries: its fields, and its actions' parameters, are told by their ids."""
+        was, is_ = old.table(id_), self.table(id_)
+        fields = [[(field.id, field.name) for field in table.match_fields] for table in (was, is_)]
+        if was.preamble.name != is_.preamble.name or fields[0] != fields[1]:
+            raise _other(f"table {id_}", was, fields[0], is_, fields[1])
+        for reference in was.action_refs:
+            self.check_same_action(old, reference.id)
+
+    def check_same_action(self, old: Schema, id_: int) -> None:
+        was, is_ = old.actions.get(id_), self.actions.get(id_)
+        if was is None or is_ is None:
+            return  # whoever uses it is told so
+        params = [[(param.id, param.name) for param in action.params] for action in (was, is_)]
+        if was.preamble.name != is_.preamble.name or params[0] != params[1]:
+            raise _other(f"action {id_}", was, params[0], is_, params[1])
 
     # -- does it fit? ----------------------------------------------------------------------------------------
 
@@ -166,6 +205,16 @@ class Schema:
         expected = [self.program.field(*field).width for field in held[name]]
         if widths != expected:
             raise _misfit(f"digest {name!r} has {_bits(widths)} in the P4Info and {_bits(expected)} in the program")
+
+
+def _other(
+    what: str, was: Any, its_parts: Iterable[tuple[int, str]], is_: Any, other_parts: Iterable[tuple[int, str]]
+) -> Failure:
+    labels = [
+        f"{item.preamble.name!r} ({', '.join(f'{id_} {name}' for id_, name in parts)})"
+        for item, parts in ((was, its_parts), (is_, other_parts))
+    ]
+    return invalid(f"{what} is {labels[0]} in the old program and {labels[1]} in the new one")
 
 
 def _by_id(items: Iterable[T], what: str) -> dict[int, T]:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from finsy.proto import p4i, p4r
+from google.protobuf.unknown_fields import UnknownFieldSet
 
+from serene.switch.control import ControlError
 from serene.switch.engine import Switch
 from serene.switch.p4runtime.matches import action_values
 from serene.switch.p4runtime.pipeline import Schema
@@ -22,9 +24,10 @@ class Choice:
     """What a table entry names: the place of a member or of a group in its profile."""
 
     profile: int
-    id: int
+    id: int  # 0: a group of the entry's own, which was given in one shot
     place: int
     group: bool
+    own: tuple[int, ...] = ()  # the places of that group's members
 
 
 @dataclass
@@ -33,13 +36,38 @@ class _Held:
     entry: p4r.ActionProfileMember | p4r.ActionProfileGroup
 
 
+class _Places:
+    """The places of one profile's members, or of its groups: 0 to size - 1."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._released: list[int] = []
+        self._unused = 0  # the first one that was never taken
+
+    def take(self, what: str) -> int:
+        if self._released:
+            return self._released.pop()
+        if self._unused >= self._size:
+            raise Failure(Code.RESOURCE_EXHAUSTED, f"{what}: there is room for {self._size}")
+        self._unused += 1
+        return self._unused - 1
+
+    def release(self, place: int) -> None:
+        self._released.append(place)
+
+
 class Profiles:
     def __init__(self, schema: Schema, switch: Switch) -> None:
         self._schema = schema
         self._switch = switch
+        sizes = {id_: schema.program_profile(profile).size for id_, profile in schema.profiles.items()}
+        self._member_places = {id_: _Places(size) for id_, size in sizes.items()}
+        self._group_places = {id_: _Places(size) for id_, size in sizes.items()}
         self._members: dict[int, dict[int, _Held]] = {id_: {} for id_ in schema.profiles}
         self._groups: dict[int, dict[int, _Held]] = {id_: {} for id_ in schema.profiles}
         self._named: Counter[Choice] = Counter()  # by table entries
+        self._grouped: Counter[tuple[int, int]] = Counter()  # (profile, member): groups that have it
+        self._one_shots: Counter[int] = Counter()  # by profile
 
     # -- members ---------------------------------------------------------------------------------------------
 
@@ -48,29 +76,31 @@ class Profiles:
         name, members = profile.preamble.name, self._members[entry.action_profile_id]
         what = f"action profile {name!r}: member {entry.member_id}"
         held = _check(kind, members, entry.member_id, what)
+        self._check_no_one_shots(entry.action_profile_id, what)
         if kind == DELETE:
             assert held is not None
             self._check_unused(entry.action_profile_id, entry.member_id, held, what)
             self._switch.member_delete(name, held.place)
+            self._member_places[entry.action_profile_id].release(held.place)
             del members[entry.member_id]
             return
         if not entry.HasField("action"):
             raise invalid(f"{what} needs an action")
         action, params = action_values(self._schema, self._table(profile), entry.action)
-        place = held.place if held else _free(members, self._schema.program_profile(profile).size, what)
+        place = held.place if held else self._member_places[entry.action_profile_id].take(what)
         self._switch.member_set(name, place, action, params)
         kept = p4r.ActionProfileMember()
         kept.CopyFrom(entry)
         members[entry.member_id] = _Held(place, kept)
 
     def _check_unused(self, profile: int, member: int, held: _Held, what: str) -> None:
-        groups = [
-            id_
-            for id_, group in self._groups[profile].items()
-            if any(each.member_id == member for each in group.entry.members)
-        ]
-        if groups:
-            raise Failure(Code.FAILED_PRECONDITION, f"{what} is in group {groups[0]}: modify the group first")
+        if self._grouped[profile, member]:
+            group = next(
+                id_
+                for id_, group in self._groups[profile].items()
+                if any(each.member_id == member for each in group.entry.members)
+            )
+            raise Failure(Code.FAILED_PRECONDITION, f"{what} is in group {group}: modify the group first")
         self._check_unnamed(Choice(profile, member, held.place, False), what)
 
     def _check_unnamed(self, choice: Choice, what: str) -> None:
@@ -96,19 +126,30 @@ class Profiles:
         if not profile.with_selector:
             raise invalid(f"action profile {name!r} has no selector, so no groups")
         held = _check(kind, groups, entry.group_id, what)
+        self._check_no_one_shots(entry.action_profile_id, what)
         if kind == DELETE:
             assert held is not None
             self._check_unnamed(Choice(entry.action_profile_id, entry.group_id, held.place, True), what)
             self._switch.group_delete(name, held.place)
+            self._group_places[entry.action_profile_id].release(held.place)
+            self._grouped.subtract(_members(held.entry))
             del groups[entry.group_id]
             return
         places = self._places(profile, entry, what)
         if held is not None and held.entry.max_size != entry.max_size:
             raise invalid(f"{what}: its max_size stays what it was")
-        place = held.place if held else _free(groups, self._schema.program_profile(profile).size, what)
-        self._switch.group_set(name, place, places)
+        place = held.place if held else self._group_places[entry.action_profile_id].take(what)
+        try:
+            self._switch.group_set(name, place, places)
+        except ControlError:
+            if held is None:
+                self._group_places[entry.action_profile_id].release(place)
+            raise
         kept = p4r.ActionProfileGroup()
         kept.CopyFrom(entry)
+        if held is not None:
+            self._grouped.subtract(_members(held.entry))
+        self._grouped.update(_members(kept))
         groups[entry.group_id] = _Held(place, kept)
 
     def _places(self, profile: p4i.ActionProfile, entry: p4r.ActionProfileGroup, what: str) -> list[int]:
@@ -126,24 +167,27 @@ class Profiles:
         for each in entry.members:
             if each.watch or each.watch_port:
                 raise unimplemented(f"{what}: watch ports are not supported on this switch")
-            if each.weight < 1:
-                raise invalid(f"{what}: a weight of {each.weight}; expected 1 or more")
+            weight = _weight(profile, each.weight, what)
             if each.member_id not in members:
                 raise not_found(f"{what}: there is no member {each.member_id}")
-            places += [members[each.member_id].place] * each.weight
+            places += [members[each.member_id].place] * weight
         return places
 
     # -- table entries ---------------------------------------------------------------------------------------
 
     def choice(self, table: p4i.Table, given: p4r.TableAction) -> Choice | None:
-        """The member or group that an entry of an indirect table names; None: the table has no profile."""
+        """The member or group that an entry of an indirect table names; None: the table has no profile.
+
+        A group that is given in one shot is there then: it is to be released, or named and unnamed later.
+        """
         if not table.implementation_id:
             return None
         kind = given.WhichOneof("type")
         if kind == "action_profile_action_set":
-            raise unimplemented(f"table {table.preamble.name!r}: no one-shot action sets on this switch: use a group")
+            return self._one_shot(table, given.action_profile_action_set)
         if kind not in ("action_profile_member_id", "action_profile_group_id"):
             raise invalid(f"table {table.preamble.name!r}: an entry needs a member or a group of its action profile")
+        self._check_no_one_shots(table.implementation_id, f"table {table.preamble.name!r}: an entry that names one")
         group = kind == "action_profile_group_id"
         held, id_ = (self._groups if group else self._members)[table.implementation_id], getattr(given, kind)
         if id_ not in held:
@@ -157,6 +201,58 @@ class Profiles:
     def unname(self, choice: Choice | None) -> None:
         if choice is not None:
             self._named[choice] -= 1
+            if not self._named[choice]:
+                del self._named[choice]
+            self.release(choice)
+
+    def release(self, choice: Choice | None) -> None:
+        """Takes back a group that was given in one shot, and that no entry has any more."""
+        if choice is None or choice.id:
+            return
+        name = self._schema.profiles[choice.profile].preamble.name
+        self._switch.group_delete(name, choice.place)
+        self._group_places[choice.profile].release(choice.place)
+        for place in choice.own:
+            self._switch.member_delete(name, place)
+            self._member_places[choice.profile].release(place)
+        self._one_shots[choice.profile] -= 1
+
+    # -- groups in one shot ----------------------------------------------------------------------------------
+
+    def _check_no_one_shots(self, profile: int, what: str) -> None:
+        """P4Runtime wants one or the other of all tables of a profile."""
+        if self._one_shots[profile]:
+            entries = self._one_shots[profile]
+            raise invalid(f"{what}: {entries} table entries have action sets (one shot): delete them first")
+
+    def _one_shot(self, table: p4i.Table, given: p4r.ActionProfileActionSet) -> Choice:
+        """A group of the entry's own. Raises Failure, and has changed nothing then."""
+        id_, what = table.implementation_id, f"table {table.preamble.name!r}: an action set"
+        profile = self._schema.profile(id_)
+        if not profile.with_selector:
+            raise invalid(f"{what} needs a selector, which action profile {profile.preamble.name!r} does not have")
+        if self._members[id_] or self._groups[id_]:
+            name = profile.preamble.name
+            raise invalid(f"{what}: action profile {name!r} has members and groups: delete them first, or use them")
+        weights = _weights(profile, given, what)
+        actions = [action_values(self._schema, table, each.action) for each in given.action_profile_actions]
+        name, members = profile.preamble.name, self._member_places[id_]
+        own: list[int] = []
+        place = self._group_places[id_].take(f"{what}: groups of action profile {name!r}")
+        try:
+            for action, params in actions:
+                own.append(members.take(f"{what}: members of action profile {name!r}"))
+                self._switch.member_set(name, own[-1], action, params)
+            places = [at for at, weight in zip(own, weights, strict=True) for _ in range(weight)]
+            self._switch.group_set(name, place, places)
+        except (Failure, ControlError):
+            for taken in own:
+                self._switch.member_delete(name, taken)
+                members.release(taken)
+            self._group_places[id_].release(place)
+            raise
+        self._one_shots[id_] += 1
+        return Choice(id_, 0, place, True, tuple(own))
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -176,6 +272,47 @@ class Profiles:
                 yield from (item.entry for key, item in items.items() if id_ in (0, key))
 
 
+def _weight(profile: p4i.ActionProfile, given: int, what: str) -> int:
+    if profile.weights_disallowed and given:
+        raise invalid(f"{what}: a weight of {given}; action profile {profile.preamble.name!r} has no weights")
+    if given < 1 and not profile.weights_disallowed:
+        raise invalid(f"{what}: a weight of {given}; expected 1 or more")
+    return given or 1
+
+
+def _weights(profile: p4i.ActionProfile, given: p4r.ActionProfileActionSet, what: str) -> list[int]:
+    """How often each action of the set is in the group."""
+    kind, name = p4r.ActionProfileActionSet, profile.preamble.name
+    if len(UnknownFieldSet(given)):  # in P4Runtime 1.5 a group has an action of its own, too
+        raise unimplemented(f"{what} with a group_action is not supported on this switch")
+    by_members = profile.WhichOneof("selector_size_semantics") == "sum_of_members"
+    if given.action_selection_mode not in (kind.DEFAULT_MODE_DETERMINED_BY_ACTION_SELECTOR, kind.HASH):
+        raise unimplemented(f"{what}: action profile {name!r} selects by a hash on this switch")
+    own = kind.SUM_OF_MEMBERS if by_members else kind.SUM_OF_WEIGHTS
+    if given.size_semantics not in (kind.DEFAULT_SIZE_DETERMINED_BY_ACTION_SELECTOR, own):
+        raise unimplemented(f"{what}: the sizes of action profile {name!r} are the {kind.SizeSemantics.Name(own)}")
+    weights = []
+    for each in given.action_profile_actions:
+        if each.watch or each.watch_port:
+            raise unimplemented(f"{what}: watch ports are not supported on this switch")
+        weights.append(_weight(profile, each.weight, what))
+        most = profile.sum_of_members.max_member_weight
+        if by_members and most and each.weight > most:
+            raise invalid(f"{what}: a weight of {each.weight}; action profile {name!r} takes {most} at most")
+    size, most = len(weights) if by_members else sum(weights), profile.max_group_size
+    if most and size > most:
+        raise invalid(f"{what} of {size}; action profile {name!r} takes {most} at most")
+    if sum(weights) > MOST_GROUP_MEMBERS:
+        raise Failure(Code.RESOURCE_EXHAUSTED, f"{what}: weights of {sum(weights)}; at most {MOST_GROUP_MEMBERS}")
+    return weights
+
+
+def _members(group: p4r.ActionProfileMember | p4r.ActionProfileGroup) -> list[tuple[int, int]]:
+    """(profile, member)s of a group."""
+    assert isinstance(group, p4r.ActionProfileGroup)
+    return [(group.action_profile_id, each.member_id) for each in group.members]
+
+
 def _check(kind: int, held: dict[int, _Held], id_: int, what: str) -> _Held | None:
     if not id_:
         raise invalid(f"{what}: ids are 1 or more")
@@ -184,10 +321,3 @@ def _check(kind: int, held: dict[int, _Held], id_: int, what: str) -> _Held | No
     if kind != INSERT and id_ not in held:
         raise not_found(f"{what} does not exist")
     return held.get(id_)
-
-
-def _free(held: dict[int, _Held], size: int, what: str) -> int:
-    used = {each.place for each in held.values()}
-    if len(used) >= size:
-        raise Failure(Code.RESOURCE_EXHAUSTED, f"{what}: there is room for {size}")
-    return next(place for place in range(size) if place not in used)

@@ -16,7 +16,7 @@ from finsy.proto import p4r, p4r_grpc
 
 from serene.errors import SereneError, choices
 from serene.switch.engine import Switch
-from serene.switch.p4runtime.arbitration import Arbitration, Session
+from serene.switch.p4runtime.arbitration import Arbitration, Session, role_name
 from serene.switch.p4runtime.device import Device
 from serene.switch.p4runtime.observers import Watcher
 from serene.switch.p4runtime.ports import Port
@@ -47,6 +47,7 @@ ECHO_BYTES = 4096  # of a packet-out in the error that it caused
 T = TypeVar("T")
 log = logging.getLogger("serene.switch")
 Config = p4r.SetForwardingPipelineConfigRequest
+LOADING = (Config.VERIFY, Config.VERIFY_AND_SAVE, Config.VERIFY_AND_COMMIT, Config.RECONCILE_AND_COMMIT)
 
 
 class ServerError(SereneError):
@@ -100,7 +101,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
 
     def _read(self, request: p4r.ReadRequest) -> list[p4r.Entity]:
         self._check_device(request.device_id)
-        _check_role(request.role)
+        self._arbitration.check_role(request.role)
         entities = self._device.entities
         if len(request.entities) > MAX_UPDATES:
             raise invalid(f"{len(request.entities)} entities asked for; one Read takes {MAX_UPDATES} at most")
@@ -119,7 +120,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
     def _set_pipeline(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
         with self._lock:
             self._check_writer(request)
-        if request.action in (Config.VERIFY, Config.VERIFY_AND_SAVE, Config.VERIFY_AND_COMMIT):
+        if request.action in LOADING:
             self._load(request)
         elif request.action == Config.COMMIT:
             if request.HasField("config"):
@@ -127,10 +128,8 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             with self._lock:
                 self._check_writer(request)
                 self._device.commit_saved()
-        elif request.action == Config.RECONCILE_AND_COMMIT:
-            raise unimplemented("RECONCILE_AND_COMMIT is not supported: use VERIFY_AND_COMMIT")
         else:
-            raise invalid("an action is missing: VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT or COMMIT")
+            raise invalid(f"an action is missing: {choices([*map(Config.Action.Name, LOADING), 'COMMIT'])}")
 
     def _load(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
         """Compiles without the lock: others are served meanwhile. What is set in the end is the last one compiled."""
@@ -149,6 +148,8 @@ class _Service(p4r_grpc.P4RuntimeServicer):
                         pipeline.switch.close()
                     elif request.action == Config.VERIFY_AND_SAVE:
                         self._device.save(pipeline)
+                    elif request.action == Config.RECONCILE_AND_COMMIT:
+                        self._device.reconcile(pipeline)
                     else:
                         self._device.commit(pipeline)
         finally:
@@ -193,7 +194,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
 
     def _check_writer(self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest) -> None:
         self._check_device(request.device_id)
-        _check_role(request.role or str(request.role_id or ""))
+        self._arbitration.check_role(role_name(request.role, request.role_id))
         reason = self._arbitration.why_not_primary(request)
         if reason:
             raise denied(reason)
@@ -241,7 +242,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         if not session.introduced:
             raise Failure(Code.FAILED_PRECONDITION, "the first message of a stream is a MasterArbitrationUpdate")
         try:
-            if session is not self._arbitration.primary:
+            if session not in self._arbitration.primaries:
                 raise denied("only the primary controller may send this")
             if kind == "packet":
                 self._device.packet_out(request.packet)
@@ -251,11 +252,6 @@ class _Service(p4r_grpc.P4RuntimeServicer):
                 raise unimplemented(f"stream messages of type {kind} are not supported")
         except Failure as failure:
             session.offer(_stream_error(request, kind, failure))
-
-
-def _check_role(role: str) -> None:
-    if role:
-        raise not_found(f"there is no role {role!r}: leave the role out")
 
 
 def _stream_error(request: p4r.StreamMessageRequest, kind: str | None, failure: Failure) -> p4r.StreamMessageResponse:
@@ -328,11 +324,11 @@ class P4RuntimeServer:
             self.run(program)
 
     def _deliver(self, message: p4r.StreamMessageResponse) -> bool:
-        primary = self._arbitration.primary
-        if primary is None:
-            return False
-        primary.offer(message)
-        return True
+        """To every role's primary: each has access to everything."""
+        primaries = self._arbitration.primaries
+        for primary in primaries:
+            primary.offer(message)
+        return bool(primaries)
 
     def start(self) -> None:
         self._server.start()

@@ -45,6 +45,9 @@ class Tables:
         self._switch = switch
         self.direct = DirectResources(schema, switch)
         self._entries: dict[int, dict[Key, Installed]] = {id_: {} for id_ in schema.tables}
+        self._initial: dict[int, dict[Key, p4r.TableEntry]] = {
+            id_: {} for id_ in schema.tables
+        }  # as they were at first
         self._defaults: dict[int, Installed] = {}
         for id_, table in schema.tables.items():
             self._defaults[id_] = Installed(self._program_default(table), None)
@@ -67,6 +70,8 @@ class Tables:
         entry.action.CopyFrom(action or p4r.TableAction())
         key = (table.preamble.id, match, initial.priority)
         self._entries[table.preamble.id][key] = Installed(entry, initial.handle)
+        self._initial[table.preamble.id][key] = p4r.TableEntry()
+        self._initial[table.preamble.id][key].CopyFrom(entry)
         if self._has_idle(table):
             self._idle.set(table.preamble.name, initial.handle, entry, new=True)
 
@@ -102,9 +107,9 @@ class Tables:
             raise Failure(Code.ALREADY_EXISTS, f"table {name!r} has an entry with this match already")
         if not entry.HasField("action"):
             raise invalid(f"table {name!r}: a new entry needs an action")
+        self.direct.check(table, entry)
         choice = self._profiles.choice(table, entry.action)
         chosen = None if choice else action_of(self._schema, table, entry.action, default=False)
-        self.direct.check(table, entry)
         try:
             if choice:
                 place, group = choice.place, choice.group
@@ -112,7 +117,10 @@ class Tables:
             else:
                 assert chosen is not None
                 handle = self._switch.table_add(name, key[1], *chosen, entry.priority)
-        except control.TableFull as error:
+        except control.ControlError as error:
+            self._profiles.release(choice)
+            if not isinstance(error, control.TableFull):
+                raise
             raise Failure(Code.RESOURCE_EXHAUSTED, str(error)) from error
         held = p4r.TableEntry(table_id=entry.table_id, priority=entry.priority)
         held.controller_metadata, held.metadata = entry.controller_metadata, entry.metadata
@@ -181,6 +189,54 @@ class Tables:
             self._switch.table_reset_default(name)
             held.entry.CopyFrom(self._program_default(table))
         self.direct.write(table, None, entry)
+
+    # -- from another program --------------------------------------------------------------------------------
+
+    def take_over(self, old: Tables) -> None:
+        """What controllers have made of that program's tables, apart from counters. Raises Failure."""
+        for id_, table in old._schema.tables.items():
+            default = old._defaults[id_].entry
+            changes = list(old._changes(table))
+            if default != old._program_default(table):
+                changes.append((MODIFY, default))
+            if changes:
+                self._schema.check_same_table(old._schema, id_)
+            for kind, entry in changes:
+                there = not entry.is_default_action and self._key(self._schema.table(id_), entry) in self._entries[id_]
+                if kind == DELETE and not there:
+                    continue
+                self.write(MODIFY if kind == INSERT and there else kind, entry)
+
+    def _changes(self, table: p4i.Table) -> Iterator[tuple[p4r.Update.Type.ValueType, p4r.TableEntry]]:
+        """What makes its entries out of the program's own: DELETE or INSERT, and the entry."""
+        id_ = table.preamble.id
+        for key, entry in self._initial[id_].items():
+            if key not in self._entries[id_]:
+                yield DELETE, entry
+        for key, held in self._entries[id_].items():
+            config = self.direct.read_meter(table, held.handle)
+            if held.entry != self._initial[id_].get(key) or config is not None:
+                entry = p4r.TableEntry()
+                entry.CopyFrom(held.entry)
+                if config is not None:
+                    entry.meter_config.CopyFrom(config)
+                if entry.is_const:  # its meter alone can be a controller's
+                    entry.ClearField("is_const")
+                    entry.ClearField("action")
+                yield INSERT, entry
+
+    def take_over_counters(self, old: Tables) -> None:
+        """Those of entries that both have, when no packet changes them any more."""
+        for id_, table in old._schema.tables.items():
+            if id_ not in old._schema.direct_counters or id_ not in self._schema.direct_counters:
+                continue
+            here = {key: held.handle for key, held in self._entries[id_].items()}
+            for key, held in old._entries[id_].items():
+                if key in here:
+                    self.direct.write_counter(
+                        self._schema.table(id_), here[key], old.direct.read_counter(table, held.handle)
+                    )
+            self.direct.write_counter(self._schema.table(id_), None, old.direct.read_counter(table, None))
 
     def _check_idle(self, table: p4i.Table, entry: p4r.TableEntry) -> None:
         name = table.preamble.name
