@@ -13,12 +13,15 @@ from experiments.straggler_study.strategies import AUTOMATIC, check_strategy
 from serene.errors import SereneError, choices
 from serene.program import Program
 from workers import data, models, stragglers
+from workers.options import check_exchange
+from workers.packets import check_packets
 
 ENGINES = ("simulated", "emulated")
+TARGETS = ("embedded", "bmv2")
 SOFTMAX, NOTHING = "softmax", "nothing"
 LEARNERS = (*models.MODELS, SOFTMAX, NOTHING)
 LANES = 320  # of the MTU-1500 program: what a vector costs on the wire
-RESULTS_VERSION = 2  # raise it when a change of the engines makes earlier results wrong
+RESULTS_VERSION = 3  # raise it when a change of the engines makes earlier results wrong
 
 
 class BadCell(SereneError):
@@ -41,7 +44,12 @@ class Network:
 @dataclass(frozen=True)
 class Cell:
     """One run. learning_rate None is the model's own; ``stands_for`` parameters are charged on the wire if there are
-    more of them than the model has (so timing alone can be studied with one slot)."""
+    more of them than the model has (so timing alone can be studied with one slot).
+
+    exchange, target, packets, link_mbit: as a run's settings, for the emulated engine; the simulated one has
+    ``network``. share: what the exchange through a switch at line rate takes of a step without stragglers, if it was
+    asked for; ``compute_ms`` follows from it.
+    """
 
     engine: str = "simulated"
     workers: int = 4
@@ -55,6 +63,12 @@ class Cell:
     learning_rate: float | None = None
     eval_every: int = 3
     stands_for: int = 0
+    batch_size: int = 32
+    exchange: str = "switch"
+    target: str = "embedded"
+    packets: str = "compiled"
+    link_mbit: float = 0.0
+    share: float = 0.0
     network: Network = field(default_factory=Network)
 
     @property
@@ -88,6 +102,9 @@ class Cell:
             ("compute_ms", 0, 10**6),
             ("seed", 0, 2**31 - 1),
             ("stands_for", 0, 10**9),
+            ("batch_size", 1, 10**5),
+            ("link_mbit", 0, 1000),
+            ("share", 0, 0.99),
         ):
             if not low <= getattr(self, name) <= high:
                 raise BadCell(f"{name} {getattr(self, name)}: expected {low} to {high}")
@@ -96,11 +113,23 @@ class Cell:
                 raise BadCell(f"network: {item.name} {getattr(self.network, item.name)}: expected 0 or more")
         if self.learning_rate is not None and not 0 < self.learning_rate < float("inf"):
             raise BadCell(f"learning rate {self.learning_rate}: expected a number above 0")
-        if self.engine == "emulated" and self.model not in models.MODELS:
-            raise BadCell(f"model {self.model!r}: the emulated engine trains {choices(models.MODELS)}")
+        if self.engine == "emulated":
+            self._check_emulated()
+        elif self.exchange != "switch":
+            raise BadCell(f"exchange {self.exchange!r}: the simulated engine has the switch alone")
         data.check_dataset(self.dataset)
         check_strategy(self.strategy, self.workers)
         stragglers.check_workers(stragglers.parse(self.straggler), self.workers)
+
+    def _check_emulated(self) -> None:
+        if self.model not in models.MODELS:
+            raise BadCell(f"model {self.model!r}: the emulated engine trains {choices(models.MODELS)}")
+        if not self.link_mbit:
+            raise BadCell("link_mbit 0: the emulated engine needs a rate for its links")
+        if self.target not in TARGETS:
+            raise BadCell(f"target {self.target!r}: expected {choices(TARGETS)}")
+        check_packets(self.packets)
+        check_exchange(self.exchange, self.strategy, self.workers)
 
 
 @lru_cache(maxsize=1)

@@ -31,6 +31,7 @@ from serene.errors import SereneError
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, FixedPoint
 from serene.program import Program
 from serene.strategy import Strategy
+from workers import data, models
 from workers.stragglers import parse
 
 GROUP = 64  # packets of an event, at most
@@ -253,4 +254,6 @@ def _program(cell: Cell) -> Program:
 
 def simulate(cell: Cell) -> Trace:
     """One cell in virtual time, from its beginning to its end."""
+    if cell.model in models.MODELS:
+        data.keep(cell.dataset)  # for all its workers, and for this process's next cells
     return Simulation(cell).run()

@@ -47,10 +47,10 @@ def test_a_process_that_dies_takes_only_its_own_task_along(tmp_path: Path) -> No
 
 def test_only_what_is_missing_is_run(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    assert sweep(CELLS[:4], store, quiet(), Parallel(2, 1)) == 4
+    assert sweep(CELLS[:4], store, quiet(), Parallel(2)) == 4
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
-    assert sweep(CELLS, store, quiet(), Parallel(2, 1)) == 2
-    assert sweep(CELLS, store, quiet(), Parallel(2, 1)) == 0
+    assert sweep(CELLS, store, quiet(), Parallel(2)) == 2
+    assert sweep(CELLS, store, quiet(), Parallel(2)) == 0
     assert len(list(tmp_path.glob("*.npz"))) == 6
     assert all(path.stat().st_mtime_ns == changed for path, changed in before.items())
 
@@ -60,7 +60,7 @@ def test_a_result_that_cannot_be_written_ends_the_sweep_and_is_kept_elsewhere(tm
     store = Store(tmp_path)
     store.path(CELLS[1]).mkdir()  # cannot be replaced by a file
     with pytest.raises(CannotWrite, match=r"Is a directory; it is in .* instead; .*the same command goes on"):
-        sweep([CELLS[0], CELLS[1], CELLS[2]], store, quiet(), Parallel(1, 1))
+        sweep([CELLS[0], CELLS[1], CELLS[2]], store, quiet(), Parallel(1))
     assert store.get(CELLS[0]) is not None
 
 
@@ -88,7 +88,7 @@ def test_a_killed_sweep_leaves_no_process_and_goes_on_later(number: signal.Signa
     cells = [replace(CELLS[0], seed=seed, steps=300) for seed in range(done + 2)]
     known = len(cells) - len(store.missing(cells))
     assert known >= 1
-    assert sweep(cells, store, quiet(), Parallel(2, 1)) == len(cells) - known
+    assert sweep(cells, store, quiet(), Parallel(2)) == len(cells) - known
     assert not list(store.directory.glob(".*.npz.*"))
 
 
@@ -128,5 +128,5 @@ from experiments.straggler_study.sweep import Parallel, sweep
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     cells = [Cell(model="nothing", steps=300, seed=seed) for seed in range(40)]
-    sweep(cells, Store(Path(sys.argv[1])), Console(), Parallel(2, 1))
+    sweep(cells, Store(Path(sys.argv[1])), Console(), Parallel(2))
 """
