@@ -26,8 +26,8 @@ COLOUR_OF = {
     "asp": VERMILION,
     "quorum": GREEN,
     "mixed": ORANGE,
-    "auto:dssp": TEAL,
-    "auto:waiting": WINE,
+    "auto:dssp": WINE,
+    "auto:waiting": TEAL,
     "auto:sync-switch": OLIVE,
     "auto:evict": INDIGO,
 }

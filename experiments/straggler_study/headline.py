@@ -52,7 +52,6 @@ def answer(study: Study) -> Answer:
     return Answer(
         study.grid.targets["mlp"],
         switch=by_share(bsp, (names.SERVER, "bsp")),
-        sharded=by_share(bsp, (names.SHARDED, "bsp")),
         gloo=by_share(bsp, (names.GLOO, "bsp")),
         hybrid=by_share((names.EMBEDDED, "ssp:10"), bsp),
         bmv2=by_share((names.BMV2, "ssp:10"), (names.BMV2, "bsp")),

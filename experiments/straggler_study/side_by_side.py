@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -68,12 +69,13 @@ def _measured(found: list[Copies], share: float, together: int, directory: Path,
         if (known_.share, known_.together) == (share, together):
             return known_
     one = cell(share)
-    stores = [Store(directory / f"copies-{together}-{number}") for number in range(together)]
     load = os.getloadavg()[0]
-    for _, trouble in work_off(stores, partial(_run, one), together):
-        if trouble is not None:
-            raise Failed(f"{together} copies at once: {trouble}")
-    steps = [numbers(Trace.load(store.path(one)), float("nan")).step_s for store in stores]
+    with tempfile.TemporaryDirectory(prefix=".copies-", dir=directory) as scratch:
+        stores = [Store(Path(scratch, str(number))) for number in range(together)]
+        for _, trouble in work_off(stores, partial(_run, one), together):
+            if trouble is not None:
+                raise Failed(f"{together} copies at once: {trouble}")
+        steps = [numbers(Trace.load(store.path(one)), float("nan")).step_s for store in stores]
     found.append(Copies(share, together, steps, load))
     outputs.write_text(directory / "side-by-side.json", json.dumps([asdict(each) for each in found], indent=2) + "\n")
     console.print(

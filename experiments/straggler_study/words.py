@@ -14,17 +14,22 @@ SAME = 0.03  # a change below this is none that anybody would notice
 
 
 def change(spread: Spread) -> str:
-    """A change of a time as a reader says it: "63 % less", "12 % more", "the same"; with what the seeds say."""
+    """A change of a time in words: "saves 63 % (60 to 65)", "takes 12 % more", "changes nothing"; with what the seeds
+    say."""
     if not spread.count:
-        return "not measured"
+        return "was not measured"
     if not np.isfinite(spread.middle):
-        return "without end (the accuracy is not reached)"
-    high = f"{100 * spread.high:+.0f}" if np.isfinite(spread.high) else "never"
-    seeds = f" [{100 * spread.low:+.0f}, {high}]"
+        return "does not get there"
+    low, middle, high = (100 * value for value in (spread.low, spread.middle, spread.high))
+    signed = f" ({low:+.0f} to {f'{high:+.0f} %' if np.isfinite(high) else 'never'})" if spread.count > 1 else ""
     if abs(spread.middle) < SAME:
-        return f"the same within {100 * SAME:.0f} %{seeds}"
-    size = f"{100 * abs(spread.middle):.0f} % {'less' if spread.middle < 0 else 'more'}{seeds}"
-    return size if decided(spread) else f"{size}, which the seeds do not agree on"
+        return f"changes nothing to speak of{signed}"
+    if not decided(spread):
+        size = f"{'saves' if middle < 0 else 'costs'} {abs(middle):.0f} %"
+        return f"{size}, but the seeds do not agree{signed}"
+    if middle < 0:
+        return f"saves {-middle:.0f} %" + (f" ({-high:.0f} to {-low:.0f})" if spread.count > 1 else "")
+    return f"takes {middle:.0f} % more" + (f" ({low:.0f} to {high:.0f})" if spread.count > 1 else "")
 
 
 def decided(spread: Spread) -> bool:
@@ -41,13 +46,12 @@ def less(spread: Spread) -> bool:
 class Answer:
     """Changes of the time to the target, by the exchange's share of a step.
 
-    switch: BSP through the embedded switch against BSP through one parameter server; gloo: against gloo's all-reduce.
+    switch, gloo: BSP through the embedded switch against one parameter server's BSP, and against gloo's all-reduce.
     hybrid: SSP(10) against BSP, both through the embedded switch. bmv2: the same on BMv2.
     """
 
     target: float
     switch: Mapping[float, Spread]
-    sharded: Mapping[float, Spread]
     gloo: Mapping[float, Spread]
     hybrid: Mapping[float, Spread]
     bmv2: Mapping[float, Spread]
@@ -56,16 +60,14 @@ class Answer:
         return [self._network(), self._stragglers(), self._both()]
 
     def _network(self) -> str:
-        return (
-            f"Until the accuracy of {self.target:.2f}, adding the gradients up in the switch takes "
-            f"{_by_share(self.switch)} time than one parameter server does; against gloo's all-reduce it is "
-            f"{_by_share(self.gloo)}, against servers sharded over the workers {_by_share(self.sharded)}."
-        )
+        instead = "Adding the gradients up in the switch instead of in one parameter server"
+        time = f"of the time to an accuracy of {self.target:.2f}"
+        return f"{instead} {_by_share(self.switch)} {time}; instead of by gloo's all-reduce it {_by_share(self.gloo)}."
 
     def _stragglers(self) -> str:
-        begun = "Letting workers run up to ten rounds ahead of a slow one (SSP(10) instead of BSP, same switch) takes "
-        on_bmv2 = f"; on BMv2 it is {_by_share(self.bmv2)}" if any(each.count for each in self.bmv2.values()) else ""
-        return f"{begun}{_by_share(self.hybrid)} time{on_bmv2}."
+        hybrid = "Letting workers run up to ten rounds ahead of a slow one (SSP(10) instead of BSP, same switch)"
+        on_bmv2 = f"; on BMv2 it {_by_share(self.bmv2)}" if any(each.count for each in self.bmv2.values()) else ""
+        return f"{hybrid} {_by_share(self.hybrid)}{on_bmv2}."
 
     def _both(self) -> str:
         """Where which of the two is worth more."""
@@ -95,8 +97,12 @@ class Answer:
 
 
 def _by_share(found: Mapping[float, Spread]) -> str:
-    """ "63 % less where the exchange is 65 % of a step, ..."; the largest share first."""
-    return _list([f"{change(found[share])} (exchange {percent(share)})" for share in sorted(found, reverse=True)])
+    """The largest share first, which says what the shares are of."""
+    told: list[str] = []
+    for share in sorted(found, reverse=True):
+        where = percent(share) if told else f"where the exchange takes {percent(share)} of a step"
+        told.append(f"{change(found[share])} {'at ' if told else ''}{where}")
+    return _list(told)
 
 
 def _list(parts: Sequence[str]) -> str:

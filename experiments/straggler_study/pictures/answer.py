@@ -16,7 +16,6 @@ from experiments.straggler_study.study import Study
 from serene.palette import look
 
 GAP = 0.7  # rows between two ways
-NEVER = "×"
 
 
 def answer(study: Study, model: str, straggler: str, shares: Sequence[float], path: Path, *, wide: bool) -> Path:
@@ -33,8 +32,7 @@ def answer(study: Study, model: str, straggler: str, shares: Sequence[float], pa
         _panel(study, each, cells, rows)
         each.set_title(f"exchange {names.percent(share)} of a step ({grid.LINKS[share]:g} Mbit/s)", fontsize=11)
         each.set_xlabel(f"time until test accuracy {study.grid.targets[model]:.2f} [s]")
-        if number == 0 or not wide:
-            _labels(each, max(cases, key=len), rows)
+        _labels(each, max(cases, key=len), rows, shown=number == 0 or not wide)
     return save(figure, path)
 
 
@@ -67,7 +65,6 @@ def _panel(study: Study, axes: Any, cells: Sequence[Cell], rows: dict[tuple[str,
             said, (right, at), xytext=(6, 0), textcoords="offset points", va="center", fontsize=7.5, color="#444444",
         )  # fmt: skip
     axes.set_ylim(max(rows.values(), default=0) + 0.8, -0.8)
-    axes.set_yticks([])
     axes.grid(axis="y", visible=False)
     _, right = axes.get_xlim()
     axes.set_xlim(0, 1.1 * right)
@@ -81,12 +78,14 @@ def _said(times: Sequence[float], middle: float) -> str:
     return f"{text} ({never} of {len(times)} never)" if never and np.isfinite(middle) else text
 
 
-def _labels(axes: Any, cells: Sequence[Cell], rows: dict[tuple[str, str], float]) -> None:
+def _labels(axes: Any, cells: Sequence[Cell], rows: dict[tuple[str, str], float], *, shown: bool) -> None:
+    axes.tick_params(axis="y", length=0, labelleft=shown)
+    if not shown:
+        return
     strategies = {place: look(strategy) for (_, strategy), place in rows.items()}
-    axes.set_yticks(list(strategies), [shown.name for shown in strategies.values()], fontsize=8.5)
-    for tick, shown in zip(axes.get_yticklabels(), strategies.values(), strict=True):
-        tick.set_color(shown.colour)
-    axes.tick_params(axis="y", length=0)
+    axes.set_yticks(list(strategies), [each.name for each in strategies.values()], fontsize=8.5)
+    for tick, each in zip(axes.get_yticklabels(), strategies.values(), strict=True):
+        tick.set_color(each.colour)
     for way, mine in groupby(cells, key=names.way):
         places = [rows[way, cell.strategy] for cell in mine]
         axes.annotate(
