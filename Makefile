@@ -59,7 +59,6 @@ FULL :=
 SEED_JSON :=
 OUT :=
 FRONTIER :=
-COMMA := ,
 
 # A setting as one word for the shell, as it was given: neither make nor the shell reads anything into it.
 quoted = '$(subst ','\'',$(value $(1)))'
@@ -79,7 +78,7 @@ help:
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
 	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root); SEED_JSON= the authors' program"
-	@echo "make reproduce     the paper's experiments and a report: about 5 min; FULL=1 about 100 min, can be resumed"
+	@echo "make reproduce     the paper's experiment in Mininet, and a report: about 15 min; FULL=1 hours; can be resumed"
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour"
 	@echo "make pytorch-study real PyTorch models through the switch and through gloo; can be resumed"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
@@ -125,8 +124,7 @@ bench: setup
 	@$(PYTHON) -m experiments.performance.bench $(if $(value SEED_JSON),--seed-json $(call quoted,SEED_JSON))
 
 reproduce: setup
-	@$(PYTHON) -m experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) \
-		$(if $(FULL),--distortion 1$(COMMA)2$(COMMA)4)
+	@$(PYTHON) -m experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler)
 
 network-study: setup
 	@$(PYTHON) -m experiments.network_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/network)

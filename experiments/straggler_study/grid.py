@@ -167,7 +167,7 @@ def quick() -> Grid:
         "quick",
         headline,
         twins(one for one in headline if one.seed == 1),
-        tuple(_map((4, 16), STRENGTHS["transient"][1:3], brief=True)),
+        tuple(_map((4,), STRENGTHS["transient"][1:], brief=True)),
         tuple(_scale(TIMING_SIZES, 200)),
         {"mlp": 0.60, SOFTMAX: 0.85},
         {0.05: 6, 0.30: 3, 0.65: 2},

@@ -162,6 +162,7 @@ def _page(study: Study, drawn: Drawn, out: Path, *, sections: list[Section], map
         machine=_machine(),
         load=f"{np.nanmedian(loads):.1f} (at most {np.nanmax(loads):.1f})",
         late=f"{sum(value > BUSY for value in late)} of {len(late)}",
+        busy=sum(value > BUSY for value in late) > len(late) / 4,
         late_by=f"{100 * BUSY:.0f} %",
         claims=claims.rows(claims.claims(study)),
         scapy=headline.scapy_rows(study),

@@ -60,9 +60,11 @@ class Answer:
         return [self._network(), self._stragglers(), self._both()]
 
     def _network(self) -> str:
-        instead = "Adding the gradients up in the switch instead of in one parameter server"
-        time = f"of the time to an accuracy of {self.target:.2f}"
-        return f"{instead} {_by_share(self.switch)} {time}; instead of by gloo's all-reduce it {_by_share(self.gloo)}."
+        instead = (
+            f"Of the time to an accuracy of {self.target:.2f}, adding the gradients up in the switch instead of in one "
+            "parameter server"
+        )
+        return f"{instead} {_by_share(self.switch)}; instead of by gloo's all-reduce it {_by_share(self.gloo)}."
 
     def _stragglers(self) -> str:
         hybrid = "Letting workers run up to ten rounds ahead of a slow one (SSP(10) instead of BSP, same switch)"

@@ -76,7 +76,7 @@ def test_a_killed_sweep_leaves_no_process_and_goes_on_later(number: signal.Signa
     script.write_text(SCRIPT)
     run = Marked([sys.executable, str(script), str(tmp_path / "cells")], tmp_path / "log", PYTHONPATH=os.getcwd())
     try:
-        until(lambda: any((tmp_path / "cells").glob("*.npz")), f"a first result; it says {run.output}", 60)
+        until(lambda: any((tmp_path / "cells").glob("*.npz")), f"a first result; it says {run.output}", 180)
         run.process.send_signal(number)
         run.wait(30)
         until(lambda: not run.alive(), "its processes are gone", 20)
