@@ -19,6 +19,8 @@ from serene import outputs
 from serene.errors import SereneError
 from workers.results import BYTES_PER_STEP
 
+KILLED = "its process was killed, or the study was stopped, while it ran"
+
 
 class Failed(SereneError):
     """Cells that could not be run, with their reasons."""
@@ -84,6 +86,7 @@ def room(cell: Cell) -> int:
 def keep_cell(store: Store, cell: Cell) -> None:
     """One cell to its file, in this process. Raises CannotWrite, if that can be known before the cell is run."""
     outputs.check(store.directory, room(cell))
+    store.note_failure(cell, KILLED)
     try:
         trace = run_cell(store.directory, cell)
     except Exception as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.straggler_study import grid, headline, names
+from experiments.straggler_study import grid, headline, names, sweep
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.claims import claims
 from experiments.straggler_study.grid import Grid, Length
@@ -122,3 +122,14 @@ def test_why_a_cell_failed_is_kept_until_it_has_a_result(tmp_path: Path, monkeyp
     assert store.why_missing(cell).startswith("DataError: ")
     store.keep(cell, trace(cell, 1.0, 0.0))
     assert not list(store.directory.glob("*.failed"))
+
+
+def test_a_cell_whose_process_is_killed_has_a_reason_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(scratch: Path, cell: Cell) -> Trace:
+        raise SystemExit  # no cell's own failure: nothing that comes after it is done
+
+    monkeypatch.setattr(sweep, "run_cell", killed)
+    store, cell = Store(tmp_path / "cells"), Cell(steps=2)
+    with pytest.raises(SystemExit):
+        keep_cell(store, cell)
+    assert store.why_missing(cell) == sweep.KILLED
