@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network
+from experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network, RackNetwork
+from serene.racks import RACK_WORKERS
 
 # Packets a second that two cores manage when all workers, the switch and the controller share them (UDP on loopback).
 # They were measured once: the emulated engine has these limits, the simulated one is given them.
@@ -25,7 +26,8 @@ RATES = (0.05, 0.1, 0.2, 0.3)  # for the tuned BSP, and the others by the same e
 STEPS = {"mlp": 100, "cnn": 90}  # BSP reaches the target after about two thirds of them
 OWN_RATE = {"mlp": 0.1, "cnn": 0.1}
 
-TIMING_SIZES = (4, 8, 16, 32)
+TIMING_SIZES = (4, 8, 16, 32, 64, 128, 256)
+IN_RACKS = (64, 128, 256)  # workers of more than one switch
 
 
 def fixed(workers: int) -> tuple[str, ...]:
@@ -98,7 +100,7 @@ def _map(workers: Iterable[int], strengths: Iterable[str], seeds: Sequence[int])
                 for seed in seeds:
                     yield Cell(
                         workers=count, model=SOFTMAX, straggler=straggler, strategy=strategy, seed=seed, steps=150,
-                        compute_ms=250, eval_every=3, stands_for=79510, network=SWITCHED,
+                        compute_ms=250, eval_every=3, stands_for=79510, network=SWITCHED, racks=racks(count),
                     )  # fmt: skip
 
 
@@ -106,12 +108,18 @@ def _map(workers: Iterable[int], strengths: Iterable[str], seeds: Sequence[int])
 SWITCHED = Network(worker_pps=82_000, switch_pps=0, latency_us=50)
 
 
+def racks(workers: int) -> RackNetwork | None:
+    """Full racks, each with a link of 10 Gbit/s to the root; None for what fits one switch."""
+    count = -(-workers // RACK_WORKERS)
+    return RackNetwork(count, uplink_pps=820_000, uplink_latency_us=50) if count > 1 else None
+
+
 def _scale(workers: Iterable[int], steps: int) -> Iterable[Cell]:
     for count in workers:
         for strategy in ("bsp", "ssp:3", "ssp:10", "asp", f"quorum:{count * 3 // 4}"):
             yield Cell(
                 workers=count, model=NOTHING, straggler=SLOW, strategy=strategy, seed=1, steps=steps, compute_ms=250,
-                stands_for=79510, network=SWITCHED,
+                stands_for=79510, network=SWITCHED, racks=racks(count),
             )  # fmt: skip
 
 
@@ -145,7 +153,10 @@ def full() -> Grid:
         "full",
         (*_study((4, 8), "mlp", seeds, brief=False), *_study((4, 8), "cnn", seeds, brief=True)),
         tuple(_tuning((4, 8), seeds)),
-        tuple(_map((4, 8, 16, 32), (*STRENGTHS["transient"], *STRENGTHS["permanent"]), (1, 2, 3))),
+        (
+            *_map((4, 8, 16, 32), (*STRENGTHS["transient"], *STRENGTHS["permanent"]), (1, 2, 3)),
+            *_map(IN_RACKS, (STRENGTHS["transient"][1], STRENGTHS["permanent"][2]), (1, 2, 3)),
+        ),
         tuple(_scale(TIMING_SIZES, 500)),
         emulated(both),
     )

@@ -34,6 +34,8 @@ def strategy_map(study: Study, path: Path) -> Path:
         for row, straggler in enumerate(strengths):
             for column, workers in enumerate(counts):
                 case = study.strategies(mine, mine[0].model, workers, straggler)
+                if not case:  # larger jobs have fewer strengths
+                    continue
                 fixed = [cell for cell in case if not cell.automatic]
                 best, base = study.best(fixed), next(cell for cell in fixed if cell.strategy == "bsp")
                 gain = study.against(best, base).time
