@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments.shared import studies
+from experiments.shared import clusters, studies
 from experiments.shared.studies import BadUsage
 from experiments.straggler_study import distortion
 from experiments.straggler_study.grid import GRIDS
@@ -32,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--parallel", type=int, default=Parallel.simulated, help="simulated cells side by side")
     add("--parallel-emulated", type=int, default=Parallel.emulated, help="emulated cells side by side")
+    clusters.add_options(result)
     return result
 
 
@@ -50,13 +51,14 @@ def run(options: argparse.Namespace, console: Console) -> None:
         raise BadUsage(f"--distortion {options.distortion}: expected numbers, as 1,2,4") from None
     if any(not 1 <= count <= 16 for count in together):
         raise BadUsage(f"--distortion {options.distortion}: expected numbers from 1 to 16")
+    cluster = clusters.chosen(options)
     grid = GRIDS[options.grid]()
     outputs.check(options.out, REPORT_BYTES)
     store = Store(options.out / "cells")
     if together:
         distortion.measure(options.out, together, console)
     cells = [cell for cell in grid.cells() if options.engine in ("both", cell.engine)]
-    ran = sweep(cells, store, console, Parallel(options.parallel, options.parallel_emulated))
+    ran = sweep(cells, store, console, Parallel(options.parallel, options.parallel_emulated), cluster)
     console.print(f"{ran} cells run, {len(cells) - ran} were there already", highlight=False)
     if options.engine == "both":
         from experiments.straggler_study.report import write

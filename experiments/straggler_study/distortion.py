@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from experiments.shared.pool import work_off
+from experiments.shared.clusters import HERE
+from experiments.shared.driver import work_off
 from experiments.straggler_study import grid
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.measures import numbers
@@ -43,9 +44,10 @@ def measure(directory: Path, counts: tuple[int, ...], console: Console) -> list[
     for together in counts:
         stores = [Store(directory / f"copies-{together}-{number}") for number in range(together)]
         load = os.getloadavg()[0]
-        for _, trouble in work_off(stores, partial(_run, cell()), together):
-            if trouble is not None:
-                raise Failed(f"{together} copies at once: {trouble}")
+        with HERE.executor(together, directory, (__name__,)) as executor:
+            for copy in work_off(stores, partial(_run, cell()), executor):
+                if copy.trouble is not None:
+                    raise Failed(f"{together} copies at once: {copy.trouble}")
         steps = [numbers(Trace.load(store.path(cell())), float("nan")).step_s for store in stores]
         found.append(Copies(together, steps, load))
         console.print(f"{together} at once: {1e3 * np.median(steps):.1f} ms per step, load {load:.1f}", highlight=False)
@@ -55,7 +57,7 @@ def measure(directory: Path, counts: tuple[int, ...], console: Console) -> list[
 
 
 def _run(one: Cell, store: Store) -> None:
-    run_cell(store, one)
+    store.keep(one, run_cell(store.directory, one))
 
 
 def known(directory: Path) -> list[Copies]:

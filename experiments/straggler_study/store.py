@@ -36,6 +36,10 @@ class Store:
                 path.unlink()
             return None
 
+    def keep(self, cell: Cell, trace: Trace) -> None:
+        """Raises CannotWrite, which says where it is instead."""
+        trace.save(self.path(cell))
+
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:
         """Those of the cells, once each, that have no readable result."""
         return [cell for cell in dict.fromkeys(cells) if self.get(cell) is None]
