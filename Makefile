@@ -14,8 +14,8 @@ RUN_SETTINGS := WORKERS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR B
 SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
 SETTINGS_OF_run-local := $(RUN_SETTINGS)
 SETTINGS_OF_bench := SEED_JSON
-SETTINGS_OF_reproduce := FULL OUT
-SETTINGS_OF_network-study := FULL OUT
+SETTINGS_OF_reproduce := FULL OUT CLUSTER CLUSTER_OPTIONS
+SETTINGS_OF_network-study := FULL OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_pytorch-study := OUT
 SETTINGS_OF_swaps := TARGET OUT
 SETTINGS_OF_fuzz := PACKETS SEED
@@ -56,6 +56,8 @@ PROGRAM := serene
 FAULTS :=
 PACKETS :=
 FULL :=
+CLUSTER :=
+CLUSTER_OPTIONS :=
 SEED_JSON :=
 OUT :=
 FRONTIER :=
@@ -72,6 +74,10 @@ RUN = $(PYTHON) -m experiments.run --workers $(call quoted,WORKERS) --strategy $
 	--out $(call quoted,OUT) $(if $(value DATA_DIR),--data-dir $(call quoted,DATA_DIR)) \
 	$(if $(value EXCHANGE_SHARE),--exchange-share $(call quoted,EXCHANGE_SHARE)) \
 	$(if $(value PACKETS),--packets $(call quoted,PACKETS)) $(if $(value FAULTS),--faults $(call quoted,FAULTS))
+
+# Where a study's cells run.
+ELSEWHERE = $(if $(value CLUSTER),--cluster $(call quoted,CLUSTER)) \
+	$(if $(value CLUSTER_OPTIONS),--cluster-options $(call quoted,CLUSTER_OPTIONS))
 
 help:
 	@echo "make run-mininet   train through an emulated switch, live view, results in runs/ (sets up what it needs)"
@@ -104,6 +110,7 @@ help:
 	@echo "  EXCHANGE=$(EXCHANGE) (switch, server, sharded, gloo: the last three are baselines over TCP and a Linux bridge)"
 	@echo "  EXCHANGE_SHARE= (of a step, as 0.65, instead of COMPUTE_MS; needs LINK_MBIT)"
 	@echo "  PACKETS=compiled (compiled, numpy, scapy: what makes the workers' packets)"
+	@echo "  CLUSTER= of reproduce and network-study (tcp://host:port of a dask scheduler, slurm; docs/clusters.md)"
 	@echo "  FAULTS= (a file: lost packets, killed processes; docs/faults.md)"
 
 setup:
@@ -124,10 +131,10 @@ bench: setup
 	@$(PYTHON) -m experiments.performance.bench $(if $(value SEED_JSON),--seed-json $(call quoted,SEED_JSON))
 
 reproduce: setup
-	@$(PYTHON) -m experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler)
+	@$(PYTHON) -m experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) $(ELSEWHERE)
 
 network-study: setup
-	@$(PYTHON) -m experiments.network_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/network)
+	@$(PYTHON) -m experiments.network_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/network) $(ELSEWHERE)
 
 pytorch-study: setup
 	@$(PYTHON) -m experiments.pytorch_study --out $(if $(value OUT),$(call quoted,OUT),runs/pytorch)

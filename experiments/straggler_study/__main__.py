@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments.run.launch import with_sudo
-from experiments.shared import studies, terminal
+from experiments.shared import clusters, studies, terminal
 from experiments.shared.studies import BadUsage
 from experiments.straggler_study import side_by_side
 from experiments.straggler_study.grid import GRIDS
@@ -33,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     add("--engine", default="both", help=f"{choices(ENGINES)}; only after both there is a report")
     add("--parallel", type=int, default=Parallel.simulated, help="simulated cells side by side")
     add("--report-only", action="store_true", help="writes the report of what is there, and runs nothing")
+    clusters.add_options(result)
     return result
 
 
@@ -44,6 +45,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
         raise BadUsage(f"--engine {options.engine}: expected {choices(ENGINES)}")
     if options.parallel < 1:
         raise BadUsage(f"--parallel {options.parallel}: expected 1 or more")
+    cluster = clusters.chosen(options)
     grid = GRIDS[options.grid]()
     outputs.check(options.out, REPORT_BYTES)
     store = Store(options.out / "cells")
@@ -53,7 +55,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
             together = side_by_side.agree(grid.together, options.out, console) if _emulates(options) else {}
             cells = [cell for cell in grid.cells() if options.engine in ("both", cell.engine)]
             try:
-                ran = sweep(cells, store, console, Parallel(options.parallel, together))
+                ran = sweep(cells, store, console, Parallel(options.parallel, together), cluster)
                 console.print(f"{ran} cells run, {len(cells) - ran} were there already", highlight=False)
             except Failed as error:
                 failed = error

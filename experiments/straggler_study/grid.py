@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from experiments.run.settings import BMV2, computing_ms
-from experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network
+from experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network, RackNetwork
 from serene.program import Program
+from serene.racks import RACK_WORKERS
 from serene.wire import ENCAPSULATION_BYTES, HEADER
 
 DATASET = "fashion-mnist"
@@ -131,10 +132,12 @@ STRENGTHS = {
 CHOOSING, REPORTED = (11, 12, 13), (1, 2, 3)
 
 
-def _map(workers: Iterable[int], strengths: Iterable[str], brief: bool) -> Iterable[Cell]:
+def _map(
+    workers: Iterable[int], strengths: Iterable[str], *, brief: bool, shares: Sequence[float] = SHARES
+) -> Iterable[Cell]:
     for count in workers:
         for straggler in strengths:
-            for share in SHARES:
+            for share in shares:
                 for strategy in (
                     ("bsp", "ssp:3", "ssp:10", "asp", f"quorum:{count * 3 // 4}") if brief else fixed(count)
                 ):
@@ -143,13 +146,20 @@ def _map(workers: Iterable[int], strengths: Iterable[str], brief: bool) -> Itera
                         yield Cell(
                             workers=count, model=SOFTMAX, straggler=straggler, strategy=strategy, seed=seed, steps=150,
                             compute_ms=round(computing_ms(share, LINKS[share], PARAMETERS["mlp"]), 3), eval_every=3,
-                            stands_for=PARAMETERS["mlp"], network=network, share=share,
+                            stands_for=PARAMETERS["mlp"], network=network, share=share, racks=racks(count),
                         )  # fmt: skip
 
 
 # Beyond what one machine emulates: hosts with 1 Gbit/s links (82 kpps of 320 values) and a switch at line rate.
 SWITCHED = Network(worker_pps=82_000, switch_pps=0, latency_us=50)
-TIMING_SIZES = (4, 8, 16, 32)
+TIMING_SIZES = (4, 8, 16, 32, 64, 128, 256)
+IN_RACKS = (64, 128, 256)  # workers of more than one switch
+
+
+def racks(workers: int) -> RackNetwork | None:
+    """Full racks, each with a link of 10 Gbit/s to the root; None for what fits one switch."""
+    count = -(-workers // RACK_WORKERS)
+    return RackNetwork(count, uplink_pps=820_000, uplink_latency_us=50) if count > 1 else None
 
 
 def _scale(workers: Iterable[int], steps: int) -> Iterable[Cell]:
@@ -157,7 +167,7 @@ def _scale(workers: Iterable[int], steps: int) -> Iterable[Cell]:
         for strategy in ("bsp", "ssp:3", "ssp:10", "asp", f"quorum:{count * 3 // 4}"):
             yield Cell(
                 workers=count, model=NOTHING, straggler=SLOW, strategy=strategy, seed=1, steps=steps, compute_ms=250,
-                stands_for=79510, network=SWITCHED,
+                stands_for=79510, network=SWITCHED, racks=racks(count),
             )  # fmt: skip
 
 
@@ -168,7 +178,7 @@ def quick() -> Grid:
         headline,
         twins(one for one in headline if one.seed == 1),
         tuple(_map((4,), STRENGTHS["transient"][1:], brief=True)),
-        tuple(_scale(TIMING_SIZES, 200)),
+        tuple(_scale(TIMING_SIZES[:4], 200)),
         {"mlp": 0.60, SOFTMAX: 0.85},
         {0.05: 6, 0.30: 3, 0.65: 2},
     )
@@ -189,7 +199,10 @@ def full() -> Grid:
         "full",
         headline,
         twins(headline),
-        tuple(_map((4, 8, 16, 32), (*STRENGTHS["transient"], *STRENGTHS["permanent"]), brief=False)),
+        (
+            *_map((4, 8, 16, 32), (*STRENGTHS["transient"], *STRENGTHS["permanent"]), brief=False),
+            *_map(IN_RACKS, (STRENGTHS["transient"][1], STRENGTHS["permanent"][2]), brief=True, shares=(0.30,)),
+        ),
         tuple(_scale(TIMING_SIZES, 500)),
         {"mlp": 0.70, "cnn-large": 0.60, SOFTMAX: 0.85},
         {0.05: 4, 0.30: 3, 0.65: 2},

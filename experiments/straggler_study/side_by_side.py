@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from experiments.shared.pool import work_off
+from experiments.shared.clusters import HERE
+from experiments.shared.driver import work_off
 from experiments.straggler_study import grid
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.measures import numbers
 from experiments.straggler_study.store import Store
-from experiments.straggler_study.sweep import Failed, keep_cell
+from experiments.straggler_study.sweep import Failed, run_cell
 from experiments.straggler_study.trace import Trace
 from serene import outputs
 
@@ -72,9 +73,10 @@ def _measured(found: list[Copies], share: float, together: int, directory: Path,
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix=".copies-", dir=directory) as scratch:
         stores = [Store(Path(scratch, str(number))) for number in range(together)]
-        for _, trouble in work_off(stores, partial(_run, one), together):
-            if trouble is not None:
-                raise Failed(f"{together} copies at once: {trouble}")
+        with HERE.executor(together, directory, (__name__,)) as executor:
+            for copy in work_off(stores, partial(_run, one), executor):
+                if copy.trouble is not None:
+                    raise Failed(f"{together} copies at once: {copy.trouble}")
         steps = [numbers(Trace.load(store.path(one)), float("nan")).step_s for store in stores]
     found.append(Copies(share, together, steps, load))
     outputs.write_text(directory / "side-by-side.json", json.dumps([asdict(each) for each in found], indent=2) + "\n")
@@ -87,7 +89,7 @@ def _measured(found: list[Copies], share: float, together: int, directory: Path,
 
 
 def _run(one: Cell, store: Store) -> None:
-    keep_cell(store, one)
+    store.keep(one, run_cell(store.directory, one))
 
 
 def known(directory: Path) -> list[Copies]:

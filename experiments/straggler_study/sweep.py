@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments.shared import studies
+from experiments.shared.clusters import HERE, Cluster
 from experiments.straggler_study import names
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.store import Store
@@ -42,8 +43,14 @@ class Parallel:
         return 1 if alone else self.emulated.get(cell.share, 1)
 
 
-def sweep(cells: Sequence[Cell], store: Store, console: Console, parallel: Parallel | None = None) -> int:
-    """Runs what is missing; how many that were. Raises Failed when some could not be run, after all others."""
+def sweep(
+    cells: Sequence[Cell], store: Store, console: Console, parallel: Parallel | None = None, cluster: Cluster = HERE
+) -> int:
+    """Runs what is missing; how many that were. Raises Failed when some could not be run, after all others.
+
+    cluster: for what is simulated. Emulated cells run on the driver's machine: they take real time, begin processes and
+    sockets of their own, and side by side with others they must not distort each other.
+    """
     parallel = parallel or Parallel()
     for cell in cells:
         cell.check()
@@ -51,7 +58,12 @@ def sweep(cells: Sequence[Cell], store: Store, console: Console, parallel: Paral
     with store.alone():
         missing = store.missing(cells)
         for what, mine in _together(missing, parallel):
-            failures += studies.work(what, mine, partial(keep_cell, store), parallel.of(mine[0]), label, console)
+            simulated = mine[0].engine == "simulated"
+            processes, where = parallel.of(mine[0]), cluster if simulated else HERE
+            outputs.check(store.directory, max(room(cell) for cell in mine) * processes)
+            run = partial(run_cell, None) if simulated else partial(noted, store)
+            with where.executor(processes, store.directory, (__name__,)) as executor:
+                failures += studies.work(what, mine, run, store.keep, executor, label, console)
     if failures:
         raise Failed(f"{len(failures)} of {len(missing)} cells failed:\n" + "\n".join(failures[:5]))
     return len(missing)
@@ -83,23 +95,22 @@ def room(cell: Cell) -> int:
     return cell.workers * (2 * STEP.itemsize + BYTES_PER_STEP) * cell.steps + 2 * outputs.MB
 
 
-def keep_cell(store: Store, cell: Cell) -> None:
-    """One cell to its file, in this process. Raises CannotWrite, if that can be known before the cell is run."""
-    outputs.check(store.directory, room(cell))
+def noted(store: Store, cell: Cell) -> Trace:
+    """One cell in this process; why there is no result is kept, also if the process is killed."""
     store.note_failure(cell, KILLED)
     try:
-        trace = run_cell(store.directory, cell)
+        return run_cell(store.directory, cell)
     except Exception as error:
         store.note_failure(cell, f"{type(error).__name__}: {error}")
         raise
-    store.keep(cell, trace)
 
 
-def run_cell(scratch: Path, cell: Cell) -> Trace:
+def run_cell(scratch: Path | None, cell: Cell) -> Trace:
     """One cell, in this process. scratch: where an emulated one has its files meanwhile."""
     if cell.engine == "emulated":
         from experiments.straggler_study.emulated import emulate
 
+        assert scratch is not None
         return emulate(cell, scratch)
     from experiments.straggler_study.simulated import simulate
 

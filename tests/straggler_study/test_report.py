@@ -16,7 +16,6 @@ from experiments.straggler_study.grid import Grid, Length
 from experiments.straggler_study.report import write
 from experiments.straggler_study.store import Store
 from experiments.straggler_study.study import Incomplete, Study
-from experiments.straggler_study.sweep import keep_cell
 from experiments.straggler_study.trace import STEP, Swap, Trace
 from workers.data import DataError
 
@@ -118,7 +117,7 @@ def test_why_a_cell_failed_is_kept_until_it_has_a_result(tmp_path: Path, monkeyp
     store, cell = Store(tmp_path / "cells"), Cell(model="mlp", dataset="mnist", steps=2)
     assert store.why_missing(cell) == "was not run"
     with pytest.raises(DataError):
-        keep_cell(store, cell)
+        sweep.noted(store, cell)
     assert store.why_missing(cell).startswith("DataError: ")
     store.keep(cell, trace(cell, 1.0, 0.0))
     assert not list(store.directory.glob("*.failed"))
@@ -131,5 +130,5 @@ def test_a_cell_whose_process_is_killed_has_a_reason_too(tmp_path: Path, monkeyp
     monkeypatch.setattr(sweep, "run_cell", killed)
     store, cell = Store(tmp_path / "cells"), Cell(steps=2)
     with pytest.raises(SystemExit):
-        keep_cell(store, cell)
+        sweep.noted(store, cell)
     assert store.why_missing(cell) == sweep.KILLED

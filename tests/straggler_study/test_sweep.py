@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiments.shared.pool import work_off
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.store import Store
 from experiments.straggler_study.sweep import Parallel, sweep
@@ -25,24 +24,6 @@ CELLS = [Cell(model="nothing", steps=3, seed=seed) for seed in range(1, 7)]
 
 def quiet() -> Console:
     return Console(file=StringIO())
-
-
-def double(task: Path) -> None:
-    """In a process of a crew; one task kills its process, one fails."""
-    if task.name == "3":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if task.name == "4":
-        raise ValueError("no fours")
-    task.write_text("done")
-
-
-def test_a_process_that_dies_takes_only_its_own_task_along(tmp_path: Path) -> None:
-    tasks = [tmp_path / str(number) for number in range(8)]
-    done = dict(work_off(tasks, double, 2))
-    assert set(done) == set(tasks)
-    assert done[tasks[3]] == "its process ended with status -9"
-    assert done[tasks[4]] == "ValueError: no fours"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "5", "6", "7"]
 
 
 def test_only_what_is_missing_is_run(tmp_path: Path) -> None:
@@ -91,32 +72,6 @@ def test_a_killed_sweep_leaves_no_process_and_goes_on_later(number: signal.Signa
     assert sweep(cells, store, quiet(), Parallel(2)) == len(cells) - known
     assert not list(store.directory.glob(".*.npz.*"))
 
-
-def endless(task: Path) -> None:
-    task.touch()
-    while True:
-        signal.pause()
-
-
-def test_a_pool_ends_with_its_owner_whatever_its_processes_do(tmp_path: Path) -> None:
-    begun = [tmp_path / "begun-1", tmp_path / "begun-2"]
-    run = Marked([sys.executable, "-c", POOL, *map(str, begun)], tmp_path / "log")
-    try:
-        until(lambda: all(task.exists() for task in begun), f"both tasks have begun; it says {run.output}")
-        run.process.kill()
-        run.wait(30)
-        until(lambda: not run.alive(), "its processes are gone", 20)
-    finally:
-        run.end()
-
-
-POOL = """
-import sys
-from pathlib import Path
-from experiments.shared.pool import work_off
-from tests.straggler_study.test_sweep import endless
-list(work_off([Path(task) for task in sys.argv[1:]], endless, 2))
-"""
 
 SCRIPT = """
 import signal, sys
