@@ -14,8 +14,8 @@ RUN_SETTINGS := WORKERS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR B
 SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
 SETTINGS_OF_run-local := $(RUN_SETTINGS)
 SETTINGS_OF_bench := SEED_JSON
-SETTINGS_OF_reproduce := FULL OUT
-SETTINGS_OF_network-study := FULL OUT
+SETTINGS_OF_reproduce := FULL OUT CLUSTER CLUSTER_OPTIONS
+SETTINGS_OF_network-study := FULL OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_pytorch-study := OUT
 SETTINGS_OF_swaps := TARGET OUT
 SETTINGS_OF_fuzz := PACKETS SEED
@@ -56,10 +56,11 @@ PROGRAM := serene
 FAULTS :=
 PACKETS :=
 FULL :=
+CLUSTER :=
+CLUSTER_OPTIONS :=
 SEED_JSON :=
 OUT :=
 FRONTIER :=
-COMMA := ,
 
 # A setting as one word for the shell, as it was given: neither make nor the shell reads anything into it.
 quoted = '$(subst ','\'',$(value $(1)))'
@@ -74,12 +75,16 @@ RUN = $(PYTHON) -m experiments.run --workers $(call quoted,WORKERS) --strategy $
 	$(if $(value EXCHANGE_SHARE),--exchange-share $(call quoted,EXCHANGE_SHARE)) \
 	$(if $(value PACKETS),--packets $(call quoted,PACKETS)) $(if $(value FAULTS),--faults $(call quoted,FAULTS))
 
+# Where a study's cells run.
+ELSEWHERE = $(if $(value CLUSTER),--cluster $(call quoted,CLUSTER)) \
+	$(if $(value CLUSTER_OPTIONS),--cluster-options $(call quoted,CLUSTER_OPTIONS))
+
 help:
 	@echo "make run-mininet   train through an emulated switch, live view, results in runs/ (sets up what it needs)"
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
 	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root); SEED_JSON= the authors' program"
-	@echo "make reproduce     the paper's experiments and a report: about 5 min; FULL=1 about 100 min, can be resumed"
+	@echo "make reproduce     the paper's experiment in Mininet, and a report: about 15 min; FULL=1 hours; can be resumed"
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour"
 	@echo "make pytorch-study real PyTorch models through the switch and through gloo; can be resumed"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
@@ -105,6 +110,7 @@ help:
 	@echo "  EXCHANGE=$(EXCHANGE) (switch, server, sharded, gloo: the last three are baselines over TCP and a Linux bridge)"
 	@echo "  EXCHANGE_SHARE= (of a step, as 0.65, instead of COMPUTE_MS; needs LINK_MBIT)"
 	@echo "  PACKETS=compiled (compiled, numpy, scapy: what makes the workers' packets)"
+	@echo "  CLUSTER= of reproduce and network-study (tcp://host:port of a dask scheduler, slurm; docs/clusters.md)"
 	@echo "  FAULTS= (a file: lost packets, killed processes; docs/faults.md)"
 
 setup:
@@ -125,11 +131,10 @@ bench: setup
 	@$(PYTHON) -m experiments.performance.bench $(if $(value SEED_JSON),--seed-json $(call quoted,SEED_JSON))
 
 reproduce: setup
-	@$(PYTHON) -m experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) \
-		$(if $(FULL),--distortion 1$(COMMA)2$(COMMA)4)
+	@$(PYTHON) -m experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) $(ELSEWHERE)
 
 network-study: setup
-	@$(PYTHON) -m experiments.network_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/network)
+	@$(PYTHON) -m experiments.network_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/network) $(ELSEWHERE)
 
 pytorch-study: setup
 	@$(PYTHON) -m experiments.pytorch_study --out $(if $(value OUT),$(call quoted,OUT),runs/pytorch)

@@ -36,6 +36,15 @@ class FixedPoint:
             largest = int(LARGEST / self.limit)
             raise SereneError(f"scale {self.scale} with limit {self.limit} exceeds 32 bits; the largest is {largest}")
 
+    @classmethod
+    def of(cls, workers: int) -> FixedPoint:
+        """The default, or with so many workers that a sum of one contribution of each might not fit, half its scale or
+        less, a power of two."""
+        scale = DEFAULT_SCALE
+        while cls(scale).capacity < workers and scale > 1:
+            scale //= 2
+        return cls(scale)
+
     @property
     def capacity(self) -> int:
         """Contributions that a difference of two reads holds for certain."""

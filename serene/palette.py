@@ -10,6 +10,8 @@ from serene.strategy import parse
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#888888"
+# Of Paul Tol's muted palette: automatic strategies, so that each has a colour of its own.
+TEAL, WINE, OLIVE, INDIGO = "#44AA99", "#882255", "#999933", "#332288"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW)
 
 # What a worker does.
@@ -24,10 +26,10 @@ COLOUR_OF = {
     "asp": VERMILION,
     "quorum": GREEN,
     "mixed": ORANGE,
-    "auto:dssp": BLUE,
-    "auto:waiting": VERMILION,
-    "auto:sync-switch": GREEN,
-    "auto:evict": ORANGE,
+    "auto:dssp": WINE,
+    "auto:waiting": TEAL,
+    "auto:sync-switch": OLIVE,
+    "auto:evict": INDIGO,
 }
 
 

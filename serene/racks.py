@@ -7,11 +7,12 @@ they would be told by one switch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from serene.strategy import BadStrategy, PolicyFields, Strategy
 
 MAX_RACKS = 8  # LEAVES in p4src/include/sizes.p4
+RACK_WORKERS = 32  # a leaf's barrier has a bit for each, in one word
 MAX_QUORUM = 255  # of k-of-n: the root's policy has 8 bits for it
 FLUSH_EVERY = 1  # contributions
 
@@ -29,6 +30,51 @@ class LeafPolicy:
     enough: int
     by_arrivals: bool
     flush_mask: int = FLUSH_EVERY - 1
+
+
+@dataclass(frozen=True)
+class Racks:
+    """A job's workers by rack. In packets and masks a worker goes by its number in its rack, everywhere else by that in
+    the job: the racks' workers one after the other. sizes: workers in each rack."""
+
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def even(cls, workers: int, racks: int) -> Racks:
+        """As many in each as can be, the first ones having one more. Raises BadStrategy where they do not fit."""
+        if not 1 <= racks <= MAX_RACKS:
+            raise BadStrategy(f"{racks} racks: expected 1 to {MAX_RACKS}")
+        if not racks <= workers <= racks * RACK_WORKERS:
+            raise BadStrategy(f"{workers} workers in {racks} racks: expected {racks} to {racks * RACK_WORKERS}")
+        return cls(tuple(workers // racks + (rack < workers % racks) for rack in range(racks)))
+
+    def place(self, worker: int) -> tuple[int, int]:
+        """The rack, and the worker's number in it."""
+        for rack, size in enumerate(self.sizes):
+            if worker < size:
+                return rack, worker
+            worker -= size
+        raise BadStrategy(f"no such worker: there are {sum(self.sizes)}")
+
+    def mask(self, rack: int) -> int:
+        """Of the workers in it, by their numbers in the job."""
+        return ((1 << self.sizes[rack]) - 1) << sum(self.sizes[:rack])
+
+    def part(self, fields: PolicyFields, rack: int) -> PolicyFields:
+        """A policy with a rack's workers alone, by their numbers in it."""
+        first = sum(self.sizes[:rack])
+        member_mask, sync_mask = ((mask & self.mask(rack)) >> first for mask in (fields.member_mask, fields.sync_mask))
+        told = min(fields.quorum, MAX_QUORUM)  # what an answer has room for
+        return replace(fields, member_mask=member_mask, sync_mask=sync_mask, quorum=told)
+
+    def compile(
+        self, strategy: Strategy, members: Sequence[int], flush_every: int = FLUSH_EVERY
+    ) -> tuple[list[LeafPolicy], PolicyFields]:
+        """As ``compile_for_racks``, but leaves' policies go by numbers in the rack. members: by those in the job."""
+        leaves, root = policies(
+            strategy.compile(members), [self.mask(rack) for rack in range(len(self.sizes))], flush_every
+        )
+        return [replace(leaf, fields=self.part(leaf.fields, rack)) for rack, leaf in enumerate(leaves)], root
 
 
 def compile_for_racks(

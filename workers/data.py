@@ -161,7 +161,16 @@ def check_dataset(name: str) -> None:
         raise DataError(f"no dataset {name!r}; there are {choices(DATASETS)}")
 
 
+_KEPT: dict[tuple[str, Path], Dataset] = {}
+
+
 def load(name: str, directory: Path | None = None) -> Dataset:
     """A dataset by name. Raises DataError, naming the file that is missing and where it is looked for."""
     check_dataset(name)
-    return DATASETS[name](directory or data_directory())
+    where = directory or data_directory()
+    return _KEPT.get((name, where)) or DATASETS[name](where)
+
+
+def keep(name: str, directory: Path | None = None) -> None:
+    """Reads a dataset once for all: `load` gives this one here and in processes that are forked from this one."""
+    _KEPT[name, directory or data_directory()] = load(name, directory)

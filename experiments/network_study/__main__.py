@@ -10,10 +10,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments.network_study.cells import Answers, Cell, ExchangeCell, TrainingCell, answer_into
+from experiments.network_study.cells import Answers, Cell, ExchangeCell, TrainingCell, answer, append
 from experiments.network_study.grid import GRIDS
 from experiments.network_study.methods import METHODS
-from experiments.shared import studies
+from experiments.shared import clusters, studies
+from experiments.shared.clusters import Cluster
 from experiments.shared.studies import BadUsage
 from serene import outputs
 from serene.arguments import Parser
@@ -33,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
     add("--out", type=Path, default=Path("runs/network"), help="answers and page (default runs/network)")
     add("--parallel", type=int, default=os.cpu_count() or 1, help="simulations side by side")
     add("--no-emulation", action="store_true", help="leave out what needs root and Mininet")
+    clusters.add_options(result)
     return result
 
 
@@ -42,12 +44,13 @@ def run(options: argparse.Namespace, console: Console) -> None:
         raise BadUsage(f"--grid {options.grid}: expected {choices(GRIDS)}")
     if options.parallel < 1:
         raise BadUsage(f"--parallel {options.parallel}: expected 1 or more")
+    cluster = clusters.chosen(options)
     grid = GRIDS[options.grid]
     path = options.out / "answers.jsonl"
     cells = list(grid.cells())
     outputs.check(options.out, PAGE_BYTES + ANSWER_BYTES * len(cells))
     missing = Answers(path).missing(cells)
-    _ask(missing, path, console, options.parallel)
+    _ask(missing, path, console, options.parallel, cluster)
     from experiments.network_study.page import write
 
     console.print(
@@ -55,9 +58,12 @@ def run(options: argparse.Namespace, console: Console) -> None:
     )
 
 
-def _ask(cells: list[Cell], path: Path, console: Console, parallel: int) -> None:
+def _ask(cells: list[Cell], path: Path, console: Console, parallel: int, cluster: Cluster) -> None:
     cells = sorted(cells, key=_expense, reverse=True)  # the long ones first, so that none is left alone at the end
-    failures = studies.work("simulations", cells, partial(answer_into, path), parallel, _label, console)
+    if not cells:
+        return
+    with cluster.executor(parallel, path.parent, (answer.__module__,)) as executor:
+        failures = studies.work("simulations", cells, answer, partial(append, path), executor, _label, console)
     if failures:
         raise Failed(f"{len(failures)} of {len(cells)} simulations failed:\n" + "\n".join(failures[:5]))
 

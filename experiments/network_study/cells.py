@@ -172,11 +172,16 @@ class Answers:
         return self._known[key(cell)]
 
 
-def answer_into(path: Path, cell: Cell) -> None:
-    """Answers a question and adds that to the file, a whole line or nothing; several processes may do so.
+def answer(cell: Cell) -> dict[str, Any]:
+    """Of a question, whichever it is."""
+    return cell.answer()
+
+
+def append(path: Path, cell: Cell, answer: dict[str, Any]) -> None:
+    """Adds an answer to the file, a whole line or nothing; several processes may do so.
 
     Raises CannotWrite, which says where the answer is instead."""
-    line = json.dumps({"cell": json.loads(key(cell)), "answer": cell.answer()}) + "\n"
+    line = json.dumps({"cell": json.loads(key(cell)), "answer": answer}) + "\n"
     try:
         with path.open("ab", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)

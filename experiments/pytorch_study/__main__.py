@@ -10,10 +10,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments.pytorch_study.cells import Cell, Results, train_into
+from experiments.pytorch_study.cells import Cell, Results, train_in
 from experiments.pytorch_study.grid import Grid
 from experiments.pytorch_study.switch import local_switch
 from experiments.shared import studies
+from experiments.shared.clusters import HERE
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError
@@ -51,8 +52,9 @@ def train(results: Results, cells: Sequence[Cell], ranks: int, console: Console)
     if not cells:
         return
     try:
-        with local_switch(ranks):
-            failures = studies.work("trainings", cells, partial(train_into, results.directory), 1, str, console)
+        with local_switch(ranks), HERE.executor(1, results.directory, (Cell.__module__,)) as executor:
+            run = partial(train_in, results.directory)
+            failures = studies.work("trainings", cells, run, results.keep, executor, str, console)
     except NotReady as error:
         raise Failed(str(error)) from error
     if failures:

@@ -122,10 +122,9 @@ class Results:
         outputs.write_text(self.path(cell), json.dumps(told) + "\n")
 
 
-def train_into(directory: Path, cell: Cell) -> None:
-    """Runs one training and keeps its result. Where the switch's controller is, the environment says, as always.
-
-    Raises NotTrained, and CannotWrite."""
+def train_in(directory: Path, cell: Cell) -> Any:
+    """Runs one training, with its files in the directory meanwhile; its result. Where the switch's controller is, the
+    environment says, as always. Raises NotTrained."""
     with tempfile.TemporaryDirectory(prefix=UNDER_WAY, dir=directory) as name:
         folder = Path(name)
         # It ends with this process, and then ends its ranks.
@@ -144,8 +143,7 @@ def train_into(directory: Path, cell: Cell) -> None:
         if status != 0:
             how = f"did not end within {PATIENCE_S:g} s" if status is None else f"ended with status {status}"
             raise NotTrained(f"{how}: {_reason(said)}")
-        result = json.loads((folder / "losses.json").read_text())
-    Results(directory).keep(cell, result)
+        return json.loads((folder / "losses.json").read_text())
 
 
 def _reason(said: str) -> str:

@@ -51,7 +51,7 @@ class _BaselineNetwork(Network):
         """A worker or a server; it ends with the network."""
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": self.interface(place)}
         with log.open("ab") as output:
-            process = self.popen(place, command, stdout=output, stderr=output, env=environment)
+            process = self._begin(place, list(command), output, environment)
         self._workers.append(WorkerProcess(place, process, log))
         return self._workers[-1]
 
@@ -93,6 +93,9 @@ class BridgeNetwork(_BaselineNetwork):
 
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
+
+    def _host(self, place: int) -> int:
+        return int(self._net[f"h{place + 1}"].pid)
 
     def addresses(self, places: Sequence[int]) -> list[tuple[str, int]]:
         return [(f"10.0.0.{place + 1}", PORT) for place in places]

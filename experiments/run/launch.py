@@ -139,7 +139,7 @@ def launch(settings: Settings, console: Console, companion: Companion | None = N
     if not settings.mininet:
         return _run(settings, console, companion)
     if os.geteuid() != 0:
-        return _with_sudo(console)
+        return with_sudo(console)
     from topologies.isolation import run_isolated
 
     try:
@@ -149,7 +149,8 @@ def launch(settings: Settings, console: Console, companion: Companion | None = N
         return 1
 
 
-def _with_sudo(console: Console) -> int:
+def with_sudo(console: Console) -> int:
+    """This program again, as root: it does not return unless there is no sudo."""
     sudo = shutil.which("sudo")
     if sudo is None:
         print("error: Mininet needs root, and there is no sudo; 'make run-local' works without both", file=sys.stderr)

@@ -11,10 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from typing_extensions import Self
 
+from experiments.run import forked
+from experiments.run.forked import Process
 from experiments.run.settings import Settings
 from serene.errors import SereneError
 from serene.spawn import module
@@ -48,6 +50,7 @@ def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **fur
         "seed": settings.seed,
         "straggler": settings.straggler,
         "compute-ms": settings.compute_ms,
+        "eval-every": settings.eval_every,
         "out": out,
         **{name.replace("_", "-"): value for name, value in further.items()},
     }
@@ -57,7 +60,7 @@ def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **fur
 class WorkerProcess:
     """One worker's training program, with its log."""
 
-    def __init__(self, worker: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, worker: int, process: Process, log: Path) -> None:
         self.worker = worker
         self.log = log
         self._process = process
@@ -130,12 +133,22 @@ class Network(ABC):
     @abstractmethod
     def _worker_address(self, worker: int) -> list[str]: ...
 
+    def _begin(self, place: int, command: list[str], output: IO[bytes], environment: dict[str, str]) -> Process:
+        """One of our modules in a place in the network: as a program, or forked from this process."""
+        if self.settings.forked:
+            return forked.start(self._host(place), command, output, environment)
+        return self.popen(place, command, stdout=output, stderr=output, env=environment)
+
+    def _host(self, place: int) -> int:
+        """A process in the network of a place."""
+        raise NetworkError("workers are forked into Mininet's hosts only")
+
     def start_worker(self, worker: int, arguments: Sequence[str]) -> WorkerProcess:
         log = self.work / f"worker-{worker}.log"
         command = module("workers.train", *arguments, *self._worker_address(worker))
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         with log.open("ab") as output:  # a worker that starts again goes on in the same log
-            process = self.popen(worker, command, stdout=output, stderr=output, env=environment)
+            process = self._begin(worker, command, output, environment)
         self._workers.append(WorkerProcess(worker, process, log))
         return self._workers[-1]
 
@@ -233,6 +246,9 @@ class MininetNetwork(Network):
 
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
+
+    def _host(self, place: int) -> int:
+        return int(self._net[f"h{place + 1}"].pid)
 
     def _worker_address(self, worker: int) -> list[str]:
         return []

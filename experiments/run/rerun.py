@@ -31,13 +31,18 @@ def rerun(settings: Settings) -> dict[str, Any]:
         "command": _command(),
         "version": version("serene"),
         "commit": _commit(),
-        "machine": {
-            "system": platform.platform(),
-            "processor": _processor(),
-            "cpus": os.cpu_count(),
-            "python": platform.python_version(),
-            **{name: found for name in PACKAGES if (found := _version(name))},
-        },
+        "machine": machine(),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Where this runs, and with which versions."""
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
+        **{name: found for name in PACKAGES if (found := _version(name))},
     }
 
 

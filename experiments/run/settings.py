@@ -52,6 +52,8 @@ class Settings:
     faults: Faults = field(default_factory=Faults)
     faults_file: Path | None = None
     parameters: int = 0
+    eval_every: int = 5  # steps
+    forked: bool = False  # workers are forked from this process (forked.py); needs Mininet
 
     @property
     def shim_file(self) -> Path | None:
@@ -98,11 +100,15 @@ def _compute_ms(given: str, share: str, link_mbit: str, parameters: int) -> floa
     part = _number("EXCHANGE_SHARE", share, 0.01, 0.99, whole=False)
     if not link_mbit:
         raise BadSetting(f"EXCHANGE_SHARE={share} needs LINK_MBIT: without it no exchange has a length")
+    return computing_ms(part, _number("LINK_MBIT", link_mbit, 0.1, 1000, whole=False), parameters)
+
+
+def computing_ms(share: float, link_mbit: float, parameters: int) -> float:
+    """How long an iteration computes, if the exchange through the switch at the link's rate is that share of a step."""
     program = Program.load("serene")
     frames = -(-parameters // program.lanes)
     bits = 8 * frames * (ENCAPSULATION_BYTES + HEADER.itemsize + 4 * program.lanes)
-    exchange_ms = 1e-3 * bits / _number("LINK_MBIT", link_mbit, 0.1, 1000, whole=False)
-    return exchange_ms * (1 - part) / part
+    return 1e-3 * bits / link_mbit * (1 - share) / share
 
 
 def _check_baseline(exchange: str, target: str, program: str, packets: str, faults: Path | None) -> None:

@@ -1,95 +1,113 @@
-"""A pool of processes that work tasks off; one that dies costs its own task only.
+"""An executor of local processes; one that dies costs its own task only.
 
-concurrent.futures gives all work up when one process is killed, and may wait for ever; a sweep of an hour must not.
+The standard library's gives all work up when one process is killed, and may wait for ever; a sweep of an hour must not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
-T = TypeVar("T")
-
-
-@dataclass
-class _Child(Generic[T]):
-    process: BaseProcess
-    pipe: Connection
-    doing: T | None = None
+R = TypeVar("R")
 
 
-def work_off(todo: Sequence[T], do: Callable[[T], None], processes: int) -> Iterator[tuple[T, str | None]]:
-    """Does everything, ``processes`` at a time, in processes of their own; yields what is done, with what went wrong.
+class WorkerLost(Exception):
+    """What did a task is gone, and nothing is known of the task; the message says how it ended."""
 
-    When the caller stops asking, or dies, what runs is given up and the processes end.
+
+class Processes(ThreadPoolExecutor):
+    """``count`` processes. Functions, arguments, results and exceptions are pickled. After ``shutdown`` what runs is
+    given up, and the processes end; so they do when their owner dies.
+
+    preload: modules that the processes are forked with; PyTorch takes seconds to import.
     """
-    waiting = list(reversed(todo))
-    children = [_start(do) for _ in range(min(processes, len(todo)))]
-    try:
-        for child in children:
-            _give(child, waiting)
-        while busy := [child for child in children if child.doing is not None]:
-            ready = wait([child.pipe for child in busy] + [child.process.sentinel for child in busy])
-            for place, child in enumerate(children):
-                if child.doing is None or (child.pipe not in ready and child.process.sentinel not in ready):
-                    continue
-                done = child.doing
-                try:
-                    trouble = child.pipe.recv()
-                except (EOFError, OSError):
-                    child.process.join()
-                    trouble = f"its process ended with status {child.process.exitcode}"
-                    children[place] = child = _start(do)
-                _give(child, waiting)
-                yield done, trouble
-    finally:
-        for child in children:
-            child.process.terminate()
-        for child in children:
-            child.process.join()
-            child.pipe.close()
+
+    def __init__(self, count: int, preload: tuple[str, ...] = ()) -> None:
+        super().__init__(count)  # a thread for each process
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(list(preload))
+        self._mine = threading.local()
+        self._children: set[_Child] = set()
+        self._starting = threading.Lock()
+        self._over = False
+
+    def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
+        return super().submit(self._elsewhere, fn, args, kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        with self._starting:
+            self._over = True
+            for child in self._children:
+                child.process.terminate()
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        for child in [*self._children] if wait else []:
+            child.end()
+
+    def _elsewhere(self, fn: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]) -> R:
+        """In this thread's process. Raises WorkerLost, and what the function raises."""
+        child = getattr(self._mine, "child", None) or self._start()
+        try:
+            child.pipe.send((fn, args, kwargs))
+            # Not the pipe alone: a process that the task began may hold its other end open.
+            wait([child.pipe, child.process.sentinel])
+            if not child.pipe.poll():
+                raise EOFError
+            succeeded, value = child.pipe.recv()
+        except (EOFError, OSError):
+            self._mine.child = None
+            with self._starting:
+                self._children.discard(child)
+            child.end()
+            raise WorkerLost(f"its process ended with status {child.process.exitcode}") from None
+        if not succeeded:
+            raise value
+        result: R = value
+        return result
+
+    def _start(self) -> _Child:
+        with self._starting:
+            if self._over:
+                raise WorkerLost("the pool is shut down")
+            self._mine.child = child = _Child(self._context)
+            self._children.add(child)
+        return child
 
 
-def _start(do: Callable[[T], None]) -> _Child[T]:
-    """Forked from a server without threads, which imports what ``do`` needs once for all: PyTorch takes seconds."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([(do.func if isinstance(do, partial) else do).__module__])
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, do), daemon=False)
-    process.start()
-    theirs.close()
-    return _Child(process, ours)
+class _Child:
+    """A process of the pool, forked from a server without threads."""
+
+    def __init__(self, context: multiprocessing.context.ForkServerContext) -> None:
+        self.pipe, theirs = context.Pipe()
+        self.process: BaseProcess = context.Process(target=_serve, args=(theirs,), daemon=False)
+        self.process.start()
+        theirs.close()
+
+    def end(self) -> None:
+        """Once nothing is sent to it any more."""
+        self.process.join()
+        self.pipe.close()
 
 
-def _give(child: _Child[T], waiting: list[T]) -> None:
-    child.doing = waiting.pop() if waiting else None
-    if child.doing is not None:
-        child.pipe.send(child.doing)
-
-
-def _serve(pipe: Connection, do: Callable[[T], None]) -> None:
+def _serve(pipe: Connection) -> None:
     """In a process of the pool: it ends with the pool's owner, which handles the terminal's signals."""
     threading.Thread(target=_end_with_owner, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while True:
-        try:
-            task = pipe.recv()
-        except EOFError:
-            return
-        try:
-            do(task)
-            trouble = None
-        except Exception as error:
-            trouble = f"{type(error).__name__}: {error}"
-        pipe.send(trouble)
+    with contextlib.suppress(EOFError):
+        while True:
+            fn, args, kwargs = pipe.recv()
+            try:
+                answer = True, fn(*args, **kwargs)
+            except Exception as error:
+                answer = False, error
+            pipe.send(answer)
 
 
 def _end_with_owner() -> None:

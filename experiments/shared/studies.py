@@ -6,24 +6,25 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from types import FrameType
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import jinja2
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from experiments.shared import terminal
-from experiments.shared.pool import work_off
+from experiments.shared.driver import work_off
 from serene.errors import SereneError
 from serene.outputs import CannotWrite
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class BadUsage(SereneError):
@@ -75,26 +76,38 @@ def main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console
 
 
 def work(
-    what: str, tasks: Sequence[T], do: Callable[[T], None], processes: int, label: Callable[[T], str], console: Console
+    what: str,
+    tasks: Sequence[T],
+    do: Callable[[T], R],
+    keep: Callable[[T, R], None],
+    executor: Executor,
+    label: Callable[[T], str],
+    console: Console,
 ) -> list[str]:
-    """Does all tasks, ``processes`` at a time in processes of their own, with a progress bar; a line for each failure.
+    """Does all tasks on the executor, and keeps each result as it comes, with a progress bar; a line for each failure.
 
-    Gives up when a result cannot be written, raising CannotWrite: the next ones would be lost as well.
+    Gives up when a result cannot be written, raising CannotWrite: the next ones would be lost as well. Raises
+    ClusterFailed.
     """
     failures = []
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
         TextColumn("{task.fields[last]}"),
     )  # fmt: skip
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with Progress(*columns, console=console, refresh_per_second=2, transient=not console.is_terminal) as progress:
+    with (
+        Progress(*columns, console=console, refresh_per_second=2, transient=not console.is_terminal) as progress,
+        contextlib.closing(work_off(tasks, do, executor)) as done,
+    ):
         bar = progress.add_task(what, total=len(tasks), last="")
-        for task, trouble in work_off(tasks, do, processes):
-            if trouble is not None and trouble.startswith(CannotWrite.__name__):
-                raise CannotWrite(trouble.partition(": ")[2] + "; what was done before stays: the same command goes on")
-            if trouble is not None:
-                failures.append(f"  {label(task)}: {trouble}")
-            progress.update(bar, advance=1, last=label(task))
+        for each in done:
+            if each.trouble is None:
+                try:
+                    keep(each.task, cast(R, each.result))
+                except CannotWrite as error:
+                    raise CannotWrite(f"{error}; what was done before stays: the same command goes on") from error
+            else:
+                failures.append(f"  {label(each.task)}: {each.trouble}")
+            progress.update(bar, advance=1, last=label(each.task))
     return failures
 
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import os
 from pathlib import Path
 
 from rich.console import Console
 
-from experiments.shared import studies
+from experiments.run.launch import with_sudo
+from experiments.shared import clusters, studies, terminal
 from experiments.shared.studies import BadUsage
-from experiments.straggler_study import distortion
+from experiments.straggler_study import side_by_side
 from experiments.straggler_study.grid import GRIDS
 from experiments.straggler_study.store import Store
-from experiments.straggler_study.study import Study
-from experiments.straggler_study.sweep import Parallel, sweep
+from experiments.straggler_study.study import Incomplete, Study
+from experiments.straggler_study.sweep import Failed, Parallel, sweep
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import choices
 
 REPORT_BYTES = 5 * outputs.MB  # about
+ENGINES = ("simulated", "emulated", "both")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -26,12 +30,10 @@ def parser() -> argparse.ArgumentParser:
     add = result.add_argument
     add("--grid", default="quick", help=f"{choices(GRIDS)} (default quick)")
     add("--out", type=Path, default=Path("runs/straggler"), help="results and report (default runs/straggler)")
-    add("--engine", default="both", help="simulated, emulated or both; only after both there is a report")
-    add(
-        "--distortion", default="", metavar="N,N", help="first measure runs that are emulated so many at once, as 1,2,4"
-    )
+    add("--engine", default="both", help=f"{choices(ENGINES)}; only after both there is a report")
     add("--parallel", type=int, default=Parallel.simulated, help="simulated cells side by side")
-    add("--parallel-emulated", type=int, default=Parallel.emulated, help="emulated cells side by side")
+    add("--report-only", action="store_true", help="writes the report of what is there, and runs nothing")
+    clusters.add_options(result)
     return result
 
 
@@ -39,33 +41,51 @@ def run(options: argparse.Namespace, console: Console) -> None:
     """Everything that is missing, then the report. Raises SereneError."""
     if options.grid not in GRIDS:
         raise BadUsage(f"--grid {options.grid}: expected {choices(GRIDS)}")
-    if options.engine not in ("simulated", "emulated", "both"):
-        raise BadUsage(f"--engine {options.engine}: expected simulated, emulated or both")
-    for name in ("parallel", "parallel_emulated"):
-        if getattr(options, name) < 1:
-            raise BadUsage(f"--{name.replace('_', '-')} {getattr(options, name)}: expected 1 or more")
-    try:
-        together = tuple(int(text) for text in options.distortion.split(",") if text)
-    except ValueError:
-        raise BadUsage(f"--distortion {options.distortion}: expected numbers, as 1,2,4") from None
-    if any(not 1 <= count <= 16 for count in together):
-        raise BadUsage(f"--distortion {options.distortion}: expected numbers from 1 to 16")
+    if options.engine not in ENGINES:
+        raise BadUsage(f"--engine {options.engine}: expected {choices(ENGINES)}")
+    if options.parallel < 1:
+        raise BadUsage(f"--parallel {options.parallel}: expected 1 or more")
+    cluster = clusters.chosen(options)
     grid = GRIDS[options.grid]()
     outputs.check(options.out, REPORT_BYTES)
     store = Store(options.out / "cells")
-    if together:
-        distortion.measure(options.out, together, console)
-    cells = [cell for cell in grid.cells() if options.engine in ("both", cell.engine)]
-    ran = sweep(cells, store, console, Parallel(options.parallel, options.parallel_emulated))
-    console.print(f"{ran} cells run, {len(cells) - ran} were there already", highlight=False)
-    if options.engine == "both":
-        from experiments.straggler_study.report import write
+    failed: Failed | None = None
+    try:
+        if not options.report_only:
+            together = side_by_side.agree(grid.together, options.out, console) if _emulates(options) else {}
+            cells = [cell for cell in grid.cells() if options.engine in ("both", cell.engine)]
+            try:
+                ran = sweep(cells, store, console, Parallel(options.parallel, together), cluster)
+                console.print(f"{ran} cells run, {len(cells) - ran} were there already", highlight=False)
+            except Failed as error:
+                failed = error
+        if options.engine == "both":
+            from experiments.straggler_study.report import write
 
-        console.print(f"{write(Study(grid, store), options.out)}", highlight=False)
+            console.print(f"{write(Study(grid, store), options.out)}", highlight=False)
+    except Incomplete:
+        if failed is None:
+            raise
+    finally:
+        outputs.give_to_caller(options.out)
+    if failed is not None:
+        raise failed
+
+
+def _emulates(options: argparse.Namespace) -> bool:
+    """Whether anything will be emulated. Raises BadUsage where that cannot be."""
+    if options.engine == "simulated":
+        return False
+    if importlib.util.find_spec("mininet") is None:
+        raise BadUsage("Mininet is not installed: run 'make setup', or give --engine simulated")
+    return True
 
 
 def main() -> int:
-    return studies.main(parser().parse_args(), run)
+    options = parser().parse_args()
+    if options.engine in ("both", "emulated") and not options.report_only and os.geteuid() != 0:
+        return with_sudo(terminal.console())
+    return studies.main(options, run)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,24 @@
-"""Where both engines ran the same cell: do they say the same?"""
+"""The simulator held to the emulation: the same cells by both engines."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from experiments.shared.style import one_legend, panels, save
-from experiments.straggler_study import grid
+from experiments.straggler_study import names
 from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.grid import simulated
 from experiments.straggler_study.study import Study
 from serene.palette import look
 
 MEASURES = (
     ("step_s", "time per step [s]"),
     ("target_s", "time to the target [s]"),
-    ("waiting_s", "waiting per step [s]"),
+    ("network_s", "network per step [s]"),
 )
 
 
@@ -31,20 +33,18 @@ class Pair:
 
 def pairs(study: Study) -> list[Pair]:
     """All cells of the grid that both engines have run."""
+    twins, missing = set(study.grid.twins), set(study.missing)
     found = []
-    for cell in study.grid.emulated:
-        twin = replace(cell, engine="simulated", network=grid.LOOPBACK)
-        if study.store.get(cell) is None or study.store.get(twin) is None:
+    for cell in study.grid.headline:
+        twin = simulated(cell)
+        if twin not in twins or twin in missing or cell in missing:
             continue
-        values = [
-            {name: float(getattr(study.numbers(each), name)) for name in (*dict(MEASURES), "target_steps")}
-            for each in (twin, cell)
-        ]
+        values = [{name: float(getattr(study.numbers(each), name)) for name, _ in MEASURES} for each in (twin, cell)]
         found.append(Pair(cell, values[0], values[1]))
     return found
 
 
-def difference(found: list[Pair], name: str) -> tuple[float, float]:
+def difference(found: Sequence[Pair], name: str) -> tuple[float, float]:
     """Median and largest |simulated / emulated - 1| of a measure, over the cells where both have it."""
     ratios = [
         abs(pair.simulated[name] / pair.emulated[name] - 1)
@@ -54,36 +54,53 @@ def difference(found: list[Pair], name: str) -> tuple[float, float]:
     return (float(np.median(ratios)), float(max(ratios))) if ratios else (float("nan"), float("nan"))
 
 
-def draw(found: list[Pair], path: Path) -> Path:
+def draw(found: Sequence[Pair], measure: tuple[str, str], path: Path) -> Path:
     """Simulated over emulated; on the line they agree."""
-    figure, axes = panels(1, len(MEASURES), width=4.2, height=3.8)
-    for each, (name, title) in zip(axes[0], MEASURES, strict=True):
-        values = [(pair.emulated[name], pair.simulated[name], pair.cell.strategy) for pair in found]
-        top = 1.1 * max([value for pair in values for value in pair[:2] if np.isfinite(value)], default=1.0)
-        each.plot([0, top], [0, top], color="#888888", linewidth=0.9)
-        for real, virtual, strategy in values:
-            each.plot(
-                [real], [virtual], "o", color=look(strategy).colour, markersize=5, alpha=0.7,
-                label=look(strategy).name,
-            )  # fmt: skip
-        each.set_xlim(0, top)
-        each.set_ylim(0, top)
-        each.set_xlabel(f"emulated: {title}")
-        each.set_ylabel("simulated")
+    name, title = measure
+    figure, axes = panels(1, 1, width=5.2, height=4.4)
+    each = axes[0, 0]
+    values = [(pair.emulated[name], pair.simulated[name], pair.cell.strategy) for pair in found]
+    finite = [value for pair in values for value in pair[:2] if np.isfinite(value)]
+    low, high = 0.8 * min(finite, default=0.1), 1.25 * max(finite, default=1.0)
+    each.plot([low, high], [low, high], color="#888888", linewidth=0.9)
+    for real, virtual, strategy in values:
+        shown = look(strategy)
+        each.plot([real], [virtual], "o", color=shown.colour, markersize=5, alpha=0.7, label=shown.name)
+    each.set_xscale("log")
+    each.set_yscale("log")
+    each.set_xlabel(f"emulated: {title}")
+    each.set_ylabel("simulated")
     one_legend(figure, axes)
     return save(figure, path)
 
 
-def text(found: list[Pair]) -> str:
-    """How well they agree, in a sentence."""
+def text(found: Sequence[Pair]) -> str:
+    """How well they agree, in a sentence for each share."""
     parts = []
-    for name, title in MEASURES:
-        middle, worst = difference(found, name)
-        parts.append(
-            f"{title.partition(' [')[0]} differs by {100 * middle:.1f} % (median; at most {100 * worst:.1f} %)"
-        )
-    steps = difference([pair for pair in found if pair.cell.strategy == "bsp"], "target_steps")
-    end = (
-        f" Under BSP the steps to the target differ by at most {100 * steps[1]:.2f} %." if steps[1] == steps[1] else ""
-    )
-    return f"Over {len(found)} cells: " + "; ".join(parts) + "." + end
+    for share in sorted({pair.cell.share for pair in found}):
+        mine = [pair for pair in found if pair.cell.share == share]
+        said = []
+        for name, title in MEASURES:
+            middle, worst = difference(mine, name)
+            said.append(f"{title.partition(' [')[0]} by {100 * middle:.0f} % (median; at most {100 * worst:.0f} %)")
+        parts.append(f"At {names.percent(share)}, {len(mine)} cells differ in {', '.join(said)}.")
+    return " ".join(parts)
+
+
+def rows(found: Sequence[Pair]) -> tuple[list[str], list[list[str]]]:
+    """Both engines' numbers, cell by cell."""
+    head = ["model", "straggler", "strategy", "share", "seed"]
+    head += [f"{title}: {engine}" for _, title in MEASURES for engine in ("emulated", "simulated")]
+    told = []
+    for pair in found:
+        cell = pair.cell
+        row = [
+            cell.model,
+            cell.straggler.partition(":")[0],
+            names.strategy(cell),
+            names.percent(cell.share),
+            str(cell.seed),
+        ]
+        row += [f"{values[name]:.3f}" for name, _ in MEASURES for values in (pair.emulated, pair.simulated)]
+        told.append(row)
+    return head, told

@@ -12,13 +12,17 @@ from typing import Any
 from experiments.straggler_study.strategies import AUTOMATIC, check_strategy
 from serene.errors import SereneError, choices
 from serene.program import Program
+from serene.racks import Racks
 from workers import data, models, stragglers
+from workers.options import check_exchange
+from workers.packets import check_packets
 
 ENGINES = ("simulated", "emulated")
+TARGETS = ("embedded", "bmv2")
 SOFTMAX, NOTHING = "softmax", "nothing"
 LEARNERS = (*models.MODELS, SOFTMAX, NOTHING)
 LANES = 320  # of the MTU-1500 program: what a vector costs on the wire
-RESULTS_VERSION = 2  # raise it when a change of the engines makes earlier results wrong
+RESULTS_VERSION = 3  # raise it when a change of the engines makes earlier results wrong
 
 
 class BadCell(SereneError):
@@ -39,9 +43,23 @@ class Network:
 
 
 @dataclass(frozen=True)
+class RackNetwork:
+    """Racks, and the link between each one's leaf switch and the root: rate and latency as in Network, each way."""
+
+    count: int
+    uplink_pps: float = 0.0
+    uplink_latency_us: float = 50.0
+
+
+@dataclass(frozen=True)
 class Cell:
     """One run. learning_rate None is the model's own; ``stands_for`` parameters are charged on the wire if there are
-    more of them than the model has (so timing alone can be studied with one slot)."""
+    more of them than the model has (so timing alone can be studied with one slot).
+
+    exchange, target, packets, link_mbit: as a run's settings, for the emulated engine; the simulated one has
+    ``network``. share: what the exchange through a switch at line rate takes of a step without stragglers, if it was
+    asked for; ``compute_ms`` follows from it. racks: of a tree of switches, None for one switch.
+    """
 
     engine: str = "simulated"
     workers: int = 4
@@ -55,7 +73,14 @@ class Cell:
     learning_rate: float | None = None
     eval_every: int = 3
     stands_for: int = 0
+    batch_size: int = 32
+    exchange: str = "switch"
+    target: str = "embedded"
+    packets: str = "compiled"
+    link_mbit: float = 0.0
+    share: float = 0.0
     network: Network = field(default_factory=Network)
+    racks: RackNetwork | None = None
 
     @property
     def automatic(self) -> bool:
@@ -64,15 +89,18 @@ class Cell:
     @property
     def digest(self) -> str:
         """Of the settings, the data plane's program and the version of the results: 16 hex digits."""
-        text = json.dumps([RESULTS_VERSION, _data_plane(), self.to_dict()], sort_keys=True)
+        text = json.dumps([RESULTS_VERSION, _data_plane(self.racks is not None), self.to_dict()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """Without ``racks`` where there are none, as before there were any."""
+        return {name: value for name, value in asdict(self).items() if name != "racks" or value is not None}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Cell:
-        return cls(**{**given, "network": Network(**given["network"])})
+        racks = given.get("racks")
+        own = {"network": Network(**given["network"]), "racks": RackNetwork(**racks) if racks is not None else None}
+        return cls(**{**given, **own})
 
     def check(self) -> None:
         """Raises BadCell, BadStrategy, BadStraggler or DataError, naming what would be right."""
@@ -80,7 +108,9 @@ class Cell:
             raise BadCell(f"engine {self.engine!r}: expected {choices(ENGINES)}")
         if self.model not in LEARNERS:
             raise BadCell(f"model {self.model!r}: expected {choices(LEARNERS)}")
-        most = Program.load("serene").max_workers
+        if self.racks is not None:
+            self._check_racks(self.racks)
+        most = Program.load("serene").max_workers * (self.racks.count if self.racks is not None else 1)
         for name, low, high in (
             ("workers", 1, most),
             ("steps", 1, 10**6),
@@ -88,22 +118,45 @@ class Cell:
             ("compute_ms", 0, 10**6),
             ("seed", 0, 2**31 - 1),
             ("stands_for", 0, 10**9),
+            ("batch_size", 1, 10**5),
+            ("link_mbit", 0, 1000),
+            ("share", 0, 0.99),
         ):
             if not low <= getattr(self, name) <= high:
-                raise BadCell(f"{name} {getattr(self, name)}: expected {low} to {high}")
-        for item in fields(self.network):
-            if not 0 <= getattr(self.network, item.name) < float("inf"):
-                raise BadCell(f"network: {item.name} {getattr(self.network, item.name)}: expected 0 or more")
+                more = "; more are in racks" if name == "workers" and self.racks is None else ""
+                raise BadCell(f"{name} {getattr(self, name)}: expected {low} to {high}{more}")
+        for part in (self.network, self.racks):
+            for item in fields(part) if part is not None else ():
+                if not 0 <= getattr(part, item.name) < float("inf"):
+                    raise BadCell(f"network: {item.name} {getattr(part, item.name)}: expected 0 or more")
         if self.learning_rate is not None and not 0 < self.learning_rate < float("inf"):
             raise BadCell(f"learning rate {self.learning_rate}: expected a number above 0")
-        if self.engine == "emulated" and self.model not in models.MODELS:
-            raise BadCell(f"model {self.model!r}: the emulated engine trains {choices(models.MODELS)}")
+        if self.engine == "emulated":
+            self._check_emulated()
+        elif self.exchange != "switch":
+            raise BadCell(f"exchange {self.exchange!r}: the simulated engine has the switch alone")
         data.check_dataset(self.dataset)
         check_strategy(self.strategy, self.workers)
         stragglers.check_workers(stragglers.parse(self.straggler), self.workers)
 
+    def _check_emulated(self) -> None:
+        if self.model not in models.MODELS:
+            raise BadCell(f"model {self.model!r}: the emulated engine trains {choices(models.MODELS)}")
+        if not self.link_mbit:
+            raise BadCell("link_mbit 0: the emulated engine needs a rate for its links")
+        if self.target not in TARGETS:
+            raise BadCell(f"target {self.target!r}: expected {choices(TARGETS)}")
+        check_packets(self.packets)
+        check_exchange(self.exchange, self.strategy, self.workers)
 
-@lru_cache(maxsize=1)
-def _data_plane() -> str:
+    def _check_racks(self, racks: RackNetwork) -> None:
+        if self.engine != "simulated":
+            raise BadCell(f"racks are simulated only, not {self.engine}")
+        Racks.even(self.workers, racks.count)
+
+
+@lru_cache(maxsize=2)
+def _data_plane(tree: bool) -> str:
     """What p4c made of the sources; results of another program are other results."""
-    return hashlib.sha256(Program.load("serene").config_path.read_bytes()).hexdigest()
+    programs = Program.tree() if tree else (Program.load("serene"),)
+    return hashlib.sha256(b"".join(program.config_path.read_bytes() for program in programs)).hexdigest()

@@ -1,58 +1,74 @@
-"""The P4 program in this process, with one job: what the simulated engine's packets pass."""
+"""The P4 programs in this process, with one job: what the simulated engine's packets pass. One switch, or a tree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from serene.program import Program
-from serene.sim.entries import Host
+from serene.racks import Racks
+from serene.sim import entries
+from serene.sim.entries import Entry, Host
 from serene.sim.switch import ProgramSwitch
-from serene.strategy import Strategy
-from serene.wire import ENCAPSULATION_BYTES, HEADER
+from serene.strategy import PolicyFields, Strategy
+from serene.wire import ENCAPSULATION_BYTES, HEADER, ROOT
 
 JOB, SESSION, FIRST_EPOCH = 0, 1, 1
 STALENESS_CLASSES = 16
+UPLINK = 200  # a leaf's port; its workers' are lower
+KEPT_EPOCHS = 60  # whose policies a leaf keeps; its table has 64 entries
+
+Port = tuple[int, int]  # a switch of the plane, by its number, and a port of it
 
 
 class DataPlane:
-    """Workers 0 to n-1 of one job, behind a port each."""
+    """Workers 0 to n-1 of one job. switches: of Serene. ends: what is at a port, a worker or another switch's port;
+    entrances: by worker, the port that its packets come in by, and numbers: its id in them."""
 
-    def __init__(self, program: Program, workers: int, vector_length: int, strategy: Strategy) -> None:
+    def __init__(self, program: Program, vector_length: int, switches: Sequence[ProgramSwitch]) -> None:
         self.program = program
         self.slots = -(-vector_length // program.lanes)
-        self._plane = ProgramSwitch(program)
-        hosts = [Host.of(worker) for worker in range(workers)]
-        self.incarnation = hosts[0].incarnation  # of every worker
-        self._ports = np.array([host.port for host in hosts], np.uint32)
-        self._worker_at = {host.port: worker for worker, host in enumerate(hosts)}
-        self._heads = [np.frombuffer(host.frame_head(HEADER.itemsize + 4 * program.lanes), np.uint8) for host in hosts]
-        self._plane.start_job(
-            dict(enumerate(hosts)), strategy.compile(range(workers)), slots=self.slots, vector_length=vector_length,
-            job=JOB, session=SESSION, epoch=FIRST_EPOCH,
-        )  # fmt: skip
+        self.switches = switches
+        self.ends: dict[Port, int | Port] = {}
+        self.entrances: list[Port] = []
+        self.numbers: list[int] = []
+        self._heads: list[np.ndarray] = []
 
     def close(self) -> None:
-        self._plane.close()
+        for switch in self.switches:
+            switch.close()
+
+    def _place(self, switch: int, number: int) -> None:
+        """The next worker of the job is at this switch."""
+        host = Host.of(number)
+        self.incarnation = host.incarnation  # of every worker
+        self.ends[switch, host.port] = len(self.entrances)
+        self.entrances.append((switch, host.port))
+        self.numbers.append(number)
+        self._heads.append(np.frombuffer(host.frame_head(HEADER.itemsize + 4 * self.program.lanes), np.uint8))
 
     def install(self, epoch: int, strategy: Strategy, members: list[int]) -> None:
-        """A new policy; one entry, so one step for packets."""
-        self._plane.set_policy(SESSION, epoch, strategy.compile(members))
+        """A new policy. Of all that is written one entry puts it in force, so it is one step for packets."""
+        raise NotImplementedError
 
-    def pushes(self, worker: int, payloads: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Packets of one worker, one after the other.
-
-        payloads: uint8[n, bytes]. Yields, for each worker that is sent something, the worker, the index of the packet
-        that caused each row (int64[m]), and the rows: uint8[m, bytes], all of the same length.
-        """
-        count = len(payloads)
-        frames = np.empty((count, ENCAPSULATION_BYTES + payloads.shape[1]), np.uint8)
+    def frames(self, worker: int, payloads: np.ndarray) -> np.ndarray:
+        """A worker's packets: uint8[n, bytes] without Ethernet, IPv4 and UDP headers, and with them."""
+        frames = np.empty((len(payloads), ENCAPSULATION_BYTES + payloads.shape[1]), np.uint8)
         frames[:, :ENCAPSULATION_BYTES] = self._heads[worker]
         frames[:, ENCAPSULATION_BYTES:] = payloads
-        ports = np.full(count, self._ports[worker], np.uint32)
+        return frames
+
+    def through(self, at: Port, frames: np.ndarray) -> Iterator[tuple[Port, np.ndarray, np.ndarray]]:
+        """Packets through a switch, one after the other. at: where they come in; frames: uint8[n, bytes].
+
+        Yields, for each port that something comes out of, the port, the index of the packet that caused each
+        (int64[m]), and what comes out: uint8[m, bytes], all of the same length.
+        """
+        count = len(frames)
+        ports = np.full(count, at[1], np.uint32)
         lengths = np.full(count, frames.shape[1], np.uint32)
-        until, items, data = self._plane.switch.process_batch(ports, lengths, frames.reshape(-1))
+        until, items, data = self.switches[at[0]].switch.process_batch(ports, lengths, frames.reshape(-1))
         if not len(items):
             return
         cause = np.searchsorted(until, np.arange(len(items)), side="right")
@@ -60,22 +76,85 @@ class DataPlane:
         for key in np.unique(keys):
             chosen = np.flatnonzero(keys == key)
             width = int(key & 0xFFFFFFFF)
-            rows = np.empty((len(chosen), width - ENCAPSULATION_BYTES), np.uint8)
+            rows = np.empty((len(chosen), width), np.uint8)
             for row, offset in zip(rows, items["offset"][chosen].tolist(), strict=True):
-                row[:] = data[offset + ENCAPSULATION_BYTES : offset + width]
-            yield self._worker_at[int(key >> 32)], cause[chosen], rows
+                row[:] = data[offset : offset + width]
+            yield (at[0], int(key >> 32)), cause[chosen], rows
+
+    def _index(self, worker: int) -> int:
+        """Of a worker's counters, at its own switch."""
+        return JOB * self.program.max_workers + self.numbers[worker]
 
     def count(self, counter: str, worker: int) -> int:
         """Packets in a counter that has a cell for each worker."""
-        return self._plane.count(counter, JOB * self.program.max_workers + worker)
+        return self.switches[self.entrances[worker][0]].count(counter, self._index(worker))
 
     def staleness(self, worker: int) -> np.ndarray:
         """The worker's contributions (packets) by how many rounds old they were: int64[16], the last 15 or more."""
-        first = (JOB * self.program.max_workers + worker) * STALENESS_CLASSES
-        name = self._plane.names["staleness"]
-        values = self._plane.switch.counter_read_all(name, first, STALENESS_CLASSES)
+        switch = self.switches[self.entrances[worker][0]]
+        first = self._index(worker) * STALENESS_CLASSES
+        values = switch.switch.counter_read_all(switch.names["staleness"], first, STALENESS_CLASSES)
         return np.array([value.packets for value in values], np.int64)
 
     def dropped(self) -> int:
-        """Packets that the program refused, for whatever reason."""
-        return sum(self._plane.dropped().values())
+        """Packets that the programs refused, for whatever reason."""
+        return sum(sum(switch.dropped().values()) for switch in self.switches)
+
+
+class OneSwitch(DataPlane):
+    """A port for each worker."""
+
+    def __init__(self, program: Program, workers: int, vector_length: int, strategy: Strategy) -> None:
+        super().__init__(program, vector_length, [ProgramSwitch(program)])
+        for worker in range(workers):
+            self._place(0, worker)
+        self.switches[0].start_job(
+            {worker: Host.of(worker) for worker in range(workers)}, strategy.compile(range(workers)), slots=self.slots,
+            vector_length=vector_length, job=JOB, session=SESSION, epoch=FIRST_EPOCH,
+        )  # fmt: skip
+
+    def install(self, epoch: int, strategy: Strategy, members: list[int]) -> None:
+        self.switches[0].set_policy(SESSION, epoch, strategy.compile(members), JOB)
+
+
+class Tree(DataPlane):
+    """A leaf for each rack, numbered as the racks are, and a root (docs/hierarchy.md)."""
+
+    def __init__(self, racks: Racks, vector_length: int, strategy: Strategy) -> None:
+        leaf, root = Program.tree()
+        leaves = [ProgramSwitch(leaf) for _ in racks.sizes]
+        super().__init__(leaf, vector_length, [*leaves, ProgramSwitch(root)])
+        self.racks, self.leaves, self.root = racks, leaves, self.switches[-1]
+        workers = sum(racks.sizes)
+        sizes = {"slots": self.slots, "vector_length": vector_length}
+        for worker in range(workers):
+            self._place(*racks.place(worker))
+        for rack, (switch, size) in enumerate(zip(leaves, racks.sizes, strict=True)):
+            hosts = {number: Host.of(number) for number in range(size)}
+            switch.put(entries.job(JOB, workers=workers, **sizes))
+            switch.put(entries.uplink(JOB, rack, UPLINK))
+            switch.put(entries.member(entries.root_host(UPLINK, SESSION), JOB, ROOT))
+            for number, host in hosts.items():
+                switch.admit(number, host, JOB)
+            switch.switch.multicast_set(entries.JOB_GROUPS + JOB, entries.leaf_replicas(hosts, UPLINK))
+            self.root.admit(rack, entries.switch_host(rack + 1, rack, SESSION), JOB)
+            self.ends[rack, UPLINK] = (len(leaves), rack + 1)
+            self.ends[len(leaves), rack + 1] = (rack, UPLINK)
+        self.root.put(entries.job(JOB, workers=len(leaves), **sizes))
+        ports = [rack + 1 for rack in range(len(leaves))]
+        self.root.switch.multicast_set(entries.JOB_GROUPS + JOB, entries.root_replicas(ports))
+        self.install(FIRST_EPOCH, strategy, list(range(workers)))
+
+    def install(self, epoch: int, strategy: Strategy, members: list[int]) -> None:
+        leaves, root = self.racks.compile(strategy, members)
+        for switch, policy in zip(self.leaves, leaves, strict=True):
+            switch.put(entries.prepared(JOB, SESSION, epoch, policy))
+        self._tell(self.root, epoch, root)
+        for switch, policy in zip(self.leaves, leaves, strict=True):
+            self._tell(switch, epoch, policy.fields)
+            if epoch > KEPT_EPOCHS:
+                switch.delete(Entry("prepared", [JOB, SESSION, epoch - KEPT_EPOCHS], ""))
+
+    @staticmethod
+    def _tell(switch: ProgramSwitch, epoch: int, fields: PolicyFields) -> None:
+        switch.put(entries.policy(JOB, SESSION, epoch, fields))

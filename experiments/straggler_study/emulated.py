@@ -1,119 +1,219 @@
-"""The emulated engine: a process for every worker, the switch and the controller, over UDP on loopback.
+"""The emulated engine: a run in Mininet, as `make run-mininet` has it, through a switch or over a baseline.
 
-Time is real. An iteration's computing is slept, as long as the straggler's profile says; gradients, packets and
-waiting are real.
+Time is real. An iteration's computing is slept, as long as the straggler's profile says; gradients, packets, links and
+waiting are real. Workers are forked from this process (experiments/run/forked.py), so that one run's start takes
+no processor from another's training.
 """
 
 from __future__ import annotations
 
-import csv
-import json
+import os
 import shutil
+import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from rich.console import Console
 
 from controller.http.client import ControllerClient
 from controller.status.model import JobStatus
-from experiments.run.network import LocalNetwork, WorkerProcess, worker_arguments
-from experiments.run.results import changes
-from experiments.run.settings import Settings
+from experiments.run import launch
+from experiments.run.forked import ForkedProcess, die_with_parent
+from experiments.run.results import Json, Results, Work
+from experiments.run.settings import Settings, check
 from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.strategies import automatic_parts, first_strategy
-from experiments.straggler_study.trace import STEP, Swap, Trace
+from experiments.straggler_study.strategies import automatic_parts
+from experiments.straggler_study.trace import STEP, BadTrace, Swap, Trace
 from serene.errors import SereneError
-from serene.program import Program
+from workers import data, stragglers
 
-POLL_S = 0.2
-Json = dict[str, Any]
-
-PATIENCE = 20.0  # times the time that the cell's computing takes, before it is given up
+SET_UP_S = 240.0  # until a run is given up, besides
+PATIENCE = 20.0  # times the time that the cell's computing takes
 
 
 class RunFailed(SereneError):
     """A part of the run died or took far too long; the message has the end of its log."""
 
 
+def warm(cell: Cell) -> None:
+    """What every run of this kind needs, once for this process and those that are forked from it."""
+    import torch
+
+    torch.set_num_threads(1)
+    data.keep(cell.dataset)
+    if cell.exchange == "gloo":
+        import torch.distributed
+    import workers.server
+    import workers.train  # noqa: F401
+
+
 def emulate(cell: Cell, scratch: Path) -> Trace:
-    """One cell with real processes, gone when this returns or raises. scratch: where its files are meanwhile."""
+    """One cell in a Mininet of its own, gone when this returns or raises. scratch: where its files are meanwhile.
+
+    Needs root. Raises RunFailed.
+    """
     cell.check()
-    began = time.perf_counter()
+    if os.geteuid() != 0:
+        raise RunFailed("Mininet needs root")
+    warm(cell)
     work = Path(tempfile.mkdtemp(prefix=".run-", dir=scratch))
-    settings = Settings(
-        target="embedded", workers=cell.workers, strategy=first_strategy(cell.strategy), straggler=cell.straggler,
-        steps=cell.steps, model=cell.model, dataset=cell.dataset, data_dir=None, link_mbit=None, seed=cell.seed,
-        compute_ms=cell.compute_ms, program=Program.load("serene"), mininet=False, out=work,
-    )  # fmt: skip
-    own = {"eval_every": cell.eval_every, "lr": cell.learning_rate}
+    began = time.perf_counter()
     try:
-        with LocalNetwork(settings, work) as network, ControllerClient(network.url) as controller:
-            job = controller.create_job(cell.workers, settings.strategy).job
-            if cell.automatic:
-                name, parameters = automatic_parts(cell.strategy)
-                controller.set_automatic(job, name, parameters)
-            workers = [
-                network.start_worker(worker, worker_arguments(settings, worker, job, work, **own))
-                for worker in range(cell.workers)
-            ]
-            _wait(cell, network, workers)
-            status = controller.job(job)
-        return _trace(cell, work, status, time.perf_counter() - began)
+        log, result = work / "log", work / "trace.npz"
+        child = _in_child(lambda: _isolated(cell, work, result), log)
+        try:
+            status = child.wait_for(patience_s(cell))
+        finally:
+            child.kill()
+        if status != 0:
+            ended = "took far too long" if status is None else f"ended with status {status}"
+            raise RunFailed(f"the run {ended}:\n{_end(log)}")
+        try:
+            trace = Trace.load(result)
+        except BadTrace:
+            raise RunFailed(f"the run left no result:\n{_end(log)}") from None
+        return replace(trace, facts={**trace.facts, "engine_s": time.perf_counter() - began})
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _wait(cell: Cell, network: LocalNetwork, workers: list[WorkerProcess]) -> None:
-    until = time.monotonic() + 60 + PATIENCE * cell.steps * cell.compute_ms / 1e3
-    while any(worker.poll() is None for worker in workers):
-        dead = network.dead()
-        if dead:
-            raise RunFailed(dead)
-        for worker in workers:
-            if worker.poll():
-                raise RunFailed(f"worker {worker.worker} ended with status {worker.poll()}:\n{worker.error()}")
-        if time.monotonic() > until:
-            raise RunFailed(f"the workers are not done after {PATIENCE:g} times the time that they should take")
-        time.sleep(POLL_S)  # between two looks
+def patience_s(cell: Cell) -> float:
+    """Seconds until a run is given up."""
+    return SET_UP_S + PATIENCE * cell.steps * (cell.compute_ms / 1e3 + 0.05) + _longest_pause(cell)
 
 
-def _trace(cell: Cell, work: Path, status: JobStatus, engine_s: float) -> Trace:
-    results = [json.loads((work / f"worker-{worker}.json").read_text()) for worker in range(cell.workers)]
-    start = min(result["started_unix"] for result in results)
-    rows = [row for worker, result in enumerate(results) for row in _rows(work, worker, start, result)]
-    steps = np.array(rows, STEP)
-    sent = sum(result["contributions_sent"] for result in results)
-    slots = sent / len(rows)
-    facts = {
-        "contributions_sent": sent,
-        "contributions_applied": sum(worker.contributions for worker in status.workers),
-        "packets": sum(result["packets_sent"] + result["packets_received"] for result in results),
-        "retransmissions": sum(result["retransmissions"] for result in results),
-        "reads_at_risk": sum(result["reads_at_risk"] for result in results),
-        "engine_s": engine_s,
-    }
-    staleness = np.array([worker.staleness for worker in status.workers]) / slots
+def _longest_pause(cell: Cell) -> float:
+    profile = stragglers.parse(cell.straggler)
+    return getattr(profile, "pause_s", 0.0)
+
+
+def _in_child(run: Callable[[], int], log: Path) -> ForkedProcess:
+    """Calls it in a child of this process, which ends with this one, and whose output goes to a file."""
+    pid = os.fork()
+    if pid:
+        return ForkedProcess(pid)
+    status = 1
+    try:
+        die_with_parent()
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        for stream in (1, 2):
+            os.dup2(output, stream)
+        status = run()
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def _isolated(cell: Cell, work: Path, result: Path) -> int:
+    from topologies.isolation import run_isolated
+
+    return run_isolated(lambda: _run(cell, work, result))
+
+
+def _run(cell: Cell, work: Path, result: Path) -> int:
+    """The first process of the run's own."""
+    load = os.getloadavg()[0]
+    watch = Watch(cell)
+    try:
+        found = launch.train(settings(cell, work), Work(work, work / "spare"), Console(file=sys.stdout), watch)
+    except (SereneError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    trace = _trace(cell, found, watch.staleness())
+    trace.facts["load"] = load
+    trace.save(result)
+    return 0
+
+
+def settings(cell: Cell, work: Path) -> Settings:
+    """Of the run that the cell means. Raises SereneError."""
+    of_switch = cell.exchange == "switch"
+    checked = check(
+        target=cell.target if of_switch else "auto", workers=str(cell.workers), strategy=str_of(cell),
+        straggler=cell.straggler, steps=str(cell.steps), model=cell.model, dataset=cell.dataset, data_dir=None,
+        link_mbit=f"{cell.link_mbit:g}", seed=str(cell.seed), compute_ms=repr(cell.compute_ms), program="serene",
+        mininet=True, out=work / "out", batch_size=str(cell.batch_size),
+        learning_rate="" if cell.learning_rate is None else repr(cell.learning_rate), packets=cell.packets,
+        exchange=cell.exchange,
+    )  # fmt: skip
+    return replace(checked, eval_every=cell.eval_every, forked=True)
+
+
+def str_of(cell: Cell) -> str:
+    """The strategy that the job begins with, as on command lines."""
+    return "bsp" if cell.automatic else cell.strategy
+
+
+class Watch:
+    """Accompanies a run: sets an automatic strategy, and keeps what the switch counted."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+        self._set = not cell.automatic
+        self._seen: JobStatus | None = None
+
+    def look(self, job: JobStatus, controller: ControllerClient) -> None:
+        self._seen = job
+        if not self._set:
+            self._set = True
+            controller.set_automatic(job.job, *automatic_parts(self._cell.strategy))
+
+    def keep(self, found: Results, directory: Path) -> None:
+        """Nothing beside the run's own files."""
+
+    def told(self) -> list[str]:
+        return []
+
+    def staleness(self) -> np.ndarray:
+        """Gradients by how many rounds old they were, float64[workers, 16], as of the last look; 0 for a baseline."""
+        if self._seen is None:
+            return np.zeros((self._cell.workers, 16))
+        return np.array([worker.staleness for worker in self._seen.workers], np.float64)
+
+
+def _trace(cell: Cell, found: Results, staleness: np.ndarray) -> Trace:
+    rows = sorted(found.rows, key=lambda row: int(row["worker"]))
+    starts = [worker["started_unix"] for worker in found.workers]
+    told = [
+        row
+        for worker, mine in groupby(rows, key=lambda row: int(row["worker"]))
+        for row in _rows(worker, starts[worker] - min(starts), mine)
+    ]
+    steps = np.array(told, STEP)
     steps = steps[np.argsort(steps["ended"], kind="stable")]
-    swaps = tuple(Swap(change.t, change.strategy) for change in changes(status.history, start))
-    return Trace(cell, steps, staleness, swaps, results[0]["initial_accuracy"], facts)
+    summary = found.summary
+    facts = {
+        name: float("nan") if summary[name] is None else float(summary[name])
+        for name in ("contributions_sent", "contributions_applied", "packets", "retransmissions", "clipped_values")
+    }
+    facts["reads_at_risk"] = sum(worker["reads_at_risk"] for worker in found.workers)
+    swaps = tuple(Swap(change["t"], change["strategy"]) for change in summary["strategy"])
+    slots = max(summary["contributions_sent"] / len(steps), 1.0)
+    return Trace(cell, steps, staleness / slots, swaps, summary["initial_accuracy"], facts)
 
 
-def _rows(work: Path, worker: int, start: float, result: Json) -> list[tuple[float | int, ...]]:
-    """A step's row is written when it is over, its evaluation included, and the next one begins at once."""
-    rows: list[tuple[float | int, ...]] = []
-    with (work / f"worker-{worker}.csv").open(newline="") as file:
-        began = result["started_unix"] - start
-        for row in csv.DictReader(file):
-            pushed = began + float(row["compute_s"])
-            waited = float(row["waiting_s"])
-            ended = pushed + float(row["network_s"]) + waited
-            rows.append(
-                (
-                    worker, int(row["step"]), began, pushed, ended, waited, int(row["epoch"]),
-                    int(row["contributions"]), float(row["loss"]), float(row["accuracy"] or "nan"),
-                )
-            )  # fmt: skip
-            began = float(row["t_unix"]) - start
-    return rows
+def _rows(worker: int, began: float, rows: Iterator[Json]) -> Iterator[tuple[float | int, ...]]:
+    """By STEP. A row is written when the step is over, its evaluation included, and the next one begins at once."""
+    for row in rows:
+        pushed = began + float(row["compute_s"])
+        waited = float(row["waiting_s"])
+        ended = pushed + float(row["network_s"]) + waited
+        yield (
+            worker, int(row["step"]), began, pushed, ended, waited, int(row["epoch"]), int(row["contributions"]),
+            float(row["loss"]), float(row["accuracy"] or "nan"),
+        )  # fmt: skip
+        began = float(row["t"])
+
+
+def _end(log: Path) -> str:
+    with suppress(OSError):
+        return "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+    return ""

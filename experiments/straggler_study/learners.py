@@ -97,5 +97,5 @@ def learner(cell: Cell, worker: int) -> Learner:
         return Nothing()
     if cell.model == SOFTMAX:
         return Softmax(cell, worker)
-    recipe = Recipe(cell.model, cell.dataset, cell.workers, cell.steps, BATCH, cell.learning_rate, cell.seed)
+    recipe = Recipe(cell.model, cell.dataset, cell.workers, cell.steps, cell.batch_size, cell.learning_rate, cell.seed)
     return Trainer(recipe, worker)

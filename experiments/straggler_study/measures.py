@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.trace import Trace
+from workers import stragglers
 
 SMOOTHING = 3  # evaluations of every worker that an accuracy is the mean of
 
@@ -60,6 +62,9 @@ class Numbers:
 
     step_s: time per step, of all workers, until the first of them has done all its steps; compute_s, network_s and
     waiting_s are its parts, and waited_s is what each worker waited by then (float64[workers]).
+    share: what the network takes of a step, of that and of the computing without the straggler's delays. Of gloo it has
+    the waiting in it, which cannot be told apart. late: how much longer than asked for the workers computed, as a
+    share: processors that were busy otherwise.
     """
 
     target_s: float
@@ -70,6 +75,8 @@ class Numbers:
     waiting_s: float
     waited_s: np.ndarray
     final_accuracy: float
+    share: float
+    late: float
 
 
 def numbers(trace: Trace, target: float) -> Numbers:
@@ -94,4 +101,18 @@ def numbers(trace: Trace, target: float) -> Numbers:
         waiting_s=waiting,
         waited_s=waited,
         final_accuracy=float(learned.accuracy[-1]),
+        share=_share(exchange - waiting, trace.cell.compute_ms / 1e3),
+        late=float((rows["pushed"] - rows["began"]).sum() / _asked_s(trace.cell, rows) - 1),
     )
+
+
+def _share(network_s: float, computing_s: float) -> float:
+    whole = network_s + computing_s
+    return network_s / whole if whole else float("nan")
+
+
+def _asked_s(cell: Cell, rows: np.ndarray) -> float:
+    """Seconds that these steps should have computed, all together."""
+    profile, mean = stragglers.parse(cell.straggler), cell.compute_ms / 1e3
+    delays = [profile.delay(int(row["worker"]), int(row["step"]), mean, cell.seed) for row in rows]
+    return mean * len(rows) + sum(delays) or float("nan")

@@ -1,6 +1,35 @@
-"""How stragglers and cases are called in the report."""
+"""How stragglers, shares and the ways of the gradients are called in the report."""
 
 from __future__ import annotations
+
+from experiments.straggler_study.cell import Cell
+from serene.palette import look
+
+EMBEDDED, BMV2 = "Serene, embedded switch", "Serene, BMv2"
+SCAPY = "Serene, scapy workers"
+SERVER, SHARDED, GLOO = "one parameter server", "sharded servers", "gloo all-reduce"
+
+
+def way(cell: Cell) -> str:
+    """What the gradients go through."""
+    if cell.exchange != "switch":
+        return {"server": SERVER, "sharded": SHARDED, "gloo": GLOO}[cell.exchange]
+    if cell.packets == "scapy":
+        return SCAPY
+    return BMV2 if cell.target == "bmv2" else EMBEDDED
+
+
+def strategy(cell: Cell) -> str:
+    return look(cell.strategy).name
+
+
+def label(cell: Cell) -> str:
+    """Way and strategy."""
+    return f"{way(cell)}: {strategy(cell)}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def straggler_name(text: str) -> str:
@@ -14,7 +43,3 @@ def straggler_name(text: str) -> str:
     if name == "failure":
         return f"failure ({values['pause_s']} s at step {values['iteration']})"
     return "no straggler"
-
-
-def case_title(workers: int, straggler: str) -> str:
-    return f"{workers} workers, {straggler_name(straggler)}"

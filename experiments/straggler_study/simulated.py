@@ -4,8 +4,9 @@ SimPy keeps the clock. Each worker runs ``serene.client.Protocol``, the code tha
 through p4c's output in this process. What takes time is what the cell says: an iteration's computing, from the
 straggler's profile, and the packets' way (``Network``). Everything follows from the cell.
 
-Packets travel in groups of ``GROUP``, each with a time of its own; the switch takes a group when its last packet is
-there. So two workers' packets may overtake each other by less than a group lasts.
+Packets travel in groups of ``GROUP``, each with a time of its own; a switch takes a group when its last packet is
+there. So two workers' packets may overtake each other by less than a group lasts. Between the switches of a tree they
+travel in the same way.
 """
 
 from __future__ import annotations
@@ -21,24 +22,26 @@ import simpy
 from controller.jobs.jobs import shrunk
 from experiments.straggler_study.automatic import Reports, RunningStrategy
 from experiments.straggler_study.cell import LANES, NOTHING, SOFTMAX, Cell
-from experiments.straggler_study.dataplane import FIRST_EPOCH, SESSION, DataPlane
+from experiments.straggler_study.dataplane import FIRST_EPOCH, SESSION, DataPlane, OneSwitch, Port, Tree
 from experiments.straggler_study.learners import Learner, learner
 from experiments.straggler_study.queues import Queue
 from experiments.straggler_study.strategies import automatic, first_strategy
 from experiments.straggler_study.trace import STEP, Swap, Trace
 from serene.client.protocol import Membership, Protocol
 from serene.errors import SereneError
-from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, FixedPoint
+from serene.fixedpoint import FixedPoint
 from serene.program import Program
+from serene.racks import Racks
 from serene.strategy import Strategy
+from serene.wire import ENCAPSULATION_BYTES
+from workers import data, models
 from workers.stragglers import parse
 
 GROUP = 64  # packets of an event, at most
 SWAP_S = 1e-3  # a policy write, as serenectl reports it
-HOLDS_FOR_SURE = FixedPoint().capacity
 SPOKE = ("contributions", "repeats", "blocked")  # counters of what a worker does
 
-Packets = tuple[np.ndarray, np.ndarray]  # uint8[n, bytes]; float64[n], when each is there
+Packets = tuple[np.ndarray, np.ndarray]  # frames: uint8[n, bytes]; float64[n], when each is there
 Process = Generator[simpy.Event, object, None]
 
 
@@ -46,15 +49,26 @@ class Stuck(SereneError):
     """Nothing is left to happen, but not all workers are done: a fault of the protocol."""
 
 
+@dataclass(frozen=True)
+class Link:
+    """One direction of one. latency_s: beside its queue."""
+
+    queue: Queue
+    latency_s: float
+
+    def carry(self, ready: np.ndarray) -> np.ndarray:
+        """When packets arrive that are ready at these times, ascending. float64[n] to float64[n]."""
+        return self.queue.serve(ready) + self.latency_s
+
+
 @dataclass
 class Worker:
-    """One worker: its protocol, what it learns, its links, and what it has done."""
+    """One worker: its protocol, what it learns, its link to the switch, and what it has done."""
 
     id: int
     protocol: Protocol
     learner: Learner
-    up: Queue
-    down: Queue
+    up: Link
     reports: Reports = field(default_factory=Reports)
     inbox: list[np.ndarray] = field(default_factory=list)
     arrived: simpy.Event | None = None
@@ -74,24 +88,30 @@ class Simulation:
         self._mean_s = cell.compute_ms / 1e3
         learners = [learner(cell, worker) for worker in range(cell.workers)]
         size = learners[0].size
-        program = _program(cell)
         self._epoch = FIRST_EPOCH
         self._strategy = first_strategy(cell.strategy)
-        self.plane = DataPlane(program, cell.workers, size, self._strategy)
-        slots = self.plane.slots
+        self.plane = _plane(cell, size, self._strategy)
+        slots, lanes = self.plane.slots, self.plane.program.lanes
         # A packet of this program stands for so many of 320 values.
-        weight = -(-max(size, cell.stands_for) // LANES) / slots
-        network = cell.network
-        self._latency_s = network.latency_us * 1e-6
-        self._switch = Queue(weight / network.switch_pps if network.switch_pps else 0.0)
-        own = weight / network.worker_pps if network.worker_pps else 0.0
-        limit = int(DEFAULT_LIMIT * DEFAULT_SCALE)
-        membership = Membership(SESSION, FIRST_EPOCH, size, slots, program.lanes, DEFAULT_SCALE, limit, cell.workers)
+        self._weight = -(-max(size, cell.stands_for) // LANES) / slots
+        network, racks = cell.network, cell.racks
+        self._switches = [self._queue(network.switch_pps) for _ in self.plane.switches]
+        self._links = {
+            port: self._link(network.worker_pps, network.latency_us)
+            if isinstance(end, int) or racks is None
+            else self._link(racks.uplink_pps, racks.uplink_latency_us)
+            for port, end in self.plane.ends.items()
+        }
+        self._fixed = FixedPoint.of(cell.workers)
+        limit = int(self._fixed.limit * self._fixed.scale)
+        membership = Membership(SESSION, FIRST_EPOCH, size, slots, lanes, self._fixed.scale, limit, cell.workers)
         self.workers = [
-            Worker(worker, Protocol(0, worker, membership, self.plane.incarnation), each, Queue(own), Queue(own))
+            Worker(
+                worker, Protocol(0, self.plane.numbers[worker], membership, self.plane.incarnation), each,
+                self._link(network.worker_pps, network.latency_us),
+            )
             for worker, each in enumerate(learners)
-        ]
-        self._fixed = FixedPoint(DEFAULT_SCALE, DEFAULT_LIMIT)
+        ]  # fmt: skip
         self._size = size
         self._swaps = [Swap(0.0, str(self._strategy))]
         self._rows: list[tuple[float | int, ...]] = []
@@ -100,6 +120,12 @@ class Simulation:
         self._swapped_at = 0.0
         chosen = automatic(cell.strategy)
         self._running = None if chosen is None else RunningStrategy(chosen)
+
+    def _queue(self, pps: float) -> Queue:
+        return Queue(self._weight / pps if pps else 0.0)
+
+    def _link(self, pps: float, latency_us: float) -> Link:
+        return Link(self._queue(pps), latency_us * 1e-6)
 
     def run(self) -> Trace:
         """Until every worker has done its steps and left. Raises Stuck."""
@@ -156,7 +182,7 @@ class Simulation:
         read = worker.protocol.finish()
         worker.learner.apply(self._fixed.dequantise(read.difference.reshape(-1)[: self._size]))
         most = int(read.contributions.max())
-        self._at_risk += most > HOLDS_FOR_SURE
+        self._at_risk += most > self._fixed.capacity
         worker.done = step
         reports.sums["waiting_s"] += read.waited_s
         reports.sums["network_s"] += env.now - pushed - read.waited_s
@@ -191,18 +217,25 @@ class Simulation:
         payloads = worker.protocol.packets(self._env.now)
         if not len(payloads):
             return
-        times = worker.up.serve(np.full(len(payloads), self._env.now)) + self._latency_s
+        times = worker.up.carry(np.full(len(payloads), self._env.now))
+        frames = self.plane.frames(worker.id, payloads)
+        entrance = self.plane.entrances[worker.id]
         for start in range(0, len(payloads), self._group):
             part = slice(start, start + self._group)
-            self._at(times[part][-1], partial(self._through, worker, (payloads[part], times[part])))
+            self._at(times[part][-1], partial(self._through, entrance, (frames[part], times[part])))
 
-    def _through(self, worker: Worker, packets: Packets) -> None:
-        """Packets at the switch: what they cause goes to whom it is for."""
-        payloads, times = packets
-        left = self._switch.serve(times)
-        for receiver, cause, rows in self.plane.pushes(worker.id, payloads):
-            arrives = self.workers[receiver].down.serve(left[cause]) + self._latency_s
-            self._at(arrives[-1], partial(self._arrives, self.workers[receiver], rows))
+    def _through(self, at: Port, packets: Packets) -> None:
+        """Packets at a switch's port: what they cause goes to whom it is for, a worker or another switch."""
+        frames, times = packets
+        left = self._switches[at[0]].serve(times)
+        for port, cause, caused in self.plane.through(at, frames):
+            arrives = self._links[port].carry(left[cause])
+            end = self.plane.ends[port]
+            if isinstance(end, int):
+                action = partial(self._arrives, self.workers[end], caused[:, ENCAPSULATION_BYTES:])
+            else:
+                action = partial(self._through, end, (caused, arrives))
+            self._at(arrives[-1], action)
 
     def _arrives(self, worker: Worker, rows: np.ndarray) -> None:
         worker.inbox.append(rows)
@@ -246,11 +279,16 @@ class Simulation:
         return worker.id, counters, counters["contributions"] // self.plane.slots, worker.reports
 
 
-def _program(cell: Cell) -> Program:
-    """Jumbo frames: fewer packets to play for the same values, each charged for what it stands for."""
-    return Program.load("serene" if cell.model in (SOFTMAX, NOTHING) else "serene_jumbo")
+def _plane(cell: Cell, size: int, strategy: Strategy) -> DataPlane:
+    """Jumbo frames: fewer packets to play for the same values, each charged for what it stands for. A tree has none."""
+    if cell.racks is not None:
+        return Tree(Racks.even(cell.workers, cell.racks.count), size, strategy)
+    program = Program.load("serene" if cell.model in (SOFTMAX, NOTHING) else "serene_jumbo")
+    return OneSwitch(program, cell.workers, size, strategy)
 
 
 def simulate(cell: Cell) -> Trace:
     """One cell in virtual time, from its beginning to its end."""
+    if cell.model in models.MODELS:
+        data.keep(cell.dataset)  # for all its workers, and for this process's next cells
     return Simulation(cell).run()

@@ -10,6 +10,7 @@ from pathlib import Path
 from experiments.shared import studies
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.trace import BadTrace, Trace
+from serene import outputs
 
 
 class Store:
@@ -35,6 +36,23 @@ class Store:
             ):  # a file that cannot be removed makes writing its successor fail, with an error
                 path.unlink()
             return None
+
+    def keep(self, cell: Cell, trace: Trace) -> None:
+        """Raises CannotWrite, which says where it is instead."""
+        trace.save(self.path(cell))
+        self._failure(cell).unlink(missing_ok=True)
+
+    def _failure(self, cell: Cell) -> Path:
+        return self.directory / f"{cell.digest}.failed"
+
+    def note_failure(self, cell: Cell, reason: str) -> None:
+        """Why there is no result, until there is one. Raises CannotWrite."""
+        outputs.write_text(self._failure(cell), reason + "\n")
+
+    def why_missing(self, cell: Cell) -> str:
+        """Of a cell without a result."""
+        path = self._failure(cell)
+        return path.read_text().strip() if path.exists() else "was not run"
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:
         """Those of the cells, once each, that have no readable result."""

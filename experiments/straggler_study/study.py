@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from experiments.straggler_study import grid
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.grid import Grid
 from experiments.straggler_study.measures import Numbers, numbers
@@ -55,6 +54,11 @@ def _shown(value: float, form: str) -> str:
     return f"{value:{form}}" if np.isfinite(value) else "never"
 
 
+def _change(mine: float, theirs: float) -> float:
+    """NaN, which counts as infinitely more, if mine did not get there; -1 if only theirs did not."""
+    return -1.0 if np.isnan(theirs) and not np.isnan(mine) else mine / theirs - 1
+
+
 @dataclass(frozen=True)
 class Changes:
     """A strategy against BSP, seed by seed: whole time to the target, time per step, steps to the target, waiting."""
@@ -74,10 +78,18 @@ class Study:
     _numbers: dict[Cell, Numbers] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Raises Incomplete, naming how many results are missing."""
-        missing = self.store.missing(self.grid.cells())
+        """Raises Incomplete where a simulated result is missing, naming how many; an emulated one that is missing is
+        reported on the page."""
+        missing = [cell for cell in self.missing if cell.engine == "simulated"]
         if missing:
-            raise Incomplete(f"{len(missing)} of {len(self.grid.cells())} results are missing: run the sweep again")
+            raise Incomplete(f"{len(missing)} simulated results are missing: run the sweep again")
+        if not any(cell not in self.missing for cell in self.grid.headline):
+            raise Incomplete("no emulated result is there: run the sweep again")
+
+    @cached_property
+    def missing(self) -> list[Cell]:
+        """Cells without a result."""
+        return self.store.missing(self.grid.cells())
 
     def trace(self, cell: Cell) -> Trace:
         found = self.store.get(cell)
@@ -87,16 +99,17 @@ class Study:
 
     def numbers(self, cell: Cell) -> Numbers:
         if cell not in self._numbers:
-            self._numbers[cell] = numbers(self.trace(cell), grid.TARGETS.get(cell.model, float("nan")))
+            self._numbers[cell] = numbers(self.trace(cell), self.grid.targets.get(cell.model, float("nan")))
         return self._numbers[cell]
 
     # -- what there is ---------------------------------------------------------------------------------------
 
     @cached_property
     def _groups(self) -> dict[Cell, list[Cell]]:
-        """Cells that differ in their seed alone."""
+        """Cells that differ in their seed alone, and have a result."""
         groups: dict[Cell, list[Cell]] = {}
-        for cell in self.grid.cells():
+        missing = set(self.missing)
+        for cell in (each for each in self.grid.cells() if each not in missing):
             groups.setdefault(replace(cell, seed=0), []).append(cell)
         return groups
 
@@ -104,14 +117,24 @@ class Study:
         """The cell with each of the grid's seeds."""
         return self._groups.get(replace(cell, seed=0), [])
 
-    def cases(self, cells: Sequence[Cell]) -> list[tuple[str, int, str]]:
-        """(model, workers, straggler) in the order of the grid."""
-        return list(dict.fromkeys((cell.model, cell.workers, cell.straggler) for cell in cells))
-
-    def strategies(self, cells: Sequence[Cell], model: str, workers: int, straggler: str) -> list[Cell]:
+    def strategies(self, cells: Sequence[Cell], workers: int, straggler: str, share: float) -> list[Cell]:
         """One cell (of any seed) for each strategy that a case has."""
-        mine = [cell for cell in cells if (cell.model, cell.workers, cell.straggler) == (model, workers, straggler)]
+        mine = [cell for cell in cells if (cell.workers, cell.straggler, cell.share) == (workers, straggler, share)]
         return list({cell.strategy: cell for cell in mine}.values())
+
+    def headline(self, model: str, straggler: str, share: float) -> list[Cell]:
+        """One cell (of any seed) for each way and strategy, in the order of the grid, whether or not it has results."""
+        mine = [
+            cell for cell in self.grid.headline if (cell.model, cell.straggler, cell.share) == (model, straggler, share)
+        ]
+        return list({replace(cell, seed=0): cell for cell in mine}.values())
+
+    def cases(self) -> list[tuple[str, str, list[float]]]:
+        """Model, straggler and the shares that were run, in the order of the grid: the headline first."""
+        found: dict[tuple[str, str], dict[float, None]] = {}
+        for cell in self.grid.headline:
+            found.setdefault((cell.model, cell.straggler), {})[cell.share] = None
+        return [(*case, list(shares)) for case, shares in found.items()]
 
     # -- numbers ---------------------------------------------------------------------------------------------
 
@@ -119,27 +142,26 @@ class Study:
         """Of one of the Numbers, over the seeds."""
         return Spread.of(float(getattr(self.numbers(each), what)) for each in self.seeds(cell))
 
-    def against(self, cell: Cell, other: Cell) -> Changes:
-        """Changes, paired by seed: the same seed has the same data, batches, initial parameters and delays."""
-        others = {each.seed: each for each in self.seeds(other)}
+    def against(self, cell: Cell, other: Cell, seeds: Sequence[int] | None = None) -> Changes:
+        """Changes, paired by seed: the same seed has the same data, batches, initial parameters and delays.
+        seeds: those that count; None: all."""
+        others = {each.seed: each for each in self.seeds(other) if seeds is None or each.seed in seeds}
         pairs = [
             (self.numbers(each), self.numbers(others[each.seed])) for each in self.seeds(cell) if each.seed in others
         ]
         return Changes(
-            Spread.of(mine.target_s / theirs.target_s - 1 for mine, theirs in pairs),
+            Spread.of(_change(mine.target_s, theirs.target_s) for mine, theirs in pairs),
             Spread.of(mine.step_s / theirs.step_s - 1 for mine, theirs in pairs),
-            Spread.of(mine.target_steps / theirs.target_steps - 1 for mine, theirs in pairs),
+            Spread.of(_change(mine.target_steps, theirs.target_steps) for mine, theirs in pairs),
             Spread.of(
                 mine.waited_s.sum() / theirs.waited_s.sum() - 1 for mine, theirs in pairs if theirs.waited_s.sum() > 0
             ),
         )
 
-    def tuned(self, cell: Cell) -> Cell:
-        """The cell with the learning rate that has the shortest median time to the target, of those in the grid."""
-        candidates = [replace(cell, seed=0, learning_rate=rate) for rate in (None, *grid.RATES)]
-        known = [each for each in candidates if each in self._groups]
-        return min(known, key=lambda each: self.spread(each, "target_s").middle)
+    def best(self, cells: Sequence[Cell], seeds: Sequence[int]) -> Cell:
+        """The one with the shortest median time to the target, by these seeds alone."""
 
-    def best(self, cells: Sequence[Cell]) -> Cell:
-        """The one with the shortest median time to the target."""
-        return min(cells, key=lambda each: self.spread(each, "target_s").middle)
+        def middle(cell: Cell) -> float:
+            return Spread.of(self.numbers(each).target_s for each in self.seeds(cell) if each.seed in seeds).middle
+
+        return min(cells, key=middle)

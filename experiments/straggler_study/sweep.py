@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from rich.console import Console
 
 from experiments.shared import studies
+from experiments.shared.clusters import HERE, Cluster
+from experiments.straggler_study import names
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.store import Store
-from experiments.straggler_study.trace import STEP
+from experiments.straggler_study.trace import STEP, Trace
 from serene import outputs
 from serene.errors import SereneError
 from workers.results import BYTES_PER_STEP
+
+KILLED = "its process was killed, or the study was stopped, while it ran"
 
 
 class Failed(SereneError):
@@ -24,36 +29,65 @@ class Failed(SereneError):
 
 @dataclass(frozen=True)
 class Parallel:
-    """How many cells run side by side, by engine. The emulated ones sleep most of the time; that they do not distort
-    each other's times is measured (`python -m experiments.straggler_study --distortion 1,2,4`)."""
+    """How many cells run side by side: simulated ones, and emulated ones by their share (side_by_side.py); one, if
+    nothing is said of it."""
 
     simulated: int = os.cpu_count() or 1
-    emulated: int = 2
+    emulated: Mapping[float, int] = field(default_factory=dict)
+
+    def of(self, cell: Cell) -> int:
+        if cell.engine == "simulated":
+            return self.simulated
+        # scapy takes all the processors that it gets; a small model's many cells are no measure for a large one's.
+        alone = cell.packets == "scapy" or cell.model != "mlp"
+        return 1 if alone else self.emulated.get(cell.share, 1)
 
 
-def sweep(cells: Sequence[Cell], store: Store, console: Console, parallel: Parallel | None = None) -> int:
-    """Runs what is missing; how many that were. Raises Failed when some could not be run, after all others."""
+def sweep(
+    cells: Sequence[Cell], store: Store, console: Console, parallel: Parallel | None = None, cluster: Cluster = HERE
+) -> int:
+    """Runs what is missing; how many that were. Raises Failed when some could not be run, after all others.
+
+    cluster: for what is simulated. Emulated cells run on the driver's machine: they take real time, begin processes and
+    sockets of their own, and side by side with others they must not distort each other.
+    """
     parallel = parallel or Parallel()
     for cell in cells:
         cell.check()
     failures: list[str] = []
     with store.alone():
         missing = store.missing(cells)
-        for engine, count in (("simulated", parallel.simulated), ("emulated", parallel.emulated)):
-            mine = [cell for cell in missing if cell.engine == engine]
-            if mine:
-                mine.sort(key=lambda cell: cell.model == "cnn")  # the most expensive last: a report may be had before
-                failures += studies.work(f"{engine} cells", mine, partial(run_cell, store), count, label, console)
+        for what, mine in _together(missing, parallel):
+            simulated = mine[0].engine == "simulated"
+            processes, where = parallel.of(mine[0]), cluster if simulated else HERE
+            outputs.check(store.directory, max(room(cell) for cell in mine) * processes)
+            run = partial(run_cell, None) if simulated else partial(noted, store)
+            with where.executor(processes, store.directory, (__name__,)) as executor:
+                failures += studies.work(what, mine, run, store.keep, executor, label, console)
     if failures:
         raise Failed(f"{len(failures)} of {len(missing)} cells failed:\n" + "\n".join(failures[:5]))
     return len(missing)
 
 
+def _together(missing: Iterable[Cell], parallel: Parallel) -> Iterator[tuple[str, list[Cell]]]:
+    """What may run side by side, seed after seed: what is asked for first is there first."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in missing:
+        if cell.engine == "simulated":
+            groups.setdefault("simulated cells", []).append(cell)
+        else:
+            name = f"emulated cells, exchange {names.percent(cell.share)} of a step, {parallel.of(cell)} at once"
+            groups.setdefault(name, []).append(cell)
+    for mine in groups.values():
+        mine.sort(key=lambda cell: (cell.model != "mlp", cell.seed))  # the most expensive last
+    yield from groups.items()
+
+
 def label(cell: Cell) -> str:
     """A cell in a few words."""
-    return (
-        f"{cell.workers} workers, {cell.model}, {cell.straggler.partition(':')[0]}, {cell.strategy}, seed {cell.seed}"
-    )
+    what = f"{cell.workers} workers, {cell.model}, {cell.straggler.partition(':')[0]}, {cell.strategy}"
+    way = f", {names.way(cell)}" if cell.engine == "emulated" else ""
+    return f"{what}{way}, seed {cell.seed}"
 
 
 def room(cell: Cell) -> int:
@@ -61,15 +95,23 @@ def room(cell: Cell) -> int:
     return cell.workers * (2 * STEP.itemsize + BYTES_PER_STEP) * cell.steps + 2 * outputs.MB
 
 
-def run_cell(store: Store, cell: Cell) -> None:
-    """One cell to its file, in this process. Raises CannotWrite, if that can be known before the cell is run."""
-    outputs.check(store.directory, room(cell))
+def noted(store: Store, cell: Cell) -> Trace:
+    """One cell in this process; why there is no result is kept, also if the process is killed."""
+    store.note_failure(cell, KILLED)
+    try:
+        return run_cell(store.directory, cell)
+    except Exception as error:
+        store.note_failure(cell, f"{type(error).__name__}: {error}")
+        raise
+
+
+def run_cell(scratch: Path | None, cell: Cell) -> Trace:
+    """One cell, in this process. scratch: where an emulated one has its files meanwhile."""
     if cell.engine == "emulated":
         from experiments.straggler_study.emulated import emulate
 
-        trace = emulate(cell, store.directory)
-    else:
-        from experiments.straggler_study.simulated import simulate
+        assert scratch is not None
+        return emulate(cell, scratch)
+    from experiments.straggler_study.simulated import simulate
 
-        trace = simulate(cell)
-    trace.save(store.path(cell))
+    return simulate(cell)

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from experiments.network_study import __main__ as study
 from experiments.network_study import cost, emulation, figures, findings, grid, page, question, reference, scaling
-from experiments.network_study.cells import Answers, BadCell, ExchangeCell, NetworkCell, TrainingCell, answer_into
+from experiments.network_study.cells import Answers, BadCell, ExchangeCell, NetworkCell, TrainingCell, append
 from experiments.network_study.flows import simgrid_engine
 from experiments.network_study.flows.clos import SIZES
 from experiments.network_study.grid import GRIDS, Grid
@@ -87,9 +87,9 @@ def test_wrong_keys(
 
 def test_answers_are_kept_and_half_a_line_is_not_one(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
-    answer_into(path, RING)
+    append(path, RING, RING.answer())
     other = TrainingCell(NetworkCell(2, 128), "switch", "bsp", iterations=2)
-    answer_into(path, other)
+    append(path, other, other.answer())
     whole = path.read_text()
     path.write_text(whole + whole[:50])  # killed while it wrote
     answers = Answers(path)

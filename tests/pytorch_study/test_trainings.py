@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.pytorch_study.cells import GLOO, MAGNITUDES, SERENE, Cell, NotTrained, Results, train_into
+from experiments.pytorch_study.cells import GLOO, MAGNITUDES, SERENE, Cell, NotTrained, Results, train_in
 from experiments.pytorch_study.measures import Parting, losses
 from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
 from experiments.pytorch_study.switch import local_switch
@@ -35,7 +35,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
 def trained(results: Results, what: str, backend: str, optimiser: str = "sgd") -> Cell:
     cell = Cell(what, backend, optimiser, steps=STEPS, ranks=RANKS)
     for missing_one in results.missing([cell]):
-        train_into(results.directory, missing_one)
+        results.keep(missing_one, train_in(results.directory, missing_one))
     return cell
 
 
@@ -72,5 +72,5 @@ def test_gradients_of_all_magnitudes_keep_their_digits(results: Results) -> None
 def test_a_training_that_fails_says_why(results: Results, tmp_path: Path) -> None:
     cell = Cell("ddp", "nonesuch", steps=STEPS, ranks=1)
     with pytest.raises(NotTrained, match=r"ended with status 1: .*[Nn]onesuch"):
-        train_into(tmp_path, cell)
+        train_in(tmp_path, cell)
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.shared.studies import Busy
-from experiments.straggler_study.cell import Cell, Network
+from experiments.straggler_study.cell import Cell, Network, RackNetwork
 from experiments.straggler_study.simulated import simulate
 from experiments.straggler_study.store import Store
 from experiments.straggler_study.trace import BadTrace, Trace
@@ -17,8 +17,9 @@ from experiments.straggler_study.trace import BadTrace, Trace
 CELL = Cell(model="softmax", steps=4, straggler="slow_worker", strategy="ssp:1")
 OTHERS = {
     "engine": "emulated", "workers": 3, "model": "cnn", "dataset": "mnist", "straggler": "none", "strategy": "asp",
-    "seed": 9, "steps": 5, "compute_ms": 9.0, "learning_rate": 0.9, "eval_every": 9, "stands_for": 9,
-    "network": asdict(Network(9, 9, 9)),
+    "seed": 9, "steps": 5, "compute_ms": 9.0, "learning_rate": 0.9, "eval_every": 9, "stands_for": 9, "batch_size": 9,
+    "exchange": "gloo", "target": "bmv2", "packets": "scapy", "link_mbit": 9.0, "share": 0.9,
+    "network": asdict(Network(9, 9, 9)), "racks": asdict(RackNetwork(2)),
 }  # fmt: skip
 
 

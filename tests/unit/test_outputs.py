@@ -187,12 +187,12 @@ def test_an_answer_that_does_not_fit_spoils_no_other(small: Path, spare: Path) -
     first, second, third = (
         cells.ExchangeCell(cells.NetworkCell(2, 128), "ring", gradient_mb=size) for size in (1.0, 2.0, 3.0)
     )
-    cells.answer_into(path, first)
+    cells.append(path, first, first.answer())
     ballast = disks.fill(small)
     with pytest.raises(CannotWrite) as raised:
         for _ in range(100):  # the file's last page has room yet
-            cells.answer_into(path, second)
+            cells.append(path, second, second.answer())
     assert "seconds" in json.loads(Path(str(raised.value).split()[-1]).read_text())["answer"]
     ballast.unlink()
-    cells.answer_into(path, third)
+    cells.append(path, third, third.answer())
     assert cells.Answers(path).missing([first, third]) == []

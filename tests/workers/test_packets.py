@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from experiments.straggler_study.cell import SOFTMAX, Cell
+from experiments.straggler_study.dataplane import Port
 from experiments.straggler_study.simulated import Packets, Simulation, Worker
 from serene.errors import SereneError
 from serene.strategy import parse
-from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, push_payloads
+from serene.wire import ENCAPSULATION_BYTES, HEADER, MEMBERSHIP, Op, control_payload, push_payloads
 from tests.controller.processes import ControllerProcess, SwitchProcess
 from tests.workers.running import Workers, done
 from workers import reference
@@ -84,9 +85,10 @@ class ScapySimulation(Simulation):
 
     scapy = ScapyPackets(Wire())
 
-    def _through(self, worker: Worker, packets: Packets) -> None:
-        rows = np.stack([np.frombuffer(self.scapy.build(row), np.uint8) for row in packets[0]])
-        super()._through(worker, (rows, packets[1]))
+    def _through(self, at: Port, packets: Packets) -> None:
+        heads, payloads = np.split(packets[0], [ENCAPSULATION_BYTES], axis=1)
+        rows = np.stack([np.frombuffer(self.scapy.build(row), np.uint8) for row in payloads])
+        super()._through(at, (np.hstack([heads, rows]), packets[1]))
 
     def _arrives(self, worker: Worker, rows: np.ndarray) -> None:
         super()._arrives(worker, np.stack([np.frombuffer(self.scapy.dissect(row.tobytes()), np.uint8) for row in rows]))

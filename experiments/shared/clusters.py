@@ -1,0 +1,136 @@
+"""Where a study's cells run: in processes of this machine, on a dask cluster, or as SLURM jobs (docs/clusters.md)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from experiments.shared.driver import ClusterFailed
+from experiments.shared.pool import Processes
+from experiments.shared.studies import BadUsage
+from serene.errors import SereneError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SLURM = "slurm"
+SCHEMES = ("tcp", "tls", "ucx", "ws", "wss")  # of a dask scheduler's address
+PATIENCE_S = 30  # for a scheduler to answer
+
+
+class MissingExtra(SereneError):
+    """A library that is installed on request only."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """where: a dask scheduler's address, SLURM, or nothing for processes of this machine. options: of SLURM, a file."""
+
+    where: str = ""
+    options: Path | None = None
+
+    def check(self) -> None:
+        """Raises BadUsage, and MissingExtra where a library is missing."""
+        if self.options is not None and self.where != SLURM:
+            raise BadUsage(f"--cluster-options {self.options}: options are for --cluster {SLURM}")
+        if self.where == SLURM:
+            _options(self.options)
+            _submitit()
+        elif self.where:
+            parts = urlsplit(self.where)
+            if parts.scheme not in SCHEMES or not parts.hostname or parts.port is None:
+                raise BadUsage(f"--cluster {self.where}: expected tcp://host:port of a dask scheduler, or {SLURM}")
+            _distributed()
+
+    @contextmanager
+    def executor(self, processes: int, scratch: Path, preload: tuple[str, ...] = ()) -> Iterator[Executor]:
+        """Until the end of the block; what runs then is given up. processes: on this machine, and preload: modules that
+        these begin with. scratch: for SLURM's files, if the options name no other directory. Raises as ``check`` does,
+        and ClusterFailed."""
+        self.check()
+        if not self.where:
+            os.environ.setdefault("OMP_NUM_THREADS", "1")
+            executor: Executor = Processes(processes, preload)
+        elif self.where == SLURM:
+            from experiments.shared.slurm import Jobs
+
+            executor = Jobs(_options(self.options), scratch)
+        else:
+            with _dask(self.where) as executor:
+                yield executor
+            return
+        try:
+            yield executor
+        finally:
+            executor.shutdown(cancel_futures=True)
+
+
+HERE = Cluster()
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """``--cluster`` and ``--cluster-options`` for a study's command line."""
+    add = parser.add_argument
+    add("--cluster", default="", metavar="WHERE", help=f"tcp://host:port of a dask scheduler, or {SLURM}; else here")
+    add("--cluster-options", type=Path, metavar="FILE", help=f"of {SLURM}, a TOML file (docs/clusters.md)")
+
+
+def chosen(options: argparse.Namespace) -> Cluster:
+    """What the command line says. Raises as ``Cluster.check``."""
+    cluster = Cluster(options.cluster, options.cluster_options)
+    cluster.check()
+    return cluster
+
+
+@contextmanager
+def _dask(address: str) -> Iterator[Executor]:
+    try:
+        client = _distributed().Client(address, timeout=PATIENCE_S, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ClusterFailed(f"no dask scheduler answers at {address} within {PATIENCE_S} s: {error}") from error
+    with client:
+        executor: Executor = client.get_executor(pure=False)  # the same cell may be asked for twice
+        try:
+            yield executor
+        finally:
+            executor.shutdown(wait=False)
+
+
+def _options(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        found: dict[str, Any] = tomllib.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise BadUsage(f"--cluster-options {path}: {error}") from None
+    return found
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise _missing("dask.distributed", error) from error
+    return distributed
+
+
+def _submitit() -> Any:
+    try:
+        import submitit
+    except ImportError as error:
+        raise _missing("submitit", error) from error
+    return submitit
+
+
+def _missing(name: str, error: ImportError) -> MissingExtra:
+    return MissingExtra(f"a cluster needs {name} ({error}): pip install 'serene[cluster]'")

@@ -1,0 +1,115 @@
+"""Works tasks off on any executor. The driver is the process that hands them out and keeps what comes back."""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import CancelledError, Executor, Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+from experiments.shared.build import Build, this_build
+from experiments.shared.pool import Processes, WorkerLost
+from serene.errors import SereneError
+
+TRIES = 3  # of a task whose worker died
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class ClusterFailed(SereneError):
+    """The cluster cannot do the work, whatever the task."""
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[R]):
+    """A task's result, or what went wrong; refused: why no task at all is done where this one was."""
+
+    result: R | None = None
+    trouble: str | None = None
+    refused: str | None = None
+
+
+@dataclass(frozen=True)
+class Done(Generic[T, R]):
+    """A task, with its result or what went wrong."""
+
+    task: T
+    result: R | None
+    trouble: str | None
+
+
+def work_off(todo: Sequence[T], do: Callable[[T], R], executor: Executor) -> Generator[Done[T, R], None, None]:
+    """Does everything, in the executor's order; yields what is done as it comes.
+
+    ``do`` and the tasks are pickled, and are all that a worker is told. A task whose worker dies is done again, up to
+    TRIES times. When the caller stops asking, what has not begun is cancelled. Raises ClusterFailed.
+    """
+    call: Callable[[T], Outcome[R]] = partial(_attempt, do, None if isinstance(executor, Processes) else this_build())
+    ended: queue.SimpleQueue[Future[Outcome[R]]] = queue.SimpleQueue()
+    running: dict[Future[Outcome[R]], int] = {}
+    deaths: Counter[int] = Counter()
+    suspects: list[int] = []  # tasks that died with a worker, and may only have waited there beside another one
+    alone: set[int] = set()  # those of them that were done again with nothing beside them
+
+    def hand_out(place: int) -> None:
+        future = executor.submit(call, todo[place])
+        running[future] = place
+        future.add_done_callback(ended.put)
+
+    try:
+        for place in range(len(todo)):
+            hand_out(place)
+        while running or suspects:
+            if not running:
+                alone.add(suspects[-1])
+                hand_out(suspects.pop())
+            future = ended.get()
+            place = running.pop(future)
+            try:
+                outcome = future.result()
+            except WorkerLost as error:
+                deaths[place] += 1
+                if deaths[place] < TRIES:
+                    hand_out(place)
+                else:
+                    yield Done(todo[place], None, f"all {TRIES} workers that were given it died; the last: {error}")
+                continue
+            except ClusterFailed:
+                raise
+            except CancelledError:
+                raise ClusterFailed("the cluster has dropped what it was given; is its scheduler gone?") from None
+            except Exception as error:
+                if type(error).__name__ != "KilledWorker":  # dask's, for all that a worker had when it died
+                    raise ClusterFailed(
+                        f"a worker cannot do Serene's tasks; is the same Serene installed there? It says: "
+                        f"{type(error).__name__}: {error}"
+                    ) from error
+                if place in alone:
+                    yield Done(todo[place], None, f"all workers that were given it died: {error}")
+                else:
+                    suspects.append(place)
+                continue
+            if outcome.refused:
+                raise ClusterFailed(outcome.refused)
+            yield Done(todo[place], outcome.result, outcome.trouble)
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def _attempt(do: Callable[[T], R], driver: Build | None, task: T) -> Outcome[R]:
+    """On a worker. driver: what runs there, which has to be the same here; None if it cannot be another."""
+    here = f"worker {socket.gethostname()}, process {os.getpid()}"
+    if driver is not None and (different := driver.differences(this_build())):
+        return Outcome(refused=f"another Serene than the driver's runs on {here}: {different} (the driver's first); "
+                               "install the same on both")  # fmt: skip
+    try:
+        return Outcome(do(task))
+    except Exception as error:
+        return Outcome(trouble=f"{type(error).__name__}: {error}{f' (on {here})' if driver is not None else ''}")

@@ -1,0 +1,187 @@
+"""For each claim of the paper: theirs, ours, by which engine, and a verdict that the numbers decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.straggler_study import grid, names
+from experiments.straggler_study.headline import against
+from experiments.straggler_study.names import percent
+from experiments.straggler_study.study import Changes, Spread, Study
+from experiments.straggler_study.words import less
+
+FASTER = -0.40  # the paper's "up to 40 %"
+DRASTICALLY = -0.50  # the paper does not say how much that is
+
+ABSTRACT = "abstract"
+LOGS = "their logs, by experiments/straggler_study/authors.py"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """theirs: as they put it; source: where; ours: what was measured; engine: by what."""
+
+    theirs: str
+    source: str
+    ours: str
+    engine: str
+    verdict: str
+
+
+def verdict(found: Mapping[float, Spread], wanted: float | None = None) -> str:
+    """Whether a time becomes less, at which shares; and by as much as was said, if that is known."""
+    measured = {share: spread for share, spread in found.items() if spread.count}
+    if not measured:
+        return "not measured"
+    holds = [share for share, spread in sorted(measured.items()) if less(spread)]
+    if not holds:
+        return "does not hold here"
+    where = "holds" if len(holds) == len(measured) else f"holds at {', '.join(map(percent, holds))}, not elsewhere"
+    if wanted is None:
+        return where
+    most = min(measured[share].middle for share in holds)
+    if most <= wanted:
+        return f"{where}; the amount too: {_signed(most)}"
+    return f"the direction {where}; the amount does not: at most {_signed(most)}"
+
+
+def _signed(value: float) -> str:
+    return f"{100 * value:+.0f} %"
+
+
+def _shown(found: Mapping[float, Spread]) -> str:
+    return "; ".join(f"{percent(share)}: {spread.percent()}" for share, spread in sorted(found.items()))
+
+
+def claims(study: Study) -> list[Claim]:
+    """Those of the abstract, in its order, and those of the authors' logs."""
+    found = [
+        _accelerates(study), _stragglers(study), *_hybrid(study), _waiting(study), _swaps(study), _prototype(study),
+        _no_straggler(study),
+    ]  # fmt: skip
+    return [claim for claim in found if claim is not None]
+
+
+def _changes(study: Study, one: tuple[str, str], other: tuple[str, str], **further: str) -> dict[float, Changes]:
+    found = {share: against(study, share, one, other, **further) for share in grid.SHARES}
+    return {share: changes for share, changes in found.items() if changes is not None}
+
+
+def _time(changes: Mapping[float, Changes]) -> dict[float, Spread]:
+    return {share: each.time for share, each in changes.items()}
+
+
+EMULATED = "emulated, embedded switch"
+
+
+def _accelerates(study: Study) -> Claim:
+    found = _time(_changes(study, (names.EMBEDDED, "bsp"), (names.SERVER, "bsp")))
+    return Claim(
+        "Aggregation in the network data plane can accelerate the aggregation compared to server-only approaches.",
+        ABSTRACT,
+        f"BSP through the switch against one parameter server, time to the target: {_shown(found)}",
+        EMULATED,
+        verdict(found),
+    )
+
+
+def _stragglers(study: Study) -> Claim:
+    found = _time(
+        _changes(study, (names.EMBEDDED, "bsp"), (names.EMBEDDED, "bsp"), straggler=grid.NONE, base=grid.SLOW)
+    )
+    return Claim(
+        "Stragglers can increase the time that synchronous training takes.",
+        ABSTRACT,
+        f"BSP without stragglers against BSP with slow workers, time to the target: {_shown(found)}",
+        EMULATED,
+        verdict(found),
+    )
+
+
+def _hybrid(study: Study) -> list[Claim]:
+    theirs = (
+        "Hybrid synchronisation (their s = 10) speeds training up by up to 40 % compared to a synchronous baseline."
+    )
+    source = f"{ABSTRACT}; {LOGS}: -39.7, -42.3 and -27.9 % of the time with slow workers, one run each"
+    claims = []
+    for way, engine in ((names.EMBEDDED, EMULATED), (names.BMV2, "emulated, BMv2")):
+        found = _time(_changes(study, (way, "ssp:10"), (way, "bsp")))
+        if found:
+            ours = f"SSP(10) against BSP, time to the target: {_shown(found)}"
+            claims.append(Claim(theirs, source, ours, engine, verdict(found, FASTER)))
+    return claims
+
+
+def _waiting(study: Study) -> Claim:
+    changes = _changes(study, (names.EMBEDDED, "ssp:10"), (names.EMBEDDED, "bsp"))
+    found = {share: each.waiting for share, each in changes.items()}
+    return Claim(
+        "... by reducing drastically the cumulative waiting time.",
+        f"{ABSTRACT}; their waiting is all the time in READ and CLOCK, round trips included",
+        f"waiting of all workers, round trips not included, SSP(10) against BSP: {_shown(found)}",
+        EMULATED,
+        f"{verdict(found, DRASTICALLY)} (drastically: read as by half)",
+    )
+
+
+def _swaps(study: Study) -> Claim | None:
+    """Live swaps by the automatic strategy, and what came of the contributions in all runs through a switch."""
+    runs = [cell for cell in study.grid.headline if cell.exchange == "switch" and cell not in study.missing]
+    if not runs:
+        return None
+    facts = {cell: study.trace(cell) for cell in runs}
+    swaps = sum(len(facts[cell].swaps) - 1 for cell in runs if cell.automatic)
+    wrong = [
+        cell for cell, trace in facts.items()
+        if trace.facts["contributions_sent"] != trace.facts["contributions_applied"]
+    ]  # fmt: skip
+    return Claim(
+        "A hot-swapping mechanism changes consistently from one synchronisation strategy to another.",
+        ABSTRACT,
+        f"{swaps} swaps while training ran; in {len(runs) - len(wrong)} of {len(runs)} runs every contribution was "
+        "counted once",
+        "emulated",
+        swapped(swaps, len(wrong)),
+    )
+
+
+def swapped(swaps: int, wrong: int) -> str:
+    """Of the runs in which contributions were lost or repeated."""
+    if wrong:
+        return f"does not hold: contributions were lost or repeated in {wrong} runs"
+    return "holds" if swaps else "not tried: nothing was swapped"
+
+
+def _prototype(study: Study) -> Claim:
+    done = [cell for cell in study.grid.headline if cell.target == "bmv2" and cell not in study.missing]
+    wanted = sum(cell.target == "bmv2" for cell in study.grid.headline)
+    return Claim(
+        "A prototype on BMv2, and a proof of concept in a Tofino ASIC.",
+        ABSTRACT,
+        f"{len(done)} of {wanted} runs through BMv2; the Tofino program compiles (docs/tofino.md)",
+        "emulated, BMv2",
+        f"{'BMv2: holds' if wanted and len(done) == wanted else 'BMv2: not all runs are there'}; Tofino: not tried, "
+        "nothing here has run on a chip",
+    )
+
+
+def _no_straggler(study: Study) -> Claim | None:
+    found = _time(_changes(study, (names.EMBEDDED, "ssp:10"), (names.EMBEDDED, "bsp"), straggler=grid.NONE))
+    if not any(spread.count and np.isfinite(spread.low) for spread in found.values()):
+        return None
+    return Claim(
+        "Without a straggler, s = 10 takes 11.6 % less time than BSP.",
+        f"{LOGS}, one run",
+        f"SSP(10) against BSP without stragglers, time to the target: {_shown(found)}",
+        EMULATED,
+        verdict(found, -0.116),
+    )
+
+
+def rows(found: list[Claim]) -> tuple[list[str], list[list[str]]]:
+    return ["theirs", "where", "ours", "engine", "verdict"], [
+        [claim.theirs, claim.source, claim.ours, claim.engine, claim.verdict] for claim in found
+    ]

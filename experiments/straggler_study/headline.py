@@ -1,0 +1,131 @@
+"""The answer: time to accuracy by way and strategy, at each share of the exchange, and what changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from experiments.straggler_study import grid, names
+from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.study import Changes, Spread, Study
+from experiments.straggler_study.words import Answer
+
+Row = list[str]
+NOT_RUN = Spread.of(())
+
+
+def find(study: Study, way: str, strategy: str, share: float, model: str, straggler: str) -> Cell | None:
+    """The cell (of any seed) of the headline; None if the grid has none."""
+    for cell in study.headline(model, straggler, share):
+        if (names.way(cell), cell.strategy) == (way, strategy):
+            return cell
+    return None
+
+
+def against(
+    study: Study,
+    share: float,
+    one: tuple[str, str],
+    other: tuple[str, str],
+    *,
+    model: str = "mlp",
+    straggler: str = grid.SLOW,
+    base: str | None = None,
+) -> Changes | None:
+    """Way and strategy of ``one`` against those of ``other``, seed by seed; None where one of them has no result.
+    base: the other's straggler, if it is not the same."""
+    mine = find(study, *one, share, model, straggler)
+    theirs = find(study, *other, share, model, base or straggler)
+    if mine is None or theirs is None or not study.seeds(mine) or not study.seeds(theirs):
+        return None
+    return study.against(mine, theirs)
+
+
+def answer(study: Study) -> Answer:
+    """Of the headline: the mlp, with slow workers."""
+
+    def by_share(one: tuple[str, str], other: tuple[str, str]) -> dict[float, Spread]:
+        found = {share: against(study, share, one, other) for share in grid.SHARES}
+        return {share: NOT_RUN if changes is None else changes.time for share, changes in found.items()}
+
+    bsp = (names.EMBEDDED, "bsp")
+    return Answer(
+        study.grid.targets["mlp"],
+        switch=by_share(bsp, (names.SERVER, "bsp")),
+        gloo=by_share(bsp, (names.GLOO, "bsp")),
+        hybrid=by_share((names.EMBEDDED, "ssp:10"), bsp),
+        bmv2=by_share((names.BMV2, "ssp:10"), (names.BMV2, "bsp")),
+    )
+
+
+HEAD = [
+    "gradients go through", "strategy", "wanted share", "measured share", "time to the target [s]",
+    "against Serene's BSP", "steps to it", "step [ms]", "computing", "network", "waiting", "computed late", "runs",
+]  # fmt: skip
+
+
+def rows(study: Study, model: str, straggler: str, shares: Iterable[float]) -> tuple[Row, list[Row]]:
+    """A line for each way, strategy and share: medians over the seeds, with the lowest and the highest."""
+    found = []
+    for share in shares:
+        base = find(study, names.EMBEDDED, "bsp", share, model, straggler)
+        for cell in study.headline(model, straggler, share):
+            found.append(_row(study, cell, base))
+    return HEAD, found
+
+
+def _row(study: Study, cell: Cell, base: Cell | None) -> Row:
+    done = study.seeds(cell)
+    wanted = [each for each in study.grid.headline if _same_but_seed(each, cell)]
+    row = [names.way(cell), names.strategy(cell), names.percent(cell.share)]
+    count = f"{len(done)} of {len(wanted)}"
+    if not done:
+        return [*row, *["-"] * (len(HEAD) - 4), count]
+
+    def middle(what: str, form: Callable[[float], str]) -> str:
+        return form(study.spread(cell, what).middle)
+
+    changed = "" if base is None or cell == base or not study.seeds(base) else study.against(cell, base).time.percent()
+    parts = [
+        middle(name, lambda value: f"{1e3 * value:.0f}") for name in ("step_s", "compute_s", "network_s", "waiting_s")
+    ]
+    return [
+        *row, middle("share", names.percent), study.spread(cell, "target_s").text(), changed,
+        middle("target_steps", lambda value: f"{value:.0f}" if value < float("inf") else "-"), *parts,
+        middle("late", lambda value: f"{100 * value:+.0f} %"), count,
+    ]  # fmt: skip
+
+
+def _same_but_seed(one: Cell, other: Cell) -> bool:
+    return replace(one, seed=0) == replace(other, seed=0)
+
+
+def missing_rows(study: Study) -> tuple[Row, list[Row]]:
+    """Emulated cells without a result, and why."""
+    found = [cell for cell in study.missing if cell.engine == "emulated"]
+    return ["cell", "share", "why"], [
+        [f"{names.label(cell)}, {names.straggler_name(cell.straggler)}, {cell.model}, seed {cell.seed}",
+         names.percent(cell.share), study.store.why_missing(cell).splitlines()[0]]
+        for cell in found
+    ]  # fmt: skip
+
+
+def scapy_rows(study: Study) -> tuple[Row, list[Row]]:
+    """What PACKETS=scapy costs: BSP through the same switch, packets by scapy and by C."""
+    head = ["wanted share", "packets by", "time to the target [s]", "step [ms]", "network [ms]", "measured share"]
+    found = []
+    for share in grid.SHARES:
+        for way in (names.EMBEDDED, names.SCAPY):
+            cell = find(study, way, "bsp", share, "mlp", grid.SLOW)
+            if (
+                cell is None
+                or find(study, names.SCAPY, "bsp", share, "mlp", grid.SLOW) is None
+                or not study.seeds(cell)
+            ):
+                continue
+            step, network = (1e3 * study.spread(cell, name).middle for name in ("step_s", "network_s"))
+            found.append([
+                names.percent(share), "scapy" if way == names.SCAPY else "C", study.spread(cell, "target_s").text(),
+                f"{step:.0f}", f"{network:.0f}", names.percent(study.spread(cell, "share").middle),
+            ])  # fmt: skip
+    return head, found

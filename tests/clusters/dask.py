@@ -1,0 +1,47 @@
+"""A dask scheduler with workers on loopback, as processes that the test began."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import TracebackType
+
+from tests.controller.processes import until
+from tests.ports import some_port
+from tests.runs import ROOT, Marked
+
+WORKERS = 2
+
+
+class Dask:
+    """The scheduler, and workers of one process and one thread each, under nannies that begin a dead one anew."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.address = f"tcp://127.0.0.1:{some_port()}"
+        self._begun: list[Marked] = []
+
+    def __enter__(self) -> Dask:
+        self.scheduler = self._begin("scheduler", "--host", self.address, "--no-dashboard")
+        until(lambda: "Scheduler at" in self.scheduler.output, "the scheduler listens")
+        for number in range(WORKERS):
+            self._begin("worker", self.address, "--nthreads", "1", "--no-dashboard", "--name", str(number))
+        for worker in self._begun[1:]:
+            until(lambda worker=worker: "Registered to" in worker.output, f"it begins: {worker.output}")  # type: ignore[misc]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in reversed(self._begun):
+            process.end()
+        assert not any(process.alive() for process in self._begun)
+
+    def _begin(self, what: str, *options: str) -> Marked:
+        command = [sys.executable, "-m", "distributed.cli.dask_" + what, *options]
+        if what == "worker":
+            command += ["--local-directory", str(self._directory / "dask")]
+        log = self._directory / f"dask-{len(self._begun)}.log"
+        process = Marked(command, log, PYTHONPATH=str(ROOT), DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="10s")
+        self._begun.append(process)
+        return process

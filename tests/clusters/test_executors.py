@@ -1,0 +1,135 @@
+"""Tasks on every executor that a study may have: processes, a real dask scheduler with two workers, submitit's.
+
+There is no SLURM in the tests: submitit's local executor writes and pickles what the one for SLURM does, and begins a
+process where that calls sbatch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments.shared import build, driver
+from experiments.shared.build import Build
+from experiments.shared.clusters import Cluster
+from experiments.shared.driver import TRIES, ClusterFailed, Done, work_off
+from tests.clusters.dask import Dask
+from tests.clusters.tasks import do
+from tests.controller.processes import until
+from tests.runs import Marked
+
+KINDS = ("here", "dask", "submitit")
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+    if request.param == "dask":
+        with Dask(tmp_path) as dask:
+            yield Cluster(dask.address)
+    elif request.param == "submitit":
+        options = tmp_path / "options.toml"
+        options.write_text('kind = "local"\nat_once = 2\n[submitit]\ntimeout_min = 5\n')
+        yield Cluster("slurm", options)
+    else:
+        yield Cluster()
+
+
+everywhere = pytest.mark.parametrize("cluster", KINDS, indirect=True)
+
+
+def done(cluster: Cluster, tasks: list[str], scratch: Path) -> dict[str, Done[str, str]]:
+    with cluster.executor(2, scratch) as executor:
+        return {each.task: each for each in work_off(tasks, do, executor)}
+
+
+@everywhere
+def test_a_task_that_fails_or_kills_its_worker_takes_no_other_along(cluster: Cluster, tmp_path: Path) -> None:
+    once = f"c:kill-once {tmp_path / 'first'}"
+    tasks = ["a", "b:fail", once, "d:kill", "e:data", "f"]
+    found = done(cluster, tasks, tmp_path)
+    assert set(found) == set(tasks)
+    assert {task: each.result for task, each in found.items() if each.trouble is None} == {
+        "a": "a done", once: "c done", "f": "f done"
+    }  # fmt: skip
+    assert (tmp_path / "first").exists(), "its first worker was killed"
+    assert str(found["b:fail"].trouble).startswith("ValueError: no b")
+    assert str(found["e:data"].trouble).startswith("DataError: ")
+    if cluster.where:
+        assert f"(on worker {os.uname().nodename}, process " in str(found["e:data"].trouble)
+    if not cluster.where.startswith("tcp:"):  # dask's scheduler has a limit of its own
+        assert str(found["d:kill"].trouble).startswith(f"all {TRIES} workers that were given it died; the last: ")
+    else:
+        assert "all workers that were given it died: " in str(found["d:kill"].trouble)
+
+
+@everywhere
+def test_what_is_done_comes_while_the_rest_is_under_way(cluster: Cluster, tmp_path: Path) -> None:
+    """And nothing is left of it when the caller stops asking."""
+    never = f"b:wait {tmp_path / 'never'}"
+    with cluster.executor(2, tmp_path) as executor:
+        results = work_off(["a", never, "c"], do, executor)
+        assert {next(results).task, next(results).task} == {"a", "c"}
+        results.close()
+
+
+@everywhere
+def test_another_serene_on_the_worker_is_refused(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = build.this_build()
+    monkeypatch.setattr(driver, "this_build", lambda: Build("0.0.1", mine.programs, mine.sources))
+    if not cluster.where:
+        assert done(cluster, ["a"], tmp_path)["a"].result == "a done", "a process of this one runs the same"
+        return
+    with pytest.raises(ClusterFailed, match=rf"another Serene .* worker .*: version 0\.0\.1 and {mine.version} "):
+        done(cluster, ["a", "b"], tmp_path)
+
+
+def test_a_worker_of_dask_that_is_killed_from_outside(tmp_path: Path) -> None:
+    """Its task goes to the other one; what is done stays done."""
+    with Dask(tmp_path) as dask, Cluster(dask.address).executor(2, tmp_path) as executor:
+        gate, begun = tmp_path / "gate", tmp_path / "begun"
+        results = work_off(["a", f"b:kill-once {begun}", f"c:wait {gate}"], do, executor)
+        found = [next(results), next(results)]
+        assert {each.task[0] for each in found} == {"a", "b"}
+        victim = int(begun.read_text())
+        until(lambda: not Path(f"/proc/{victim}").exists(), "its process is gone")
+        gate.touch()
+        assert next(results).result == "c done"
+
+
+def test_a_scheduler_that_dies_ends_the_work(tmp_path: Path) -> None:
+    with Dask(tmp_path) as dask, contextlib.ExitStack() as stack:
+        executor = stack.enter_context(Cluster(dask.address).executor(2, tmp_path))
+        results = work_off(["a", f"b:wait {tmp_path / 'never'}"], do, executor)
+        assert next(results).result == "a done"
+        dask.scheduler.process.kill()
+        with pytest.raises(ClusterFailed, match="is its scheduler gone"):
+            next(results)
+
+
+def test_a_pool_ends_with_its_owner_whatever_its_processes_do(tmp_path: Path) -> None:
+    begun = [tmp_path / "begun-1", tmp_path / "begun-2"]
+    run = Marked([sys.executable, "-c", POOL, *map(str, begun)], tmp_path / "log")
+    try:
+        until(lambda: all(task.exists() for task in begun), f"both tasks have begun; it says {run.output}")
+        run.process.kill()
+        run.wait(30)
+        until(lambda: not run.alive(), "its processes are gone", 20)
+    finally:
+        run.end()
+
+
+POOL = """
+import sys
+from pathlib import Path
+from experiments.shared.driver import work_off
+from experiments.shared.pool import Processes
+from tests.clusters.tasks import endless
+list(work_off([Path(task) for task in sys.argv[1:]], endless, Processes(2)))
+"""

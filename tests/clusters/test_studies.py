@@ -1,0 +1,98 @@
+"""Both studies' cells on a dask cluster: the results of this machine, and only what is missing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from experiments.network_study.__main__ import _ask
+from experiments.network_study.cells import Answers, ExchangeCell, NetworkCell
+from experiments.shared import clusters
+from experiments.shared.clusters import Cluster, MissingExtra
+from experiments.shared.driver import ClusterFailed
+from experiments.shared.studies import BadUsage
+from experiments.straggler_study.cell import Cell, RackNetwork
+from experiments.straggler_study.simulated import simulate
+from experiments.straggler_study.store import Store
+from experiments.straggler_study.sweep import Failed, sweep
+from tests.clusters.dask import Dask
+from tests.ports import some_port
+
+CELLS = [Cell(model="nothing", steps=3, seed=seed) for seed in range(1, 4)]
+RACKS = Cell(model="nothing", steps=3, workers=6, racks=RackNetwork(2))
+NOWHERE = Cell(model="mlp", dataset="mnist", steps=3)  # nobody has its pictures
+QUESTIONS = [ExchangeCell(NetworkCell(2, 128), "ring", gradient_mb=size) for size in (1.0, 2.0)]
+
+
+def quiet() -> Console:
+    return Console(file=StringIO())
+
+
+def test_cells_on_dask_have_the_results_that_they_have_here(tmp_path: Path) -> None:
+    store, answers = Store(tmp_path / "cells"), tmp_path / "answers.jsonl"
+    with Dask(tmp_path) as dask:
+        cluster = Cluster(dask.address)
+        assert sweep(CELLS[:2], store, quiet(), cluster=cluster) == 2
+        with pytest.raises(Failed, match=r"1 of 3 cells failed:\n.*DataError: .* \(on worker .*, process \d+\)"):
+            sweep([*CELLS, RACKS, NOWHERE], store, quiet(), cluster=cluster)
+        _ask(list(QUESTIONS), answers, quiet(), 1, cluster)
+    assert store.missing([*CELLS, RACKS, NOWHERE]) == [NOWHERE], "what is done stays, whatever fails"
+    assert Answers(answers).missing(QUESTIONS) == []
+    for cell in (CELLS[2], RACKS):
+        found = store.get(cell)
+        assert found is not None
+        assert found.steps.tobytes() == simulate(cell).steps.tobytes()
+    assert Answers(answers)[QUESTIONS[0]]["seconds"] == QUESTIONS[0].answer()["seconds"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--cluster", "head:8786"], r"--cluster head:8786: expected tcp://host:port of a dask scheduler, or slurm"),
+        (["--cluster", "tcp://head"], "expected tcp://host:port"),
+        (["--cluster-options", "file"], "options are for --cluster slurm"),
+        (["--cluster", "slurm", "--cluster-options", "/nonesuch"], "/nonesuch: .*No such file"),
+    ],
+)
+def test_a_cluster_that_makes_no_sense(arguments: list[str], said: str) -> None:
+    parser = argparse.ArgumentParser()
+    clusters.add_options(parser)
+    with pytest.raises(BadUsage, match=said):
+        clusters.chosen(parser.parse_args(arguments))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("at_one = 3", "option at_one of SLURM: expected folder, at_once, kind or submitit"),
+        ("at_once = 0", "at_once 0 of SLURM: expected 1 or more"),
+        ('kind = "pbs"', "kind 'pbs' of SLURM: expected slurm or local"),
+        ('kind = "local"\n[submitit]\nslurm_partitoin = "a"', "Unknown argument 'partitoin'"),
+        ("", "Could not detect"),  # there is no SLURM in the tests
+    ],
+)
+def test_options_of_slurm_that_make_no_sense(options: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "slurm.toml"
+    path.write_text(options)
+    with pytest.raises(BadUsage, match=said), Cluster("slurm", path).executor(1, tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(("library", "where"), [("distributed", "tcp://127.0.0.1:8786"), ("submitit", "slurm")])
+def test_a_library_that_is_missing_is_named(library: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingExtra, match=rf"needs .*{library}.*: pip install 'serene\[cluster\]'"):
+        Cluster(where).check()
+
+
+def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "PATIENCE_S", 1)
+    address = f"tcp://127.0.0.1:{some_port()}"
+    expected = pytest.raises(ClusterFailed, match=f"no dask scheduler answers at {address}")
+    with expected, Cluster(address).executor(1, tmp_path):
+        pass

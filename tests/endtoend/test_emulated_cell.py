@@ -1,0 +1,87 @@
+"""A cell in Mininet: what it leaves, and that nothing else is left, also when it is given up."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.run import forked
+from experiments.straggler_study import emulated
+from experiments.straggler_study.cell import BadCell, Cell
+from experiments.straggler_study.emulated import RunFailed, emulate
+from experiments.straggler_study.measures import numbers
+from serene.errors import SereneError
+from tests.runs import interfaces, missing, private_network
+
+CELL = Cell(
+    engine="emulated", workers=2, steps=4, eval_every=2, compute_ms=20, link_mbit=100,
+    straggler="heterogeneous:factor=3,workers=0",
+)  # fmt: skip
+WAYS = {
+    "switch": CELL,
+    "automatic": replace(CELL, strategy="auto:dssp:period=0.05"),
+    "server": replace(CELL, exchange="server", strategy="asp"),
+    "gloo": replace(CELL, exchange="gloo"),
+}
+
+mininet = pytest.mark.mininet
+
+
+@pytest.fixture
+def _network() -> None:
+    lacking = missing("embedded")
+    if lacking:
+        pytest.skip(f"an emulated cell needs {lacking}")
+
+
+@mininet
+@pytest.mark.usefixtures("_network")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_cell_leaves_its_trace_and_nothing_else(way: str, tmp_path: Path) -> None:
+    with private_network():
+        trace = emulate(WAYS[way], tmp_path)
+        assert not interfaces()
+    assert not list(tmp_path.iterdir())
+    assert trace.cell == WAYS[way]
+    assert sorted(zip(trace.steps["worker"], trace.steps["step"], strict=True)) == [
+        (worker, step) for worker in range(2) for step in range(1, 5)
+    ]
+    assert np.isfinite(trace.steps["accuracy"]).sum() == 4
+    assert trace.facts["contributions_sent"] == trace.facts["contributions_applied"] > 0
+    found = numbers(trace, 0.0)
+    assert 0 < found.share < 1
+    asked = np.where(trace.steps["worker"] == 0, 0.060, 0.020)
+    assert (trace.steps["pushed"] - trace.steps["began"] >= asked - 1e-6).all()
+    assert (np.diff(trace.steps["ended"]) >= 0).all() and (trace.steps["ended"] > trace.steps["pushed"]).all()
+
+
+@mininet
+@pytest.mark.usefixtures("_network")
+def test_a_cell_that_takes_too_long_is_given_up_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emulated, "patience_s", lambda cell: 3.0)
+    with private_network():
+        with pytest.raises(RunFailed, match="took far too long"):
+            emulate(replace(CELL, steps=100_000), tmp_path)
+        assert not list(tmp_path.iterdir())
+
+
+def test_cells_that_make_no_sense_are_refused() -> None:
+    for wrong, said in (
+        (replace(CELL, link_mbit=0), "needs a rate"),
+        (replace(CELL, target="tofino"), "'embedded' or 'bmv2'|embedded or bmv2"),
+        (replace(CELL, model="softmax"), "the emulated engine trains"),
+        (replace(CELL, engine="simulated", exchange="gloo"), "the switch alone"),
+    ):
+        with pytest.raises(BadCell, match=said):
+            wrong.check()
+    with pytest.raises(SereneError, match="all-reduce is synchronous"):
+        replace(CELL, exchange="gloo", strategy="asp").check()
+
+
+def test_only_our_own_modules_are_forked(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log, pytest.raises(SereneError, match="only our own modules"):
+        forked.start(os.getpid(), ["sleep", "1"], log, {})

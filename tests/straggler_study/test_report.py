@@ -1,0 +1,134 @@
+"""The page, from made-up traces: what is missing is said, and what is there is shown."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.straggler_study import grid, headline, names, sweep
+from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.claims import claims
+from experiments.straggler_study.grid import Grid, Length
+from experiments.straggler_study.report import write
+from experiments.straggler_study.store import Store
+from experiments.straggler_study.study import Incomplete, Study
+from experiments.straggler_study.trace import STEP, Swap, Trace
+from workers.data import DataError
+
+STEPS = 12
+SHARE = 0.65
+
+
+def trace(cell: Cell, step_s: float, waited_s: float) -> Trace:
+    """Accuracy grows by a tenth with every step; each takes so long, so much of it in the network."""
+    rows = [
+        (
+            worker,
+            step,
+            (step - 1) * step_s,
+            (step - 0.6) * step_s,
+            step * step_s,
+            waited_s,
+            1,
+            4,
+            0.0,
+            min(step / 10, 1),
+        )
+        for step in range(1, STEPS + 1)
+        for worker in range(cell.workers)
+    ]
+    facts = dict.fromkeys(("contributions_sent", "contributions_applied"), 48.0)
+    facts |= {"retransmissions": 0.0, "engine_s": 1.0, "load": 0.5}
+    swaps = (Swap(0.0, "BSP"), Swap(1.0, "SSP(3)")) if cell.automatic else (Swap(0.0, "BSP"),)
+    return Trace(cell, np.array(rows, STEP), np.zeros((cell.workers, 16)), swaps, 0.0, facts)
+
+
+def study(directory: Path, monkeypatch: pytest.MonkeyPatch, paces: dict[str, float]) -> Study:
+    """paces: seconds a step by a way's or strategy's name; else 1."""
+    monkeypatch.setattr(grid, "has_bmv2", lambda: True)
+    found = []
+    for seed in (1, 2):
+        one = grid.cell("mlp", SHARE, grid.SLOW, "bsp", seed, Length(STEPS, 1))
+        found += [*grid.ways(one, scapy=True), replace(one, straggler=grid.NONE)]
+    headline_cells = tuple(found)
+    small = Grid("quick", headline_cells, grid.twins(headline_cells), (), (), {"mlp": 0.5}, {})
+    store = Store(directory / "cells")
+    for cell in small.cells():
+        pace = paces.get(names.way(cell), 1.0) * paces.get(cell.strategy, 1.0) * (1 + cell.seed / 100)
+        store.keep(cell, trace(cell, pace, 0.3 if cell.strategy == "bsp" else 0.01))
+    return Study(small, store)
+
+
+def test_the_answer_is_what_the_traces_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = study(tmp_path, monkeypatch, {names.SERVER: 2.0, "ssp:10": 0.5})
+    found = headline.answer(made)
+    assert found.switch[SHARE].middle == pytest.approx(-0.5)
+    assert found.gloo[SHARE].middle == pytest.approx(0.0)
+    assert found.hybrid[SHARE].middle == found.bmv2[SHARE].middle == pytest.approx(-0.5)
+    assert not found.switch[0.05].count
+    verdicts = {(claim.theirs.split()[0], claim.engine): claim.verdict for claim in claims(made)}
+    assert verdicts["Aggregation", "emulated, embedded switch"] == "holds"
+    assert verdicts["Hybrid", "emulated, BMv2"] == "holds; the amount too: -50 %"
+    assert verdicts["Stragglers", "emulated, embedded switch"] == "does not hold here"
+    assert verdicts["A", "emulated"] == "holds"
+    turned = study(tmp_path / "turned", monkeypatch, {names.SERVER: 0.5, "ssp:10": 2.0})
+    verdicts = {(claim.theirs.split()[0], claim.engine): claim.verdict for claim in claims(turned)}
+    assert verdicts["Aggregation", "emulated, embedded switch"] == "does not hold here"
+    assert verdicts["Hybrid", "emulated, BMv2"] == "does not hold here"
+
+
+def test_a_cell_without_a_result_is_on_the_page_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = study(tmp_path, monkeypatch, {names.SERVER: 2.0})
+    lost, killed = (cell for cell in made.grid.headline if cell.exchange == "gloo")
+    for cell in (lost, killed):
+        made.store.path(cell).unlink()
+    made.store.note_failure(killed, "RunFailed: the run ended with status 1")
+    made = Study(made.grid, made.store)
+    page = write(made, tmp_path).read_text()
+    assert "2 emulated cells have no result" in page
+    assert "RunFailed: the run ended with status 1" in page and "was not run" in page
+    assert "<td>0 of 2</td>" in page
+    for name in ("answer-mlp-slow_worker", "answer-mlp-slow_worker-narrow", "timeline-mlp-slow_worker"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 5000
+    with (tmp_path / "runs.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(made.grid.cells()) - 2
+    assert {row["way"] for row in rows if row["engine"] == "emulated"} == {
+        names.EMBEDDED, names.BMV2, names.SERVER, names.SHARDED, names.SCAPY,
+    }  # fmt: skip
+
+
+def test_without_any_emulated_result_there_is_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = study(tmp_path, monkeypatch, {})
+    for cell in made.grid.headline:
+        made.store.path(cell).unlink()
+    with pytest.raises(Incomplete, match="no emulated result"):
+        write(Study(made.grid, made.store), tmp_path)
+
+
+def test_why_a_cell_failed_is_kept_until_it_has_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERENE_DATA", str(tmp_path / "none"))
+    store, cell = Store(tmp_path / "cells"), Cell(model="mlp", dataset="mnist", steps=2)
+    assert store.why_missing(cell) == "was not run"
+    with pytest.raises(DataError):
+        sweep.noted(store, cell)
+    assert store.why_missing(cell).startswith("DataError: ")
+    store.keep(cell, trace(cell, 1.0, 0.0))
+    assert not list(store.directory.glob("*.failed"))
+
+
+def test_a_cell_whose_process_is_killed_has_a_reason_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(scratch: Path, cell: Cell) -> Trace:
+        raise SystemExit  # no cell's own failure: nothing that comes after it is done
+
+    monkeypatch.setattr(sweep, "run_cell", killed)
+    store, cell = Store(tmp_path / "cells"), Cell(steps=2)
+    with pytest.raises(SystemExit):
+        sweep.noted(store, cell)
+    assert store.why_missing(cell) == sweep.KILLED
