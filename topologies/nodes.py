@@ -41,6 +41,7 @@ class P4Switch(Switch):  # type: ignore[misc]
         **params: Any,
     ) -> None:
         super().__init__(name, **params)
+        self._may_move = p4runtime_port is None
         self.p4runtime_port = p4runtime_port or free_ports(P4RUNTIME_PORT)[0]
         self.process: Background | None = None
         self.shim: Background | None = None
@@ -56,12 +57,25 @@ class P4Switch(Switch):  # type: ignore[misc]
         if self._faults is not None:
             interfaces = self._behind_shim(interfaces, self._faults)
         ports = [argument for port, name in interfaces.items() for argument in ("-i", f"{port}@{name}")]
-        further = ["--", "--grpc-server-addr", f"127.0.0.1:{self.p4runtime_port}", "--cpu-port", str(CPU_PORT)]
-        self.process = Background(f"{self.target}-{self.name}", [*self.command(), *ports, *further], self._log)
-        self.process.wait_until(lambda: listens(self.p4runtime_port), START_TIMEOUT_S)
+        while True:
+            further = ["--", "--grpc-server-addr", f"127.0.0.1:{self.p4runtime_port}", "--cpu-port", str(CPU_PORT)]
+            self.process = Background(f"{self.target}-{self.name}", [*self.command(), *ports, *further], self._log)
+            try:
+                self._await()
+                break
+            except NotReady:
+                if not self._may_move or not listens(self.p4runtime_port):
+                    raise
+            self.process.stop()  # another switch took the port before this one came to it
+            self.p4runtime_port = free_ports(P4RUNTIME_PORT)[0]
         for controller in controllers:
             if isinstance(controller, SereneController):
                 controller.bring_up(self)
+
+    def _await(self) -> None:
+        assert self.process is not None
+        process = self.process
+        process.wait_until(lambda: process.serves(self.p4runtime_port), START_TIMEOUT_S)
 
     def _behind_shim(self, interfaces: dict[int, str], faults: Path) -> dict[int, str]:
         """The interfaces that the switch is to open, by port. Worker w is at port w + 1."""
@@ -81,7 +95,7 @@ class P4Switch(Switch):  # type: ignore[misc]
         """After ``process.kill()``: a switch that knows nothing."""
         assert self.process is not None
         self.process.start_again()
-        self.process.wait_until(lambda: listens(self.p4runtime_port), START_TIMEOUT_S)
+        self._await()
 
     def stop(self, deleteIntfs: bool = True) -> None:
         for process in (self.process, self.shim):

@@ -56,6 +56,9 @@ def _is_free(port: int, kind: socket.SocketKind) -> bool:
     return False
 
 
+LISTENING = "0A"  # a state in /proc/net/tcp
+
+
 @contextlib.contextmanager
 def set_up_turn(timeout_s: float = 120.0) -> Iterator[None]:
     """One network is set up at a time: ports and names that were free stay so until they are used.
@@ -109,6 +112,18 @@ class Background:
         with contextlib.suppress(OSError):
             return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
         return ""
+
+    def serves(self, port: int) -> bool:
+        """Whether it accepts connections on a TCP port; not whether another program does, which was faster."""
+        with contextlib.suppress(OSError):
+            open_files = {os.readlink(file) for file in Path(f"/proc/{self.pid}/fd").iterdir()}
+            for table in ("tcp", "tcp6"):
+                for line in Path(f"/proc/{self.pid}/net/{table}").read_text().splitlines()[1:]:
+                    _, local, _, state, *_, inode = line.split()[:10]
+                    here = state == LISTENING and int(local.rpartition(":")[2], 16) == port
+                    if here and f"socket:[{inode}]" in open_files:
+                        return True
+        return False
 
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
         """Polls until it is ready. Raises NotReady when the program ends first, or the time is up."""

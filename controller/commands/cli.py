@@ -35,7 +35,7 @@ from controller.settings import (
     port_numbers,
     settings,
 )
-from controller.status.model import Event
+from controller.status.model import Event, SwitchStatus
 from serene.at_exit import leave_garbage
 from serene.errors import SereneError, choices
 from serene.http import CONTROLLER, DEFAULT_HTTP, TOKEN, UNIX
@@ -196,7 +196,7 @@ def down(
     with ControllerClient(controller) as client:
         before = client.status()
         running = [str(job.job) for job in before.jobs if job.state == JobState.RUNNING]
-        if running and not force:
+        if running and not force and not _is_deserted(before.switch):
             raise SereneError(
                 f"{'jobs' if running[1:] else 'job'} {', '.join(running)} {'are' if running[1:] else 'is'} running: "
                 "'serenectl down --force' stops the controller all the same; 'serenectl status' shows more"
@@ -218,6 +218,13 @@ def down(
                 return
             time.sleep(0.05)
     raise SereneError(f"the controller at {client.url} did not stop within {STOP_TIMEOUT_S:g} s")
+
+
+def _is_deserted(switch: SwitchStatus) -> bool:
+    """Whether all of a local switch's ports are free: then the processes of its jobs have died, which the controller
+    sees only after a while."""
+    local = bool(switch.udp_ports or switch.shm_ports) and switch.connected
+    return local and not local_switch.in_use(switch.udp_ports, switch.shm_ports)
 
 
 def _await_removal(socket: str) -> None:

@@ -30,6 +30,7 @@ FIRST_UDP_PORT, LAST_UDP_PORT = 24200, 31998  # below those that Linux gives to 
 ATTEMPTS = 5  # another program may take a port between our look at it and the switch's
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
+LEASE_TIMEOUT_S = 5.0  # for a switch to say whether a port is free
 READY = "serene-switch: P4Runtime on"  # what it prints
 
 
@@ -63,14 +64,14 @@ def start(address: str, ports: Sequence[int], *, shm: bool = False) -> tuple[Por
             _run(address, paths, file)
             return paths, True
         before = [at for at in _ports_before(file) if isinstance(at, UdpPort)]
-        chosen = before if [at.port for at in before] == list(ports) and all(map(_free, before)) else []
+        chosen = before if [at.port for at in before] == list(ports) and _all_free(before) else []
         first = FIRST_UDP_PORT + grpc_port * 128 % (LAST_UDP_PORT - FIRST_UDP_PORT) // 2 * 2
         for attempt in range(1, ATTEMPTS + 1):
             chosen = chosen or _free_ports(ports, first)
             try:
                 _run(address, chosen, file)
             except NoLocalSwitch:
-                if attempt == ATTEMPTS or all(map(_free, chosen)):
+                if attempt == ATTEMPTS or _all_free(chosen):
                     raise
                 chosen = []
             else:
@@ -127,6 +128,24 @@ def stop(address: str) -> bool:
     return True
 
 
+def in_use(udp_ports: Sequence[UdpPort], shm_ports: Sequence[ShmPort]) -> bool:
+    """Whether a program has one of these ports. The kernel takes them from processes that have died."""
+    return any(not _free(at.host) for at in udp_ports) or any(_is_leased(at.path) for at in shm_ports)
+
+
+def _is_leased(path: str) -> bool:
+    """A switch hands the port's memory to whoever connects, or ends the connection where another process has it."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(LEASE_TIMEOUT_S)
+        try:
+            probe.connect(path)
+            return not probe.recv(1)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False  # there is no switch any more
+        except OSError:
+            return True
+
+
 def _signal(pid: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):  # it has just ended by itself
         os.kill(pid, number)
@@ -161,14 +180,18 @@ def _free_ports(ports: Sequence[int], first: int) -> list[UdpPort]:
     is the switch's that tells whether another local switch has the pair."""
     numbers = [*range(first, LAST_UDP_PORT, 2), *range(FIRST_UDP_PORT, first, 2)]
     pairs = (UdpPort(0, number, number + 1) for number in numbers)
-    free = (pair for pair in pairs if _free(pair) and _free(UdpPort(0, pair.host, 0)))
+    free = (pair for pair in pairs if _free(pair.switch) and _free(pair.host))
     return [UdpPort(port, pair.switch, pair.host) for port, pair in zip(ports, free, strict=False)]
 
 
-def _free(port: UdpPort) -> bool:
+def _all_free(ports: Sequence[UdpPort]) -> bool:
+    return all(_free(at.switch) for at in ports)
+
+
+def _free(udp_port: int) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.bind(("127.0.0.1", port.switch))
+            probe.bind(("127.0.0.1", udp_port))
         except OSError:
             return False
     return True

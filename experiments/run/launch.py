@@ -74,10 +74,11 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
             f"in another terminal: {prefix}.venv/bin/serenectl sync ssp --staleness 3   (or bsp, asp, quorum --k 3)"
         )
         if isinstance(network, MininetNetwork):
-            console.print(f"in a host of this network: SERENE_CONTROLLER={network.unix_url}", highlight=False)
+            where = f"in a host of this network: SERENE_CONTROLLER={network.unix_url}"
+            console.print(where, highlight=False, soft_wrap=True)  # it is to be copied
         with View(settings, console, hint) as view:
             if not console.is_terminal:
-                console.print(hint)
+                console.print(hint, soft_wrap=True)
             stopped: list[int] = []
             try:
                 while any(worker.poll() is None for worker in workers) or events.under_way:

@@ -11,11 +11,13 @@ rounds, and all slots of one iteration go out under one epoch: an iteration is o
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import select
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -23,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from typing_extensions import Self
 
-from serene.client.client import SessionLost
+from serene.client.client import NoAnswer, SessionLost
 from serene.client.updates import PartUpdate
 from serene.errors import SereneError
 
@@ -41,16 +43,27 @@ class _Part:
     result: Future[PartUpdate]
 
 
+def _nobody_known() -> str:
+    return "other workers"
+
+
 class Parts:
     """The parts of one session whose client has joined and caught up; nobody else may use the client meanwhile.
 
     When the switch loses the session, its sums are restored and what was under way is contributed again: in all that a
     slot's parts give, each contribution is once, as far as `Session` can promise that. Each iteration has to contribute
     to all slots before the next one begins; else there is nothing to restore, and parts fail.
+
+    patience_s: when none of those under way has ended for so long, parts fail with NoAnswer. waits_for: then asked for
+    whom.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(
+        self, session: Session, *, patience_s: float = math.inf, waits_for: Callable[[], str] = _nobody_known
+    ) -> None:
         self._session = session
+        self._patience_s, self._waits_for = patience_s, waits_for
+        self._moved_at = time.monotonic()  # when a part began while none was under way, or ended
         self._client = session.client
         self._exchanging_s = 0.0
         self._queue: queue.SimpleQueue[_Part | None] = queue.SimpleQueue()
@@ -150,6 +163,8 @@ class Parts:
         session.waiting_s += max(exchange.waited_s - waited, 0.0)
         session.network_s = max(self._exchanging_s - session.waiting_s, 0.0)
         self._finish_done()
+        if self._under_way and time.monotonic() - self._moved_at > self._patience_s:
+            raise NoAnswer(f"waited {self._patience_s:g} s for {self._waits_for()}")
 
     def _drain(self) -> list[_Part]:
         """What has been submitted since the last look."""
@@ -169,6 +184,8 @@ class Parts:
             part.slots.start < other.slots.stop and other.slots.start < part.slots.stop for other in self._under_way
         )
         if not busy:
+            if not self._under_way:
+                self._moved_at = time.monotonic()
             self._client.begin_part(part.slots, part.gradient)
             self._under_way.append(part)
             self._iteration.append(part)
@@ -177,6 +194,7 @@ class Parts:
     def _finish_done(self) -> None:
         for part in [part for part in self._under_way if self._client.part_done(part.slots)]:
             self._under_way.remove(part)
+            self._moved_at = time.monotonic()
             self._give(part, self._client.finish_part(part.slots))
         if not self._client.protocol.iterating:
             self._end_iteration(self._client.protocol.last)
@@ -219,15 +237,11 @@ class Parts:
         missed = self._session.resume(lost)
         self._client.wake_with(self._waker)
         parts, self._under_way, self._iteration = self._iteration, [], []
-        if missed is not None:
-            self._session.reads_at_risk += missed.overflow_possible
-            self._owe(slice(0, len(missed.delta)), missed.delta)
-        else:  # a job that begins anew: what these have given is contributed, and read, again
-            for part in parts:
-                if part.result.done():
-                    given, start = part.result.result().delta, self._values(part.slots).start
-                    self._owe(slice(start, start + len(given)), -given)
-        if missed is not None and missed.restored is not None and missed.restored.contained and last is not None:
+        if missed is None:
+            raise SereneError("the job's next session knows of none before it, so what was under way may have counted")
+        self._session.reads_at_risk += missed.overflow_possible
+        self._owe(slice(0, len(missed.delta)), missed.delta)
+        if missed.restored is not None and missed.restored.contained and last is not None:
             for part in parts:
                 nothing = np.zeros((part.slots.stop - part.slots.start) * self._client.membership.lanes, np.float32)
                 self._give(part, PartUpdate(nothing, last.members, overflow_possible=False))

@@ -99,6 +99,8 @@ def _mentioned(program: Program) -> set[str]:
             for item in node:
                 visit(item)
         elif isinstance(node, dict):
+            if node.get("op") == "mark_to_drop":
+                return  # it is given all of them, and sets two
             if node.get("type") == "header" and node.get("value") == "standard_metadata":
                 found.update(f.name for f in program.headers["standard_metadata"].type.fields)
             for item in node.values():

@@ -375,7 +375,11 @@ class Emitter:
             return
         limbs = place.limbs
         body = self.limb(e, limbs)
-        if body != f"{place.code}[i]":
+        if body == f"{place.code}[i]":
+            pass
+        elif e.op == "place":
+            self.line(f"wide_move({place.code}, {body.removesuffix('[i]')}, {limbs});")
+        else:
             self.line(f"for (int i = 0; i < {limbs}; i++) {place.code}[i] = {body};")
         if place.width % 64 and (e.ones < 0 or e.ones >> place.width):
             self.line(f"{place.code}[{limbs - 1}] &= MASK({place.width % 64});")

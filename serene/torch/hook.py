@@ -14,6 +14,7 @@ always.
 import logging
 import threading
 import warnings
+from itertools import count
 
 import numpy as np
 import torch
@@ -27,10 +28,12 @@ from serene.client import Client, Session, SessionLost, Transport, UdpTransport
 from serene.client.parts import Parts
 from serene.errors import SereneError, choices
 from serene.program import Program
+from serene.torch.waiting import absent, group_timeout_s
 from serene.torch.work import at_the_end_of_backward, in_backward
 
 LOG = logging.getLogger("serene.torch")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+_numbers = count()  # of reducers; the same on all ranks, which make theirs together
 
 
 class SwitchReducer:
@@ -38,7 +41,8 @@ class SwitchReducer:
 
     Each parameter that is trained has slots of its own, so that it does not matter how DDP makes its buckets. Where
     `torch.distributed` is in use, all ranks make theirs together. Raises what `Client.join` and `Client.catch_up` do.
-    program: the one that the switch runs; it says how many values a slot has.
+    program: the one that the switch runs; it says how many values a slot has. wait_timeout_s: after so long a wait for
+    other ranks (under BSP for one that has died) `backward()` raises NoAnswer; by default the process group's timeout.
     """
 
     def __init__(
@@ -50,7 +54,10 @@ class SwitchReducer:
         transport: Transport | None = None,
         program: str = "serene",
         timeout_s: float = 60.0,
+        wait_timeout_s: float | None = None,
     ) -> None:
+        self._number = next(_numbers)
+        self._wait_timeout_s = group_timeout_s() if wait_timeout_s is None else wait_timeout_s
         lanes = Program.load(program).lanes
         self._job, self._worker = job, worker
         self._first_slot: dict[int, int] = {}  # by the parameter's identity
@@ -86,7 +93,7 @@ class SwitchReducer:
                 self.client.pull()
         except SessionLost as lost:
             self.session.resume(lost)
-        parts = Parts(self.session)
+        parts = Parts(self.session, patience_s=self._wait_timeout_s, waits_for=self._waits_for)
         try:
             if together:
                 dist.barrier()
@@ -94,6 +101,12 @@ class SwitchReducer:
             parts.close()
             raise
         return parts
+
+    def _waits_for(self) -> str:
+        """The ranks that do not wait as well."""
+        if not (dist.is_available() and dist.is_initialized()):
+            return "other workers"
+        return absent(f"serene/reducer {self._number}", dist.get_rank(), dist.get_world_size())
 
     def __enter__(self) -> Self:
         return self

@@ -93,6 +93,28 @@ def test_ports_of_shared_memory(local: Local, monkeypatch: pytest.MonkeyPatch) -
         assert done.returncode == 2 and words in done.stderr
 
 
+@pytest.mark.parametrize("options", [[], ["--shm"]], ids=["udp", "shm"])
+def test_down_does_not_wait_for_processes_that_have_died(
+    local: Local, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    """Their job counts as running for 30 s more, but they have let go of the switch's ports."""
+    local.up("--ports", "1-3", *options)
+    monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
+    access = Controller().create(2)
+    pools = [
+        Pool(transport_to(access, worker), access.job, worker, slots=access.slots, lanes=access.lanes)
+        for worker in range(2)
+    ]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(Pool.join, pools))
+    pools[0].close()
+    refused = local.serenectl("down")
+    assert refused.returncode == 1 and "job 0 is running" in refused.stderr and "--force" in refused.stderr
+    pools[1].close()
+    done = local.serenectl("down")
+    assert done.returncode == 0 and done.stdout.endswith("stopped; the switch stopped, too\n"), done.stderr
+
+
 def test_a_second_controller_is_refused_and_nothing_is_disturbed(local: Local) -> None:
     local.up()
     before = local.client.status().switch

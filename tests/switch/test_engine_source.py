@@ -63,6 +63,16 @@ def test_strings_that_name_nothing_are_not_written_at_all(program: str) -> None:
     assert "MARK" not in source and "hostile" not in source
 
 
+@pytest.mark.parametrize("program", ["serene", "serene_jumbo"])
+def test_what_serenes_own_program_does_for_each_packet(program: str) -> None:
+    """It never asks for the time, which `mark_to_drop(standard_metadata)` does not need; and registers are read and
+    written as a whole: in a loop over limbs, C has to look for the register again after each of them."""
+    source = generate(load_program(SOURCES[program]))
+    assert "USES_INGRESS_TIME = 0, USES_EGRESS_TIME = 0" in source
+    assert "wide_move(" in source
+    assert not re.search(r"\[i\] = state->rows_|state->rows_\d+\[at\]\.\w+\[i\] = h->", source)
+
+
 def test_a_name_in_a_comment_runs_no_code(tmp_path: Path) -> None:
     """The attack as it was: the constructor runs when the library is loaded."""
     marker = tmp_path / "owned"

@@ -138,6 +138,14 @@ def test_a_frame_that_is_too_large_is_not_sent(ends: list[SharedMemory]) -> None
     assert [tail(data) for data in received(ends[1], 1)] == [tail(frame(2, 1))]
 
 
+def test_an_empty_frame_is_none_and_loses_no_other(switch: Switch, ends: list[SharedMemory]) -> None:
+    """Also where they are handed over at once."""
+    for number in range(20):
+        send(ends[0], b"", frame(2, number), b"")
+    assert [tail(data) for data in received(ends[1], 20)] == [tail(frame(2, number)) for number in range(20)]
+    assert switch.port_counts(1).dropped == 0
+
+
 # -- who has a port -------------------------------------------------------------------------------------------
 
 

@@ -50,6 +50,20 @@ def test_a_udp_port_in_use_is_not_chosen() -> None:
         assert free_ports(port, kind=socket.SOCK_DGRAM) != [port]
 
 
+SERVER = "import socket, time; server = socket.create_server(('127.0.0.1', {port})); time.sleep(60)"
+
+
+def test_a_port_that_another_program_listens_on_is_not_taken_for_its_own(listener: int, tmp_path: Path) -> None:
+    late = background(SERVER.format(port=listener), tmp_path / "late.log")
+    with pytest.raises(NotReady, match=r"snippet ended with status 1:(.|\n)*in use"):
+        late.wait_until(lambda: late.serves(listener), 60)
+    (free,) = free_ports(listener)
+    other = background(SERVER.format(port=free), tmp_path / "other.log")
+    other.wait_until(lambda: other.serves(free), 60)
+    assert listens(listener) and not other.serves(listener)
+    other.stop()
+
+
 def test_when_no_port_is_left() -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", (1 << 16) - 1))

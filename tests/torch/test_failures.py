@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from serene.strategy import BSP
 from tests.controller.processes import missing, until
-from tests.torch.local import Local, local_switch, outputs, start_ranks
+from tests.torch.local import PATIENCE_S, Local, local_switch, outputs, start_ranks
 
 WORKERS = 3
 
@@ -34,6 +35,7 @@ def start(local: Local, folder: Path, **settings: float) -> list[subprocess.Pope
     until(
         lambda: all(file.exists() for file in began) or any(process.poll() is not None for process in processes),
         "all ranks sum",
+        PATIENCE_S,
     )
     return processes
 
@@ -52,6 +54,16 @@ def test_a_rank_that_is_killed(local: Local, tmp_path: Path, way: int) -> None:
         assert said[rank].startswith(f"rank {rank}: CollectiveFailed: all_reduce of float32["), said[rank]
         assert said[rank].endswith("], SUM: rank 1 of the group has died")
     assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0]
+
+
+def test_a_rank_of_the_hooks_that_is_killed(mine: Local, tmp_path: Path) -> None:
+    """Within the group's timeout each other rank says whom it has waited for."""
+    mine.client.create_job(WORKERS, BSP())
+    processes = start(mine, tmp_path, way=3, timeout_s=20)
+    processes[1].kill()
+    said = told(outputs(processes, expect=None))
+    for rank in (0, 2):
+        assert said[rank] == f"rank {rank}: NoAnswer: waited 20 s for rank 1", said[rank]
 
 
 def test_a_rank_that_is_killed_and_has_children(local: Local, tmp_path: Path) -> None:

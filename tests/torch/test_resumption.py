@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from controller.http.client import ControllerClient
-from serene.strategy import ASP, BSP, Strategy
+from serene.strategy import ASP, BSP, SSP, Strategy
 from tests.controller.conftest import start, switch
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
 from tests.ports import some_port
@@ -146,13 +146,16 @@ def test_under_bsp_nothing_differs_from_a_run_without_restarts(
         assert text.count("the job's session is") == 2, text
 
 
-def test_a_job_goes_on_under_its_strategy(begin: partial[Training], start: Start, switch: SwitchProcess) -> None:
+@pytest.mark.parametrize("strategy", [SSP(3), ASP()], ids=str)
+def test_a_job_goes_on_under_its_strategy(
+    begin: partial[Training], start: Start, switch: SwitchProcess, strategy: Strategy
+) -> None:
     controller = start()
-    training = begin(controller.client, ASP())
+    training = begin(controller.client, strategy)
     training.reached(9)
     switch.restart()
     restored(controller.client, 1)
-    assert controller.client.job(0).strategy == ASP()
+    assert controller.client.job(0).strategy == strategy
     training.end()
     for losses, _ in training.results():
         assert len(losses) == STEPS

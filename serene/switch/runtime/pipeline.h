@@ -109,7 +109,12 @@ static void egress_pass(struct packet *packet, uint32_t port, uint32_t instance,
     update_checksums(packet);
     STAGE(runtime, STAGE_DEPARSE);
     uint32_t payload = packet->length - packet->parsed;
-    uint8_t *to = outputs_reserve(&runtime->outputs, MAX_HEADERS + payload);
+    struct shm_end *ring = packet->requests.recirculate || port >= MAX_PORTS ? NULL : runtime->rings[port];
+    uint8_t *to = ring ? shm_reserve(ring, (uint64_t)MAX_HEADERS + payload) : NULL;
+    if (ring && !to) {
+        runtime->rings[port] = ring = NULL;      /* also what comes after this one: it has to stay behind it */
+    }
+    if (!to) to = outputs_reserve(&runtime->outputs, MAX_HEADERS + payload);
     if (!to) {
         cut_off(runtime, packet);
         return;
@@ -121,7 +126,13 @@ static void egress_pass(struct packet *packet, uint32_t port, uint32_t instance,
     STAGE(runtime, STAGE_REPLICATE);
 
     if (!packet->requests.recirculate) {
-        outputs_commit(&runtime->outputs, port, length);
+        if (ring) {
+            shm_commit(ring, to, length);
+            runtime->counts[port].sent++;
+            TRACED(capture(runtime, port, to, length, CAPTURE_OUT);)
+        } else {
+            outputs_commit(&runtime->outputs, port, length);
+        }
         TRACE_EVENT(packet, TRACE_OUTPUT, port, length, instance);
         TRACED(trace_bytes(runtime, 1, to, length);)
         return;

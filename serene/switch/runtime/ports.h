@@ -294,14 +294,28 @@ static uint32_t port_message(struct runtime *runtime, struct port *port, uint32_
 static void port_send_shm(struct runtime *runtime, struct port *port, uint32_t at) {
     struct port_counts *counts = &runtime->counts[port->number];
     struct shm_end *end = &port->shm->end;
-    uint64_t before = end->written;
     for (; at; at = ports_of(runtime)->next[at - 1]) {
         const struct output *output = &runtime->outputs.items[at - 1];
         struct iovec frame = {runtime->outputs.bytes + output->offset, output->length};
         if (end->memory && shm_write(end, &frame, 1)) counts->sent++;
         else counts->dropped++;      /* nobody is there, or does not read: a switch drops */
     }
-    if (end->written != before) shm_publish(end);
+}
+
+/* Rings into which frames are made at once, without another copy. */
+static void rings_open(struct runtime *runtime) {
+    for (struct port *port = ports_of(runtime)->first; port; port = port->next)
+        if (port->shm && port->shm->end.memory && (int64_t)port->number != runtime->cpu_port)
+            runtime->rings[port->number] = &port->shm->end;
+}
+
+/* What was made there is the processes' now. */
+static void rings_close(struct runtime *runtime) {
+    for (struct port *port = ports_of(runtime)->first; port; port = port->next) {
+        if (!port->shm) continue;
+        if (port->shm->end.memory) shm_publish(&port->shm->end);
+        runtime->rings[port->number] = NULL;
+    }
 }
 
 #ifdef TRACE
@@ -443,9 +457,11 @@ static void *ports_thread(void *argument) {
         for (int turn = 0; turn < TURNS && busy && ports->running; turn++) {
             busy = 0;
             lock_for_packets(runtime);
+            rings_open(runtime);
             inject_waiting(state);
             for (struct port *port = ports->first; port; port = port->next) busy |= port_receive(state, port) > 0;
             flush_outputs(runtime);
+            rings_close(runtime);
             TRACED(captures_flush(runtime);)
             TRACED(if (runtime->trace && runtime->trace->used) pthread_cond_broadcast(&runtime->events);)
             if (runtime->cpu.used || runtime->digests.used) pthread_cond_broadcast(&runtime->events);

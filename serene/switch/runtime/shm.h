@@ -18,6 +18,7 @@
 
 enum { SHM_RING_BYTES = 4 << 20, SHM_ALIGN = 64, SHM_MOST_BYTES = 65536 };   /* of a ring, a record, a frame */
 enum { SHM_RECORD_BYTES = 8, SHM_GREETING = 0x53724d31 };                    /* before a frame; with the memory */
+enum { SHM_FETCHED_BYTES = 4096 };       /* ahead, at most */
 #define SHM_SKIP 0xffffffffu     /* for a length: the rest of the ring is not used */
 
 struct shm_ring {
@@ -35,6 +36,7 @@ struct shm_end {                 /* serene.client.shm.End */
     struct shm_memory *memory;   /* NULL: nobody is at the other end */
     struct shm_ring *in, *out;
     uint64_t written, read;      /* ours of out and in */
+    uint64_t published;          /* up to where frames are the reader's */
     uint64_t out_read, in_written;          /* theirs, as last seen and found in order */
     int32_t socket;
     uint32_t closed;             /* the other end has gone */
@@ -61,31 +63,56 @@ static int shm_has_room(struct shm_end *end, uint64_t size) {
     return end->written - read + size <= SHM_RING_BYTES;
 }
 
-/* Copies a frame into the ring; it is the reader's with shm_publish. 0: the ring is full. */
-static int shm_write(struct shm_end *end, const struct iovec *parts, size_t count) {
-    uint32_t length = 0;
-    for (size_t i = 0; i < count; i++) length += (uint32_t)parts[i].iov_len;
-    uint64_t size = (SHM_RECORD_BYTES + (uint64_t)length + SHM_ALIGN - 1) & ~(uint64_t)(SHM_ALIGN - 1);
-    uint64_t at = end->written % SHM_RING_BYTES, skipped = at + size > SHM_RING_BYTES ? SHM_RING_BYTES - at : 0;
-    if (length > SHM_MOST_BYTES || !shm_has_room(end, skipped + size)) return 0;
-    if (skipped) {
+static uint64_t shm_record_bytes(uint64_t length) {
+    return (SHM_RECORD_BYTES + length + SHM_ALIGN - 1) & ~(uint64_t)(SHM_ALIGN - 1);
+}
+
+/* The next frame, likely as long as this one, lies in the other processor's cache: has it on its way meanwhile. */
+static inline __attribute__((always_inline)) void shm_fetch(const uint8_t *from, uint64_t size, const int to_write) {
+    if (size > SHM_FETCHED_BYTES) size = SHM_FETCHED_BYTES;
+    for (uint64_t i = 0; i < size; i += SHM_ALIGN) __builtin_prefetch(from + i, to_write);
+}
+
+/* Room in the ring for a frame of `most` bytes at most. NULL: it is full. */
+static uint8_t *shm_reserve(struct shm_end *end, uint64_t most) {
+    uint64_t size = shm_record_bytes(most), at = end->written % SHM_RING_BYTES;
+    uint64_t skipped = at + size > SHM_RING_BYTES ? SHM_RING_BYTES - at : 0;
+    if (most > SHM_MOST_BYTES || !shm_has_room(end, skipped + size)) return NULL;
+    return end->out->bytes + (skipped ? 0 : at) + SHM_RECORD_BYTES;
+}
+
+/* A frame has been written where there was room; it is the reader's with shm_publish. Nothing is no frame. */
+static void shm_commit(struct shm_end *end, uint8_t *frame, uint32_t length) {
+    if (!length) return;
+    uint8_t *record = frame - SHM_RECORD_BYTES, *at = end->out->bytes + end->written % SHM_RING_BYTES;
+    if (record != at) {
         const uint32_t skip = SHM_SKIP;
-        memcpy(end->out->bytes + at, &skip, sizeof skip);
-        at = 0;
+        memcpy(at, &skip, sizeof skip);
+        end->written += (uint64_t)(end->out->bytes + SHM_RING_BYTES - at);
     }
-    uint8_t *to = end->out->bytes + at;
-    memcpy(to, &length, sizeof length);
-    to += SHM_RECORD_BYTES;
+    memcpy(record, &length, sizeof length);
+    end->written += shm_record_bytes(length);
+    shm_fetch(end->out->bytes + end->written % SHM_RING_BYTES, length, 1);
+}
+
+/* Copies a frame into the ring. 0: it is full. */
+static int shm_write(struct shm_end *end, const struct iovec *parts, size_t count) {
+    uint64_t length = 0;
+    for (size_t i = 0; i < count; i++) length += parts[i].iov_len;
+    uint8_t *frame = shm_reserve(end, length), *to = frame;
+    if (!frame) return 0;
     for (size_t i = 0; i < count; i++) {
         memcpy(to, parts[i].iov_base, parts[i].iov_len);
         to += parts[i].iov_len;
     }
-    end->written += skipped + size;
+    shm_commit(end, frame, (uint32_t)length);
     return 1;
 }
 
-/* Hands over what was written, and wakes the reader if it sleeps. */
+/* Hands over what was written, if anything was, and wakes the reader if it sleeps. */
 static void shm_publish(struct shm_end *end) {
+    if (end->published == end->written) return;
+    end->published = end->written;
     __atomic_store_n(&end->out->written, end->written, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);     /* either we see that it sleeps, or it sees what was written */
     if (__atomic_load_n(&end->out->asleep, __ATOMIC_RELAXED)
@@ -111,10 +138,11 @@ static int shm_read(struct shm_end *end, const uint8_t **frame, uint32_t *length
             end->read += left;
             continue;
         }
-        uint64_t size = (SHM_RECORD_BYTES + (uint64_t)*length + SHM_ALIGN - 1) & ~(uint64_t)(SHM_ALIGN - 1);
+        uint64_t size = shm_record_bytes(*length);
         if (!*length || *length > SHM_MOST_BYTES || size > left || size > there) break;
         *frame = end->in->bytes + at + SHM_RECORD_BYTES;
         end->read += size;
+        if (there > size) shm_fetch(end->in->bytes + end->read % SHM_RING_BYTES, size, 0);
         return 1;
     }
     end->read = end->in_written &= ~(uint64_t)(SHM_ALIGN - 1);

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "shm.h"
+
 /* The functions that the program is made of: not inlined, or their variables would be on the stack for each pass. */
 #define STAGE_FUNCTION static __attribute__((noinline))
 
@@ -96,6 +98,7 @@ struct runtime {
     struct port_counts counts[MAX_PORTS];
     uint8_t *loops;              /* [MAX_PASSES][MAX_FRAME], made with the first packet that is recirculated */
     void *ports;                 /* ports.h */
+    struct shm_end *rings[MAX_PORTS];    /* what leaves by such a port is made there; while the ports' thread runs */
     struct trace *trace;         /* trace.h; made when packets are first traced */
 #ifdef PROFILE
     uint64_t stage_cycles[MAX_STAGES], stage_entered[MAX_STAGES], stage_since;

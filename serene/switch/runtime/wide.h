@@ -25,6 +25,12 @@ INLINE void wide_copy(uint64_t *to, int to_limbs, const uint64_t *from, int from
     for (int i = 0; i < to_limbs; i++) to[i] = i < from_limbs ? from[i] : 0;
 }
 
+/* Between two places, which do not overlap: a loop that the compiler does not have to begin anew for each limb, since
+ * writing one might change where the next ones are. */
+INLINE void wide_move(uint64_t *restrict to, const uint64_t *restrict from, int limbs) {
+    for (int i = 0; i < limbs; i++) to[i] = from[i];
+}
+
 INLINE void wide_copy_signed(uint64_t *to, int to_limbs, const uint64_t *from, int from_limbs, int bits) {
     uint64_t top = sign_extend(from[from_limbs - 1], bits - 64 * (from_limbs - 1));
     uint64_t fill = (int64_t)top < 0 ? ~0ull : 0;
