@@ -12,11 +12,11 @@ from typing import Any
 from experiments.straggler_study.strategies import AUTOMATIC, check_strategy
 from serene.errors import SereneError, choices
 from serene.program import Program
-from workers import data, models, stragglers
+from workers import architectures, data, stragglers
 
 ENGINES = ("simulated", "emulated")
 SOFTMAX, NOTHING = "softmax", "nothing"
-LEARNERS = (*models.MODELS, SOFTMAX, NOTHING)
+LEARNERS = (*architectures.MODELS, SOFTMAX, NOTHING)
 LANES = 320  # of the MTU-1500 program: what a vector costs on the wire
 RESULTS_VERSION = 2  # raise it when a change of the engines makes earlier results wrong
 
@@ -96,8 +96,8 @@ class Cell:
                 raise BadCell(f"network: {item.name} {getattr(self.network, item.name)}: expected 0 or more")
         if self.learning_rate is not None and not 0 < self.learning_rate < float("inf"):
             raise BadCell(f"learning rate {self.learning_rate}: expected a number above 0")
-        if self.engine == "emulated" and self.model not in models.MODELS:
-            raise BadCell(f"model {self.model!r}: the emulated engine trains {choices(models.MODELS)}")
+        if self.engine == "emulated" and self.model not in architectures.MODELS:
+            raise BadCell(f"model {self.model!r}: the emulated engine trains {choices(architectures.MODELS)}")
         data.check_dataset(self.dataset)
         check_strategy(self.strategy, self.workers)
         stragglers.check_workers(stragglers.parse(self.straggler), self.workers)
