@@ -17,6 +17,7 @@ import json
 import os
 import runpy
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -45,9 +46,8 @@ FILES = 4  # that a caller sends: its three streams, and its network namespace
 @cache
 def warm_python() -> str:
     """The executable's path; it serves as long as this process lives."""
-    folder = tempfile.TemporaryDirectory(prefix="serene-warm-")
-    listener = Path(folder.name, "socket")
-    executable = Path(folder.name, "python")
+    folder = Path(tempfile.mkdtemp(prefix="serene-warm-"))  # the server removes it
+    listener, executable = folder / "socket", folder / "python"
     executable.write_text(f"#!{sys.executable} -IS\nSOCKET = {str(listener)!r}\n{CLIENT.read_text()}")
     executable.chmod(0o755)
     # It ends when its input does, as it does with this process, however that ends.
@@ -62,7 +62,6 @@ def warm_python() -> str:
         server.stdin.close()
         server.wait()
         server.stdout.close()
-        folder.cleanup()
 
     atexit.register(end)
     return str(executable)
@@ -122,6 +121,7 @@ def serve(path: str) -> dict[str, Any]:
         elif key.fileobj is sys.stdin:
             for caller in callers:
                 os.kill(caller.pid, signal.SIGKILL)
+            shutil.rmtree(Path(path).parent)
             raise SystemExit
         else:
             caller = key.data
