@@ -42,7 +42,11 @@ settings.load_profile("no-deadline")
 # target, which share a switch.
 MININET = ("tests/endtoend/", "tests/topologies/")
 # First, or they would go on alone at the end.
-LONG_FIRST = (*MININET, "tests/controller/", "tests/torch/", "tests/workers/", "tests/tofino/", "tests/network_study/")
+LONG_FIRST = (
+    *MININET, "tests/controller/", "tests/torch/", "tests/workers/", "tests/tofino/", "tests/network_study/",
+    "tests/unit/test_wheel.py", "tests/tree/test_properties.py", "tests/dataplane/", "tests/page/",
+    "tests/straggler_study/",
+)  # fmt: skip
 
 
 def group(nodeid: str) -> str:
@@ -79,6 +83,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("mininet") and not item.nodeid.startswith(MININET):
             raise pytest.UsageError(f"{item.nodeid} needs Mininet; such tests are in {' or '.join(MININET)}")
     if hasattr(config, "workerinput"):  # one of several processes
-        starts = len(LONG_FIRST)
-        ranks = {path: rank for rank, path in enumerate(LONG_FIRST)}
-        items.sort(key=lambda item: ranks.get("/".join(item.nodeid.split("/")[:2]) + "/", starts))
+        items.sort(key=lambda item: [not item.nodeid.startswith(path) for path in LONG_FIRST])

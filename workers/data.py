@@ -12,13 +12,17 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from serene.errors import SereneError, choices
 
+if TYPE_CHECKING:
+    import torch
+
 ENVIRONMENT = "SERENE_DATA"
+CLASSES = 10  # of every one
 DIGITS_FOR_TEST = 297  # of 1,797
 FASHION_PACKAGE, FASHION_DIRECTORY = "dataset-fashion-mnist", Path("/usr/share/datasets/fashion-mnist")
 
@@ -36,7 +40,7 @@ class Dataset:
     train_labels: torch.Tensor
     test_images: torch.Tensor
     test_labels: torch.Tensor
-    classes: int = 10
+    classes: int = CLASSES
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -51,29 +55,58 @@ class Dataset:
 
     def batch(self, size: int, seed: int, worker: int, iteration: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The images of one iteration; the same for the same numbers, whatever happened before."""
+        import torch
+
         chosen = np.random.default_rng((seed, worker, iteration)).integers(len(self.train_labels), size=size)
         index = torch.from_numpy(chosen)
         return self.train_images[index], self.train_labels[index]
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """As files have them: whole numbers from 0 to ``white``, [n, channels, height, width], and what they show, [n]."""
+
+    images: np.ndarray
+    labels: np.ndarray
+    white: int = 255
+    side: int | None = None  # height and width that they are scaled to
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        channels, height, width = self.images.shape[1:]
+        return channels, self.side or height, self.side or width
+
+    def tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """As a Dataset has them."""
+        import torch
+
+        scaled = self.images.astype(np.float32)
+        scaled /= self.white
+        images, labels = torch.from_numpy(scaled), torch.from_numpy(self.labels.astype(np.int64))
+        if self.side is not None:
+            size = (self.side, self.side)
+            images = torch.nn.functional.interpolate(images, size=size, mode="bilinear", align_corners=False)
+        return images, labels
+
+
+Files = tuple[Pictures, Pictures]  # for training and for the test
 
 
 def data_directory() -> Path:
     return Path(os.environ.get(ENVIRONMENT) or Path.home() / ".local/share/serene/data")
 
 
-def _digits(directory: Path) -> Dataset:
+def _digits(directory: Path) -> Files:
     """The 1,797 scanned digits of the UCI repository as scikit-learn ships them, 8x8, scaled to 28x28."""
     # Its load_digits reads the same file, but importing it takes as long as importing PyTorch, in every worker.
     package = importlib.util.find_spec("sklearn")
     if package is None or package.origin is None:
         raise DataError("the digits come with scikit-learn, which is not installed: pip install scikit-learn")
     rows = np.loadtxt(Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz", delimiter=",")
-    images, labels = rows[:, :-1], rows[:, -1]  # 64 numbers from 0 to 16, and what they show
-    small = torch.from_numpy(images.reshape(-1, 1, 8, 8).astype(np.float32) / 16)
-    large = torch.nn.functional.interpolate(small, size=(28, 28), mode="bilinear", align_corners=False)
-    order = torch.from_numpy(np.random.default_rng(0).permutation(len(labels)))  # writers come in blocks
+    images, labels = rows[:, :-1].reshape(-1, 1, 8, 8), rows[:, -1]  # 64 numbers from 0 to 16, and what they show
+    order = np.random.default_rng(0).permutation(len(labels))  # writers come in blocks
     test, train = order[:DIGITS_FOR_TEST], order[DIGITS_FOR_TEST:]
-    targets = torch.from_numpy(labels.astype(np.int64))
-    return Dataset("digits", large[train], targets[train], large[test], targets[test])
+    return Pictures(images[train], labels[train], 16, 28), Pictures(images[test], labels[test], 16, 28)
 
 
 def _read(path: Path) -> bytes:
@@ -99,22 +132,22 @@ def _idx(path: Path, dimensions: int) -> np.ndarray:
     return np.frombuffer(data, np.uint8, offset=head).reshape(shape)
 
 
-def _idx_files(name: str, folder: Path) -> Dataset:
+def _idx_files(folder: Path) -> Files:
     """MNIST's four files, which other data sets have taken over."""
 
-    def part(part: str) -> tuple[torch.Tensor, torch.Tensor]:
+    def part(part: str) -> Pictures:
         images = _idx(folder / f"{part}-images-idx3-ubyte", 3)
         labels = _idx(folder / f"{part}-labels-idx1-ubyte", 1)
-        return _tensors(images[:, None], labels, folder)
+        return _checked(images[:, None], labels, folder)
 
-    return Dataset(name, *part("train"), *part("t10k"))
-
-
-def _mnist(directory: Path) -> Dataset:
-    return _idx_files("mnist", directory / "mnist")
+    return part("train"), part("t10k")
 
 
-def _fashion_mnist(directory: Path) -> Dataset:
+def _mnist(directory: Path) -> Files:
+    return _idx_files(directory / "mnist")
+
+
+def _fashion_mnist(directory: Path) -> Files:
     """60,000 and 10,000 pictures of clothes in the form of MNIST; the user's own copy comes before the package's."""
     own = directory / "fashion-mnist"
     if not own.is_dir() and not FASHION_DIRECTORY.is_dir():
@@ -123,32 +156,32 @@ def _fashion_mnist(directory: Path) -> Dataset:
             f"{FASHION_PACKAGE} (apt-get install {FASHION_PACKAGE}), or set --data-dir or ${ENVIRONMENT} to where "
             "the files are"
         )
-    return _idx_files("fashion-mnist", own if own.is_dir() else FASHION_DIRECTORY)
+    return _idx_files(own if own.is_dir() else FASHION_DIRECTORY)
 
 
-def _cifar10(directory: Path) -> Dataset:
+def _cifar10(directory: Path) -> Files:
     """CIFAR-10's binary version: records of a label and 3 x 32 x 32 bytes."""
     folder = directory / "cifar-10-batches-bin"
 
-    def part(names: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
+    def part(names: list[str]) -> Pictures:
         raw = b"".join(_read(folder / name) for name in names)
         if len(raw) % 3073:
             raise DataError(f"{folder}: {len(raw)} bytes are not records of 3,073; expected CIFAR-10's binary version")
         records = np.frombuffer(raw, np.uint8).reshape(-1, 3073)
-        return _tensors(records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0], folder)
+        return _checked(records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0], folder)
 
-    return Dataset("cifar10", *part([f"data_batch_{i}.bin" for i in range(1, 6)]), *part(["test_batch.bin"]))
-
-
-def _tensors(images: np.ndarray, labels: np.ndarray, where: Path) -> tuple[torch.Tensor, torch.Tensor]:
-    if len(images) != len(labels) or not len(labels) or labels.max() > 9:
-        raise DataError(f"{where}: {len(images)} images and {len(labels)} labels do not make a dataset of 10 classes")
-    scaled = images.astype(np.float32)
-    scaled /= 255
-    return torch.from_numpy(scaled), torch.from_numpy(labels.astype(np.int64))
+    return part([f"data_batch_{i}.bin" for i in range(1, 6)]), part(["test_batch.bin"])
 
 
-DATASETS: Mapping[str, Callable[[Path], Dataset]] = {
+def _checked(images: np.ndarray, labels: np.ndarray, where: Path) -> Pictures:
+    if len(images) != len(labels) or not len(labels) or labels.max() >= CLASSES:
+        raise DataError(
+            f"{where}: {len(images)} images and {len(labels)} labels do not make a dataset of {CLASSES} classes"
+        )
+    return Pictures(images, labels)
+
+
+DATASETS: Mapping[str, Callable[[Path], Files]] = {
     "digits": _digits,
     "fashion-mnist": _fashion_mnist,
     "mnist": _mnist,
@@ -164,11 +197,24 @@ def check_dataset(name: str) -> None:
 _KEPT: dict[tuple[str, Path], Dataset] = {}
 
 
+def _files(name: str, directory: Path | None) -> Files:
+    check_dataset(name)
+    return DATASETS[name](directory or data_directory())
+
+
+def shape(name: str, directory: Path | None = None) -> tuple[int, int, int]:
+    """Channels, height and width of a dataset's images: read as `load` reads them, with its errors, without PyTorch."""
+    kept = _KEPT.get((name, directory or data_directory()))
+    return kept.shape if kept is not None else _files(name, directory)[0].shape
+
+
 def load(name: str, directory: Path | None = None) -> Dataset:
     """A dataset by name. Raises DataError, naming the file that is missing and where it is looked for."""
-    check_dataset(name)
-    where = directory or data_directory()
-    return _KEPT.get((name, where)) or DATASETS[name](where)
+    kept = _KEPT.get((name, directory or data_directory()))
+    if kept is not None:
+        return kept
+    train, test = _files(name, directory)
+    return Dataset(name, *train.tensors(), *test.tensors())
 
 
 def keep(name: str, directory: Path | None = None) -> None:

@@ -2,67 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 import torch
 from torch import nn
 
-from serene.errors import SereneError, choices
-
-Shape = tuple[int, int, int]  # channels, height, width
+from workers.architectures import MODELS, Convolution, Layer, Linear, Plain, Shape, check_model
 
 
-class NoSuchModel(SereneError):
-    """No model of that name."""
-
-
-def _mlp(shape: Shape, classes: int) -> nn.Module:
-    """784-100-10 on 28x28 grey images: 79,510 parameters."""
-    return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), 100), nn.ReLU(), nn.Linear(100, classes))
-
-
-def _cnn(shape: Shape, classes: int) -> nn.Module:
-    """Two convolutions and a linear layer: 9,098 parameters on 28x28 grey images."""
-    channels, height, width = shape
-    return nn.Sequential(
-        nn.Conv2d(channels, 8, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(8, 16, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(16 * (height // 4) * (width // 4), classes),
-    )
-
-
-def _cnn_large(shape: Shape, classes: int) -> nn.Module:
-    """Two convolutions and two linear layers: 206,922 parameters on 28x28 grey images."""
-    channels, height, width = shape
-    return nn.Sequential(
-        nn.Conv2d(channels, 16, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(32 * (height // 4) * (width // 4), 128),
-        nn.ReLU(),
-        nn.Linear(128, classes),
-    )
-
-
-MODELS: Mapping[str, Callable[[Shape, int], nn.Module]] = {"mlp": _mlp, "cnn": _cnn, "cnn-large": _cnn_large}
-
-# Learning rates at which a job of 4 workers with batches of 32 is above 0.9 on the digits after 200 steps.
-LEARNING_RATES: Mapping[str, float] = {"mlp": 0.1, "cnn": 0.1, "cnn-large": 0.1}
-
-
-def check_model(name: str) -> None:
-    if name not in MODELS:
-        raise NoSuchModel(f"no model {name!r}; there are {choices(MODELS)}")
+def _module(layer: Layer) -> nn.Module:
+    if isinstance(layer, Linear):
+        return nn.Linear(layer.inputs, layer.outputs)
+    if isinstance(layer, Convolution):
+        return nn.Conv2d(layer.inputs, layer.outputs, 3, padding=1)
+    return {Plain.FLATTEN: nn.Flatten(), Plain.RELU: nn.ReLU(), Plain.HALVE: nn.MaxPool2d(2)}[layer]
 
 
 class Model:
@@ -71,7 +23,7 @@ class Model:
     def __init__(self, name: str, shape: Shape, classes: int, seed: int) -> None:
         check_model(name)
         torch.manual_seed(seed)
-        self._network = MODELS[name](shape, classes)
+        self._network = nn.Sequential(*map(_module, MODELS[name](shape, classes)))
         self._parameters = list(self._network.parameters())
         self._loss = nn.CrossEntropyLoss()
 

@@ -13,7 +13,7 @@ from serene.client import FrameTransport, Transport, UdpTransport
 from serene.errors import SereneError, choices
 from serene.strategy import parse
 from serene.wire import HEADER, SWITCH_IP
-from workers import data, models, packets, stragglers
+from workers import architectures, data, packets, stragglers
 from workers.baselines import EXCHANGES
 
 FIRST_EPHEMERAL_PORT = 49152  # RFC 6335
@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     add("--strategy", default="bsp", help="of a baseline; through the switch the controller knows it")
     add("--servers", type=_addresses, default=[], metavar="ADDRESS:PORT,...", help="of a baseline: where it is")
     add("--packets", default="compiled", help=f"{choices(packets.PACKETS)}: what makes them")
-    add("--model", default="mlp", help=choices(models.MODELS))
+    add("--model", default="mlp", help=choices(architectures.MODELS))
     add("--dataset", default="digits", help=choices(data.DATASETS))
     add("--data-dir", type=Path, default=None)
     add("--steps", type=int, default=200)
@@ -73,7 +73,7 @@ def check(options: argparse.Namespace) -> None:
     """Raises SereneError, naming the option and what was expected."""
     check_exchange(options.exchange, options.strategy, options.workers)
     packets.check_packets(options.packets)
-    models.check_model(options.model)
+    architectures.check_model(options.model)
     data.check_dataset(options.dataset)
     # What packets can say at all; which jobs and workers the switch's program has, the controller tells.
     _expect(options, "workers", 1, 8 * HEADER["sync_mask"].itemsize)

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from workers import data
-from workers.models import LEARNING_RATES, Model
+from workers.architectures import LEARNING_RATES
+from workers.models import Model
 
 
 @dataclass(frozen=True)

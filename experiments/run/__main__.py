@@ -16,7 +16,7 @@ from experiments.shared import terminal
 from serene.arguments import Parser
 from serene.at_exit import leave_garbage
 from serene.errors import SereneError, choices
-from workers import baselines, data, models, packets
+from workers import architectures, baselines, data, packets
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     add("--straggler", default="none", help="none, slow_worker, heterogeneous or failure; parameters as :key=value,...")
     add("--steps", default="200")
     add("--target", default="auto", help="auto, embedded or bmv2")
-    add("--model", default="mlp", help=choices(models.MODELS))
+    add("--model", default="mlp", help=choices(architectures.MODELS))
     add("--dataset", default="digits", help=choices(data.DATASETS))
     add("--data-dir", type=Path, default=None, help="where fashion-mnist, mnist and cifar10 are")
     add("--link-mbit", default="", help="rate of each link in Mbit/s; none: as fast as it goes")

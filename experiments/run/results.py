@@ -17,7 +17,7 @@ from experiments.run.rerun import rerun
 from experiments.run.settings import Settings
 from serene import outputs
 from serene.errors import SereneError
-from workers import models
+from workers import architectures
 
 Json = dict[str, Any]
 ACCURACIES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.82, 0.84, 0.85, 0.86, 0.88, 0.9, 0.91, 0.92, 0.95)
@@ -97,7 +97,7 @@ def collect(
         "model": settings.model,
         "dataset": settings.dataset,
         "batch_size": settings.batch_size,
-        "learning_rate": settings.learning_rate or models.LEARNING_RATES[settings.model],
+        "learning_rate": settings.learning_rate or architectures.LEARNING_RATES[settings.model],
         "packets_by": settings.packets,
         "straggler": settings.straggler,
         "steps": settings.steps,

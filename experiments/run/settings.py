@@ -12,7 +12,7 @@ from serene.faults import load as load_faults
 from serene.program import Program
 from serene.strategy import Strategy, parse
 from serene.wire import ENCAPSULATION_BYTES, HEADER
-from workers import data, models, stragglers
+from workers import architectures, data, stragglers
 from workers.options import check_exchange
 from workers.packets import check_packets
 
@@ -153,14 +153,13 @@ def check(
     meant.compile(range(count))
     check_packets(packets)
     check_exchange(exchange, strategy, count)
-    models.check_model(model)
+    architectures.check_model(model)
     data.check_dataset(dataset)
     profile = stragglers.parse(straggler)
     named = {*getattr(profile, "workers", ()), getattr(profile, "worker", 0)}
     if max(named) >= count:
         raise BadSetting(f"STRAGGLER={straggler} names worker {max(named)}; there are workers 0 to {count - 1}")
-    whole = data.load(dataset, data_dir)  # files that are missing show now
-    parameters = models.Model(model, whole.shape, whole.classes, 0).size
+    parameters = architectures.size(model, data.shape(dataset, data_dir), data.CLASSES)  # missing files show now
     if -(-parameters // chosen.lanes) > chosen.slots:
         raise BadSetting(
             f"{model} on {dataset} has {parameters} parameters; {chosen.name} holds {chosen.slots * chosen.lanes}"

@@ -13,14 +13,14 @@ from experiments.straggler_study.strategies import AUTOMATIC, check_strategy
 from serene.errors import SereneError, choices
 from serene.program import Program
 from serene.racks import Racks
-from workers import data, models, stragglers
+from workers import architectures, data, stragglers
 from workers.options import check_exchange
 from workers.packets import check_packets
 
 ENGINES = ("simulated", "emulated")
 TARGETS = ("embedded", "bmv2")
 SOFTMAX, NOTHING = "softmax", "nothing"
-LEARNERS = (*models.MODELS, SOFTMAX, NOTHING)
+LEARNERS = (*architectures.MODELS, SOFTMAX, NOTHING)
 LANES = 320  # of the MTU-1500 program: what a vector costs on the wire
 RESULTS_VERSION = 3  # raise it when a change of the engines makes earlier results wrong
 
@@ -140,8 +140,8 @@ class Cell:
         stragglers.check_workers(stragglers.parse(self.straggler), self.workers)
 
     def _check_emulated(self) -> None:
-        if self.model not in models.MODELS:
-            raise BadCell(f"model {self.model!r}: the emulated engine trains {choices(models.MODELS)}")
+        if self.model not in architectures.MODELS:
+            raise BadCell(f"model {self.model!r}: the emulated engine trains {choices(architectures.MODELS)}")
         if not self.link_mbit:
             raise BadCell("link_mbit 0: the emulated engine needs a rate for its links")
         if self.target not in TARGETS:

@@ -54,6 +54,10 @@ class Machine:
         self.groups: dict[int, list[tuple[int, int]]] = {}
         self.digests: list[list[int]] = []  # the values of each, in the order of its fields
         self.touched: set[str] = set()
+        self._types: dict[Node, Type] = {}  # these remember what was resolved: a fifth of the time
+        self._fields: dict[str, dict[str, Type]] = {}  # of headers and structs
+        self._members: dict[Node, Value] = {}  # of enumerations
+        self._keys: dict[Node, tuple[str, list[int]]] = {}  # what entries and parsers' selects compare with
         self.constants = {name: (self._constant(kind, value)) for name, (kind, value) in module.constants.items()}
         pipeline = next(item for item in module.main if item[3][1] == "Pipeline")
         self.blocks = [self._instantiate(argument[1][1], argument[1][1]) for argument in pipeline[4]]
@@ -141,7 +145,7 @@ class Machine:
                 values = [self._eval(key, scope) for key in statement[1]]
                 for keyset, target in statement[2]:
                     items = keyset[1] if keyset[0] == "tuple" else [keyset] * len(values)
-                    if all(self._fits(item, value[0], scope) for item, value in zip(items, values, strict=True)):
+                    if all(self._fits(item, value[0]) for item, value in zip(items, values, strict=True)):
                         return str(target)
                 return "reject"
             self._do(statement, scope)
@@ -155,6 +159,11 @@ class Machine:
     # -- types and values ------------------------------------------------------------------------------------
 
     def _type(self, node: Node) -> Type:
+        if node not in self._types:
+            self._types[node] = self._resolve(node)
+        return self._types[node]
+
+    def _resolve(self, node: Node) -> Type:
         if node[0] in ("bit", "int"):
             return (node[0], self._eval(node[1], {})[0])
         if node[1] in ("bool", "void"):
@@ -177,7 +186,9 @@ class Machine:
 
     def _record(self, name: str, leaf: Callable[[Type], Any], valid: bool) -> Record:
         kind, fields = self.module.types[name]
-        types = {field_name: self._type(field_type) for field_name, field_type in fields}
+        if name not in self._fields:
+            self._fields[name] = {field: self._type(field_type) for field, field_type in fields}
+        types = self._fields[name]
         values = {key: self._record(t[1], leaf, valid) if t[0] == "record" else leaf(t) for key, t in types.items()}
         return Record(name, types, values, valid if kind == "header" else True)
 
@@ -334,8 +345,10 @@ class Machine:
 
     def _member(self, node: Node, scope: dict[str, Any]) -> Value:
         if node[1][0] == "name" and node[1][1] not in scope and node[1][1] in self.module.types:
-            values, kind = self.module.types[node[1][1]][2], self._type(("named", node[1][1]))
-            return wrap(self._eval(values[node[2]], scope)[0], kind), kind
+            if node not in self._members:
+                values, kind = self.module.types[node[1][1]][2], self._type(("named", node[1][1]))
+                self._members[node] = wrap(self._eval(values[node[2]], {})[0], kind), kind
+            return self._members[node]
         holder = self._eval(node[1], scope)[0]
         if isinstance(holder, Record):
             return holder.fields[node[2]], holder.types[node[2]]
@@ -384,16 +397,19 @@ class Machine:
             inner[name] = [wrap(argument[0], resolved), resolved]
         self._run(action[4], inner)
 
-    def _fits(self, item: Node, value: int, scope: dict[str, Any]) -> bool:
-        if item[0] == "any":
+    def _fits(self, item: Node, value: int) -> bool:
+        known = self._keys.get(item)
+        if known is None:
+            parts = item[1:] if item[0] in ("mask", "range") else [] if item[0] == "any" else [item]
+            known = self._keys[item] = item[0], [int(self._eval(part, {})[0]) for part in parts]
+        kind, numbers = known
+        if kind == "any":
             return True
-        if item[0] == "mask":
-            wanted, mask = (self._eval(part, scope)[0] for part in item[1:])
-            return bool((int(value) ^ wanted) & mask == 0)
-        if item[0] == "range":
-            low, high = (self._eval(part, scope)[0] for part in item[1:])
-            return bool(low <= value <= high)
-        return bool(self._eval(item, scope)[0] == value)
+        if kind == "mask":
+            return (int(value) ^ numbers[0]) & numbers[1] == 0
+        if kind == "range":
+            return numbers[0] <= value <= numbers[1]
+        return numbers[0] == value
 
     def _look_up(self, table: Table, scope: dict[str, Any]) -> bool:
         values = [int(self._eval(key, scope)[0]) for key in table.keys]
@@ -402,7 +418,7 @@ class Machine:
             self._action(scope[added[0]], [(value, None) for value in added[1]], scope)
             return True
         for keyset, call in table.entries:
-            if all(self._fits(item, value, scope) for item, value in zip(keyset, values, strict=True)):
+            if all(self._fits(item, value) for item, value in zip(keyset, values, strict=True)):
                 self._call(call, scope)
                 return True
         if table.default is not None:

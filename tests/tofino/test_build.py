@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.compilers import Compiled
+
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ("serene.p4", "serene.p4info.txtpb", "serene.stateful", "resources.md", "serene.sha256")
 
@@ -131,9 +133,13 @@ def parameters(p4info: str, action: str) -> list[tuple[str, str]]:
     return re.findall(r'params {\n\s+id: \d+\n\s+name: "(\w+)"\n\s+bitwidth: (\d+)', part(p4info, "actions", action))
 
 
-def test_compiling_again_makes_the_same_output(checkout: Path) -> None:
-    if shutil.which("p4c-barefoot") is None or shutil.which("bfas") is None:
+def test_compiling_again_makes_the_same_output(checkout: Path, pytestconfig: pytest.Config) -> None:
+    tools = ("p4c-barefoot", "bfas")
+    if any(shutil.which(tool) is None for tool in tools):
         pytest.skip("needs p4c-barefoot and bfas")
+    known = Compiled(pytestconfig, "tofino", tools, checkout)
+    if known.before():
+        return
     compiled = subprocess.run(
         [sys.executable, "scripts/p4_tofino.py"],
         cwd=checkout,
@@ -145,3 +151,4 @@ def test_compiling_again_makes_the_same_output(checkout: Path) -> None:
     assert compiled.returncode == 0, compiled.stderr
     for name in OUTPUT:
         assert (checkout / "p4src/build/tofino" / name).read_text() == (ROOT / "p4src/build/tofino" / name).read_text()
+    known.remember()

@@ -13,6 +13,7 @@ from pathlib import Path
 from controller.http.client import ControllerClient
 from tests.controller.processes import ROOT
 from tests.ports import some_port, some_ports
+from tests.support.warm import warm_python
 
 PATIENCE_S = 240.0
 
@@ -80,7 +81,7 @@ def start_ranks(local: Local, workers: int, arguments: Sequence[str]) -> list[su
     """``python ARGUMENTS`` as each rank."""
     return [
         subprocess.Popen(
-            [sys.executable, "-W", "ignore::FutureWarning", *arguments],
+            [warm_python(), "-W", "ignore::FutureWarning", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.controller.processes import ROOT, until
+from tests.support.warm import warm_python
 from tests.torch.local import PATIENCE_S, Local
 
 RANKS, ELASTIC_RANKS, STEPS = 2, 4, 200
@@ -21,7 +21,7 @@ NEAR = {"ddp": 1e-4, "elastic": 1e-3, "sharded": 5e-3}
 
 def torchrun(local: Local, program: str, *arguments: str) -> str:
     ranks = ELASTIC_RANKS if program == "elastic" else RANKS
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--max-restarts", "1"]
+    command = [warm_python(), "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--max-restarts", "1"]
     command += ["--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
     done = subprocess.run(
         [*command, f"examples/{program}.py", "--steps", str(STEPS), *arguments],
@@ -29,7 +29,7 @@ def torchrun(local: Local, program: str, *arguments: str) -> str:
         text=True,
         check=False,
         cwd=ROOT,
-        env=dict(local.environment),
+        env={**local.environment, "PYTHON_EXEC": warm_python()},
         timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -76,3 +77,13 @@ def test_no_module_needs_itself() -> None:
     # What is left is in a circle, or needs one.
     users = set().union(*needs.values()) if needs else set()
     assert sorted(needs.keys() & users) == []
+
+
+def test_programs_begin_without_what_takes_a_second_to_import() -> None:
+    """The operator's, and those that start others."""
+    programs = (
+        "controller.commands.cli, serene.switch.cli, experiments.run.__main__, experiments.straggler_study.__main__"
+    )
+    asked = f"import sys, {programs}; print(sorted({{'torch', 'sklearn', 'matplotlib'}} & {{*sys.modules}}))"
+    said = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert said == "[]\n"

@@ -17,6 +17,7 @@ import pytest
 from controller.http.client import ControllerClient
 from serene.strategy import Strategy
 from tests.controller.processes import ROOT, SwitchProcess, until
+from tests.support.warm import warm_python
 from workers import train
 
 SLOTS = 249  # 79,510 parameters in chunks of 320
@@ -42,7 +43,7 @@ class Workers:
 
     def start(self, worker: int, of: int, *options: object) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "workers.train", *self.arguments(worker, of, *options)],
+            [warm_python(), "-m", "workers.train", *self.arguments(worker, of, *options)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -22,7 +22,7 @@ def digits() -> Dataset:
 
 
 def test_digits(digits: Dataset) -> None:
-    assert digits.shape == (1, 28, 28)
+    assert digits.shape == data.shape("digits") == (1, 28, 28)
     assert len(digits.train_images) == len(digits.train_labels) == 1500
     assert len(digits.test_images) == len(digits.test_labels) == 297
     assert digits.train_images.dtype == torch.float32 and digits.train_labels.dtype == torch.int64
@@ -100,7 +100,7 @@ def mnist_files(directory: Path, *, compressed: bool = False, folder: str = "mni
 def test_mnist(tmp_path: Path, compressed: bool) -> None:
     arrays = mnist_files(tmp_path, compressed=compressed)
     mnist = load("mnist", tmp_path)
-    assert mnist.shape == (1, 28, 28)
+    assert mnist.shape == data.shape("mnist", tmp_path) == (1, 28, 28)
     expected = arrays["t10k-images-idx3-ubyte"][:, None].astype(np.float32) / 255
     assert np.array_equal(mnist.test_images.numpy(), expected)
     assert np.array_equal(mnist.train_labels.numpy(), arrays["train-labels-idx1-ubyte"])
@@ -145,7 +145,7 @@ def test_cifar10(tmp_path: Path) -> None:
     for number, name in enumerate([*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]):
         (folder / name).write_bytes(records[number].tobytes())
     cifar = load("cifar10", tmp_path)
-    assert cifar.shape == (3, 32, 32)
+    assert cifar.shape == data.shape("cifar10", tmp_path) == (3, 32, 32)
     assert len(cifar.train_labels) == 20 and len(cifar.test_labels) == 4
     assert np.array_equal(cifar.train_labels.numpy(), records[:5, :, 0].reshape(-1))
     second = records[0, 1, 1:].reshape(3, 32, 32).astype(np.float32) / 255

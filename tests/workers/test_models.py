@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from workers.models import LEARNING_RATES, MODELS, Model, NoSuchModel
+from workers import architectures
+from workers.architectures import LEARNING_RATES, MODELS, NoSuchModel
+from workers.models import Model
 
 GREY, COLOUR = (1, 28, 28), (3, 32, 32)
 
@@ -28,7 +30,7 @@ def batch(shape: tuple[int, int, int], size: int = 16) -> tuple[torch.Tensor, to
 )
 def test_size(name: str, shape: tuple[int, int, int], size: int) -> None:
     model = Model(name, shape, 10, seed=1)
-    assert model.size == size
+    assert model.size == architectures.size(name, shape, 10) == size
     assert model.parameters().shape == (size,)
     assert model.parameters().dtype == np.float32
 

@@ -9,7 +9,7 @@ import pytest
 
 from serene.fixedpoint import FixedPoint
 from workers import reference
-from workers.models import MODELS
+from workers.architectures import MODELS
 from workers.training import Recipe, Trainer
 
 SMALL = Recipe(workers=2, steps=4)

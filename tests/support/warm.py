@@ -1,0 +1,204 @@
+"""A Python that has imported PyTorch: programs that tests start often begin in it within milliseconds.
+
+``warm_python()`` is the path of an executable that takes the place of ``sys.executable``: the same arguments, streams,
+environment, folder and network namespace; the program ends as it would otherwise, with the same status or signal, and
+is killed when its caller is. It is a process of its own, forked from a server that has no threads: importing PyTorch,
+and what its optimisers import when they are first used, takes four seconds of a processor, in each of a test's many
+ranks. That our programs start in an interpreter of their own is tested in tests/endtoend and tests/unit/test_spawn.py.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENT = Path(__file__).with_name("warm_client.py")
+MODULES = (
+    "numpy", "torch", "torch._dynamo", "torch.distributed.fsdp", "torch.distributed.run",
+    "torch.distributed.checkpoint.state_dict_saver", "torch.distributed.checkpoint.state_dict_loader",
+    "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "serene.torch.group", "serene.torch.hook",
+    "controller.http.client", "workers.options", "workers.results", "workers.training",
+)  # fmt: skip
+END = b"\n"
+FILES = 4  # that a caller sends: its three streams, and its network namespace
+
+
+@cache
+def warm_python() -> str:
+    """The executable's path; it serves as long as this process lives."""
+    folder = Path(tempfile.mkdtemp(prefix="serene-warm-"))  # the server removes it
+    listener, executable = folder / "socket", folder / "python"
+    executable.write_text(f"#!{sys.executable} -IS\nSOCKET = {str(listener)!r}\n{CLIENT.read_text()}")
+    executable.chmod(0o755)
+    # It ends when its input does, as it does with this process, however that ends.
+    server = subprocess.Popen(
+        [sys.executable, "-m", __name__, str(listener)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+    )
+    assert server.stdin is not None and server.stdout is not None
+    assert server.stdout.readline() == b"ready\n", "the server of warm Pythons ended"
+
+    def end() -> None:
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.close()
+        server.wait()
+        server.stdout.close()
+
+    atexit.register(end)
+    return str(executable)
+
+
+class Caller:
+    """Who waits for a program."""
+
+    def __init__(self, connection: socket.socket, pid: int) -> None:
+        self.connection = connection
+        self.pid = pid
+        self.watch = os.pidfd_open(pid)
+
+    def close(self) -> None:
+        self.connection.close()
+        os.close(self.watch)
+
+
+def serve(path: str) -> dict[str, Any]:
+    """Forks a process for each request, and returns in it, with the request; exits in the server, at the end of its
+    input."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(64)
+    selector = selectors.DefaultSelector()
+    selector.register(sys.stdin, selectors.EVENT_READ)
+    selector.register(listener, selectors.EVENT_READ)
+    os.write(1, b"ready\n")
+    callers: list[Caller] = []
+    while True:
+        key = selector.select()[0][0]
+        if key.fileobj is listener:
+            connection, _ = listener.accept()
+            message, files, _, _ = socket.recv_fds(connection, 4, FILES, socket.MSG_WAITALL)
+            with connection.makefile("rb") as stream:
+                request = stream.read(int.from_bytes(message, "big"))
+            if not request.endswith(END):  # it was killed before it had asked
+                pid = None
+            elif (pid := os.fork()) == 0:
+                for ours in (listener, connection):
+                    ours.close()
+                for other in callers:
+                    other.close()
+                selector.close()
+                take_place(files)
+                return dict(json.loads(request))
+            for file in files:
+                os.close(file)
+            if pid is None:
+                connection.close()
+                continue
+            with suppress(OSError):  # it was killed meanwhile
+                connection.sendall(pid.to_bytes(4, "big"))
+            callers.append(Caller(connection, pid))
+            for end in (connection, callers[-1].watch):
+                selector.register(end, selectors.EVENT_READ, callers[-1])
+        elif key.fileobj is sys.stdin:
+            for caller in callers:
+                os.kill(caller.pid, signal.SIGKILL)
+            shutil.rmtree(Path(path).parent)
+            raise SystemExit
+        else:
+            caller = key.data
+            if key.fileobj is caller.connection:  # it was killed
+                os.kill(caller.pid, signal.SIGKILL)
+            status = os.waitstatus_to_exitcode(os.waitpid(caller.pid, 0)[1])
+            with suppress(OSError):
+                caller.connection.sendall(status.to_bytes(4, "big", signed=True))
+            for end in (caller.connection, caller.watch):
+                selector.unregister(end)
+            callers.remove(caller)
+            caller.close()
+
+
+def take_place(files: Sequence[int]) -> None:
+    """In the new process: the caller's streams and network are its own."""
+    os.setsid()
+    for stream, file in enumerate(files[:3]):
+        os.dup2(file, stream)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if os.fstat(files[3]).st_ino != os.stat("/proc/self/ns/net").st_ino and libc.setns(files[3], 0):
+        raise OSError(ctypes.get_errno(), "setns")
+    for file in files:
+        os.close(file)
+
+
+def run(request: dict[str, Any]) -> None:
+    """What Python's command line asks for: [-u] [-W RULE] (-m MODULE | FILE) ARGUMENT..."""
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    arguments: list[str] = request["arguments"]
+    # The server's own are for the same descriptors, and nothing has been read from or written to them.
+    sys.stderr.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    while arguments[0] in ("-u", "-W"):
+        if arguments.pop(0) == "-u":
+            sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        else:
+            sys.warnoptions.append(arguments.pop(0))
+            warnings._processoptions(sys.warnoptions)  # type: ignore[attr-defined] # as Python itself does
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = arguments
+        sys.path[0] = str(Path(arguments[0]).resolve().parent)
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+def end_of(request: dict[str, Any]) -> NoReturn:
+    """Runs it, and ends as Python does, but for taking what was imported apart: a third of a second."""
+    status = 1
+    try:
+        run(request)
+        status = 0
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+        else:
+            status = end.code or 0
+    except KeyboardInterrupt:
+        status = 128 + signal.SIGINT
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    os._exit(status & 255)
+
+
+if __name__ == "__main__":
+    gc.disable()
+    for module in MODULES:
+        importlib.import_module(module)
+    gc.freeze()
+    assert threading.active_count() == 1
+    asked = serve(sys.argv[1])
+    gc.enable()
+    end_of(asked)
