@@ -108,8 +108,9 @@ RECORDED = reference.recorded()
 
 @pytest.mark.parametrize("pair", RECORDED, ids=lambda pair: f"{pair.cell.network.hosts}-{pair.cell.method}")
 def test_recorded_simgrid(pair: reference.Pair) -> None:
-    """SimGrid sends whole bytes, so a part of a gradient may differ by half of one."""
-    assert pair.error() < 1e-5
+    """SimGrid sends whole bytes, so a part of a gradient may differ by half of one: a ring's 7,812.5 of 1 MB, which
+    are a sixth of its time, by 1.1e-5 of all."""
+    assert pair.error() < 1.2e-5
 
 
 def test_the_record_is_of_every_method() -> None:

@@ -33,8 +33,8 @@ from topologies.nodes import Router
 from topologies.processes import ROOT, NotReady, set_up_turn
 
 RATIOS = (1.0, 0.25)
-LINK_MBIT = 1.0  # of some 76 links: little for two cores
-VALUES = 31_250  # 125 kB, a second of a link
+LINK_MBIT = 4.0  # of some 64 links: little for two cores
+VALUES = 125_000  # 500 kB, a second of a link
 REPEATS = 3
 READY_S, FINISHED_S = 240.0, 600.0
 BEGIN_IN_S = 0.5  # all hosts have been told by then
