@@ -15,7 +15,7 @@ SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
 SETTINGS_OF_run-local := $(RUN_SETTINGS)
 SETTINGS_OF_bench := SEED_JSON
 SETTINGS_OF_reproduce := FULL OUT CLUSTER CLUSTER_OPTIONS
-SETTINGS_OF_network-study := FULL OUT CLUSTER CLUSTER_OPTIONS
+SETTINGS_OF_network-study := FULL EMULATED OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_pytorch-study := OUT
 SETTINGS_OF_swaps := TARGET OUT
 SETTINGS_OF_fuzz := PACKETS SEED
@@ -58,6 +58,7 @@ PACKETS :=
 FULL :=
 CLUSTER :=
 CLUSTER_OPTIONS :=
+EMULATED :=
 SEED_JSON :=
 OUT :=
 FRONTIER :=
@@ -85,7 +86,7 @@ help:
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
 	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root); SEED_JSON= the authors' program"
 	@echo "make reproduce     the paper's experiment in Mininet, and a report: about 15 min; FULL=1 hours; can be resumed"
-	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour"
+	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
 	@echo "make pytorch-study real PyTorch models through the switch and through gloo; can be resumed"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (about 20 min)"
@@ -134,7 +135,8 @@ reproduce: setup
 	@$(PYTHON) -m experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) $(ELSEWHERE)
 
 network-study: setup
-	@$(PYTHON) -m experiments.network_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/network) $(ELSEWHERE)
+	@$(PYTHON) -m experiments.network_study --grid $(if $(FULL),full,quick) $(if $(EMULATED),--emulated) \
+		--out $(if $(value OUT),$(call quoted,OUT),runs/network) $(ELSEWHERE)
 
 pytorch-study: setup
 	@$(PYTHON) -m experiments.pytorch_study --out $(if $(value OUT),$(call quoted,OUT),runs/pytorch)

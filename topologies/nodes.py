@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import shutil
 import socket
+import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +148,55 @@ class Bridge(Switch):  # type: ignore[misc]
                 said += self.cmd("ip link set dev", interface.name, "master", self.name)
         if said.strip():
             raise NotReady(f"cannot make a bridge: {said.strip()}")
+
+
+NEXT_HOP = "169.254.0.1"  # whoever is at the other end of a link
+
+
+class Router(Switch):  # type: ignore[misc]
+    """Forwards in the kernel, along static routes and by addresses that it was told: nothing is learned or flooded.
+    ``routes``: (destination, port) pairs. It also tells the hosts at its ports that everybody is behind it."""
+
+    def __init__(self, name: str, routes: Sequence[tuple[str, int]] = (), **params: Any) -> None:
+        super().__init__(name, **{**params, "inNamespace": True})
+        self._routes = routes
+
+    def start(self, controllers: list[Node]) -> None:
+        ports = {port: interface for port, interface in self.intfs.items() if interface.name != "lo"}
+        settings = ["net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0"]
+        # The way back may be another one than the way there.
+        names = ("all", *(interface.name for interface in ports.values()))
+        settings += [f"net.ipv4.conf.{name}.rp_filter=0" for name in names]
+        _succeed(self, ["sysctl", "-qw", *settings])
+        ours = ["link set lo up"]  # without any address the kernel takes no gateway for valid
+        ours += [
+            f"route replace {target} via {NEXT_HOP} dev {ports[port].name} onlink" for target, port in self._routes
+        ]
+        for interface in ports.values():
+            other = _other_end(interface)
+            ours.append(_neighbour(interface))
+            if not isinstance(other.node, Switch):
+                theirs = [f"route replace default via {NEXT_HOP} dev {other.name} onlink", _neighbour(other)]
+                _succeed(other.node, ["ip", "-batch", "-"], theirs)
+        _succeed(self, ["ip", "-batch", "-"], ours)
+
+
+def _other_end(interface: Any) -> Any:
+    link = interface.link
+    return link.intf2 if link.intf1 is interface else link.intf1
+
+
+def _neighbour(interface: Any) -> str:
+    other = _other_end(interface)
+    return f"neigh replace {NEXT_HOP} lladdr {other.MAC()} dev {interface.name} nud permanent"
+
+
+def _succeed(node: Node, command: list[str], lines: Sequence[str] = ()) -> None:
+    """Runs it in the node, with these lines as its input. Raises NotReady."""
+    process = node.popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    said, _ = process.communicate("".join(f"{line}\n" for line in lines).encode())
+    if process.returncode:
+        raise NotReady(f"{node.name}: {' '.join(command)}: {said.decode(errors='replace').strip()}")
 
 
 class SereneController(Controller):  # type: ignore[misc]

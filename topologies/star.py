@@ -32,9 +32,10 @@ from topologies.processes import NotReady
 
 
 class SwitchInterface(Intf):  # type: ignore[misc]
-    """The switch's end of a link: no address, and no IPv6 chatter of its own. ``bw`` limits its rate, in Mbit/s."""
+    """The switch's end of a link: no address, and no IPv6 chatter of its own. ``bw`` limits its rate, in Mbit/s;
+    ``burst`` is what may pass at once after a pause, in tc's words."""
 
-    def config(self, mtu: int | None = None, bw: float | None = None, **params: Any) -> Any:
+    def config(self, mtu: int | None = None, bw: float | None = None, *, burst: str = "15k", **params: Any) -> Any:
         result = super().config(**params)
         self.cmd("sysctl -qw", f"net.ipv6.conf.{self.name}.disable_ipv6=1")
         if mtu is not None:
@@ -44,8 +45,9 @@ class SwitchInterface(Intf):  # type: ignore[misc]
             # ceiling's burst, so that at 1 Gbit/s whatever the kernel's timer is late by is lost: 5 % of the rate.
             said = self.cmd("tc qdisc add dev", self, "root handle 5: htb default 1")
             said += self.cmd(
-                "tc class add dev", self, f"parent 5: classid 5:1 htb rate {bw}Mbit burst 15k cburst 15k quantum 15000"
-            )
+                "tc class add dev", self,
+                f"parent 5: classid 5:1 htb rate {bw}Mbit burst {burst} cburst {burst} quantum 15000",
+            )  # fmt: skip
             if said.strip():
                 raise NotReady(
                     f"cannot limit the rate of {self.name} to {bw:g} Mbit/s (no sch_htb here?): {said.strip()}"
@@ -56,8 +58,16 @@ class SwitchInterface(Intf):  # type: ignore[misc]
 class HostInterface(SwitchInterface):
     """A host's end. Without ``offload`` checksums are made in software, for a switch that hands on bytes as is."""
 
-    def config(self, mtu: int | None = None, bw: float | None = None, offload: bool = False, **params: Any) -> Any:
-        result = super().config(mtu, bw, **params)
+    def config(
+        self,
+        mtu: int | None = None,
+        bw: float | None = None,
+        offload: bool = False,
+        *,
+        burst: str = "15k",
+        **params: Any,
+    ) -> Any:
+        result = super().config(mtu, bw, burst=burst, **params)
         if not offload:
             self.cmd("ethtool -K", self, "tx off rx off tso off gso off gro off sg off")
         return result

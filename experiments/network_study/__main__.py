@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
+from experiments.network_study import emulation
 from experiments.network_study.cells import Answers, Cell, ExchangeCell, TrainingCell, answer, append
+from experiments.network_study.emulated.rows import CLOS
 from experiments.network_study.grid import GRIDS
 from experiments.network_study.methods import METHODS
 from experiments.shared import clusters, studies
@@ -19,6 +22,8 @@ from experiments.shared.studies import BadUsage
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
+from serene.spawn import module
+from topologies.processes import mortal
 
 PAGE_BYTES, ANSWER_BYTES = 5 * outputs.MB, 1000  # about
 
@@ -33,6 +38,11 @@ def parser() -> argparse.ArgumentParser:
     add("--grid", default="quick", help=f"{choices(GRIDS)} (default quick)")
     add("--out", type=Path, default=Path("runs/network"), help="answers and page (default runs/network)")
     add("--parallel", type=int, default=os.cpu_count() or 1, help="simulations side by side")
+    add(
+        "--emulated",
+        action="store_true",
+        help="measure on an emulated Clos network as well: 20 minutes",
+    )
     add("--no-emulation", action="store_true", help="leave out what needs root and Mininet")
     clusters.add_options(result)
     return result
@@ -51,11 +61,25 @@ def run(options: argparse.Namespace, console: Console) -> None:
     outputs.check(options.out, PAGE_BYTES + ANSWER_BYTES * len(cells))
     missing = Answers(path).missing(cells)
     _ask(missing, path, console, options.parallel, cluster)
+    if options.emulated:
+        _emulate(options.out / CLOS, console)
     from experiments.network_study.page import write
 
     console.print(
         f"{write(grid, Answers(path), options.out, console, emulate=not options.no_emulation)}", highlight=False
     )
+
+
+def _emulate(folder: Path, console: Console) -> None:
+    """In a process of its own, whose end ends the whole network; what was measured before stays."""
+    reason = emulation.why_not()
+    if reason:
+        raise Failed(f"--emulated: {reason}")
+    console.print("measuring: the methods on an emulated Clos network of 32 hosts", highlight=False)
+    command = module("experiments.network_study.emulated.measure", "--out", str(folder))
+    status = subprocess.run(mortal(command), check=False).returncode
+    if status:
+        raise Failed(f"the emulated network was not measured whole (status {status}); the same command goes on")
 
 
 def _ask(cells: list[Cell], path: Path, console: Console, parallel: int, cluster: Cluster) -> None:

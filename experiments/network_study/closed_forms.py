@@ -16,13 +16,13 @@ def _unit(exchange: Exchange, model: Model) -> float:
     return exchange.size / (model.bandwidth_factor * exchange.network.bandwidth)
 
 
-def _latency(exchange: Exchange, model: Model, hops: int) -> float:
-    return hops * exchange.network.latency * model.latency_factor
+def _latency(exchange: Exchange, model: Model, switches: float) -> float:
+    return switches * exchange.network.switch_latency * model.latency_factor
 
 
 def _far(exchange: Exchange) -> int:
-    """Links between hosts of different leaves."""
-    return exchange.network.longest if exchange.network.leaves > 1 else 2
+    """Switches between hosts of different leaves."""
+    return exchange.network.longest - 1 if exchange.network.leaves > 1 else 1
 
 
 def flat_butterfly(exchange: Exchange, model: Model) -> float:
@@ -31,7 +31,7 @@ def flat_butterfly(exchange: Exchange, model: Model) -> float:
     below = network.hosts // network.groups
     steps = log2(below) + log2(network.groups) / network.ratio
     latency = sum(
-        _latency(exchange, model, 2 * layer) * log2(count) for layer, count in enumerate(_groups(exchange), start=1)
+        _latency(exchange, model, 2 * layer - 1) * log2(count) for layer, count in enumerate(_groups(exchange), start=1)
     )
     return _unit(exchange, model) * (1 + model.cross_traffic) * steps + latency
 
@@ -46,8 +46,8 @@ def layered_butterfly(exchange: Exchange, model: Model) -> float:
     """u (2 log2 h one way + log2 m both ways)."""
     tree, *above = _groups(exchange)
     steps = 2 * log2(tree) + (1 + model.cross_traffic) * log2(exchange.network.leaves)
-    latency = 2 * log2(tree) * _latency(exchange, model, 2) + sum(
-        log2(count) * _latency(exchange, model, 2 * layer) for layer, count in enumerate(above, start=2)
+    latency = 2 * log2(tree) * _latency(exchange, model, 1) + sum(
+        log2(count) * _latency(exchange, model, 2 * layer - 1) for layer, count in enumerate(above, start=2)
     )
     return _unit(exchange, model) * steps + latency
 
@@ -86,7 +86,7 @@ def hierarchical_ring(exchange: Exchange, model: Model) -> float:
     thin = 1 / network.ratio if network.layers == 2 else 1.0
     inside = 2 * (half - 1) / half
     across = 2 * (leaves - 1) / network.hosts * thin
-    latency = 2 * (half - 1) * _latency(exchange, model, 2) + 2 * (leaves - 1) * _latency(
+    latency = 2 * (half - 1) * _latency(exchange, model, 1) + 2 * (leaves - 1) * _latency(
         exchange, model, _far(exchange)
     )
     return _unit(exchange, model) * (1 + model.cross_traffic) * (inside + across) + latency
@@ -99,15 +99,12 @@ def leaf_aggregation(exchange: Exchange, model: Model) -> float:
     servers = network.hosts // SERVER_SHARE
     up = 2 * (1 - 1 / network.groups) / network.up
     load = max(1.0, network.leaves / servers, up) * switch.overhead * (1 + model.cross_traffic)
-    hops = 2 * network.longest
-    return (
-        load * _unit(exchange, model) + _latency(exchange, model, _far(exchange) - 1) + switch.round_trip(network, hops)
-    )
+    round_trip = switch.round_trip(network, 2 * network.longest, 2 * _far(exchange))
+    return load * _unit(exchange, model) + _latency(exchange, model, _far(exchange) - 0.5) + round_trip
 
 
 def leaf_spine_aggregation(exchange: Exchange, model: Model) -> float:
     """u times the headers, both ways, once."""
     network, switch = exchange.network, exchange.switch
-    hops = network.longest if network.leaves > 1 else 2
     payload = switch.overhead * (1 + model.cross_traffic) * _unit(exchange, model)
-    return payload + _latency(exchange, model, 1) + switch.round_trip(network, hops)
+    return payload + _latency(exchange, model, 1) + switch.round_trip(network, _far(exchange) + 1, _far(exchange))

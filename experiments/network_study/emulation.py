@@ -37,7 +37,7 @@ def why_not() -> str:
 def simulated(workers: int) -> tuple[float, float]:
     """Seconds in the simulator: through the switch, and as a ring."""
     ports = max(2 * workers, 4)
-    star = Clos(2, ports, 1, bandwidth=LINK_MBIT * 1e6 / 8, latency=0.0)
+    star = Clos(2, ports, 1, bandwidth=LINK_MBIT * 1e6 / 8, switch_latency=0.0)
     exchange = Exchange(star, VALUES * FIXED_POINT_BYTES, our_switch())
     tcp: Model = replace(IDEAL, name="TCP payload", bandwidth_factor=TCP_PAYLOAD / FRAME)
     return solver.run(star, leaf_spine_aggregation(exchange), IDEAL), solver.run(star, ring(exchange), tcp)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from experiments.network_study import cost
 from experiments.network_study.cells import MB, QUORUM_SHARE, Answers, ExchangeCell, NetworkCell
 from experiments.network_study.flows.clos import RATIOS, SIZES, Clos
 from experiments.network_study.grid import (
@@ -111,28 +110,7 @@ def bandwidth(answers: Answers, grid: Grid, path: Path) -> Path:
         each.set_xlabel(f"a quarter of the time at {speeds[0]:g} GB/s [ms]")
         each.set_ylabel(f"time at {speeds[1]:g} GB/s [ms]")
     one_legend(figure, axes)
-    return save(_signed(figure, f"{BY_SOLVER}; hollow: link latency 1 us, filled: 0.2 us"), path)
-
-
-def networks(path: Path) -> Path:
-    """The paper's Table 1 and Figure 6: how many switches, and what they are worth."""
-    rows = cost.table()
-    figure, axes = panels(1, 2, width=5.0, height=3.4)
-    for number, (layers, hosts) in enumerate(SIZES):
-        mine = [row for row in rows if (row["layers"], row["hosts"]) == (layers, hosts)]
-        for each, what in zip(axes[0], ("switches", "equivalents"), strict=True):
-            each.plot(
-                range(len(RATIOS)), [row[what] for row in mine], marker="o", color=COLOURS[number],
-                label=f"{hosts} hosts, {layers} layers",
-            )  # fmt: skip
-    for each, text in zip(axes[0], ("switches", "in 2x2-switch equivalents"), strict=True):
-        each.set_yscale("log")
-        each.set_ylabel(text)
-        _ratios(each)
-    axes[0][0].set_yticks([20, 50, 100, 200, 300], ["20", "50", "100", "200", "300"])
-    axes[0][0].set_yticks([], minor=True)
-    one_legend(figure, axes)
-    return save(_signed(figure, "counted, not simulated"), path)
+    return save(_signed(figure, f"{BY_SOLVER}; hollow: switch latency 1 us, filled: 0.2 us"), path)
 
 
 def value(answers: Answers, path: Path) -> Path:
@@ -250,3 +228,23 @@ def scaling(rows: list[dict[str, Any]], path: Path) -> Path:
     axes[0][1].set_ylim(0, 1.2 * max(row["memory_mb"] for row in rows))
     one_legend(figure, axes)
     return save(_signed(figure), path)
+
+
+def on_clos(rows: list[dict[str, Any]], path: Path) -> Path:
+    """Emulated beside simulated, a panel a bisection ratio."""
+    ratios = sorted({row["ratio"] for row in rows}, reverse=True)
+    figure, axes = panels(1, len(ratios), width=5.2, height=3.0, sharey=True)
+    for each, ratio in zip(axes[0], ratios, strict=True):
+        mine = [row for row in rows if row["ratio"] == ratio]
+        places = np.arange(len(mine))
+        colours = [METHODS[row["method"]].colour for row in mine]
+        each.bar(places - 0.2, [row["simulated_s"] for row in mine], width=0.38, color=colours, alpha=0.45)
+        each.bar(places + 0.2, [row["emulated_s"] for row in mine], width=0.38, color=colours)
+        for place, row in zip(places, mine, strict=True):
+            each.vlines(place + 0.2, min(row["samples_s"]), max(row["samples_s"]), color="#222222", linewidth=1)
+        names = [row["method"].replace("-", "\n", 1).replace("-aggregation", "\naggregation") for row in mine]
+        each.set_xticks(places, names, fontsize=7)
+        each.set_title(f"r = {ratio_name(ratio)}; pale: simulated, full: emulated", fontsize=10)
+        each.grid(axis="x", visible=False)
+    axes[0][0].set_ylabel("an exchange [s]")
+    return save(_signed(figure, "Mininet, TCP and the embedded switch; NumPy max-min solver, ideal model"), path)

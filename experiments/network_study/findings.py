@@ -1,4 +1,4 @@
-"""What the study found, as numbers and tables: the paper's four findings, ours, and how far either can be trusted."""
+"""What the study found, as numbers and tables: the paper's methods, ours, and how far either can be trusted."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Findings:
 
     def units(self, layers: int, hosts: int, ratio: float, method: str) -> float:
         cell = ExchangeCell(NetworkCell(layers, hosts, ratio), method)
-        return self._seconds(cell) / (cell.gradient_mb * MB / (cell.network.bandwidth_gb * 1e9))
+        return self.seconds(cell) / (cell.gradient_mb * MB / (cell.network.bandwidth_gb * 1e9))
 
-    def _seconds(self, cell: ExchangeCell) -> float:
+    def seconds(self, cell: ExchangeCell) -> float:
         return float(self._answers[cell]["seconds"])
 
-    # The paper's four.
+    # The paper's methods.
 
     def of_the_paper(self) -> Table:
-        """Each finding, what we get on every network, and whether it holds."""
+        """What its conclusions are about, on every network."""
         rows = []
         for layers, hosts in SIZES:
 
@@ -61,14 +61,14 @@ class Findings:
                 ]
             )  # fmt: skip
         head = [
-            "hosts", "1: packed servers, r = 1/8 against 1", "1: distributed", "2: distributed servers / flat, r = 1",
-            "2: distributed servers / layered, r = 1", "3: flat, r = 1/8 against 1", "3: layered",
-            "3: layered slower than flat at r = 1",
+            "hosts", "packed servers, r = 1/8 against 1", "distributed servers", "distributed servers / flat, r = 1",
+            "distributed servers / layered, r = 1", "flat, r = 1/8 against 1", "layered",
+            "layered slower than flat, r = 1",
         ]  # fmt: skip
         return head, rows
 
     def linearity(self) -> Table:
-        """Finding 4: the time at 1 GB/s over that at 4 GB/s; 4 is linear."""
+        """The time at 1 GB/s over that at 4 GB/s; 4 is linear."""
         head = [
             "method",
             *(f"{hosts} hosts, {latency:g} us" for _, hosts in self._grid.others for latency in (0.2, 1.0)),
@@ -79,7 +79,7 @@ class Findings:
             for layers, hosts in self._grid.others:
                 for latency in (0.2, 1.0):
                     slow, fast = (
-                        self._seconds(ExchangeCell(NetworkCell(layers, hosts, 1.0, speed, latency), method))
+                        self.seconds(ExchangeCell(NetworkCell(layers, hosts, 1.0, speed, latency), method))
                         for speed in LINEAR
                     )
                     row.append(f"{slow / fast:.3f}")
@@ -103,9 +103,9 @@ class Findings:
             unit = cells[0].gradient_mb * MB / (cells[0].network.bandwidth_gb * 1e9)
             closed, gap = "", ""
             if known[0] is not None:
-                gaps = [self._seconds(cell) / form - 1 for cell, form in zip(cells, known, strict=True)]
+                gaps = [self.seconds(cell) / form - 1 for cell, form in zip(cells, known, strict=True)]
                 closed, gap = f"{known[0] / unit:.2f}", f"{max(gaps, key=abs):+.1%}".replace("-0.0%", "+0.0%")
-            times = [f"{self._seconds(cell) / unit:.2f}" for cell in cells]
+            times = [f"{self.seconds(cell) / unit:.2f}" for cell in cells]
             rows.append([f"{hosts:,} ({layers} layers)", method, *times, closed, gap])
         return head, rows
 
@@ -116,8 +116,8 @@ class Findings:
         for (layers, hosts), method in ((size, method) for size in self._grid.others for method in MAIN):
             times = []
             for ratio in RATIOS:
-                hashed = self._seconds(ExchangeCell(NetworkCell(layers, hosts, ratio, routing="ecmp"), method))
-                static = self._seconds(ExchangeCell(NetworkCell(layers, hosts, ratio), method))
+                hashed = self.seconds(ExchangeCell(NetworkCell(layers, hosts, ratio, routing="ecmp"), method))
+                static = self.seconds(ExchangeCell(NetworkCell(layers, hosts, ratio), method))
                 times.append(f"x{hashed / static:.2f}")
             rows.append([f"{hosts:,}", method, *times])
         return head, rows
@@ -193,8 +193,15 @@ def small() -> Table:
     return head, rows
 
 
+def comparison() -> Table:
+    """The paper's Table 1."""
+    ports = "of 16 ports"
+    head = ["", "2 layers", f"{ports}, r = 1", "r = 1/8", "3 layers", f"{ports}, r = 1", "r = 1/8"]
+    return head, cost.comparison()
+
+
 def networks() -> Table:
-    """The paper's Table 1 and Figure 6."""
+    """Every network of the study: what it is made of, and what that is worth."""
     head = ["hosts", "layers", "ports", "r", "leaves", "pods' upper", "top", "switches", "2x2 equivalents", "a host"]
     rows = [
         [
@@ -245,6 +252,20 @@ def scaled(rows: Sequence[dict[str, Any]]) -> Table:
         [
             f"{row['hosts']:,} ({row['layers']} layers)", row["method"], f"{row['engine_s']:.2f}",
             f"{row['memory_mb']:.0f}", f"{row['of_it_libraries_mb']:.0f}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+
+
+def on_clos(rows: Sequence[dict[str, Any]]) -> Table:
+    """The emulated Clos network beside the simulated one."""
+    head = ["r", "method", "simulated [s]", "emulated [s]", "spread", "emulated / simulated",
+            "longest wait of a host for a processor", "processors idle, least"]  # fmt: skip
+    return head, [
+        [
+            ratio_name(row["ratio"]), row["method"], f"{row['simulated_s']:.2f}", f"{row['emulated_s']:.2f}",
+            f"{min(row['samples_s']):.2f} to {max(row['samples_s']):.2f}",
+            f"{row['emulated_s'] / row['simulated_s']:.2f}", f"{row['waited_s']:.2f} s", f"{row['idle']:.0%}",
         ]
         for row in rows
     ]  # fmt: skip

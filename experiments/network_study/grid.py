@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from experiments.network_study.cells import Cell, ExchangeCell, NetworkCell, TrainingCell
@@ -12,7 +12,9 @@ from experiments.network_study.methods import MAIN, VARIANTS, Origin, names
 from experiments.network_study.training import SERVERS, SWITCH
 
 LINKS = ((4.0, 0.2), (1.0, 0.2), (4.0, 1.0), (1.0, 1.0))  # GB/s and us
+SLOW = (3, 1024)  # the network of the paper's Figure 9
 GRADIENTS_MB = (1.0, 10.0, 100.0, 1000.0)
+PAPER = names(lambda method: method.origin is Origin.PAPER)
 FAST = names(lambda method: method.origin is not Origin.VARIANT and not method.servers)
 
 STRATEGIES = ("bsp", "ssp:3", "ssp:10", "quorum", "asp")
@@ -47,6 +49,21 @@ class Grid:
             for (layers, hosts), ratio, (bandwidth, latency), name in product(self.others, (1.0, 0.125), LINKS, MAIN)
         ]
 
+    def slow_links(self) -> list[ExchangeCell]:
+        """The paper's Figure 9."""
+        return [
+            ExchangeCell(NetworkCell(*SLOW, ratio, bandwidth_gb=1.0), name) for ratio, name in product(RATIOS, PAPER)
+        ]
+
+    def speeds(self) -> list[tuple[ExchangeCell, ExchangeCell]]:
+        """Of the paper's methods, the same exchange on fast links and on slow ones."""
+        slow = [cell for cell in (*self.links(), *self.slow_links()) if cell.method in PAPER]
+        return [
+            (replace(cell, network=replace(cell.network, bandwidth_gb=4.0)), cell)
+            for cell in dict.fromkeys(slow)
+            if cell.network.bandwidth_gb == 1.0
+        ]
+
     def gradients(self) -> list[ExchangeCell]:
         return [
             ExchangeCell(NetworkCell(layers, hosts, 0.25), name, gradient)
@@ -70,6 +87,7 @@ class Grid:
     def cells(self) -> Iterator[Cell]:
         yield from self.main()
         yield from self.links()
+        yield from self.slow_links()
         yield from self.gradients()
         yield from self.routings()
         yield from self.trainings()

@@ -59,6 +59,9 @@ _ALL = (
            YELLOW, "*", in_network=True),
     # As many flows as servers-distributed, which is recorded.
     Method("servers-same-order", Origin.VARIANT, schedules.servers_same_order, servers=True, recorded=False),
+    Method("servers-fixed-places", Origin.VARIANT, schedules.servers_fixed_places, servers=True, recorded=False),
+    Method("flat-butterfly-fewer-workers", Origin.VARIANT, schedules.flat_butterfly_fewer_workers),
+    Method("layered-butterfly-fewer-workers", Origin.VARIANT, schedules.layered_butterfly_fewer_workers),
     Method("layered-butterfly-fixed-heads", Origin.VARIANT, schedules.layered_butterfly_fixed_heads),
     Method("leaf-aggregation-in-phases", Origin.VARIANT, schedules.leaf_aggregation_in_phases, in_network=True),
 )  # fmt: skip

@@ -13,11 +13,23 @@ from typing import Any
 
 from rich.console import Console
 
-from experiments.network_study import emulation, figures, findings, reference, scaling
+from experiments.network_study import (
+    answer,
+    cost,
+    drawings,
+    emulation,
+    figures,
+    findings,
+    paper_figures,
+    reference,
+    scaling,
+)
 from experiments.network_study.cells import MB, Answers, our_switch
+from experiments.network_study.conclusions import Conclusions
+from experiments.network_study.emulated import rows as measured
 from experiments.network_study.findings import Findings, Table
 from experiments.network_study.flows import simgrid_engine
-from experiments.network_study.grid import Grid
+from experiments.network_study.grid import Grid, ratio_name
 from experiments.network_study.switch import VALUE_BYTES
 from experiments.shared import studies
 from serene import outputs
@@ -25,11 +37,10 @@ from serene.errors import SereneError
 
 Rows = list[dict[str, Any]]
 
-LARGEST = (2, 2048)  # the network on which servers are not behind the layered butterfly
-
 
 def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate: bool) -> Path:
     """report.html, and what it shows, into ``out``. Every file appears whole. Raises SereneError."""
+    on_clos = measured.kept(out / measured.CLOS)
     emulated, emulation_text = _emulated(out, console, emulate)
     scaled = _kept(out / "scaling.json", scaling.measure, console, "time and memory of the simulator")
     pairs = reference.recorded()
@@ -38,7 +49,13 @@ def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate:
     drawn = {
         "exchange": figures.exchange(answers, out / "exchange.png"),
         "bandwidth": figures.bandwidth(answers, grid, out / "bandwidth.png"),
-        "networks": figures.networks(out / "networks.png"),
+        "figure-1": drawings.servers(out / "figure-1.png"),
+        "figure-2": drawings.butterflies(out / "figure-2.png"),
+        "figure-3": drawings.placement(out / "figure-3.png"),
+        "figure-4": drawings.network(drawings.FIGURE_4, out / "figure-4.png"),
+        "figure-5": drawings.network(drawings.FIGURE_5, out / "figure-5.png"),
+        "figure-6": paper_figures.worth(out / "figure-6.png"),
+        "figures-7-10": paper_figures.exchanges(answers, out / "figures-7-10.png"),
         "value": figures.value(answers, out / "value.png"),
         "gradients": figures.gradients(answers, out / "gradients.png"),
         "scaling": figures.scaling(scaled, out / "scaling.png"),
@@ -47,12 +64,16 @@ def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate:
         drawn[f"training-{hosts}"] = figures.training(answers, grid, hosts, out / f"training-{hosts}.png")
     if emulated:
         drawn["emulation"] = figures.emulation(emulated, out / "emulation.png")
+    if on_clos:
+        drawn["clos"] = figures.on_clos(on_clos, out / "clos.png")
     found = Findings(answers, grid)
     _csv(grid, answers, out)
     tables = {"times": found.times(), "networks": findings.networks(), "agreement": findings.agreement(pairs)}
+    if on_clos:
+        tables["clos"] = findings.on_clos(on_clos)
     for name, table in tables.items():
         _write_csv(out / f"{name}.csv", *table)
-    page = _page(grid, found, tables, drawn, out, _agreement_text(pairs), emulated, emulation_text, scaled)
+    page = _page(grid, found, tables, drawn, out, _agreement_text(pairs), emulated, emulation_text, scaled, on_clos)
     outputs.write_text(out / "report.html", page)
     return out / "report.html"
 
@@ -110,17 +131,25 @@ def _write_csv(path: Path, head: Sequence[str], rows: Sequence[Sequence[object]]
 
 def _page(
     grid: Grid, found: Findings, tables: dict[str, Table], drawn: dict[str, Path], out: Path, agreement_text: str,
-    emulated: Rows, emulation_text: str, scaled: Rows,
+    emulated: Rows, emulation_text: str, scaled: Rows, on_clos: Rows,
 ) -> str:  # fmt: skip
     switch = our_switch()
-    servers, butterfly = (found.units(*LARGEST, 1.0, name) for name in ("servers-distributed", "layered-butterfly"))
+    concluded = Conclusions(found.seconds, grid)
     return studies.template(Path(__file__).with_name("report.html")).render(
         made=time.strftime("%Y-%m-%d"),
         grid=grid.name,
         count=len(set(grid.cells())),
         agreement_text=agreement_text,
         paper=found.of_the_paper(),
-        behind=f"{servers / butterfly:.0%} of",
+        answer=answer.sentences(found, on_clos),
+        conclusions=concluded.all(),
+        others=concluded.others(),
+        comparison=findings.comparison(),
+        break_even_nodes=[f"{cost.break_even(ratio):.0f} (r = {ratio_name(ratio)})" for ratio in (1.0, 0.125)],
+        on_clos=on_clos,
+        clos=tables.get("clos"),
+        clos_mbit=on_clos[0]["link_mbit"] if on_clos else 0,
+        clos_kb=on_clos[0]["values"] * VALUE_BYTES / 1e3 if on_clos else 0,
         linearity=found.linearity(),
         routing=found.routing(),
         savings=found.savings(),
@@ -143,7 +172,9 @@ def _page(
         emulation=findings.emulated(emulated) if emulated else None,
         emulation_text=emulation_text,
         scaling=findings.scaled(scaled),
-        **tables,
+        times=tables["times"],
+        networks=tables["networks"],
+        agreement=tables["agreement"],
         pictures={name: base64.b64encode(path.read_bytes()).decode() for name, path in drawn.items()},
         files=", ".join(sorted(path.name for path in out.iterdir() if path.suffix in (".csv", ".png"))),
     )

@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     add("--method", default="all", help=f"all, or one of {', '.join(METHODS)}")
     add("--gradient-mb", type=float, default=100.0, metavar="MB", help="default 100")
     add("--bandwidth-gb", type=float, default=4.0, metavar="GB/S", help="of a link, each way (default 4)")
-    add("--latency-us", type=float, default=0.2, metavar="US", help="of a link (default 0.2)")
+    add("--latency-us", type=float, default=0.2, metavar="US", help="of a switch (default 0.2)")
     add("--routing", default=ROUTINGS[0], help=" or ".join(ROUTINGS))
     add("--engine", default=solver.NAME, help=f"{' or '.join(ENGINES)} (default {solver.NAME})")
     add("--model", default="LV08", help=f"{' or '.join(MODELS)} (default LV08)")
@@ -73,8 +73,8 @@ def answer(options: argparse.Namespace, console: Console) -> None:
         f"{clos.ratio:g}: {clos.switches} switches, worth {clos.equivalents:,} of 2x2",
         title_justify="left",
         caption_justify="left",
-        caption=f"a gradient of {options.gradient_mb:g} MB, links of {options.bandwidth_gb:g} GB/s and "
-        f"{options.latency_us:g} us, {options.routing}; engine {options.engine}, model {options.model}; "
+        caption=f"a gradient of {options.gradient_mb:g} MB, links of {options.bandwidth_gb:g} GB/s, switches "
+        f"of {options.latency_us:g} us, {options.routing}; engine {options.engine}, model {options.model}; "
         f"gradient / bandwidth = {unit * 1e3:g} ms",
     )
     table.add_column("method")

@@ -23,13 +23,18 @@ def layered_butterfly(exchange: Exchange, heads: Ints | None = None) -> Iterator
     """A tree inside every leaf adds up to its head, the heads do a butterfly, the tree goes back."""
     half = exchange.network.half
     heads = exchange.heads if heads is None else heads
-    local = np.arange(half)
+    first = heads // half * half
+    return _layered(exchange, first[:, None] + (np.arange(half) ^ (heads - first)[:, None]))
+
+
+def _layered(exchange: Exchange, members: Ints) -> Iterator[Step]:
+    """``members``, shape (leaves, hosts of each that take part): the heads come first."""
+    rank = np.arange(members.shape[1])
     trees = []
-    for bit in _bits(half):
-        child = local[(local & bit > 0) & (local & (bit - 1) == 0)]  # seen from the head, by XOR
-        down = np.concatenate([leaf * half + (child ^ (head % half)) for leaf, head in enumerate(heads)])
-        up = np.concatenate([leaf * half + ((child ^ bit) ^ (head % half)) for leaf, head in enumerate(heads)])
-        trees.append((down, up))
+    for bit in (1 << step for step in range((rank.size - 1).bit_length())):
+        child = rank[(rank & bit > 0) & (rank & (bit - 1) == 0)]
+        trees.append((members[:, child].ravel(), members[:, child ^ bit].ravel()))
+    heads = members[:, 0]
     for child, parent in trees:
         yield Step(child, parent, exchange.size)
     for bit in _bits(heads.size):
@@ -41,6 +46,31 @@ def layered_butterfly(exchange: Exchange, heads: Ints | None = None) -> Iterator
 def layered_butterfly_fixed_heads(exchange: Exchange) -> Iterator[Step]:
     """The layered butterfly with every leaf's first host as its head."""
     return layered_butterfly(exchange, np.arange(exchange.network.leaves) * exchange.network.half)
+
+
+# With the hosts alone that are workers where servers are distributed: the paper expects the same times.
+
+
+def flat_butterfly_fewer_workers(exchange: Exchange) -> Iterator[Step]:
+    """Their number is no power of two: those above it hand their gradients to a neighbour before, and get the sum
+    afterwards, as MPICH does (Thakur, Rabenseifner and Gropp, IJHPCA 2005)."""
+    workers = np.setdiff1d(exchange.hosts, _spread(exchange))
+    core = 1 << (workers.size.bit_length() - 1)
+    paired = 2 * (workers.size - core)
+    idle, busy = workers[:paired:2], workers[1:paired:2]
+    rest = np.concatenate([busy, workers[paired:]])
+    yield Step(idle, busy, exchange.size)
+    for bit in _bits(core):
+        yield Step(rest, rest[np.arange(core) ^ bit], exchange.size)
+    yield Step(busy, idle, exchange.size)
+
+
+def layered_butterfly_fewer_workers(exchange: Exchange) -> Iterator[Step]:
+    """Every leaf's tree is smaller by its servers."""
+    half = exchange.network.half
+    each = _each(exchange)
+    places = exchange.places[:, None] * each + each + np.arange(half - each)
+    return _layered(exchange, np.arange(exchange.network.leaves)[:, None] * half + places % half)
 
 
 def servers_distributed(exchange: Exchange) -> Iterator[Step]:
@@ -59,10 +89,22 @@ def servers_same_order(exchange: Exchange) -> Iterator[Step]:
     return _servers(exchange, _spread(exchange), rotating=False)
 
 
-def _spread(exchange: Exchange) -> Ints:
+def servers_fixed_places(exchange: Exchange) -> Iterator[Step]:
+    """Distributed parameter servers at the same places of all leaves."""
+    half = exchange.network.half
+    return _servers(exchange, exchange.hosts[exchange.hosts % half < _each(exchange)], rotating=True)
+
+
+def _each(exchange: Exchange) -> int:
+    """Servers of a leaf."""
     each = exchange.network.half // SERVER_SHARE
     if not each:
         raise BadMethod(f"leaves of {exchange.network.half} hosts have no room for one server in {SERVER_SHARE}")
+    return each
+
+
+def _spread(exchange: Exchange) -> Ints:
+    each = _each(exchange)
     leaf, place = exchange.hosts // exchange.network.half, exchange.hosts % exchange.network.half
     return exchange.hosts[(place - exchange.places[leaf] * each) % exchange.network.half < each]
 
@@ -107,11 +149,10 @@ def leaf_aggregation(exchange: Exchange) -> Iterator[Step]:
     source = np.concatenate([a for a, _, _ in streams])
     target = np.concatenate([b for _, b, _ in streams])
     sizes = np.concatenate([np.full(a.size, size) for a, _, size in streams])
-    hops = 2 * exchange.network.longest  # from the worker to a server, and back
-    yield Step(
-        source, target, sizes, limit=exchange.switch.limit(exchange.network, hops),
-        delay=exchange.switch.round_trip(exchange.network, hops),
-    )  # fmt: skip
+    links = exchange.network.longest  # from the worker to a server, and so many back
+    way = exchange.network, 2 * links, 2 * (links - 1)
+    limit, delay = exchange.switch.limit(*way), exchange.switch.round_trip(*way)
+    yield Step(source, target, sizes, limit=limit, delay=delay)
 
 
 def leaf_aggregation_in_phases(exchange: Exchange) -> Iterator[Step]:
@@ -139,10 +180,10 @@ def leaf_spine_aggregation(exchange: Exchange) -> Iterator[Step]:
     size = exchange.size * switch.overhead / ways[network.levels]
     used = network.levels < (network.layers if network.leaves > 1 else 1)
     lower, upper, size = lower[used], upper[used], size[used]
-    hops = network.longest if network.leaves > 1 else 2
+    links = network.longest if network.leaves > 1 else 2
     yield Step(
         np.concatenate([lower, upper]), np.concatenate([upper, lower]), np.concatenate([size, size]),
-        limit=switch.limit(network, hops), delay=switch.round_trip(network, hops),
+        limit=switch.limit(network, links, links - 1), delay=switch.round_trip(network, links, links - 1),
     )  # fmt: skip
 
 

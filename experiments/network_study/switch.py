@@ -47,11 +47,11 @@ class SwitchSizes:
         """Bytes on the wire for each byte of values."""
         return self.packet / (self.lanes * VALUE_BYTES)
 
-    def round_trip(self, network: Clos, hops: int) -> float:
-        """Seconds from a packet's first bit out to its answer's last bit in, over ``hops`` links there and back, each
-        of which stores and forwards."""
-        return hops * (network.latency + self.packet / network.bandwidth)
+    def round_trip(self, network: Clos, links: int, switches: int) -> float:
+        """Seconds from a packet's first bit out to its answer's last bit in, there and back over so many links and
+        through so many switches, each of which stores and forwards."""
+        return switches * network.switch_latency + links * self.packet / network.bandwidth
 
-    def limit(self, network: Clos, hops: int) -> float:
+    def limit(self, network: Clos, links: int, switches: int) -> float:
         """Bytes/s on the wire that window and slots let a worker send."""
-        return min(self.window, self.slots) * self.packet / self.round_trip(network, hops)
+        return min(self.window, self.slots) * self.packet / self.round_trip(network, links, switches)

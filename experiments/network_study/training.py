@@ -207,10 +207,10 @@ class _Run:
         self.leaf: Ints = np.arange(self.workers) * network.leaves // self.workers
         self.push = Bundles(network, self.model, servers) if servers else None
         self.pull = Bundles(network, self.model, servers) if servers else None
-        hops = network.longest if network.leaves > 1 else 2
+        links = network.longest if network.leaves > 1 else 2
         wire = exchange.size * exchange.switch.overhead * (1 + self.model.cross_traffic)
-        speed = min(self.model.bandwidth_factor * network.bandwidth, exchange.switch.limit(network, hops))
-        self.stream_s = wire / speed + exchange.switch.round_trip(network, hops)
+        speed = min(self.model.bandwidth_factor * network.bandwidth, exchange.switch.limit(network, links, links - 1))
+        self.stream_s = wire / speed + exchange.switch.round_trip(network, links, links - 1)
         policy = self.training.strategy.compile(range(self.workers))
         self.counted = np.array([bool(policy.sync_mask >> worker & 1) for worker in range(self.workers)])
         self.staleness, self.quorum = policy.staleness, policy.quorum

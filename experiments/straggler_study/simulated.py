@@ -34,7 +34,7 @@ from serene.program import Program
 from serene.racks import Racks
 from serene.strategy import Strategy
 from serene.wire import ENCAPSULATION_BYTES
-from workers import data, models
+from workers import architectures, data
 from workers.stragglers import parse
 
 GROUP = 64  # packets of an event, at most
@@ -289,6 +289,6 @@ def _plane(cell: Cell, size: int, strategy: Strategy) -> DataPlane:
 
 def simulate(cell: Cell) -> Trace:
     """One cell in virtual time, from its beginning to its end."""
-    if cell.model in models.MODELS:
+    if cell.model in architectures.MODELS:
         data.keep(cell.dataset)  # for all its workers, and for this process's next cells
     return Simulation(cell).run()

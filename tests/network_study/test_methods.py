@@ -79,7 +79,7 @@ def test_the_bisection_is_in_the_closed_forms(name: str, ratio: float, layers: i
 
 def test_the_ideal_forms_are_the_known_ones() -> None:
     """In units of gradient / bandwidth, without latency: log2 h + log2 m / r; 2 log2 h + log2 m; 14."""
-    network = Clos.of_size(2048, 0.25, latency=0.0)
+    network = Clos.of_size(2048, 0.25, switch_latency=0.0)
     asked = Exchange(network, SIZE, SWITCH)
     unit = SIZE / network.bandwidth
     assert closed_forms.flat_butterfly(asked, IDEAL) / unit == pytest.approx(5 + 6 / 0.25)
@@ -108,8 +108,9 @@ RECORDED = reference.recorded()
 
 @pytest.mark.parametrize("pair", RECORDED, ids=lambda pair: f"{pair.cell.network.hosts}-{pair.cell.method}")
 def test_recorded_simgrid(pair: reference.Pair) -> None:
-    """SimGrid sends whole bytes, so a part of a gradient may differ by half of one."""
-    assert pair.error() < 1e-5
+    """SimGrid sends whole bytes, so a part of a gradient may differ by half of one: a ring's 7,812.5 of 1 MB, which
+    are a sixth of its time, by 1.1e-5 of all."""
+    assert pair.error() < 1.2e-5
 
 
 def test_the_record_is_of_every_method() -> None:
@@ -127,7 +128,7 @@ def test_simgrid_still_says_what_was_recorded() -> None:
 
 
 def test_slots_and_window_limit_a_worker() -> None:
-    network = Clos.of_size(128, bandwidth=4e9, latency=1e-6)
+    network = Clos.of_size(128, bandwidth=4e9, switch_latency=1e-6)
     whole, few = (
         solver.run(
             network, method("leaf-spine-aggregation").steps(Exchange(network, SIZE, SwitchSizes(320, slots))), LV08
@@ -135,8 +136,8 @@ def test_slots_and_window_limit_a_worker() -> None:
         for slots in (8192, 2)
     )
     assert few > 2 * whole
-    # Two packets of 1,362 bytes in each round trip of four links.
-    trip = 4 * (1e-6 + 1362 / 4e9)
+    # Two packets of 1,362 bytes in each round trip of four links and three switches.
+    trip = 3 * 1e-6 + 4 * 1362 / 4e9
     assert few == pytest.approx(SIZE * 1362 / 1280 / (2 * 1362 / trip), rel=0.001)
     assert SwitchSizes.of(Program.load()).packet == 1362
 

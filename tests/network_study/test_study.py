@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -14,12 +15,25 @@ import pytest
 from rich.console import Console
 
 from experiments.network_study import __main__ as study
-from experiments.network_study import cost, emulation, figures, findings, grid, page, question, reference, scaling
+from experiments.network_study import (
+    answer,
+    conclusions,
+    cost,
+    emulation,
+    figures,
+    findings,
+    grid,
+    paper_figures,
+    question,
+    reference,
+    scaling,
+)
 from experiments.network_study.cells import Answers, BadCell, ExchangeCell, NetworkCell, TrainingCell, append
 from experiments.network_study.flows import simgrid_engine
 from experiments.network_study.flows.clos import SIZES
 from experiments.network_study.grid import GRIDS, Grid
 from experiments.network_study.methods import MAIN
+from experiments.network_study.paper_figures import EXCHANGES
 from tests.controller.processes import until
 
 RING = ExchangeCell(NetworkCell(2, 128), "ring")
@@ -108,10 +122,13 @@ def test_a_file_of_something_else(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Grid:
-    """Every part of the study on the smallest networks; what names 2,048 hosts finds 128 there."""
-    sizes = {key: SIZES[key] for key in ((2, 128), (3, 256))}
-    for module in (grid, figures, findings, cost, scaling):
+    """Every part of the study on the smallest network, also what names another."""
+    sizes = {(2, 128): SIZES[2, 128]}
+    for module in (grid, figures, findings, cost, scaling, conclusions, answer):
         monkeypatch.setattr(module, "SIZES", sizes)
+    shown = tuple((title, replace(network, layers=2, hosts=128), methods) for title, network, methods in EXCHANGES)
+    monkeypatch.setattr(paper_figures, "EXCHANGES", shown)
+    monkeypatch.setattr(grid, "SLOW", (2, 128))
     result = Grid("quick", ((2, 128),), ((2, 128),), 3, (1, 2))
     monkeypatch.setitem(GRIDS, "quick", result)
     return result
@@ -119,7 +136,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Grid:
 
 def test_a_study_and_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simgrid_engine, "installed", lambda: False)
-    monkeypatch.setattr(page, "LARGEST", (2, 128))
     said = StringIO()
     options = study.parser().parse_args(["--out", str(tmp_path), "--no-emulation"])
     study.run(options, Console(file=said, width=300))

@@ -42,7 +42,7 @@ def test_workers_go_on_when_the_p4_program_lets_them(strategy: str, straggler: s
         network=Network(latency_us=0.0),
     )
     trace = simulate(cell)
-    star = Exchange(Clos(2, 2 * workers, 1, latency=0.0, bandwidth=1e15), 1.0, SWITCH_SIZES)
+    star = Exchange(Clos(2, 2 * workers, 1, switch_latency=0.0, bandwidth=1e15), 1.0, SWITCH_SIZES)
     run = _Run(
         Training(star, SWITCH, parse(strategy), stragglers.parse(straggler), 0.1, jitter=0.0, iterations=4 * steps),
         IDEAL,

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from serene.errors import SereneError, choices
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 RATIOS = (1.0, 0.5, 0.25, 0.125)
 ROUTINGS = ("d-mod-k", "ecmp")
@@ -42,15 +43,16 @@ class BadNetwork(SereneError):
 
 @dataclass(frozen=True)
 class Clos:
-    """``groups``: leaves of a 2-layer network, pods of a 3-layer one. ``bandwidth`` in bytes/s, ``latency`` in s,
-    both of one link in one direction. Raises BadNetwork when the ports do not add up."""
+    """``groups``: leaves of a 2-layer network, pods of a 3-layer one. ``bandwidth``, in bytes/s, of one link in one
+    direction; ``switch_latency``, in s, of a switch that a flow passes. Raises BadNetwork when the ports do not add
+    up."""
 
     layers: int
     ports: int
     groups: int
     ratio: float = 1.0
     bandwidth: float = 4e9
-    latency: float = 0.2e-6
+    switch_latency: float = 0.2e-6
     routing: str = "d-mod-k"
 
     def __post_init__(self) -> None:
@@ -68,20 +70,22 @@ class Clos:
                 f"bisection ratio {self.ratio:g} with {self.groups} pods leaves links that fill no "
                 f"{self.ports}-port switch"
             )
-        if not 0 < self.bandwidth < np.inf or not 0 <= self.latency < np.inf:
-            raise BadNetwork(f"bandwidth {self.bandwidth:g} B/s, latency {self.latency:g} s; expected > 0 and >= 0")
+        if not 0 < self.bandwidth < np.inf or not 0 <= self.switch_latency < np.inf:
+            raise BadNetwork(
+                f"bandwidth {self.bandwidth:g} B/s, switch latency {self.switch_latency:g} s; expected > 0 and >= 0"
+            )
         if self.routing not in ROUTINGS:
             raise BadNetwork(f"routing {self.routing!r}; expected {choices(ROUTINGS)}")
 
     @classmethod
     def of_size(
-        cls, hosts: int, ratio: float = 1.0, *, layers: int = 0, bandwidth: float = 4e9, latency: float = 0.2e-6,
-        routing: str = "d-mod-k",
+        cls, hosts: int, ratio: float = 1.0, *, layers: int = 0, bandwidth: float = 4e9,
+        switch_latency: float = 0.2e-6, routing: str = "d-mod-k",
     ) -> Clos:  # fmt: skip
         """One of the paper's networks by its number of hosts. Raises BadNetwork."""
         for (depth, size), (ports, groups) in SIZES.items():
             if size == hosts and layers in (0, depth):
-                return cls(depth, ports, groups, ratio, bandwidth, latency, routing)
+                return cls(depth, ports, groups, ratio, bandwidth, switch_latency, routing)
         valid = ", ".join(f"{size} ({depth} layers)" for depth, size in SIZES)
         raise BadNetwork(f"{hosts} hosts{f' on {layers} layers' if layers else ''}; expected one of {valid}")
 
@@ -184,6 +188,13 @@ class Clos:
     def levels(self) -> Ints:
         """Of every link up, in the links' order: 0 from a host, 1 from a leaf, 2 from a pod's upper switch."""
         return np.repeat(np.arange(self.layers), np.diff(self._levels))
+
+    @cached_property
+    def latencies(self) -> Floats:
+        """In s, of every link: half a switch's for each end that is one, so that a path between hosts has one for every
+        switch on it, and both directions of a link are alike."""
+        ends = np.where(self.levels > 0, 2, 1)
+        return np.tile(ends * self.switch_latency / 2, 2)
 
     # Paths.
 

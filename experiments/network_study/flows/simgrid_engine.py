@@ -62,10 +62,11 @@ def _simulate(network: Clos, steps: list[Step], model: Model) -> list[float]:
     )  # fmt: skip
     zone = simgrid.NetZone.create_full_zone("clos")
     hosts, links = {}, {}
+    latencies = network.latencies.tolist()
 
     def link(number: int) -> object:
         if number not in links:
-            made = zone.create_link(f"l{number}", network.bandwidth).set_latency(network.latency).seal()
+            made = zone.create_link(f"l{number}", network.bandwidth).set_latency(latencies[number]).seal()
             links[number] = simgrid.LinkInRoute(made)
         return links[number]
 

@@ -27,10 +27,11 @@ def finish_times(network: Clos, step: Step, model: Model) -> Floats:
         uses = np.concatenate([paths, back], axis=1)
         shares = np.concatenate([shares, np.full(network.longest, model.cross_traffic)])
     hops = (paths >= 0).sum(axis=1)
+    latency = np.where(paths >= 0, network.latencies[paths], 0.0).sum(axis=1)
     weight = np.ones(hops.size)
     if model.unfair:
-        weight = 1 / (hops * (network.latency + model.weight_s / network.bandwidth))
-    return _simulate(network, uses, shares, weight, hops * network.latency * model.latency_factor, step, model)
+        weight = 1 / (latency + hops * model.weight_s / network.bandwidth)
+    return _simulate(network, uses, shares, weight, latency * model.latency_factor, step, model)
 
 
 def _simulate(

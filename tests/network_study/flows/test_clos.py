@@ -49,6 +49,8 @@ def test_a_path_is_a_walk_over_links_that_exist(layers: int, hosts: int, ratio: 
         assert np.array_equal(end[links[:-1]], start[links[1:]])
         same_leaf, same_pod = a // network.half == b // network.half, a // network.half**2 == b // network.half**2
         assert links.size == (2 if same_leaf else 4 if layers == 2 or same_pod else 6)
+        switches = set(end[links[:-1]].tolist())
+        assert network.latencies[links].sum() == pytest.approx(len(switches) * network.switch_latency)
 
 
 def test_the_other_direction_of_a_link() -> None:
@@ -79,6 +81,7 @@ def test_every_link_has_a_path_of_its_own() -> None:
         (lambda: Clos(2, 8, 9), "9 groups of 8-port switches; expected 1 to 8"),
         (lambda: Clos(2, 8, 8, 0.3), "bisection ratio 0.3 with 8 ports; expected one of 1/4, 2/4, 3/4, 4/4"),
         (lambda: Clos(2, 8, 8, bandwidth=0), "bandwidth 0 B/s"),
+        (lambda: Clos(2, 8, 8, switch_latency=-1), "switch latency -1 s"),
         (lambda: Clos(2, 8, 8, routing="best"), "routing 'best'; expected d-mod-k or ecmp"),
         (lambda: Clos.of_size(100), "100 hosts; expected one of 128"),
         (lambda: Clos.of_size(128, layers=3), "128 hosts on 3 layers; expected one of"),

@@ -8,7 +8,7 @@ from experiments.network_study.flows.clos import Clos
 from experiments.network_study.flows.model import IDEAL, LV08, NoSuchModel, model
 from experiments.network_study.flows.steps import BadStep, Step
 
-NETWORK = Clos(2, 4, 4, bandwidth=1e9, latency=1e-6)  # 8 hosts, 2 a leaf
+NETWORK = Clos(2, 4, 4, bandwidth=1e9, switch_latency=1e-6)  # 8 hosts, 2 a leaf
 needs_simgrid = pytest.mark.skipif(not simgrid_engine.installed(), reason="needs SimGrid (make simgrid)")
 
 
@@ -17,34 +17,34 @@ def step(pairs: list[tuple[int, int]], size: float = 1e6, **options: float) -> S
 
 
 def test_one_flow() -> None:
-    """Its latency first, then its bytes."""
-    assert solver.run(NETWORK, [step([(0, 1)])], IDEAL) == pytest.approx(2e-6 + 1e-3)
-    assert solver.run(NETWORK, [step([(0, 1)])], LV08) == pytest.approx(13.01 * 2e-6 + 1e-3 / 0.97)
+    """The one switch's latency first, then the bytes."""
+    assert solver.run(NETWORK, [step([(0, 1)])], IDEAL) == pytest.approx(1e-6 + 1e-3)
+    assert solver.run(NETWORK, [step([(0, 1)])], LV08) == pytest.approx(13.01 * 1e-6 + 1e-3 / 0.97)
 
 
 def test_flows_that_end_make_room() -> None:
     """Two into one host: half the rate each, until the shorter one has ended."""
     sizes = np.array([1e6, 3e6])
     ends = solver.finish_times(NETWORK, Step(np.array([2, 4]), np.array([0, 0]), sizes), IDEAL)
-    assert ends - 4e-6 == pytest.approx([2e-3, 4e-3])
+    assert ends - 3e-6 == pytest.approx([2e-3, 4e-3])
 
 
 def test_a_flow_that_starts_later_because_its_path_is_longer() -> None:
-    slow = Clos(2, 4, 4, bandwidth=1e9, latency=1e-3)
+    slow = Clos(2, 4, 4, bandwidth=1e9, switch_latency=1e-3)
     ends = solver.finish_times(slow, step([(1, 0), (2, 0)]), IDEAL)
-    # Alone from 2 to 4 ms the first would be done at 3 ms: 1 MB at 1 GB/s.
-    assert ends == pytest.approx([3e-3, 5e-3])
+    # 1 MB at 1 GB/s, after one switch and after three.
+    assert ends == pytest.approx([2e-3, 4e-3])
 
 
 def test_times_delays_and_limits() -> None:
-    assert solver.run(NETWORK, [step([(0, 1)], times=3)], IDEAL) == pytest.approx(3 * (2e-6 + 1e-3))
-    assert solver.run(NETWORK, [step([(0, 1)], delay=1.0)], IDEAL) == pytest.approx(1 + 2e-6 + 1e-3)
-    assert solver.run(NETWORK, [step([(0, 1)], limit=1e8)], IDEAL) == pytest.approx(2e-6 + 1e-2)
+    assert solver.run(NETWORK, [step([(0, 1)], times=3)], IDEAL) == pytest.approx(3 * (1e-6 + 1e-3))
+    assert solver.run(NETWORK, [step([(0, 1)], delay=1.0)], IDEAL) == pytest.approx(1 + 1e-6 + 1e-3)
+    assert solver.run(NETWORK, [step([(0, 1)], limit=1e8)], IDEAL) == pytest.approx(1e-6 + 1e-2)
 
 
 def test_acknowledgements_take_their_share_of_the_way_back() -> None:
     """A flow each way over the same links: each carries 1 and the other's 0.05."""
-    assert solver.run(NETWORK, [step([(0, 1), (1, 0)])], LV08) == pytest.approx(13.01 * 2e-6 + 1.05e-3 / 0.97)
+    assert solver.run(NETWORK, [step([(0, 1), (1, 0)])], LV08) == pytest.approx(13.01 * 1e-6 + 1.05e-3 / 0.97)
 
 
 @needs_simgrid

@@ -1,0 +1,32 @@
+"""What was measured on the emulated Clos network, in a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from serene import outputs
+from serene.errors import SereneError
+
+CLOS = "clos"  # the folder, in the study's
+ROWS = "clos.json"
+
+Row = dict[str, Any]
+
+
+class BadRows(SereneError):
+    """A file that cannot be read."""
+
+
+def kept(folder: Path) -> list[Row]:
+    """Raises BadRows."""
+    path = folder / ROWS
+    try:
+        return list(json.loads(path.read_text())) if path.exists() else []
+    except ValueError as error:
+        raise BadRows(f"{path}: {error}; remove the file") from error
+
+
+def keep(folder: Path, rows: list[Row]) -> None:
+    outputs.write_text(folder / ROWS, json.dumps(rows, indent=1))

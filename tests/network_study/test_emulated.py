@@ -1,0 +1,60 @@
+"""The emulated Clos network: that its hosts' flows add up, and that a small one does so over real links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.network_study.emulated.hosts import gradient
+from experiments.network_study.emulated.plan import EMULATED, Emulated
+from experiments.network_study.emulated.rows import BadRows, keep, kept
+
+OVER_TCP = EMULATED[:-1]
+
+
+@pytest.mark.parametrize("method", OVER_TCP)
+@pytest.mark.parametrize("values", [1000, 1001])
+def test_everybody_has_the_sum(method: str, values: int) -> None:
+    """The flows played in memory, a step at a time, on whole numbers."""
+    emulated = Emulated(method, 0.25, 4.0, values)
+    flows = emulated.flows()
+    assert flows is not None
+    workers = emulated.workers
+    have = {
+        host: gradient(host, values) if host in workers else np.zeros(values, np.float32)
+        for host in range(emulated.network.hosts)
+    }
+    total = np.sum([gradient(worker, values) for worker in workers], axis=0)
+    for step in flows:
+        before = {host: vector.copy() for host, vector in have.items()}
+        for flow in step:
+            part = slice(flow.first, flow.first + flow.count)
+            sent = before[flow.source][part]
+            have[flow.target][part] = sent if flow.whole else have[flow.target][part] + sent
+    assert len(workers) == (28 if "servers" in method else 32)
+    for worker in workers:
+        assert np.array_equal(have[worker], total)
+
+
+def test_what_the_simulation_of_the_same_network_says() -> None:
+    """In units of the payload's time over a link: flat 3 + 2 / r, layered 6 one way and 2 both ways, servers 14."""
+    unit = 4 * 125_000 * 8 / 4e6 * 1514 / 1448
+    back = 1 + 66 / (2 * 1514)
+    for ratio in (1.0, 0.25):
+        times = {method: Emulated(method, ratio, 4.0, 125_000).simulated_s() / unit for method in OVER_TCP}
+        assert times["flat-butterfly"] == pytest.approx((3 + 2 / ratio) * back)
+        assert times["layered-butterfly"] == pytest.approx(6 + 2 * back)
+        assert times["servers-distributed"] == pytest.approx(14, rel=0.01)
+    ours = Emulated("leaf-spine-aggregation", 1.0, 4.0, 125_000).simulated_s()
+    assert ours == pytest.approx(500_000 * 1362 / 1280 * 8 / 4e6, rel=0.02)
+
+
+def test_rows_are_kept(tmp_path: Path) -> None:
+    assert kept(tmp_path) == []
+    keep(tmp_path, [{"method": "ring"}])
+    assert kept(tmp_path) == [{"method": "ring"}]
+    (tmp_path / "clos.json").write_text("[")
+    with pytest.raises(BadRows, match=r"clos\.json: .*; remove the file"):
+        kept(tmp_path)
