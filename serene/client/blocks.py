@@ -19,8 +19,9 @@ signed digits are the values. Sums of such lanes are the same numbers with the s
 what, as long as each sum of digits fits its bits. So for the switch nothing changes. For n workers a value has
 ``(2 ** (bits - 1) - 1) // n`` *levels* on either side of 0 (31 for 4 workers and 8 bits, 3 for 32). A class is two
 powers of two in 16 bits and one in 8. With T the power above it, T has the highest level. Values between two levels
-are rounded at random, so that a sum's expectation is the exact sum; it is off by less than ``n * T / levels``, where T
-is at most 4 M and 2 M, M as above. A block with values that are not finite goes in 32 bits.
+are rounded at random, so that a sum's expectation is the exact sum (to 2 ** -17 of a level a worker); it is off by
+less than ``n * T / levels``, where T is at most 4 M and 2 M, M as above. A block goes in 32 bits where values are not
+finite, or so large that T is beyond float32.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from serene.errors import SereneError, choices
 
 BITS = (32, 16, 8)  # of a value: the number formats
 MANTISSA_BITS = 23  # of float32
+MAX_EXPONENT = 127
 NOISE_BITS = 16  # how finely a value's place between two levels is told
 SIGNATURE_LANES = 2  # at the beginning of an exponent piece
 PIECES_PER_BLOCK = 4  # more would mix more magnitudes, fewer would cost more exponent pieces
@@ -55,8 +57,8 @@ class Layout:
             raise SereneError(f"values of {self.bits} bits are not known: {choices(BITS)}")
         if not self.blocks_per_piece:
             raise SereneError(
-                f"slots of {self.lanes} lanes are too short for a pool of {self.workers} workers: the exponents of a "
-                f"block take {SIGNATURE_LANES + self.lanes_per_block} lanes"
+                f"slots of {self.lanes} lanes are too short for a pool of {self.workers} workers and values of "
+                f"{self.bits} bits: the exponents of a block take {SIGNATURE_LANES + self.lanes_per_block} lanes"
             )
         if not self.levels:
             raise SereneError(f"{self.bits} bits are too few for the sum of {self.workers} workers' values")
@@ -114,6 +116,11 @@ class Layout:
         """The power of two that values of a class are multiplied by, in 32 bits."""
         return 31 - (self.workers - 1).bit_length() - self.top(block_class)
 
+    def values_in_lane(self, block_class: int, not_finite: bool) -> int:
+        """Of a block. One, however few the bits, where values are not finite, whose counts need lanes of their own, or
+        where a level may lie beyond float32's largest number."""
+        return 1 if not_finite or self.top(block_class) > MAX_EXPONENT else self.values_per_lane
+
     def levels_per_unit(self, block_class: int) -> float:
         """What values of a class are multiplied by, in 16 and 8 bits."""
         return math.ldexp(self.levels, -self.top(block_class))
@@ -166,7 +173,7 @@ def dequantise(sums: np.ndarray, shift: int) -> np.ndarray:
 
 def noise(seed: int, first: int, count: int) -> np.ndarray:
     """For each of so many values of a vector a number that looks random, always the same one: uint32[count]."""
-    mixed: np.ndarray = np.arange(first, first + count, dtype=np.uint64).astype(np.uint32) * np.uint32(seed | 1)
+    mixed: np.ndarray = np.arange(first, first + count, dtype=np.uint64).astype(np.uint32) ^ np.uint32(seed)
     for factor, shift in ((0x7FEB352D, 16), (0x846CA68B, 15)):  # Chris Wellons' lowbias32
         mixed ^= mixed >> np.uint32(shift)
         mixed *= np.uint32(factor)

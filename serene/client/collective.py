@@ -178,8 +178,8 @@ class Collective:
         return known
 
     def _rows(self, index: int) -> int:
-        """Of the pieces of a block. One, however few the bits, where values are not finite: their counts need lanes."""
-        return 1 if self._class(index)[1] else self.layout.values_per_lane
+        """Of the pieces of a block."""
+        return self.layout.values_in_lane(*self._class(index))
 
     def _of_group(self, group: int) -> np.ndarray:
         length = self.layout.blocks_per_piece * self.layout.values_per_block

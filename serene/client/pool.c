@@ -6,7 +6,7 @@
 
 enum kind { EXPONENTS, VALUES, SPECIALS };
 enum { NONE = -1, UNKNOWN = -2 };                    /* classes */
-enum { MANTISSA_BITS = 23, NOISE_BITS = 16, SIGNATURE_LANES = 2, PIECES_PER_BLOCK = 4, SPECIAL_BITS = 10 };
+enum { MANTISSA_BITS = 23, MAX_EXPONENT = 127, NOISE_BITS = 16, SIGNATURE_LANES = 2, PIECES_PER_BLOCK = 4, SPECIAL_BITS = 10 };
 enum { MAGNITUDE = 0x7FFFFFFF, INFINITE = 0x7F800000 };
 enum { NOTHING, COUNTS, SUMS };                      /* of values and their specials, what has been answered */
 enum { OVER = -1, NOT_YET, PIECE };
@@ -102,7 +102,7 @@ static void to_float(const uint8_t *restrict from, uint32_t *restrict held, uint
 }
 
 static inline uint32_t noise(uint32_t seed, uint32_t index) {
-    uint32_t mixed = index * (seed | 1);
+    uint32_t mixed = index ^ seed;
     mixed = (mixed ^ mixed >> 16) * 0x7FEB352D;
     mixed = (mixed ^ mixed >> 15) * 0x846CA68B;
     return mixed ^ mixed >> 16;
@@ -173,7 +173,7 @@ static void add_specials(float *values, uint64_t count, const int32_t *counts) {
 
 /* Rows of values in a piece of a block whose classes are known. */
 static uint32_t rows_of(const struct pool *pool, uint64_t block) {
-    return pool->not_finite[block] ? 1 : pool->values_per_lane;
+    return pool->not_finite[block] || top_of(pool, pool->classes[block]) > MAX_EXPONENT ? 1 : pool->values_per_lane;
 }
 
 /* Values of a piece, from `first` on. */

@@ -35,7 +35,7 @@ from torch.distributed import (  # type: ignore[attr-defined]
 from serene.client.collective import Disagreement
 from serene.client.pool import Pool
 from serene.errors import SereneError
-from serene.torch.opening import JobAccess, NotOpened, gradient_bits, open_pool
+from serene.torch.opening import JobAccess, NotOpened, open_pool
 from serene.torch.ring import RankGone, Ring
 from serene.torch.work import Runner, at_the_end_of_backward, in_backward
 
@@ -86,7 +86,6 @@ class SwitchGroup(ProcessGroup):
     def _open(self, rank: int, size: int, ranks: Sequence[int]) -> None:
         try:
             self._pool, self._ring, self._access = open_pool(self._store, rank, size, self._timeout)
-            self._gradient_bits = gradient_bits()
         except NotOpened as error:
             if not ranks:
                 raise
@@ -193,7 +192,8 @@ class SwitchGroup(ProcessGroup):
         number = self.summed
         operation = _name(opts.reduceOp)
         # Nobody expects of other sums, a loss or a count of right answers, that they are rounded at random.
-        bits = self._gradient_bits if in_backward() else 32
+        assert self._access is not None
+        bits = self._access.bits if in_backward() else 32
         call = f"{what} of {_described(inputs)}, {operation}{f', in {bits} bits' if bits != 32 else ''}"
         values = sum(tensor.numel() for tensor in inputs)
         signature = f"{number} {what} {inputs[0].dtype} {values} {operation}".encode()
@@ -225,7 +225,7 @@ class SwitchGroup(ProcessGroup):
             raise CollectiveFailed(str(self._failed)) from self._failed
         self._pool.while_waiting = partial(self._ring.check, number)
         try:
-            self._pool.all_reduce(flat.numpy(), signature, timeout.total_seconds(), bits=bits)
+            self._add_up(flat, bits, signature, timeout)
         except Disagreement:
             calls = self._what_each_does(number, call)
             raise CollectiveFailed(f"the ranks' calls do not fit together: {calls}") from None
@@ -234,6 +234,18 @@ class SwitchGroup(ProcessGroup):
             self._failed = CollectiveFailed(f"{call}: {reason}")
             self._ring.fail(reason)
             raise self._failed from error
+
+    def _add_up(self, flat: Tensor, bits: int, signature: bytes, timeout: timedelta) -> None:
+        assert self._pool is not None and self._access is not None
+        values, timeout_s = flat.numpy(), timeout.total_seconds()
+        try:
+            self._pool.all_reduce(values, signature, timeout_s, bits=bits)
+        except Disagreement:
+            if self._access.bits == 32:
+                raise
+            # One rank may call in its backward pass what another calls beside its own, as DistributedDataParallel does
+            # when a rank has joined. All ranks see it, before any has changed its values.
+            self._pool.all_reduce(values, signature, timeout_s)
 
     def _reason(self, number: int, error: SereneError) -> str:
         """Why a collective has failed; where another rank is to blame, what is known of that."""

@@ -17,7 +17,7 @@ import httpx
 from torch.distributed import Store  # type: ignore[attr-defined]
 
 from serene.client import FrameTransport, ShmTransport, Transport, TransportError, UdpTransport
-from serene.client.blocks import BITS
+from serene.client.blocks import BITS, Layout
 from serene.client.pool import Pool
 from serene.errors import SereneError, choices
 from serene.http import CONTROLLER, connection, controller_url
@@ -39,7 +39,8 @@ class NotOpened(SereneError):
 @dataclass(frozen=True)
 class JobAccess:
     """Where a group's job is. udp_ports: of an embedded switch on this machine, the UDP ports of each of its ports (the
-    switch's, ours); shm_ports: the path of each; neither where the switch is reached over the network, at switch_ip."""
+    switch's, ours); shm_ports: the path of each; neither where the switch is reached over the network, at switch_ip.
+    bits: of a gradient's values on their way, on all ranks."""
 
     job: int
     slots: int
@@ -47,6 +48,7 @@ class JobAccess:
     switch_ip: str
     udp_ports: Sequence[tuple[int, int, int]] = ()
     shm_ports: Sequence[tuple[int, str]] = ()
+    bits: int = 32
 
 
 class Controller:
@@ -56,6 +58,7 @@ class Controller:
         self.url = controller_url()
 
     def create(self, workers: int) -> JobAccess:
+        bits = gradient_bits()
         switch = self._ask("GET", "/v1/status").get("switch")
         if switch is None:
             raise SereneError(f"what answers at {self.url} is no controller of Serene's; name one in ${CONTROLLER}")
@@ -73,6 +76,7 @@ class Controller:
             switch["ip"],
             [(at["port"], at["switch"], at["host"]) for at in switch["udp_ports"]],
             [(at["port"], at["path"]) for at in switch["shm_ports"]],
+            bits,
         )
 
     def delete(self, job: int) -> None:
@@ -116,7 +120,9 @@ def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[P
     try:
         problem = ""
         try:
-            gradient_bits()
+            if (bits := gradient_bits()) != access.bits:
+                raise NotOpened(f"${PRECISION} is {bits} here and {access.bits} on rank 0 of the group")
+            Layout(size, access.lanes, bits)
             transport = transport_to(access, rank)
             pool = Pool(transport, access.job, rank, slots=access.slots, lanes=access.lanes)
         except SereneError as missing:

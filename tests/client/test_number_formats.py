@@ -26,6 +26,7 @@ from tests.support.threaded_pools import Run, all_reduce
 
 LANES = 320
 NARROW = [16, 8]
+SIGNATURE = np.array([1, 2], np.uint32)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def test_sums_of_packed_levels_are_the_sums_of_levels(
 def test_the_highest_levels_of_all_workers_fit(workers: int, bits: int) -> None:
     layout = Layout(workers, 320, bits)
     assert workers * layout.levels < 2 ** (bits - 1)
-    for block_class in (0, 1, 127, 254):
+    for block_class in (0, 1, 127, layout.classes_of_finite - 1):
         top = np.float32(min(2.0 ** layout.top(block_class), float(np.finfo(np.float32).max)))
         largest = np.nextafter(top, np.float32(0)) * np.array([1, -1], np.float32)
         for random in (0, 2**32 - 1):
@@ -93,7 +94,7 @@ def test_rounding_at_random_is_right_on_average() -> None:
     values = np.array([0.0, 1e-3, -1e-3, 0.25, -0.4999, 0.9, 1.0, -1.0], np.float32)
     layout, draws = Layout(4, 320, 8), 40_000
     block_class = int(np.float32(1.0).view(np.uint32) >> layout.exponent_bits)
-    seeds = [noise(seed, 7, len(values)) for seed in range(draws)]
+    seeds = [noise(noise_seed(SIGNATURE + np.uint32(draw), 0), 0, len(values)) for draw in range(draws)]
     found = np.array([to_levels(values, layout.levels_per_unit(block_class), random) for random in seeds])
     sums = from_levels(found, layout.level(block_class))
     spread = layout.level(block_class) / 2 / np.sqrt(draws)  # at most: of a mean of values one of two levels high
@@ -102,8 +103,7 @@ def test_rounding_at_random_is_right_on_average() -> None:
 
 
 def test_noise_is_uniform_and_another_one_for_each_value_and_worker() -> None:
-    signature = np.array([1, 2], np.uint32)
-    drawn = np.array([noise(noise_seed(signature, worker), 0, 100_000) for worker in range(2)])
+    drawn = np.array([noise(noise_seed(SIGNATURE, worker), 0, 100_000) for worker in range(2)])
     counts = np.bincount(drawn.reshape(-1) >> np.uint32(24), minlength=256)
     assert np.abs(counts - counts.mean()).max() < 6 * np.sqrt(counts.mean())
     assert len(np.unique(drawn)) > 0.999 * drawn.size
@@ -113,6 +113,14 @@ def test_noise_is_uniform_and_another_one_for_each_value_and_worker() -> None:
         if ahead:
             assert abs(np.corrcoef(first, drawn[0, :-ahead] / 2**32)[0, 1]) < 0.02
     assert np.array_equal(noise(1, 5, 10), noise(1, 0, 15)[5:])
+
+
+@pytest.mark.parametrize("index", [0, 1, 2**20, 2**24, 2**31])
+def test_each_value_is_rounded_up_as_often_as_it_should_be(index: int) -> None:
+    """The first of a vector, too, and those whose place is a round number."""
+    drawn = np.array([noise(noise_seed(SIGNATURE + np.uint32(draw), 0), index, 1)[0] for draw in range(20_000)])
+    counts = np.bincount(drawn >> np.uint32(28), minlength=16)
+    assert np.abs(counts - counts.mean()).max() < 6 * np.sqrt(counts.mean())
 
 
 @pytest.mark.parametrize(("bits", "said"), [(7, "32, 16 or 8"), (0, "32, 16 or 8"), (64, "32, 16 or 8")])
@@ -231,6 +239,19 @@ def test_a_block_with_infinities_goes_in_32_bits(switch: P4Switch) -> None:
         assert within_levels(result[block:], [vector[block:] for vector in given], LANES, 8)
 
 
+@pytest.mark.parametrize("bits", NARROW)
+def test_the_largest_values_do_not_become_infinite(switch: P4Switch, bits: int) -> None:
+    """Rounded to a level above them they would."""
+    largest = np.finfo(np.float32).max
+    given = [np.full(5 * LANES, sign * largest, np.float32) for sign in (1, 0)]
+    given[0][1::2] = -largest / 3
+    run, results = PoolRun(switch, 2, 8), [vector.copy() for vector in given]
+    run.play(lambda worker, pool: pool.all_reduce(results[worker], bits=bits))
+    assert not run.errors
+    for result in results:
+        assert np.isfinite(result).all() and np.allclose(result, given[0], rtol=1e-6)
+
+
 @pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
 @pytest.mark.parametrize("faults", [FINE, lossy(6, 0.03)], ids=["fine", "lossy"])
 @pytest.mark.parametrize("bits", NARROW)
@@ -240,7 +261,7 @@ def test_c_and_python_send_and_read_the_same_bits(
 ) -> None:
     """Each rounds as the other would: both in one job, and a job of each."""
     rng = np.random.default_rng(bits)
-    length = 300 * LANES + 5
+    length = 700 * LANES + 5  # several exponent pieces in each format
     given = vectors(3, length) if kind == "finite" else [random_values(rng, length, 16 * LANES) for _ in range(3)]
     found = [all_reduce(Run(switch_of_threads, 3, 16, faults, plain), given, bits) for plain in ((), (1,), (0, 1, 2))]
     for results in found:

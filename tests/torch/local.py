@@ -77,8 +77,10 @@ def ranks(workers: int) -> list[dict[str, str]]:
     return [{**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(workers)]
 
 
-def start_ranks(local: Local, workers: int, arguments: Sequence[str]) -> list[subprocess.Popen[str]]:
-    """``python ARGUMENTS`` as each rank."""
+def start_ranks(
+    local: Local, workers: int, arguments: Sequence[str], given: Sequence[Mapping[str, str]] = ()
+) -> list[subprocess.Popen[str]]:
+    """``python ARGUMENTS`` as each rank. given: more of each one's environment."""
     return [
         subprocess.Popen(
             [warm_python(), "-W", "ignore::FutureWarning", *arguments],
@@ -86,9 +88,9 @@ def start_ranks(local: Local, workers: int, arguments: Sequence[str]) -> list[su
             stderr=subprocess.STDOUT,
             text=True,
             cwd=ROOT,
-            env={**local.environment, **rank},
+            env={**local.environment, **rank, **more},
         )
-        for rank in ranks(workers)
+        for rank, more in zip(ranks(workers), given or [{}] * workers, strict=True)
     ]
 
 

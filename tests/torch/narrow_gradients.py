@@ -54,7 +54,21 @@ def main() -> None:
     dist.all_gather(found_by_rank, found)
     same = all(torch.equal(other, found) for other in found_by_rank)
     packets = group._pool.counts.sent
-    result = {"errors": errors, "losses": losses, "exact": exact_losses, "packets": packets, "same": same}
+    joined = 0
+    with model.join():
+        for _ in range(2 + dist.get_rank()):
+            optimiser.zero_grad()
+            inputs = torch.randn(32, 64, generator=generator)
+            nn.functional.mse_loss(model(inputs), inputs).backward()  # type: ignore[no-untyped-call]
+            joined += 1
+    result = {
+        "joined": joined,
+        "errors": errors,
+        "losses": losses,
+        "exact": exact_losses,
+        "packets": packets,
+        "same": same,
+    }
     dist.destroy_process_group()
     print(json.dumps(result))
 
