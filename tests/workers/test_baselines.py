@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.run.__main__ import _settings, parser
+from experiments.run.cli import _settings, parser
 from experiments.run.baseline import LoopbackNetwork
 from serene.strategy import parse
 from tests.controller.processes import ROOT, until
