@@ -16,6 +16,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from controller.coordinator import Coordinator
+from controller.http.connections import Connection
 from controller.http.guard import Guard
 from controller.http.listeners import tcp_listener, unix_listener
 from controller.http.server import application
@@ -83,7 +84,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",  # the one of uvicorn's parsers that bounds what it takes as headers
+                http=Connection,
                 ws="none",
                 log_config=None,
                 access_log=False,

@@ -7,8 +7,10 @@ else when they cannot be where they belong, and say where.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -48,6 +50,19 @@ def check(path: Path, room: int) -> None:
         raise CannotWrite(
             f"cannot write {path}: {error.strerror} ({room / MB:.1f} MB are needed); choose another place"
         ) from error
+
+
+@contextmanager
+def claimed(out: Path) -> Iterator[None]:
+    """A directory of results that no other run on this machine may claim meanwhile, by a name that the kernel takes
+    back however we end. Raises CannotWrite."""
+    name = hashlib.sha256(os.fsencode(out.resolve())).hexdigest()[:32]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as claim:
+        try:
+            claim.bind(f"\0serene-out-{name}")
+        except OSError:
+            raise CannotWrite(f"cannot write {out}: another run will; choose another place") from None
+        yield
 
 
 def check_file(path: Path, room: int) -> None:

@@ -14,8 +14,8 @@ GREY = "#888888"
 TEAL, WINE, OLIVE, INDIGO = "#44AA99", "#882255", "#999933", "#332288"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW)
 
-# What a worker does.
-COMPUTING, SENDING, WAITING = GREEN, BLUE, ORANGE
+# What a worker does: of Paul Tol's palettes, apart in brightness, and no strategy's colour.
+COMPUTING, SENDING, WAITING = "#999933", "#882255", "#DDCC77"
 
 # By a strategy's text, or by what its text begins with.
 COLOUR_OF = {

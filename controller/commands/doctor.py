@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from controller.commands import background
-from controller.http.client import ControllerClient, NoController, Rejected
+from controller.http.client import ControllerClient, NoController, NotAController, Rejected
 from controller.settings import DEFAULT_SWITCH, host_and_port
 from serene.errors import SereneError
 from serene.http import DEFAULT_HTTP
@@ -182,7 +182,7 @@ def _ports() -> Iterator[Finding]:
         if refusal.status == HTTPStatus.UNAUTHORIZED:
             yield Finding(Mark.ABSENT, "controller", f"runs at {url}; this shell has not its token", str(refusal))
             return
-    except NoController:
+    except (NoController, NotAController):
         pass
     except SereneError as trouble:  # what SERENE_TOKEN holds could be none
         yield Finding(Mark.ABSENT, "controller", "not asked", str(trouble))

@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from controller.status.model import Event, JobExplanation, JobStatus, Snapshot, Status, SwapStatus
 from serene.errors import SereneError
-from serene.http import connection, controller_url
+from serene.http import CONTROLLER, connection, controller_url
 from serene.strategy import Strategy, to_dict
 
 T = TypeVar("T")
@@ -30,6 +30,10 @@ class NoController(SereneError):
     """No controller answers at this address."""
 
 
+class NotAController(SereneError):
+    """Something else answers at this address."""
+
+
 class Rejected(SereneError):
     """An error that the controller answered with; ``status`` is HTTP's."""
 
@@ -39,7 +43,7 @@ class Rejected(SereneError):
 
 
 class ControllerClient:
-    """One controller, named as `serene.http` says. Every method raises NoController or Rejected;
+    """One controller, named as `serene.http` says. Every method raises NoController, NotAController or Rejected;
     `controller.status.model` says what they return."""
 
     def __init__(self, url: str | None = None, *, timeout_s: float = 15.0) -> None:
@@ -122,8 +126,10 @@ class ControllerClient:
                     raise _rejected(response.status_code, json.loads(response.read()))
                 for line in response.iter_lines():
                     yield TOLD.validate_json(line)
-        except (httpx.TransportError, ValueError):
+        except httpx.TransportError:
             raise self._nobody() from None
+        except ValueError:
+            raise self._somebody_else() from None
 
     def _ask(self, kind: TypeAdapter[T], method: str, path: str, body: Mapping[str, object] | None = None) -> T:
         try:
@@ -139,13 +145,22 @@ class ControllerClient:
             answer = response.json()
             if not response.is_error:
                 return kind.validate_python(answer)
+            raise _rejected(response.status_code, answer)
         except ValueError:  # no JSON, or not what a controller says
-            raise self._nobody() from None
-        raise _rejected(response.status_code, answer)
+            raise self._somebody_else() from None
 
     def _nobody(self) -> NoController:
         return NoController(f"no controller at {self.url} (start one with 'serenectl up')")
 
+    def _somebody_else(self) -> NotAController:
+        return NotAController(
+            f"something else answers at {self.url}, or a controller of another version: "
+            f"'serenectl up --http HOST:PORT' starts one elsewhere, --controller URL or ${CONTROLLER} names it"
+        )
+
 
 def _rejected(status: int, answer: object) -> Rejected:
-    return Rejected(answer.get("error", f"HTTP {status}") if isinstance(answer, dict) else f"HTTP {status}", status)
+    """Raises ValueError for what is no controller's answer."""
+    if not isinstance(answer, dict) or not isinstance(answer.get("error"), str):
+        raise ValueError(answer)
+    return Rejected(answer["error"], status)

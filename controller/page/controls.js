@@ -13,7 +13,10 @@ export function setUp(choices, done, notice) {
   const form = byId("other");
   const automatic = byId("automatic");
   form.elements.staleness.max = choices.max_staleness;
-  byId("new-job-form").elements.workers.max = choices.max_workers;
+  const newJob = byId("new-job-form");
+  newJob.elements.workers.max = choices.max_workers;
+  // What is wrong is answered by the controller, for all to see and read aloud; not every browser shows its own bubble.
+  for (const checked of [form, automatic, newJob]) checked.noValidate = true;
   automatic.elements["automatic-name"].append(...shipped.map(({ name }) => make("option", { value: name, textContent: name })));
 
   const attempt = async (work) => {
@@ -46,7 +49,7 @@ export function setUp(choices, done, notice) {
   byId("off").addEventListener("click", () =>
     attempt(async () => `stays with ${nameOf((await api.unsetAutomatic(current.job)).strategy)}`),
   );
-  byId("new-job-form").addEventListener("submit", (event) => {
+  newJob.addEventListener("submit", (event) => {
     event.preventDefault();
     const { workers, strategy } = event.target.elements;
     const meant = strategy.value === "ssp" ? { name: "ssp", staleness: 3 } : { name: strategy.value };

@@ -1,5 +1,5 @@
 // Who computes, sends and waits: a lane a worker, now at the right. Short spans show every change of state that was
-// reported, long ones how the time of each bin divides.
+// reported, long ones how the time of each bin divides; so do all, where steps are too short for every change to be told.
 
 import { open, strategyBand, timeAxis } from "./canvas.js";
 import { colourOfState } from "./looks.js";
@@ -8,6 +8,7 @@ import { BINS, BIN_S } from "./store.js";
 const STATES = ["unknown", "computing", "exchanging", "waiting", "paused"]; // as controller/status/recorder.py
 const DRAWN = ["computing", "exchanging", "waiting"];
 const EXACT = 5; // pixels a second from which changes of state are drawn; below that, bins
+const MOST_STEPS = 6; // a second, of which workers report every change (serene/client/reports.py)
 const SILENT_S = 3;
 const LEFT = 30;
 const BAND = 24;
@@ -34,7 +35,7 @@ export function drawTimeline(canvas, record, workers, now, span) {
     context.textAlign = "right";
     if (lane >= 11) context.fillText(String(worker.worker), LEFT - 8, y + lane / 2 + 1);
     const known = record.worker(worker.worker);
-    if (scale >= EXACT) exact(paths, known, worker, now, from, place, y, lane);
+    if (scale >= EXACT && known.rate < MOST_STEPS) exact(paths, known, worker, now, from, place, y, lane);
     else binned(paths, known, now, from, place, y, lane);
   });
   for (const state of DRAWN) {

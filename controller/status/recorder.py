@@ -2,6 +2,9 @@
 
 Bounded in two ways: the latest changes of state exactly, and an hour in bins. A worker that says nothing for SILENT_S
 does nothing that is known, until it is heard again: then it has done all along what it said last.
+
+Steps may be shorter than the time between two reports. Then their states are samples, and not fair ones: the sums of
+what the worker has spent, which each report has, say how the time between them divides.
 """
 
 from __future__ import annotations
@@ -19,8 +22,9 @@ BIN_S = 2
 BINS = 1800  # an hour
 TURNS = 600  # changes of state that are kept: minutes, at a few a second
 STATES = ("unknown", "computing", "exchanging", "waiting", "paused")  # a state's number is its place
-UNKNOWN, PAUSED = 0, STATES.index("paused")
-SHARES = 3  # of a bin: computing, exchanging, waiting
+UNKNOWN, COMPUTING, EXCHANGING = range(3)
+SUMS = ("compute_s", "network_s", "waiting_s")  # a bin has a share for each: computing, exchanging, waiting
+SHARES = len(SUMS)
 
 
 class Recorder:
@@ -57,6 +61,8 @@ class _Worker:
     def __init__(self, t: float) -> None:
         self._began = t
         self._state = UNKNOWN
+        self._parts = _parts(UNKNOWN)  # how the time since the last report is taken to divide
+        self._sums: list[float] | None = None  # in the last report
         self._heard = t
         self._settled = t  # until when bins are filled
         self._corrected = (-math.inf, 0)  # when it turned out what a silent worker had done, and from which bin on
@@ -69,10 +75,16 @@ class _Worker:
         t = max(t, self._settled)
         if t - self._settled > SILENT_S:
             self._corrected = (t, int(self._settled // BIN_S))
+        sums = _sums(report)
+        spent = _spent(self._sums, sums)
+        if not _explains(self._state, spent):
+            self._parts = [part / max(sum(spent), t - self._heard) for part in spent]
         self._fill(t)
-        self._heard = t
+        self._heard, self._sums = t, sums
         said = report.get("state")
         state = STATES.index(said) if isinstance(said, str) and said in STATES else UNKNOWN
+        if _explains(self._state, spent):
+            self._parts = _parts(state)
         if state != self._state:
             self._state = state
             self._turns.append((t, state))
@@ -101,14 +113,15 @@ class _Worker:
         )
 
     def _fill(self, t: float) -> None:
-        """The worker has done until ``t`` what it said last."""
+        """The worker has done until ``t`` what it said last, or what it is known to do by its sums."""
         self._settled = max(self._settled, t - BINS * BIN_S)  # a clock that is set may jump by years
         while True:
             number = int(self._settled // BIN_S)
             self._open(number)
             end = min(t, (number + 1.0) * BIN_S)
-            if self._state not in (UNKNOWN, PAUSED) and number > self._last - BINS:
-                self._seconds[self._state - 1][number % BINS] += end - self._settled
+            if number > self._last - BINS:
+                for seconds, part in zip(self._seconds, self._parts, strict=True):
+                    seconds[number % BINS] += part * (end - self._settled)
             self._settled = end
             if end >= t:
                 break
@@ -121,6 +134,34 @@ class _Worker:
                 of[place] = 0.0
             self._loss[place] = self._accuracy[place] = math.nan
         self._last = max(self._last, number)
+
+
+def _parts(state: int) -> list[float]:
+    """Of the time in a state."""
+    return [float(state == part) for part in range(1, SHARES + 1)]
+
+
+def _sums(report: Report) -> list[float] | None:
+    """Seconds for each part; None where the report does not have all."""
+    values = [number(report.get(name)) for name in SUMS]
+    known = [value for value in values if value is not None and abs(value) < 1e30]
+    return known if len(known) == SHARES else None
+
+
+def _spent(before: list[float] | None, after: list[float] | None) -> list[float]:
+    """Between two reports; nothing that is known where one lacks the sums, or another session began."""
+    if before is None or after is None:
+        return [0.0] * SHARES
+    spent = [b - a for a, b in zip(before, after, strict=True)]
+    return spent if min(spent) >= 0 else [0.0] * SHARES
+
+
+def _explains(state: int, spent: list[float]) -> bool:
+    """Whether nothing ended meanwhile but what a worker in this state does. (Who waits has exchanged before that, and
+    tells of both when the exchange is over.)"""
+    computing, exchanging, waiting = spent
+    others = {COMPUTING: exchanging + waiting, EXCHANGING: computing + waiting}
+    return others.get(state, computing) == 0
 
 
 def _known(value: float) -> float | None:

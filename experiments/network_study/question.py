@@ -22,7 +22,7 @@ from experiments.network_study.methods import MAIN, METHODS
 from experiments.network_study.switch import SwitchSizes
 from experiments.network_study.training import SERVERS, SWITCH
 from experiments.shared import terminal
-from serene.arguments import Parser
+from serene.arguments import Parser, add_version
 from serene.errors import SereneError, choices
 
 
@@ -33,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
         prog="serene-netstudy",
         description="What an exchange of gradients takes on a Clos network, and what that costs.",
     )
+    add_version(result)
     add = result.add_argument
     add("--hosts", type=int, required=True, help=sizes)
     add("--layers", type=int, default=0, help="2 or 3, where the number of hosts leaves a choice")

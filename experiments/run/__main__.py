@@ -1,67 +1,15 @@
-"""``python -m experiments.run``: trains a network through the switch; ``make run-mininet`` calls this.
+"""``python -m experiments.run``: begins before what it needs is imported."""
 
-Without root: ``--no-mininet`` (``make run-local``).
-"""
-
-from __future__ import annotations
-
-import argparse
-import sys
-import time
-from pathlib import Path
-
-from experiments.run.launch import launch
-from experiments.run.settings import Settings, check
-from experiments.shared import terminal
-from serene.arguments import Parser
-from serene.at_exit import leave_garbage
-from serene.errors import SereneError, choices
-from workers import architectures, baselines, data, packets
-
-
-def parser() -> argparse.ArgumentParser:
-    result = Parser(prog="python -m experiments.run", description="Trains a network through the switch.")
-    add = result.add_argument
-    add("--workers", default="4")
-    add("--strategy", default="bsp", help="bsp, ssp:S, asp, quorum:K or mixed:W,W")
-    add("--straggler", default="none", help="none, slow_worker, heterogeneous or failure; parameters as :key=value,...")
-    add("--steps", default="200")
-    add("--target", default="auto", help="auto, embedded or bmv2")
-    add("--model", default="mlp", help=choices(architectures.MODELS))
-    add("--dataset", default="digits", help=choices(data.DATASETS))
-    add("--data-dir", type=Path, default=None, help="where fashion-mnist, mnist and cifar10 are")
-    add("--link-mbit", default="", help="rate of each link in Mbit/s; none: as fast as it goes")
-    add("--batch-size", default="32", help="pictures in each worker's gradient; the paper's authors have 256")
-    add("--learning-rate", default="", help="default: the model's own; the paper's authors have 0.04")
-    add("--exchange", default="switch", help=f"what gradients go through: {choices(baselines.EXCHANGES)}")
-    add("--exchange-share", default="", help="of a step, 0.01 to 0.99, instead of --compute-ms; needs --link-mbit")
-    add("--packets", default="compiled", help=f"what makes the workers' packets: {choices(packets.PACKETS)}")
-    add("--seed", default="1")
-    add("--compute-ms", default="250", help="mean compute time of an iteration; 0: as fast as it goes")
-    add("--program", default="serene", help="serene (MTU 1500) or serene_jumbo")
-    add("--faults", type=Path, default=None, help="a file of faults, as docs/faults.md shows")
-    add("--out", default="", help="directory for the results (default runs/DATE-STRATEGY)")
-    add("--no-mininet", action="store_true", help="UDP on loopback instead: no root needed")
-    return result
-
-
-def _settings(options: argparse.Namespace) -> Settings:
-    given = vars(options).copy()
-    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{options.strategy.replace(':', '-').replace(',', '-')}"
-    given["out"] = Path(given["out"] or Path("runs", name))
-    given["mininet"] = not given.pop("no_mininet")
-    return check(**given)
+from serene.interrupts import STATUS, end_quietly
 
 
 def main() -> int:
-    leave_garbage()
-    console = terminal.console()
+    with end_quietly():
+        from experiments.run import cli
     try:
-        settings = _settings(parser().parse_args())
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return launch(settings, console)
+        return cli.main()
+    except KeyboardInterrupt:  # before the run had begun
+        return STATUS
 
 
 if __name__ == "__main__":

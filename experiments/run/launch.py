@@ -174,13 +174,16 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
         highlight=False,
     )
     above = [directory for directory in settings.out.parents if not directory.exists()]
+    claim = contextlib.ExitStack()
     try:
         outputs.check(settings.out, _room(settings))
+        claim.enter_context(outputs.claimed(settings.out))
         settings.out.parent.mkdir(parents=True, exist_ok=True)
         directory = Path(tempfile.mkdtemp(prefix=".run-", dir=settings.out.parent))
         # Created when it is first needed.
         work = Work(directory, outputs.spare_places(directory)[0] / f"serene-run-{secrets.token_hex(8)}")
     except (SereneError, OSError) as error:
+        claim.close()
         print(f"error: OUT: {error}", file=sys.stderr)
         return 2
     lost: CannotWrite | None = None
@@ -200,6 +203,7 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
     finally:
         for path in (work.directory, work.spare) if lost is None or not lost.nowhere else ():
             shutil.rmtree(path, ignore_errors=True)
+        claim.close()
         for directory in above[-1:]:
             outputs.give_to_caller(directory)
     _conclude(found, settings, console, kept=lost is None)

@@ -9,6 +9,7 @@ from typing import Any
 from serene.client.client import Client
 
 REPORT_EVERY_S = 0.2  # at most, but for the beginnings and ends that matter
+CHANGE_EVERY_S = 0.05  # at most, where the state is another one
 
 
 class Reports:
@@ -27,6 +28,7 @@ class Reports:
         # reported when it begins, or a worker that waits would be shown as computing.
         ended = self._said in ("exchanging", "waiting") and state == "computing"
         begun = state == "waiting" != self._said
-        if force or ended or begun or now - self._said_at >= REPORT_EVERY_S:
+        pause = REPORT_EVERY_S if state == self._said else CHANGE_EVERY_S
+        if force or ended or begun or now - self._said_at >= pause:
             self._said_at, self._said = now, state
             self._client.report({"state": state, **self._telemetry()})

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from serene.arguments import Parser
+from serene.arguments import Parser, add_version
 from serene.errors import SereneError
 from serene.faults.links import Links
 from serene.faults.plan import Direction, Faults
@@ -179,6 +179,7 @@ def _link(text: str) -> Link:
 
 def main() -> int:
     parser = Parser(prog="serene-shim", description="Carries packets, with faults.")
+    add_version(parser)
     parser.add_argument("faults", type=Path, help="a fault file, docs/faults.md")
     parser.add_argument("links", type=_link, nargs="+", metavar="WORKER:HOST_SIDE:SWITCH_SIDE")
     options = parser.parse_args()

@@ -10,6 +10,7 @@ nobody has (confined.py); what it wrote is copied into the cache by us.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
@@ -147,6 +148,8 @@ def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, b
     run = _run(user, [path, *flags, "-o", "library.so", "source.c"], scratch)
     if run.returncode < 0 or run.returncode > 128:
         raise CompileFailed(f"{path} was stopped (it took {TIME_LIMIT_S} s of processor time, or its memory)")
+    if run.returncode and os.strerror(errno.ENOSPC) in run.stderr:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if run.returncode:
         head = "\n".join(run.stderr.splitlines()[:20])[:2000]
         raise CompileFailed(f"{path} refuses the code (a defect of ours):\n{head}")

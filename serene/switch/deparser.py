@@ -155,6 +155,7 @@ class DeparserWriter:
                 at += place.limbs
             lines += [
                 f"        ring_push(digests, &list, sizeof list, values, {8 * total});",
+                f"        TRACED(trace_words(&packet->state->runtime, TRACE_DIGEST, {id_}, values, {total});)",
                 "        break;",
                 "    }",
             ]

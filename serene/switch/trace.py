@@ -19,8 +19,8 @@ Value = int | str | bool | list[int] | dict[str, "Value"]
 (
     END, PACKET, INGRESS, EGRESS, PARSER, ACTION, COPIES,
     STATE, SELECT, HEADER, PARSER_ERROR, CHECKSUM, TABLE, MEMBER, CONDITION, REGISTER_READ, REGISTER_WRITE, COUNTER,
-    METER, REQUEST, EMIT, OUTPUT, DROP, BYTES, LOG,
-) = range(25)  # fmt: skip
+    METER, REQUEST, EMIT, OUTPUT, DROP, BYTES, LOG, DIGEST,
+) = range(26)  # fmt: skip
 REQUESTS = ("drop", "exit", "clone", "digest", "resubmit", "recirculate", "truncate")
 COPY_KINDS = ("multicast group", "clone session (ingress)", "clone session (egress)")
 CHECKSUMS = ("right", "wrong", "updated")
@@ -110,6 +110,7 @@ class TraceReader:
             EMIT: lambda id_, _: Step("emit", self._headers[id_].name),
             OUTPUT: lambda id_, words: Step("output", "", {"port": id_, "length": words[0], "instance": words[1]}),
             LOG: lambda id_, words: Step("log", _filled(self._messages[id_], words)),
+            DIGEST: self._digest,
             BYTES: lambda id_, words: Step("bytes", ("in", "out")[id_], {"hex": _bytes(words)}),
         }
 
@@ -194,6 +195,16 @@ class TraceReader:
         array = self._program.registers[self._arrays["register"][id_].name]
         value: Value = _number(words[1:], array.width) if len(words) > 1 else "outside"
         return Step(kind, array.name, {"index": words[0], "value": value})
+
+    def _digest(self, id_: int, words: list[int]) -> Step:
+        """What controllers are told, in its order: p4c's names for it are its own."""
+        name, fields = self._program.digests[id_]
+        values, at = [], 0
+        for place in fields:
+            limbs = limbs_of(self._program.field(*place).width)
+            values.append(integer(words[at : at + limbs]))
+            at += limbs
+        return Step("digest", name, {"values": values})
 
     def _meter(self, id_: int, words: list[int]) -> Step:
         colour = COLOURS[words[1]] if words[1] < len(COLOURS) else str(words[1])

@@ -77,6 +77,8 @@ def _line(step: Step) -> str | None:
         return f"select {', '.join(_short(one) for one in _list(values['key']))}"
     if kind == "request":
         return f"asks for: {name}" + (f" {values['number']}" if values else "")
+    if kind == "digest":
+        return f"digest {name}: {', '.join(_short(one) for one in _list(values['values']))}"
     if kind == "output":
         return f"leaves by port {values['port']}, {values['length']} bytes"
     if kind == "drop":

@@ -33,6 +33,11 @@ class Tracing(Loaded):
     def _traced_library(self) -> Path:
         raise NotImplementedError
 
+    @property
+    def can_trace(self) -> bool:
+        """Whether what tracing needs is compiled."""
+        return self._traced is not None
+
     def prepare_tracing(self) -> None:
         """Compiles what tracing needs, which takes seconds at first sight of a program. The state is not touched."""
         with _preparing:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import selectors
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from functools import partial
 from urllib.parse import quote, urlsplit
 
@@ -14,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controller.http.client import ControllerClient
+from controller.http.connections import MOST_CONNECTIONS
 from controller.jobs.job import Report
 from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
@@ -156,6 +159,58 @@ def test_headers_have_an_end(controller: ControllerProcess, client: ControllerCl
             pass
         assert sent < 50
     assert resident_mb(controller) < before + 30
+
+
+def test_half_a_head_is_not_waited_for_for_ever(client: ControllerClient) -> None:
+    """Whether nothing comes, or a part, or a part after a whole request, or a byte now and then."""
+    half = b"GET /v1/status HTTP/1.1\r\nHost: local"
+    with ExitStack() as open_:
+        silent, part, again, slow = (open_.enter_context(connect(client.url)) for _ in range(4))
+        part.sendall(half)
+        slow.sendall(half)
+        again.sendall(half + b"host\r\n\r\n")
+        assert first_line_unread(again) == b"HTTP/1.1 200"
+        again.sendall(half)
+        slow.settimeout(0.5)
+
+        def has_ended() -> bool:
+            try:
+                slow.sendall(b"a")
+                return slow.recv(1) == b""
+            except TimeoutError:
+                return False
+            except OSError:
+                return True
+
+        until(has_ended, "the slow one is closed", patience_s=60)
+        for connection in (silent, part, again):
+            connection.settimeout(60)
+            while connection.recv(1 << 16):
+                pass
+
+
+def test_connections_have_a_number(client: ControllerClient, http: httpx.Client) -> None:
+    """However many open before one of them asks for anything."""
+    with ExitStack() as open_:
+        opened = [open_.enter_context(connect(client.url)) for _ in range(MOST_CONNECTIONS + 40)]
+        watched = selectors.DefaultSelector()
+        for connection in opened:
+            watched.register(connection, selectors.EVENT_READ)
+
+        def turned_away() -> list[bytes]:
+            there = [key.fileobj for key, _ in watched.select(0)]
+            return [first_line_unread(one) for one in there if isinstance(one, socket.socket)]
+
+        until(lambda: len(turned_away()) >= 40, "those above the number are turned away")
+        assert set(turned_away()) <= {b"HTTP/1.1 503", b""}
+        assert b"HTTP/1.1 503" in turned_away()
+
+    def room() -> bool:
+        with suppress(httpx.TransportError):  # one that is turned away may not come as far as its answer
+            return http.get("/v1/status").status_code == 200
+        return False
+
+    until(room, "whoever ends leaves its place")
 
 
 def test_status_does_not_grow_with_the_swaps(client: ControllerClient, http: httpx.Client, hosts: list[Host]) -> None:

@@ -10,8 +10,10 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
@@ -310,3 +312,20 @@ def test_an_address_that_is_none_is_told(url: str) -> None:
 def test_a_name_that_dns_cannot_have_is_nobodys() -> None:
     with ControllerClient(f"http://{'a' * 64}:1") as client, pytest.raises(NoController):
         client.status()
+
+
+@pytest.mark.parametrize("command", ["status", "up", "watch"])
+def test_another_server_is_no_controller(command: str) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as other:
+        thread = threading.Thread(target=other.serve_forever)
+        thread.start()
+        try:
+            at = f"127.0.0.1:{other.server_port}"
+            where = {"up": ("--http", at)}.get(command, ("--controller", f"http://{at}"))
+            said = serenectl(command, *where)
+        finally:
+            other.shutdown()
+            thread.join()
+    assert said.returncode == 1
+    assert said.stderr.startswith(f"error: something else answers at http://{at}")
+    assert said.stderr.count("\n") == 1

@@ -41,6 +41,34 @@ def test_turns_and_shares() -> None:
     assert worker.accuracy == [0.5, 0.75, None]
 
 
+def test_steps_shorter_than_reports_divide_as_their_sums_do() -> None:
+    """Twenty steps a second, six tenths of each computing: most of what is told is that the worker computes."""
+    reports: list[tuple[float, Report]] = []
+    for step in range(0, 80, 4):
+        sums = {"compute_s": 0.03 * step, "network_s": 0.01 * step, "waiting_s": 0.01 * step}
+        reports.append((0.05 * step, {"state": "computing", **sums}))
+        at_end = {**sums, "compute_s": sums["compute_s"] + 0.03}
+        reports.append((0.05 * step + 0.03, {"state": "exchanging", **at_end}))
+        both = {"network_s": sums["network_s"] + 0.01, "waiting_s": sums["waiting_s"] + 0.01}
+        reports.append((0.05 * step + 0.05, {"state": "computing", **at_end, **both}))
+    worker = told(recorded(*reports), 0, T + 4)
+    for shares, expected in ((worker.computing, 60), (worker.sending, 20), (worker.waiting, 20)):
+        assert shares[0] == pytest.approx(expected, abs=6)
+
+
+def test_sums_that_states_explain_change_nothing() -> None:
+    """A step of a second, of which every change was told."""
+    spent = {"compute_s": 0.0, "network_s": 0.0, "waiting_s": 0.0}
+    recorder = recorded(
+        (0.0, {"state": "computing", **spent}),
+        (1.0, {"state": "exchanging", **spent, "compute_s": 1.0}),
+        (1.5, {"state": "waiting", **spent, "compute_s": 1.0}),
+        (2.0, {"state": "computing", "compute_s": 1.0, "network_s": 0.5, "waiting_s": 0.5}),
+    )
+    worker = told(recorder, 0, T + 2)
+    assert (worker.computing[0], worker.sending[0], worker.waiting[0]) == (50, 25, 25)
+
+
 def test_only_what_is_new_is_told() -> None:
     recorder = recorded((0.0, {"state": "computing"}), (5.0, {"state": "waiting"}))
     worker = told(recorder, T + 5.5, T + 6)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.run import __main__ as run
+from experiments.run import cli as run
 from experiments.run import settings
 
 BAD = [

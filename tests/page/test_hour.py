@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 from selenium.webdriver import Chrome
 
+from serene.palette import BLUE, COMPUTING, PURPLE, SENDING, VERMILION, WAITING
 from tests.controller.processes import until
 from tests.page import hour
 from tests.page.test_page import button, drawn, rgba, text
@@ -28,7 +29,7 @@ def test_an_hour_of_32_workers(browser: Chrome, url: str) -> None:
     browser.get(f"{url}/")
     until(lambda: text(browser, "#in-force") == "BSP", "the page is there")
     button(browser, "1 h").click()
-    colours = {rgba(colour) for colour in ("#009E73", "#E69F00", "#0072B2", "#D55E00", "#CC79A7")}
+    colours = {rgba(colour) for colour in (COMPUTING, SENDING, WAITING, BLUE, VERMILION, PURPLE)}
     until(lambda: colours <= drawn(browser, "timeline"), "an hour is drawn, with its swaps")
     until(lambda: colours - {rgba("#E69F00")} <= drawn(browser, "accuracy"), "a curve in the strategies' colours")
     assert len(browser.find_elements("css selector", "#workers tbody tr")) == hour.WORKERS

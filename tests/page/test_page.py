@@ -196,6 +196,16 @@ def test_forms(page: Chrome, controller: ControllerProcess, switch: SwitchProces
     until_text(page, "#notice", "dssp: low 12: expected 0 to 3")
 
 
+def test_a_job_that_cannot_be_is_told(page: Chrome, controller: ControllerProcess) -> None:
+    page.find_element(By.CSS_SELECTOR, "#new-job summary").click()
+    workers = page.find_element(By.CSS_SELECTOR, "#new-job-form [name=workers]")
+    workers.clear()
+    workers.send_keys("40")
+    button(page, "Create").click()
+    until_text(page, "#notice", "a job of 40 workers: expected 1 to 32")
+    assert controller.client.jobs() == []
+
+
 def test_by_keyboard_alone(page: Chrome, controller: ControllerProcess) -> None:
     controller.client.create_job(2, BSP())
     until_text(page, "#in-force", "BSP")

@@ -22,7 +22,7 @@ from serene.switch.trace import Step
 from serene.switch.trace_text import text
 from serene.wire import Op
 from tests.frames import frame, request
-from tests.switch.p4rt_probe import JSON, Probe
+from tests.switch.p4rt_probe import JSON, SOURCE, Probe
 from tests.switch.packets import shapes, trial
 from tests.switch.sample_packets import sample_packets
 from tests.switch.sanitizers import PROGRAMS
@@ -97,6 +97,15 @@ def test_tables_say_what_was_hit_and_actions_what_they_were_given(probe: Switch)
     assert write.values["value"] == probe.register_read(write.name, int(str(write.values["index"])))
     assert "table ProbeIngress.by_constant {b=2}: hit entry 1 {b=0x2 &&& 0xfffe}, priority 2" in text(trace)
     assert json.loads(json.dumps(trace.json()))["steps"][0]["kind"] == "ingress"
+
+
+def test_a_digest_is_named_with_what_controllers_are_told(probe: Switch) -> None:
+    trace = traced(probe, b=9, digests=1)
+    (digest,) = trace.all("digest")
+    assert digest.name == "learned_t"
+    assert digest.values == {"values": [SOURCE, 1, 9]}
+    assert "digest learned_t: 0x20000000001, 1, 9" in text(trace)
+    assert not list(traced(probe, b=9).all("digest"))
 
 
 def test_a_meter_of_a_table_says_its_colour(probe: Switch) -> None:

@@ -124,6 +124,19 @@ def test_an_older_file_stays_whole(small: Path, spare: Path) -> None:
     assert (small / "found.json").read_text() == "older"
 
 
+def test_a_directory_is_one_run_s_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "runs" / "out"
+    with outputs.claimed(out):
+        with pytest.raises(CannotWrite, match="cannot write runs/out: another run will; choose another place"):
+            outputs.claimed(Path("runs/out")).__enter__()
+        with outputs.claimed(tmp_path / "runs" / "other"):
+            pass
+    with outputs.claimed(out):
+        pass
+    assert listing(tmp_path) == []
+
+
 def test_a_directory_that_does_not_fit_goes_elsewhere(small: Path, spare: Path) -> None:
     work = small / ".run"
     work.mkdir()

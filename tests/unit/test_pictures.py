@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from experiments.shared.style import fit_names, panels, strategy_band
-from serene.palette import COLOUR_OF, GREY, colour_of, look
+from serene.palette import COLOUR_OF, COMPUTING, GREY, SENDING, WAITING, colour_of, look
 from serene.strategy import parse
 
 STRATEGIES = ("bsp", "ssp:1", "ssp:3", "ssp:7", "ssp:10", "asp", "quorum:3", "mixed:1,2", "mixed:1,2:4")
@@ -20,6 +20,11 @@ END_S = 60.0
 def test_a_strategy_has_one_colour(text: str) -> None:
     expected = COLOUR_OF.get(text) or COLOUR_OF.get(text.partition(":")[0], GREY)
     assert colour_of(str(parse(text))) == look(text).colour == expected
+
+
+def test_what_workers_do_looks_like_no_strategy() -> None:
+    doing = {COMPUTING, SENDING, WAITING}
+    assert len(doing) == 3 and not doing & {*COLOUR_OF.values(), GREY}
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.run.__main__ import _settings, parser
 from experiments.run.baseline import LoopbackNetwork
+from experiments.run.cli import _settings, parser
 from serene.strategy import parse
 from tests.controller.processes import ROOT, until
 from workers import reference

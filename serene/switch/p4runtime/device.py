@@ -23,7 +23,7 @@ from serene.switch.p4runtime.observers import Observers
 from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.ports import Port
 from serene.switch.p4runtime.reconciling import carry_over_arrays, carry_over_entries
-from serene.switch.p4runtime.status import Code, Failure, invalid
+from serene.switch.p4runtime.status import Code, Failure, invalid, refused
 from serene.switch.p4runtime.values import pack_metadata, unpack_metadata
 
 POLL_S = 0.2  # how long stopping the event thread may take
@@ -42,7 +42,10 @@ class Pipeline:
 
 
 class Device:
-    """Ports and programs. The service's lock guards every method but ``load``; events have a thread of their own."""
+    """Ports and programs. The service's lock guards every method but ``load`` and ``prepare``.
+
+    Events have a thread of their own.
+    """
 
     def __init__(
         self,
@@ -102,6 +105,11 @@ class Device:
         pipeline, self._saved = self._saved, None
         self._start(pipeline.switch, pipeline)
 
+    @property
+    def saved(self) -> Switch | None:
+        """What ``commit_saved`` would start."""
+        return self._saved.switch if self._saved is not None else None
+
     def run(self, switch: Switch) -> None:
         """Starts a program that no controller gave: it has no P4Info, so none can control it."""
         self._start(switch, None)
@@ -111,7 +119,10 @@ class Device:
         self._stop_running()
 
     def load(self, config: p4r.ForwardingPipelineConfig) -> Pipeline:
-        """Compiles a program, which takes seconds: to be called without the lock. INVALID_ARGUMENT if it cannot run."""
+        """Compiles a program, which takes seconds: to be called without the lock.
+
+        INVALID_ARGUMENT if it cannot run, RESOURCE_EXHAUSTED or INTERNAL if this machine cannot compile it.
+        """
         if not config.p4_device_config:
             raise invalid("the configuration has no device config; expected BMv2's JSON")
         try:
@@ -119,9 +130,9 @@ class Device:
                 program_json(config.p4_device_config), cpu_port=self._cpu_port, drop_port=self._drop_port
             )
         except SereneError as error:
-            raise invalid(str(error)) from error
+            raise refused(error) from error
         try:
-            self.observers.prepare(switch)
+            self.prepare(switch)
             schema = Schema(config.p4info, switch.program)
             kept = p4r.ForwardingPipelineConfig()
             kept.CopyFrom(config)
@@ -129,6 +140,13 @@ class Device:
         except BaseException:
             switch.close()
             raise
+
+    def prepare(self, switch: Switch) -> None:
+        """Compiles what those who watch need of a program, as ``load``."""
+        try:
+            self.observers.prepare(switch)
+        except SereneError as error:
+            raise refused(error) from error
 
     def _start(self, switch: Switch, pipeline: Pipeline | None) -> None:
         self._stop_running()

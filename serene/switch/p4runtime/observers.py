@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,9 @@ from serene.errors import SereneError
 from serene.switch.control import PortError
 from serene.switch.engine import Switch
 from serene.switch.p4runtime.ports import Port
+from serene.switch.program import Program
 from serene.switch.trace import Step
+from serene.switch.trace_filter import BadFilter, Filter
 
 POLL_S = 0.2  # how long stopping the reader may take
 WAITING_STEPS = 1 << 17  # for one watcher; a slower one loses packets, which are counted
@@ -24,6 +26,7 @@ STEP_CHARACTERS = 256  # a packet's bytes, in hexadecimal, count as so many step
 MAX_WATCHERS = 8
 
 log = logging.getLogger("serene.switch")
+Choose = Callable[[Program], Filter]  # raises BadFilter where a program has not what is asked for
 
 
 @dataclass
@@ -32,23 +35,43 @@ class Batch:
 
     packets: list[Step]
     lost: int
+    ended: str = ""  # why no others will come
 
 
 class Watcher:
     """What one observer has not read yet."""
 
-    def __init__(self, ports: frozenset[int] | None = None, bytes_kept: int = 0) -> None:
+    def __init__(
+        self, ports: frozenset[int] | None = None, bytes_kept: int = 0, choose: Choose = lambda _: Filter()
+    ) -> None:
         self.ports = ports  # None: all
         self.bytes_kept = bytes_kept
+        self._choose = choose
+        self._chosen = Filter()
+        self._ended = ""
         self._packets: deque[Step] = deque()
         self._steps = 0
         self._lost = 0
         self._changed = threading.Condition()
 
+    def begin(self, program: Program) -> None:
+        """The packets that are offered from now on are this program's: its headers have names of their own."""
+        try:
+            self._chosen = self._choose(program)
+        except BadFilter as error:
+            with self._changed:
+                self._ended = f"another program runs now, and what was asked for is not in it: {error}"
+                self._changed.notify()
+
     def offer(self, packet: Step | None, lost: int = 0) -> None:
+        wanted = packet is not None and (self.ports is None or packet.values["port"] in self.ports)
+        if packet is not None and not (wanted and self._chosen.wants(packet)):
+            packet = None
         with self._changed:
+            if self._ended:
+                return
             self._lost += lost
-            if packet is not None and (self.ports is None or packet.values["port"] in self.ports):
+            if packet is not None:
                 written = sum(len(str(step.values["hex"])) for step in packet.all("bytes"))
                 steps = packet.count() + written // STEP_CHARACTERS
                 if self._steps + steps > WAITING_STEPS:
@@ -61,15 +84,15 @@ class Watcher:
     def take(self, timeout_s: float) -> Batch:
         """What has come since the last call; waits for the first packet."""
         with self._changed:
-            self._changed.wait_for(lambda: self._packets or self._lost, timeout_s)
-            batch = Batch(list(self._packets), self._lost)
+            self._changed.wait_for(lambda: self._packets or self._lost or self._ended, timeout_s)
+            batch = Batch(list(self._packets), self._lost, self._ended)
             self._packets.clear()
             self._lost = self._steps = 0
             return batch
 
 
 class Observers:
-    """The service's lock guards every method but ``prepare``."""
+    """The service's lock guards every method but ``prepare``, and ``is_prepared`` where a guess will do."""
 
     def __init__(self, captures: Path | None) -> None:
         self._captures = captures
@@ -81,8 +104,12 @@ class Observers:
 
     def prepare(self, switch: Switch) -> None:
         """Compiles a program that somebody will watch, before it has to run."""
-        if self._captures is not None or self._watchers:
+        if not self.is_prepared(switch):
             switch.prepare_tracing()
+
+    def is_prepared(self, switch: Switch) -> bool:
+        """Whether nothing is left to compile when this program begins."""
+        return switch.can_trace or (self._captures is None and not self._watchers)
 
     def begin(self, switch: Switch, ports: Sequence[Port]) -> None:
         """A program is about to start; its ports are there."""
@@ -91,6 +118,8 @@ class Observers:
             for port in ports:
                 self._capture(switch, port, self._captures)
             switch.forward_traced(True)
+        for watcher in self._watchers:
+            watcher.begin(switch.program)
         if self._watchers:
             self._trace()
 
@@ -113,6 +142,7 @@ class Observers:
         self._watchers.append(watcher)
         if self._switch is None:
             return
+        watcher.begin(self._switch.program)
         self._stop_reading()
         try:
             self._trace()

@@ -125,7 +125,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         elif request.action == Config.COMMIT:
             if request.HasField("config"):
                 raise invalid("COMMIT takes no configuration: it commits the saved one")
-            with self._lock:
+            with self._when_prepared(lambda: self._device.saved):
                 self._check_writer(request)
                 self._device.commit_saved()
         else:
@@ -138,7 +138,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         try:
             with self._compiling:
                 pipeline = self._device.load(request.config)
-                with self._lock:
+                with self._when_prepared(lambda: pipeline.switch):
                     try:
                         self._check_writer(request)  # it may have lost that right
                     except Failure:
@@ -154,6 +154,18 @@ class _Service(p4r_grpc.P4RuntimeServicer):
                         self._device.commit(pipeline)
         finally:
             self._waiting_to_compile.release()
+
+    @contextlib.contextmanager
+    def _when_prepared(self, next_one: Callable[[], Switch | None]) -> Iterator[None]:
+        """Holds the lock, and those who watch have what they need of the program that is next: somebody may have come
+        after it was compiled, and compiling takes seconds."""
+        while True:
+            with self._lock:
+                switch = next_one()
+                if switch is None or self._device.observers.is_prepared(switch):
+                    yield
+                    return
+            self._device.prepare(switch)
 
     def GetForwardingPipelineConfig(
         self, request: p4r.GetForwardingPipelineConfigRequest, context: grpc.ServicerContext

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 
 import grpc
@@ -9,6 +10,7 @@ from finsy.proto import p4r, rpc_status
 from google.protobuf.any_pb2 import Any
 
 from serene.errors import SereneError
+from serene.native import CompileFailed, CompilerMissing
 
 Code = grpc.StatusCode
 
@@ -16,6 +18,7 @@ Code = grpc.StatusCode
 # twice, percent-encoded once; details may be there in base 64.
 MESSAGE_CHARACTERS = 1000
 DETAILS_BYTES = 4500
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM)
 
 
 class Failure(SereneError):
@@ -45,6 +48,16 @@ def number(code: grpc.StatusCode) -> int:
 
 def invalid(message: str) -> Failure:
     return Failure(Code.INVALID_ARGUMENT, message)
+
+
+def refused(error: SereneError) -> Failure:
+    """Of a program that does not run: its fault, or where it could not be compiled, this machine's."""
+    if isinstance(error, Failure):
+        return error
+    if not isinstance(error, (CompileFailed, CompilerMissing)):
+        return invalid(str(error))
+    no_room = isinstance(error.__cause__, OSError) and error.__cause__.errno in NO_ROOM
+    return Failure(Code.RESOURCE_EXHAUSTED if no_room else Code.INTERNAL, str(error))
 
 
 def not_found(message: str) -> Failure:

@@ -10,17 +10,19 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import grpc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from serene.errors import SereneError
+from serene.native import CompileFailed, CompilerMissing
 from serene.switch.engine import Switch
 from serene.switch.loaded import MAX_PORTS
-from serene.switch.p4runtime.observers import Observers, TooManyWatchers, Watcher
-from serene.switch.p4runtime.status import Code, Failure, invalid, shortened
-from serene.switch.trace_filter import BadFilter, Filter, parse
+from serene.switch.p4runtime.observers import Choose, Observers, Watcher
+from serene.switch.p4runtime.status import Code, Failure, invalid, refused, shortened
+from serene.switch.trace_filter import BadFilter, parse
 
 SERVICE, METHOD = "serene.switch.Trace", "Watch"
 PATH = f"/{SERVICE}/{METHOD}"
@@ -54,18 +56,21 @@ class Watching:
         try:
             wanted = _wanted(request)
             switch = self._switch()
-            chosen = _filter(wanted, switch)
+            choose = partial(parse, wanted.match, dropped=wanted.dropped)
+            _check(choose, switch)
             switch.prepare_tracing()  # takes seconds: without the lock
-            watcher = Watcher(None if wanted.ports is None else frozenset(wanted.ports), wanted.bytes)
+            watcher = Watcher(None if wanted.ports is None else frozenset(wanted.ports), wanted.bytes, choose)
             with self._lock:
                 self._observers.add(watcher)
         except SereneError as failure:
-            full = Code.RESOURCE_EXHAUSTED if isinstance(failure, TooManyWatchers) else Code.INTERNAL
-            context.abort(failure.code if isinstance(failure, Failure) else full, shortened(str(failure)))
+            # Else there are too many watchers, or too little memory.
+            ours = isinstance(failure, (Failure, CompileFailed, CompilerMissing))
+            why = refused(failure) if ours else Failure(Code.RESOURCE_EXHAUSTED, str(failure))
+            context.abort(why.code, why.message)
             raise AssertionError("abort raises") from failure
         try:
             context.send_initial_metadata((READY,))
-            yield from _answers(watcher, chosen, wanted.count, context)
+            yield from _answers(watcher, wanted.count, context)
         finally:
             with self._lock:
                 self._observers.remove(watcher)
@@ -78,18 +83,19 @@ class Watching:
         return switch
 
 
-def _answers(watcher: Watcher, chosen: Filter, count: int, context: grpc.ServicerContext) -> Iterator[bytes]:
+def _answers(watcher: Watcher, count: int, context: grpc.ServicerContext) -> Iterator[bytes]:
     sent = 0
     while context.is_active():
         batch = watcher.take(POLL_S)
         if batch.lost:
             yield json.dumps({"lost": batch.lost}).encode()
         for packet in batch.packets:
-            if chosen.wants(packet):
-                yield json.dumps(packet.json()).encode()
-                sent += 1
-                if sent == count:
-                    return
+            yield json.dumps(packet.json()).encode()
+            sent += 1
+            if sent == count:
+                return
+        if batch.ended:
+            context.abort(Code.FAILED_PRECONDITION, shortened(batch.ended))
 
 
 def _wanted(request: bytes) -> Wanted:
@@ -100,9 +106,9 @@ def _wanted(request: bytes) -> Wanted:
         raise invalid(f"{'.'.join(map(str, first['loc'])) or 'the request'}: {first['msg']}") from None
 
 
-def _filter(wanted: Wanted, switch: Switch) -> Filter:
+def _check(choose: Choose, switch: Switch) -> None:
     try:
-        return parse(wanted.match, switch.program, dropped=wanted.dropped)
+        choose(switch.program)
     except BadFilter as error:
         raise invalid(str(error)) from None
 

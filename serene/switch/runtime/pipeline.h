@@ -129,7 +129,7 @@ static void egress_pass(struct packet *packet, uint32_t port, uint32_t instance,
         if (ring) {
             shm_commit(ring, to, length);
             runtime->counts[port].sent++;
-            TRACED(capture(runtime, port, to, length, CAPTURE_OUT);)
+            TRACED(capture_packet(runtime, port, to, length, CAPTURE_OUT);)
         } else {
             outputs_commit(&runtime->outputs, port, length);
         }
