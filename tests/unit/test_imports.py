@@ -81,9 +81,7 @@ def test_no_module_needs_itself() -> None:
 
 def test_programs_begin_without_what_takes_a_second_to_import() -> None:
     """The operator's, and those that start others."""
-    programs = (
-        "controller.commands.cli, serene.switch.cli, experiments.run.cli, experiments.straggler_study.__main__"
-    )
+    programs = "controller.commands.cli, serene.switch.cli, experiments.run.cli, experiments.straggler_study.__main__"
     asked = f"import sys, {programs}; print(sorted({{'torch', 'sklearn', 'matplotlib'}} & {{*sys.modules}}))"
     said = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert said == "[]\n"
