@@ -269,7 +269,10 @@ class Profiles:
             self._schema.profile(profile)
         for number, items in held.items():
             if profile in (0, number):
-                yield from (item.entry for key, item in items.items() if id_ in (0, key))
+                if id_ == 0:
+                    yield from (item.entry for item in items.values())
+                elif id_ in items:
+                    yield items[id_].entry
 
 
 def _weight(profile: p4i.ActionProfile, given: int, what: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from finsy.proto import p4i, p4r
@@ -49,6 +49,7 @@ class Tables:
             id_: {} for id_ in schema.tables
         }  # as they were at first
         self._defaults: dict[int, Installed] = {}
+        self.looked_at = 0  # entries by all reads so far: what they have cost, whatever they found
         for id_, table in schema.tables.items():
             self._defaults[id_] = Installed(self._program_default(table), None)
             for initial in switch.initial_entries[table.preamble.name]:
@@ -275,6 +276,7 @@ class Tables:
             if wanted.HasField("time_since_last_hit") and held.handle is not None and self._has_idle(table):
                 if table.preamble.name not in looked:
                     self._idle.look(table.preamble.name)
+                    self.looked_at += self._schema.program_table(table).size // 64  # in C, so many times as fast
                     looked.add(table.preamble.name)
                 elapsed = self._idle.since_last_hit_ns(table.preamble.name, held.handle)
                 entry.time_since_last_hit.elapsed_ns = elapsed
@@ -284,6 +286,7 @@ class Tables:
         if not wanted.table_id:  # no other filter counts then
             for id_, table in self._schema.tables.items():
                 chosen = [self._defaults[id_]] if wanted.is_default_action else list(self._entries[id_].values())
+                self.looked_at += len(chosen)
                 yield from ((table, held) for held in chosen)
             return
         table = self._schema.table(wanted.table_id)
@@ -297,9 +300,18 @@ class Tables:
         match = match_of(table, wanted.match) if wanted.match else None
         if wanted.priority and not needs_priority(table):
             check_priority(table, wanted.priority)
-        for (_, held_match, priority), held in self._entries[wanted.table_id].items():
+        for (_, held_match, priority), held in self._candidates(table, match, wanted.priority):
+            self.looked_at += 1
             if match in (None, held_match) and wanted.priority in (0, priority) and _fits(held.entry, wanted):
                 yield table, held
+
+    def _candidates(self, table: p4i.Table, match: Match | None, priority: int) -> Iterable[tuple[Key, Installed]]:
+        """The one entry that these can be of, or all of the table's where they leave something open."""
+        entries = self._entries[table.preamble.id]
+        if match is None or (needs_priority(table) and not priority):
+            return entries.items()
+        key = (table.preamble.id, match, priority)
+        return [(key, entries[key])] if key in entries else []
 
     def identified(self, wanted: p4r.TableEntry) -> tuple[p4i.Table, Installed]:
         """The one entry that a write to its direct resources names."""
