@@ -22,7 +22,7 @@ from serene.switch.p4runtime.entities import Entities
 from serene.switch.p4runtime.observers import Observers
 from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.ports import Port
-from serene.switch.p4runtime.reconciling import carry_over_arrays, carry_over_entries
+from serene.switch.p4runtime.reconciling import carry_over_counts, carry_over_entries, check_counts
 from serene.switch.p4runtime.status import Code, Failure, invalid, refused
 from serene.switch.p4runtime.values import pack_metadata, unpack_metadata
 
@@ -86,11 +86,11 @@ class Device:
             if old is not None:
                 carry_over_entries(old.entities, pipeline.entities)
             if switch is not None:
+                tables = (old.entities.tables, pipeline.entities.tables) if old is not None else None
+                check_counts(switch, pipeline.switch, tables)  # most of what is refused is refused before it stops
                 switch.stop()  # packets wait in its ports
                 try:
-                    carry_over_arrays(switch, pipeline.switch)
-                    if old is not None:
-                        pipeline.entities.tables.take_over_counters(old.entities.tables)
+                    carry_over_counts(switch, pipeline.switch, tables)
                 except BaseException:
                     switch.start()
                     raise

@@ -226,11 +226,31 @@ class Tables:
                     entry.ClearField("action")
                 yield INSERT, entry
 
+    def shared_counters(self, old: Tables) -> list[int]:
+        """The tables that have counters of their own in both. Raises Failure where others have counted."""
+        shared = []
+        for id_, table in old._schema.tables.items():
+            if id_ not in old._schema.direct_counters:
+                continue
+            try:
+                self._schema.check_same_key(old._schema, id_)
+                self.direct.check_counter(self._schema.table(id_))
+            except Failure:
+                if old._has_counted(table):
+                    raise
+            else:
+                shared.append(id_)
+        return shared
+
+    def _has_counted(self, table: p4i.Table) -> bool:
+        handles = [None, *(held.handle for held in self._entries[table.preamble.id].values())]
+        counts = (self.direct.read_counter(table, handle) for handle in handles)
+        return any(count.packet_count or count.byte_count for count in counts)
+
     def take_over_counters(self, old: Tables) -> None:
         """Those of entries that both have, when no packet changes them any more."""
-        for id_, table in old._schema.tables.items():
-            if id_ not in old._schema.direct_counters or id_ not in self._schema.direct_counters:
-                continue
+        for id_ in self.shared_counters(old):
+            table = old._schema.tables[id_]
             here = {key: held.handle for key, held in self._entries[id_].items()}
             for key, held in old._entries[id_].items():
                 if key in here:
