@@ -93,6 +93,7 @@ class Arbitration:
     def __init__(self, device_id: int) -> None:
         self.device_id = device_id
         self._roles = {"": _Role(None)}
+        self._primaries: tuple[Session, ...] = ()  # replaced, never changed: it is read without the lock
 
     def update(self, session: Session, request: p4r.MasterArbitrationUpdate) -> None:
         """A controller introduces itself, or changes its election id. Raises Failure: the stream then ends."""
@@ -106,7 +107,10 @@ class Arbitration:
             self._roles[name] = role
             role.sessions.append(session)
         session.election_id = election_id
+        self._elect(session, role, election_id)
+        self._primaries = self._all_primaries()
 
+    def _elect(self, session: Session, role: _Role, election_id: ElectionId | None) -> None:
         if election_id and (role.highest is None or election_id >= role.highest):
             role.highest = election_id
             role.primary = session
@@ -146,11 +150,15 @@ class Arbitration:
         if role.primary is session:
             role.primary = None
             self._notify_all(role)
+        self._primaries = self._all_primaries()
 
     @property
-    def primaries(self) -> list[Session]:
-        """One a role at most."""
-        return [role.primary for role in self._roles.values() if role.primary is not None]
+    def primaries(self) -> tuple[Session, ...]:
+        """One a role at most. The only thing here that needs no lock."""
+        return self._primaries
+
+    def _all_primaries(self) -> tuple[Session, ...]:
+        return tuple(role.primary for role in self._roles.values() if role.primary is not None)
 
     def check_role(self, name: str) -> None:
         if name not in self._roles:

@@ -171,7 +171,8 @@ class Device:
         if self._pump is not None:
             self._pump.join()
         if self._switch is not None:
-            self._switch.stop()  # first: observers are told of every packet
+            self._switch.stop()  # before observers end: they are told of every packet
+            self._hand_over(self._switch.wait_events(0), self._pipeline)  # and the controllers, of those since the join
         self.observers.end()
         if self._switch is not None:
             self._switch.close()
@@ -232,15 +233,32 @@ class Device:
     def _pump_events(self, switch: Switch, pipeline: Pipeline | None) -> None:
         wait_s: float = POLL_S
         while not self._stopping.is_set():
-            events = switch.wait_events(wait_s)
-            if pipeline is None:
-                continue
-            self._hand_over(events, pipeline)
+            self._hand_over(switch.wait_events(wait_s), pipeline)
+            wait_s = self._send_due(pipeline)
+
+    def _hand_over(self, events: Events, pipeline: Pipeline | None) -> None:
+        """To the controllers, who cannot have any of a program without a P4Info. A defect here costs these events, not
+        those that follow."""
+        if pipeline is None:
+            return
+        try:
+            self._tell(events, pipeline)
+        except Exception:
+            log.exception("packets and digests for controllers are lost")
+
+    def _send_due(self, pipeline: Pipeline | None) -> float:
+        """What is told when its time comes; returns the seconds until more of it may be due."""
+        if pipeline is None:
+            return POLL_S
+        try:
             pipeline.entities.idle.send_due()
             due_s = pipeline.entities.digests.send_due()
-            wait_s = POLL_S if due_s is None else min(due_s, POLL_S)
+        except Exception:
+            log.exception("idle entries or digests are not told of")
+            return POLL_S
+        return POLL_S if due_s is None else min(due_s, POLL_S)
 
-    def _hand_over(self, events: Events, pipeline: Pipeline) -> None:
+    def _tell(self, events: Events, pipeline: Pipeline) -> None:
         fields = pipeline.schema.packet_in
         size = (sum(width for _, _, width in fields) + 7) // 8
         for data in events.cpu_packets:
