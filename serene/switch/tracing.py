@@ -5,6 +5,7 @@ The first one has no code for it, so a switch that is not traced spends nothing 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
@@ -75,6 +76,16 @@ class Tracing(Loaded):
         if self._runs:  # packets that come meanwhile wait in their sockets
             self.stop()
             self.start()
+
+    @contextlib.contextmanager
+    def processing_traced(self) -> Iterator[None]:
+        """Within, ``process`` and its like run the program that traces."""
+        untraced = self._lib
+        self._lib = self._tracer()
+        try:
+            yield
+        finally:
+            self._lib = untraced
 
     def read_traces(self, timeout_s: float) -> tuple[Iterator[Step], int]:
         """The packets traced since the last call, and how many others found no room; waits for the first one."""

@@ -151,6 +151,20 @@ def test_log_msg_is_told() -> None:
     assert f"log: type 3 from {0x020000000001}, 7" in text(trace)
 
 
+def test_many_packets_are_traced_where_that_is_asked_for() -> None:
+    with contextlib.closing(Switch.load(JSON)) as switch:
+        packets = [(1, Probe(a=a, port=2).frame()) for a in (1, 2, 3)]
+        plain = switch.process_many(packets)
+        switch.start_tracing()
+        assert switch.process_many(packets) == plain
+        assert not list(switch.read_traces(0)[0])
+        with switch.processing_traced():
+            assert switch.process_many(packets) == plain
+        assert len(list(switch.read_traces(0)[0])) == 3
+        switch.stop_tracing()
+        assert switch.process_many(packets) == plain
+
+
 def test_a_parser_error_is_named(probe: Switch) -> None:
     _, trace = probe.process(1, Probe().frame()[:20], trace=True)
     assert [step.name for step in trace.all("parser error")] == ["PacketTooShort"]
