@@ -145,7 +145,11 @@ class Tables:
             assert held.handle is not None
             choice = self._profiles.choice(table, entry.action)
             if choice:
-                self._switch.table_modify_chosen(name, held.handle, choice.place, group=choice.group)
+                try:
+                    self._switch.table_modify_chosen(name, held.handle, choice.place, group=choice.group)
+                except control.ControlError:
+                    self._profiles.release(choice)
+                    raise
                 held.entry.action.CopyFrom(entry.action)
                 self._profiles.name(choice)
             else:
