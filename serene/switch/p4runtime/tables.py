@@ -25,6 +25,7 @@ from serene.switch.p4runtime.profiles import Choice, Profiles
 from serene.switch.p4runtime.status import Code, Failure, denied, invalid, not_found
 
 Key = tuple[int, Match, int]  # table id, match, priority
+MAX_METADATA_BYTES = 1 << 15  # of an entry, so that messages of many entries stay as small as clients take them
 INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
 
 
@@ -88,6 +89,8 @@ class Tables:
             raise invalid(f"table {table.preamble.name!r}: only the program makes constant entries")
         if kind != DELETE:
             self._check_idle(table, entry)
+            if len(entry.metadata) > MAX_METADATA_BYTES:
+                raise invalid(f"metadata of {len(entry.metadata)} bytes; an entry has {MAX_METADATA_BYTES} at most")
         if entry.is_default_action:
             self._write_default(kind, table, entry)
         elif kind == INSERT:
