@@ -103,6 +103,13 @@ class Tracing(Loaded):
         if error:
             raise PortError(f"cannot write {came} and {left}: {os.strerror(-error)}")
 
+    def captures_ended(self, port: int) -> tuple[str | None, str | None]:
+        """Why the files of what comes and of what leaves have ended since the last call; None: they have not."""
+        errors = (ctypes.c_int * 2)()
+        self._tracer().switch_capture_ended(self._state, port, errors)
+        came, left = (os.strerror(error) if error else None for error in errors)
+        return came, left
+
     def _tracer(self) -> ctypes.CDLL:
         self.prepare_tracing()
         assert self._traced is not None

@@ -235,6 +235,7 @@ class Device:
         while not self._stopping.is_set():
             self._hand_over(switch.wait_events(wait_s), pipeline)
             wait_s = self._send_due(pipeline)
+            self.observers.tell_of_captures()
 
     def _hand_over(self, events: Events, pipeline: Pipeline | None) -> None:
         """To the controllers, who cannot have any of a program without a P4Info. A defect here costs these events, not

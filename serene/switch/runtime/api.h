@@ -361,6 +361,20 @@ EXPORT int switch_capture(struct state *state, uint32_t number, const char *in, 
         if (files[i].file) fclose(files[i].file);
     return 0;
 }
+
+/* Why the port's captures of what comes and what leaves have ended since the last call: errno, or 0 where they have
+ * not. */
+EXPORT void switch_capture_ended(struct state *state, uint32_t number, int *errors) {
+    errors[0] = errors[1] = 0;
+    lock_for_control(&state->runtime);
+    for (struct port *port = ports_of(&state->runtime)->first; port; port = port->next) {
+        for (int i = 0; i < 2 && port->number == number; i++) {
+            if (port->captures[i].error) errors[i] = port->captures[i].error;
+            port->captures[i].error = 0;
+        }
+    }
+    pthread_mutex_unlock(&state->runtime.lock);
+}
 #endif
 
 #ifdef PROFILE
