@@ -130,12 +130,16 @@ class Settings(BaseModel):
         return value
 
 
-def settings(**given: object) -> Settings:
-    """Checked settings. Raises BadSettings, which names the option."""
+def check_token() -> None:
+    """Raises BadSettings where the environment's could be none."""
     try:
         token()
     except SereneError as error:
         raise BadSettings(str(error)) from None
+
+
+def settings(**given: object) -> Settings:
+    """Checked settings. Raises BadSettings, which names the option."""
     try:
         return Settings.model_validate(given)
     except ValidationError as error:

@@ -32,6 +32,7 @@ from controller.settings import (
     Settings,
     ShmPort,
     UdpPort,
+    check_token,
     port_numbers,
     settings,
 )
@@ -112,6 +113,7 @@ def up(
         raise BadChoice("--shm-ports with --local: expected one of them")
     if shm and not local:
         raise BadChoice("--shm without --local: expected --local --shm, or --shm-ports for a switch that is there")
+    check_token()
     chosen = settings(
         switch=switch,
         switch_ca=switch_ca,

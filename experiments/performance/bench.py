@@ -197,7 +197,8 @@ def untraced(program: Program) -> Iterator[Row]:
     """What traces cost whom nobody traces. The paths take turns: the machine's moods are all of theirs."""
     never, again, compiled = PushPath(program), PushPath(program), PushPath(program, ("-DTRACE",))
     again.switch.start_tracing()
-    again.measure()
+    with again.switch.processing_traced():
+        again.measure()
     again.switch.stop_tracing()
     rates: dict[PushPath, list[float]] = {path: [] for path in (never, again, compiled)}
     for number in range(2 * REPEATS + 1):

@@ -13,7 +13,7 @@ from serene.switch.expressions import Expr, Place, constant, mask
 from serene.switch.operands import STACKS, Operand, Operands, operand_value
 from serene.switch.program import Action, HeaderType, limbs_of
 from serene.switch.scope import Scope
-from serene.switch.trace_codegen import event, place_words
+from serene.switch.trace_codegen import SIGNED, event, place_words
 
 
 class ActionWriter:
@@ -305,9 +305,10 @@ class ActionWriter:
                 value = self._number(operand)
                 place = value.place
                 if place is not None:
-                    words += [str(place.width), *place_words(place), *["0"] * (place.width <= 64)]
+                    bits = place.width + SIGNED * place.signed
+                    words += [str(bits), *place_words(place), *["0"] * (place.width <= 64)]
                 else:
-                    words += ["64", self._emitter.cut(value, 64), "0"]
+                    words += [str(64 + SIGNED * (value.low < 0)), self._emitter.cut(value, 64), "0"]
             except (NotBmv2Json, UnsupportedProgram):
                 words += ["0", "0", "0"]
         inner, self._emitter.lines = self._emitter.lines, outer

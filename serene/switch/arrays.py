@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -13,9 +13,18 @@ from serene.switch.layout import MOST_VALUES
 from serene.switch.loaded import Loaded, integer, limb_array, limbs, named
 from serene.switch.program import Array, limbs_of
 
+PART_BYTES = 1 << 20  # of an array that is copied or looked through: not all of it at once
+
 
 def _register_type(width: int) -> type[np.unsignedinteger]:
     return next((t for bits, t in ((8, np.uint8), (16, np.uint16), (32, np.uint32)) if width <= bits), np.uint64)
+
+
+def _parts(size: int, row_bytes: int) -> Iterator[tuple[int, int]]:
+    """First cell and number of cells of each."""
+    step = max(PART_BYTES // row_bytes, 1)
+    for first in range(0, size, step):
+        yield first, min(step, size - first)
 
 
 class ArrayControl(Loaded):
@@ -23,11 +32,30 @@ class ArrayControl(Loaded):
         return self.counter_read_all(counter, index, 1)[0]
 
     def counter_read_all(self, counter: str, first: int = 0, count: int | None = None) -> list[CounterValue]:
+        return [CounterValue(*row) for row in self._counter_rows(counter, first, count).tolist()]
+
+    def _counter_rows(self, counter: str, first: int, count: int | None) -> np.ndarray:
+        """uint64[cells, 2]: packets and bytes."""
         array = self._indexed(self.program.counters, "counter", counter, first, count)
-        count = array.size - first if count is None else count
-        values = (ctypes.c_uint64 * (2 * max(count, 1)))()
-        self._lib.switch_count(self._state, array.id, first, count, 0, values)
-        return [CounterValue(values[2 * i], values[2 * i + 1]) for i in range(count)]
+        rows = np.zeros((array.size - first if count is None else count, 2), np.uint64)
+        self._lib.switch_count(self._state, array.id, first, len(rows), 0, rows.ctypes.data_as(ctypes.c_void_p))
+        return rows
+
+    def _counter_parts(self, counter: str) -> Iterator[tuple[int, np.ndarray]]:
+        for first, count in _parts(named(self.program.counters, counter, "counter").size, 16):
+            yield first, self._counter_rows(counter, first, count)
+
+    def counter_used(self, counter: str) -> bool:
+        """Whether any cell has counted."""
+        return any(rows.any() for _, rows in self._counter_parts(counter))
+
+    def counter_copy(self, counter: str, source: ArrayControl) -> None:
+        """All cells of another switch's counter of the same name and size."""
+        array = named(self.program.counters, counter, "counter")
+        if named(source.program.counters, counter, "counter").size != array.size:
+            raise ControlError(f"counter {counter!r} has another size there")
+        for first, rows in source._counter_parts(counter):
+            self._lib.switch_count(self._state, array.id, first, len(rows), 2, rows.ctypes.data_as(ctypes.c_void_p))
 
     def counter_write(self, counter: str, index: int, value: CounterValue, count: int = 1) -> None:
         """Gives ``count`` cells from ``index`` on this value."""
@@ -59,13 +87,25 @@ class ArrayControl(Loaded):
         self._lib.switch_register(self._state, array.id, first, count, 0, rows.ctypes.data_as(ctypes.c_void_p))
         return rows
 
+    def _register_parts(self, register: str) -> Iterator[tuple[int, np.ndarray]]:
+        array = named(self.program.registers, register, "register")
+        row_bytes = limbs_of(array.width) * np.dtype(_register_type(array.width)).itemsize
+        for first, count in _parts(array.size, row_bytes):
+            yield first, self._register_rows(register, first, count)
+
+    def register_used(self, register: str) -> bool:
+        """Whether any cell is not 0."""
+        return any(rows.any() for _, rows in self._register_parts(register))
+
     def register_copy(self, register: str, source: ArrayControl) -> None:
         """All cells of another switch's register of the same name, size and width."""
         array = named(self.program.registers, register, "register")
-        rows = source._register_rows(register, 0, None)
-        if rows.shape[0] != array.size or source.program.registers[register].width != array.width:
+        other = named(source.program.registers, register, "register")
+        if (other.size, other.width) != (array.size, array.width):
             raise ControlError(f"register {register!r} has another size or width there")
-        self._lib.switch_register(self._state, array.id, 0, array.size, 1, rows.ctypes.data_as(ctypes.c_void_p))
+        for first, rows in source._register_parts(register):
+            pointer = rows.ctypes.data_as(ctypes.c_void_p)
+            self._lib.switch_register(self._state, array.id, first, len(rows), 1, pointer)
 
     def register_write(self, register: str, index: int, value: int) -> None:
         array = self._indexed(self.program.registers, "register", register, index)

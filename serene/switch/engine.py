@@ -107,12 +107,10 @@ class Switch(ProfileControl, ArrayControl, Tracing):
         if not 0 <= port < MAX_PORTS:
             raise ControlError(f"a packet on port {port}: traces are of ports 0 to {MAX_PORTS - 1}")
         self.start_tracing()
-        untraced = self._lib
         try:
-            self._lib = self._tracer()
-            outputs = self.process_many([(port, packet)])[0]
+            with self.processing_traced():
+                outputs = self.process_many([(port, packet)])[0]
         finally:
-            self._lib = untraced
             steps = list(self.read_traces(0)[0])
             self.stop_tracing()
         return outputs, steps[-1]

@@ -11,7 +11,7 @@ from typing import Any
 
 from serene.switch.loaded import integer
 from serene.switch.program import Action, Field, Key, Program, Table, limbs_of, messages
-from serene.switch.trace_codegen import MOST_WIDE_BITS, word_count
+from serene.switch.trace_codegen import MOST_WIDE_BITS, SIGNED, word_count
 
 Value = int | str | bool | list[int] | dict[str, "Value"]
 
@@ -309,8 +309,12 @@ def _filled(message: str, words: Sequence[int]) -> str:
     """A log_msg with its values, each of which is (bits, two words), in the places that it has for them."""
     said, *rest = message.split("{}")
     for place, following in enumerate(rest):
-        width, *value = words[3 * place : 3 * place + 3] or (0,)
-        said += (str(_number(value, width)) if width else "{}") + following
+        bits, *value = words[3 * place : 3 * place + 3] or (0,)
+        signed, width = divmod(bits, SIGNED)
+        told = _number(value, width)
+        if signed and isinstance(told, int) and told >> (width - 1) & 1:
+            told -= 1 << width
+        said += (str(told) if width else "{}") + following
     return said
 
 

@@ -8,6 +8,7 @@ from serene.switch.program import Field, HeaderType
 from serene.switch.scope import Scope
 
 MOST_WIDE_BITS = 128  # of a wider number only its most significant bits are recorded
+SIGNED = 1 << 32  # beside a log_msg's number of bits: the value is in two's complement
 
 
 def words(code: str, width: int) -> list[str]:

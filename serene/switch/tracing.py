@@ -5,6 +5,7 @@ The first one has no code for it, so a switch that is not traced spends nothing 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
@@ -76,6 +77,16 @@ class Tracing(Loaded):
             self.stop()
             self.start()
 
+    @contextlib.contextmanager
+    def processing_traced(self) -> Iterator[None]:
+        """Within, ``process`` and its like run the program that traces."""
+        untraced = self._lib
+        self._lib = self._tracer()
+        try:
+            yield
+        finally:
+            self._lib = untraced
+
     def read_traces(self, timeout_s: float) -> tuple[Iterator[Step], int]:
         """The packets traced since the last call, and how many others found no room; waits for the first one."""
         traced = self._tracer()
@@ -91,6 +102,13 @@ class Tracing(Loaded):
         error = self._tracer().switch_capture(self._state, port, os.fsencode(came), os.fsencode(left), int(further))
         if error:
             raise PortError(f"cannot write {came} and {left}: {os.strerror(-error)}")
+
+    def captures_ended(self, port: int) -> tuple[str | None, str | None]:
+        """Why the files of what comes and of what leaves have ended since the last call; None: they have not."""
+        errors = (ctypes.c_int * 2)()
+        self._tracer().switch_capture_ended(self._state, port, errors)
+        came, left = (os.strerror(error) if error else None for error in errors)
+        return came, left
 
     def _tracer(self) -> ctypes.CDLL:
         self.prepare_tracing()

@@ -77,6 +77,14 @@ def test_no_controller(run: Run, command: str) -> None:
     assert run(f"{command} --controller {url}") == (1, "", error)
 
 
+def test_a_trace_needs_no_token(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks the switch."""
+    monkeypatch.setenv("SERENE_TOKEN", "short")
+    said = run(f"trace --switch 127.0.0.1:{some_port()}")
+    assert said.status == 1 and said.err.startswith("error: ") and "TOKEN" not in said.err
+    assert "error: $SERENE_TOKEN: expected 16 to 512 letters" in run("up --switch here").err
+
+
 @pytest.mark.parametrize(
     ("command", "error"),
     [

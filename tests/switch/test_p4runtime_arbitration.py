@@ -303,22 +303,52 @@ def test_roles_that_are_refused(fresh: Target) -> None:
         stream.introduce(1, role=role)
         assert stream.end_code() is code
         assert stream.ended is not None and words in stream.ended.details()
-    for number in range(MAX_ROLES):
+    for number in range(2 * MAX_ROLES):  # those that nothing is known of are forgotten
+        name = str(number + 1)
         stream = controller.stream()
-        stream.introduce(None, role=p4r.Role(name=str(number + 1)))
+        stream.introduce(None, role=p4r.Role(name=name))
         assert stream.status() is Code.NOT_FOUND
         stream.close()
+        wait_until_refused(controller, name, "there is no role")
+    for number in range(MAX_ROLES):
+        name = str(number + 1)
+        stream = controller.stream()
+        stream.introduce(1, role=p4r.Role(name=name))
+        assert stream.status() is Code.OK
+        stream.close()
+        wait_until_refused(controller, name, "there is no primary")
     stream = controller.stream()
     stream.introduce(1, role=p4r.Role(name="one more"))
     assert stream.end_code() is Code.RESOURCE_EXHAUSTED
+    assert stream.ended is not None and f"{MAX_ROLES} roles have been named" in stream.ended.details()
     controller.become_primary()
     with pytest.raises(WriteFailed) as failed:
         controller.write(role="sdn")
     assert failed.value.code is Code.NOT_FOUND
-    request = p4r.ReadRequest(device_id=fresh.device_id, role="sdn")
-    with pytest.raises(grpc.RpcError) as refused:
-        list(controller.stub.Read(request))
-    assert refused.value.code() is Code.NOT_FOUND
+    controller.close()
+
+
+def wait_until_refused(controller: Controller, role: str, words: str) -> None:
+    """The switch says so when the role's stream has ended: another one can have its place."""
+
+    def refused() -> bool:
+        with pytest.raises(WriteFailed) as failed:
+            controller.write(role=role)
+        return words in failed.value.message
+
+    until(refused, f"the switch says {words!r}")
+
+
+def test_a_read_s_role_is_a_filter(fresh: Target) -> None:
+    """Each has access to everything, even one that nobody has named."""
+    controller = fresh.controller()
+    controller.become_primary()
+    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+    entry = controller.entry("by_scoped", {"a": 1}, "found_scoped", 1)
+    controller.insert(entry)
+    wanted = [p4r.Entity(table_entry=controller.key("by_scoped"))]
+    (answer,) = controller.stub.Read(p4r.ReadRequest(device_id=fresh.device_id, role="sdn", entities=wanted))
+    assert [found.table_entry for found in answer.entities] == [entry]
     controller.close()
 
 

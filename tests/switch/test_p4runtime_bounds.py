@@ -102,6 +102,34 @@ def test_a_failed_write_of_many_updates_is_told() -> None:
         controller.close()
 
 
+def test_a_read_s_work_is_bounded_not_what_it_finds_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What match and priority name is looked up; where one is left out all of a table's entries are looked at."""
+    monkeypatch.setattr(service, "MAX_LOOKED_AT", 50)
+    with embedded_target() as target:
+        controller = target.controller()
+        controller.become_primary()
+        controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+        scoped = [controller.entry("by_scoped", {"a": a}, "found_scoped", a) for a in range(30)]
+        ternary = [
+            controller.entry("by_ternary", {"b": (b, 255)}, "found_ternary", b, priority=1) for b in range(1, 31)
+        ]
+        controller.insert(*scoped, *ternary)
+        given = [controller.key("by_scoped", {"a": a}) for a in range(20, 70)]
+        given += [controller.key("by_ternary", {"b": (b, 255)}, 1) for b in range(21, 71)]
+        assert [entry.action for entry in controller.read(*given)] == [e.action for e in scoped[20:] + ternary[20:]]
+        open_ = controller.key("by_ternary", {"b": (99, 255)})
+        assert controller.read(open_) == []
+        direct = p4r.DirectCounterEntry(table_entry=p4r.TableEntry(priority=2, table_id=open_.table_id))
+        absent = controller.key("by_ternary", priority=2)
+        for wanted in ([open_] * 2, [absent] * 2, [direct] * 2):
+            with pytest.raises(grpc.RpcError) as failed:
+                controller.read(*wanted)
+            assert failed.value.code() is Code.RESOURCE_EXHAUSTED
+            assert "more than 50 table entries to look at" in failed.value.details()
+        assert len(controller.read(controller.key("by_ternary"))) == 30
+        controller.close()
+
+
 def test_a_message_that_is_too_large_is_refused() -> None:
     with embedded_target() as target:
         controller = target.controller()

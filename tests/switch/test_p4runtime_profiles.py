@@ -217,6 +217,46 @@ def test_weights_repeat_a_member(embedded: Target) -> None:
     profiled.close()
 
 
+def test_a_group_s_size_may_be_its_members(embedded: Target) -> None:
+    """As an action set's may: one rule for both."""
+    profiled = Profiled(embedded)
+    info = load_p4info(P4INFO)
+    spreader = next(one for one in info.action_profiles if one.preamble.alias == "spreader")
+    spreader.sum_of_members.max_member_weight = 3
+    spreader.max_group_size = 8
+    profiled.set_pipeline("VERIFY_AND_COMMIT", PROGRAM.read_bytes(), info)
+    profiled.insert(profiled.one_shot(9, *(("second", id_, 3) for id_ in (1, 2, 3))))
+    heavy = profiled.refused("INSERT", profiled.one_shot(8, ("second", 1, 4)))
+    assert heavy.codes == [Code.INVALID_ARGUMENT] and "a weight of 4; at most 3" in heavy.messages[0]
+    profiled.delete(profiled.indirect("by_group", 9))
+    profiled.insert(*(profiled.member("spreader", id_, "second", id_) for id_ in (1, 2, 3)))
+    profiled.insert(profiled.group(5, (1, 3), (2, 3), (3, 3)))  # three members, weights of 9
+    heavy = profiled.refused("INSERT", profiled.group(6, (1, 4)))
+    assert heavy.codes == [Code.INVALID_ARGUMENT] and "a weight of 4; at most 3" in heavy.messages[0]
+    two = profiled.group(6, (1, 1), (2, 1), (3, 1))
+    two.max_size = 2
+    many = profiled.refused("INSERT", two)
+    assert many.codes == [Code.RESOURCE_EXHAUSTED] and "members of 3; at most 2" in many.messages[0]
+    profiled.close()
+
+
+def test_a_modify_that_fails_gives_its_places_back(embedded: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    profiled = Profiled(embedded)
+    profiled.insert(profiled.one_shot(1, ("second", 1, 1)))
+
+    def full(*_: Any, **__: Any) -> None:
+        raise ControlError("no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Switch, "table_modify_chosen", full)
+        refused = profiled.refused("MODIFY", profiled.one_shot(1, ("second", 10, 1)))
+        assert refused.codes == [Code.INTERNAL] and "no room" in refused.messages[0]
+    for key in range(2, 9):  # eight places
+        profiled.insert(profiled.one_shot(key, ("second", key, 1)))
+    assert [profiled.send(spread=key)[1] for key in range(1, 9)] == list(range(1, 9))
+    profiled.close()
+
+
 def test_what_makes_no_sense_is_refused(embedded: Target) -> None:
     profiled = Profiled(embedded)
     profiled.insert(profiled.member("spreader", 1, "second", 1))

@@ -9,6 +9,10 @@ import grpc
 import pytest
 from finsy.proto import p4i, p4r
 
+from serene.switch import arrays
+from serene.switch.control import CounterValue
+from serene.switch.engine import Switch
+from serene.switch.p4runtime.meters import Meters
 from tests.switch.conftest import Target, embedded_target
 from tests.switch.p4rt_controller import (
     Code,
@@ -130,6 +134,82 @@ def test_what_the_new_program_has_not_is_not_dropped(embedded: Target) -> None:
     controller.set_pipeline("RECONCILE_AND_COMMIT", json, info)
     assert send(controller, stream, Probe(a=1)).by_scoped == 5
     controller.close()
+
+
+def test_a_table_s_counter_is_not_dropped_either(embedded: Target) -> None:
+    controller = embedded.controller()
+    stream = controller.become_primary()
+    without = load_p4info(P4INFO)
+    without.direct_counters.remove(next(one for one in without.direct_counters if one.preamble.alias == "exact_hits"))
+    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+    controller.set_pipeline("RECONCILE_AND_COMMIT", JSON.read_bytes(), without)  # nothing has been counted
+    controller.set_pipeline("RECONCILE_AND_COMMIT", JSON.read_bytes())
+    send(controller, stream, Probe(a=1, b=2))
+    before = state(controller)
+    error = refused(lambda: controller.set_pipeline("RECONCILE_AND_COMMIT", JSON.read_bytes(), without))
+    assert error.code() is Code.INVALID_ARGUMENT
+    assert "table 'ProbeIngress.by_exact' has no direct counter" in error.details()
+    assert "cannot be preserved, and the old program runs on" in error.details()
+    assert state(controller) == before
+    controller.close()
+
+
+def test_forwarding_stops_for_the_copying_alone(embedded: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for what is refused, and without a Python object for each cell."""
+    controller = embedded.controller()
+    stream = controller.become_primary()
+    controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+    meter = p4r.MeterConfig(cir=5, cburst=6, pir=7, pburst=8)
+    register = p4r.RegisterEntry(register_id=controller.id("registers", "last_source"), index=p4r.Index(index=2))
+    register.data.bitstring = number(7)
+    controller.modify(
+        register,
+        p4r.CounterEntry(
+            counter_id=controller.id("counters", "seen"), index=p4r.Index(index=3), data=p4r.CounterData(packet_count=9)
+        ),
+        p4r.MeterEntry(meter_id=controller.id("meters", "rate"), index=p4r.Index(index=1), config=meter),
+    )
+    before = state(controller)
+    stops: list[Switch] = []
+    stop = Switch.stop
+
+    def counted(switch: Switch) -> None:
+        stops.append(switch)
+        stop(switch)
+
+    def unwanted(*_: Any) -> Any:
+        raise AssertionError("an object for each cell")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Switch, "stop", counted)
+        for of, name in ((Switch, "register_read_all"), (Switch, "counter_read_all"), (Meters, "read")):
+            patched.setattr(of, name, unwanted)
+        json, info = renamed("ProbeIngress.last_source", "ProbeIngress.first_source")
+        error = refused(lambda: controller.set_pipeline("RECONCILE_AND_COMMIT", json, info))
+        assert error.code() is Code.INVALID_ARGUMENT and "is gone in the new program" in error.details()
+        assert not stops
+        controller.set_pipeline("RECONCILE_AND_COMMIT", JSON.read_bytes())
+        assert stops
+    assert state(controller) == before
+    assert send(controller, stream, Probe(b=4)).b == 4
+    controller.close()
+
+
+def test_arrays_are_copied_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "PART_BYTES", 24)  # one cell of the counter, three of the register
+    with Switch.load(JSON) as old, Switch.load(JSON) as new:
+        counter, register = "ProbeIngress.seen", "ProbeIngress.last_source"
+        cells = old.program.counters[counter].size
+        assert cells > 2
+        assert not old.counter_used(counter) and not old.register_used(register)
+        for index in range(cells):
+            old.counter_write(counter, index, CounterValue(index, 2 * index + 1))
+        old.register_write(register, 3, 0xFFFF_FFFF_FFFF)
+        assert old.counter_used(counter) and old.register_used(register)
+        new.counter_copy(counter, old)
+        new.register_copy(register, old)
+        assert new.counter_read_all(counter) == [CounterValue(index, 2 * index + 1) for index in range(cells)]
+        assert new.register_read_all(register) == [0, 0, 0, 0xFFFF_FFFF_FFFF]
 
 
 def table(info: p4i.P4Info, alias: str) -> p4i.Table:

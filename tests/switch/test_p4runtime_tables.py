@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -10,6 +12,7 @@ from finsy.proto import p4r
 
 from serene.switch import Exact, Switch
 from serene.switch.p4runtime.idle import IdleTimeouts
+from serene.switch.p4runtime.tables import MAX_METADATA_BYTES
 from tests.switch.conftest import Target
 from tests.switch.p4rt_controller import Code, Controller, Stream, WriteFailed, same, until, update
 from tests.switch.p4rt_probe import JSON, Probe, send
@@ -306,6 +309,21 @@ def test_idle_entries_are_told_of_and_told_of_again(embedded: Target) -> None:
     controller.close()
 
 
+def test_an_entry_s_metadata_is_bounded(embedded_primary: Controller) -> None:
+    """Notices and answers repeat it."""
+    entry = embedded_primary.entry("by_exact", {"a": 1, "b": 2}, "found_exact", 3, metadata=bytes(MAX_METADATA_BYTES))
+    larger = embedded_primary.entry(
+        "by_exact", {"a": 1, "b": 2}, "found_exact", 3, metadata=bytes(MAX_METADATA_BYTES + 1)
+    )
+    for kind in ("INSERT", "MODIFY"):
+        failed = embedded_primary.refused(kind, larger)
+        assert failed.codes == [Code.INVALID_ARGUMENT]
+        assert f"metadata of {MAX_METADATA_BYTES + 1} bytes; an entry has {MAX_METADATA_BYTES}" in failed.messages[0]
+        if kind == "INSERT":
+            embedded_primary.insert(entry)
+    assert embedded_primary.read(embedded_primary.key("by_exact")) == [entry]
+
+
 def test_an_idle_timeout_begins_anew_with_a_hit_and_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
     table, now, told = "ProbeIngress.by_idle", 1_000, list[p4r.StreamMessageResponse]()
 
@@ -319,7 +337,8 @@ def test_an_idle_timeout_begins_anew_with_a_hit_and_with_a_notice(monkeypatch: p
         idle.send_due()
         return len(told)
 
-    monkeypatch.setattr("serene.switch.p4runtime.idle.time.monotonic_ns", lambda: now)
+    clock = SimpleNamespace(monotonic_ns=lambda: now, time_ns=time.time_ns)
+    monkeypatch.setattr("serene.switch.p4runtime.idle.time", clock)  # there alone: threads go by the real one
     with Switch.load(JSON) as switch:
         idle = IdleTimeouts(switch, deliver)
         handle = switch.table_add(table, [Exact(1)], "ProbeIngress.found_idle", [5])

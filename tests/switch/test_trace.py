@@ -151,6 +151,35 @@ def test_log_msg_is_told() -> None:
     assert f"log: type 3 from {0x020000000001}, 7" in text(trace)
 
 
+def test_log_msg_tells_negative_values() -> None:
+    program = json.loads(JSON.with_name("mirror.json").read_bytes())
+    (scalars,) = [one for one in program["header_types"] if one["name"] == "scalars_0"]
+    for field in scalars["fields"]:  # as of int<16>, int<48> and int<8>
+        field[2] = True
+    with Switch.load(json.dumps(program).encode()) as switch:
+        for source, type_, told in (
+            (2**48 - 5, 3, "type 3 from -5, 7"),
+            (2**47 - 1, 2**15, f"type -32768 from {2**47 - 1}, 7"),
+        ):
+            packet = bytes(6) + source.to_bytes(6, "big") + type_.to_bytes(2, "big")
+            _, trace = switch.process(1, packet, trace=True)
+            assert next(iter(trace.all("log"))).name == told
+
+
+def test_many_packets_are_traced_where_that_is_asked_for() -> None:
+    with contextlib.closing(Switch.load(JSON)) as switch:
+        packets = [(1, Probe(a=a, port=2).frame()) for a in (1, 2, 3)]
+        plain = switch.process_many(packets)
+        switch.start_tracing()
+        assert switch.process_many(packets) == plain
+        assert not list(switch.read_traces(0)[0])
+        with switch.processing_traced():
+            assert switch.process_many(packets) == plain
+        assert len(list(switch.read_traces(0)[0])) == 3
+        switch.stop_tracing()
+        assert switch.process_many(packets) == plain
+
+
 def test_a_parser_error_is_named(probe: Switch) -> None:
     _, trace = probe.process(1, Probe().frame()[:20], trace=True)
     assert [step.name for step in trace.all("parser error")] == ["PacketTooShort"]

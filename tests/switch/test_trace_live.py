@@ -366,14 +366,14 @@ def test_a_capture_goes_on_with_the_next_program(hosts: Hosts, switch: Switch, t
 
 
 def test_a_full_disk_ends_a_capture_behind_a_whole_packet(
-    hosts: Hosts, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    hosts: Hosts, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (
         disk(tmp_path / "disk", "64k") as place,
         P4RuntimeServer(hosts.ports, address="127.0.0.1:0", program=Switch.load(JSON), captures=place),
     ):
         sent = 0
-        while "are not captured any more: No space left" not in capfd.readouterr().err:
+        while "are not captured any more: No space left" not in caplog.text:
             hosts.send(a=1)
             sent += 1
             assert sent < 5000

@@ -19,7 +19,7 @@ ElectionId = tuple[int, int]  # high, low 64 bits
 
 WAITING_MESSAGES = 4096  # for one controller; a slower one loses packet-ins and digests
 WAITING_BYTES = 16 << 20
-MAX_ROLES = 64  # ever named; their highest election ids are kept
+MAX_ROLES = 64  # that have had an election id, which is kept, or have controllers
 ROLE_CHARACTERS = 256
 WAITING_NOTICES = 16  # of who is primary; of further ones the latest counts
 
@@ -29,6 +29,7 @@ class Session:
 
     def __init__(self) -> None:
         self.introduced = False
+        self.left = False
         self.role = ""  # the default one
         self.election_id: ElectionId | None = None  # None: it never wants to be primary
         self.lost = 0  # messages that found too many others waiting
@@ -93,9 +94,12 @@ class Arbitration:
     def __init__(self, device_id: int) -> None:
         self.device_id = device_id
         self._roles = {"": _Role(None)}
+        self._primaries: tuple[Session, ...] = ()  # replaced, never changed: it is read without the lock
 
     def update(self, session: Session, request: p4r.MasterArbitrationUpdate) -> None:
         """A controller introduces itself, or changes its election id. Raises Failure: the stream then ends."""
+        if session.left:
+            return  # this was under way when the stream ended
         name = self._check_identity(session, request)
         role = self._roles.get(name) or _Role(request.role)
         election_id = _election_id(request)
@@ -106,7 +110,10 @@ class Arbitration:
             self._roles[name] = role
             role.sessions.append(session)
         session.election_id = election_id
+        self._elect(session, role, election_id)
+        self._primaries = self._all_primaries()
 
+    def _elect(self, session: Session, role: _Role, election_id: ElectionId | None) -> None:
         if election_id and (role.highest is None or election_id >= role.highest):
             role.highest = election_id
             role.primary = session
@@ -140,17 +147,24 @@ class Arbitration:
         return name
 
     def leave(self, session: Session) -> None:
+        session.left = True
         role = self._roles[session.role]
         if session in role.sessions:
             role.sessions.remove(session)
         if role.primary is session:
             role.primary = None
             self._notify_all(role)
+        if session.role and not role.sessions and role.highest is None:
+            del self._roles[session.role]  # nothing is known of it
+        self._primaries = self._all_primaries()
 
     @property
-    def primaries(self) -> list[Session]:
-        """One a role at most."""
-        return [role.primary for role in self._roles.values() if role.primary is not None]
+    def primaries(self) -> tuple[Session, ...]:
+        """One a role at most. The only thing here that needs no lock."""
+        return self._primaries
+
+    def _all_primaries(self) -> tuple[Session, ...]:
+        return tuple(role.primary for role in self._roles.values() if role.primary is not None)
 
     def check_role(self, name: str) -> None:
         if name not in self._roles:

@@ -22,7 +22,7 @@ from serene.switch.p4runtime.entities import Entities
 from serene.switch.p4runtime.observers import Observers
 from serene.switch.p4runtime.pipeline import Schema
 from serene.switch.p4runtime.ports import Port
-from serene.switch.p4runtime.reconciling import carry_over_arrays, carry_over_entries
+from serene.switch.p4runtime.reconciling import carry_over_counts, carry_over_entries, check_counts
 from serene.switch.p4runtime.status import Code, Failure, invalid, refused
 from serene.switch.p4runtime.values import pack_metadata, unpack_metadata
 
@@ -86,11 +86,11 @@ class Device:
             if old is not None:
                 carry_over_entries(old.entities, pipeline.entities)
             if switch is not None:
+                tables = (old.entities.tables, pipeline.entities.tables) if old is not None else None
+                check_counts(switch, pipeline.switch, tables)  # most of what is refused is refused before it stops
                 switch.stop()  # packets wait in its ports
                 try:
-                    carry_over_arrays(switch, pipeline.switch)
-                    if old is not None:
-                        pipeline.entities.tables.take_over_counters(old.entities.tables)
+                    carry_over_counts(switch, pipeline.switch, tables)
                 except BaseException:
                     switch.start()
                     raise
@@ -171,7 +171,8 @@ class Device:
         if self._pump is not None:
             self._pump.join()
         if self._switch is not None:
-            self._switch.stop()  # first: observers are told of every packet
+            self._switch.stop()  # before observers end: they are told of every packet
+            self._hand_over(self._switch.wait_events(0), self._pipeline)  # and the controllers, of those since the join
         self.observers.end()
         if self._switch is not None:
             self._switch.close()
@@ -232,15 +233,33 @@ class Device:
     def _pump_events(self, switch: Switch, pipeline: Pipeline | None) -> None:
         wait_s: float = POLL_S
         while not self._stopping.is_set():
-            events = switch.wait_events(wait_s)
-            if pipeline is None:
-                continue
-            self._hand_over(events, pipeline)
+            self._hand_over(switch.wait_events(wait_s), pipeline)
+            wait_s = self._send_due(pipeline)
+            self.observers.tell_of_captures()
+
+    def _hand_over(self, events: Events, pipeline: Pipeline | None) -> None:
+        """To the controllers, who cannot have any of a program without a P4Info. A defect here costs these events, not
+        those that follow."""
+        if pipeline is None:
+            return
+        try:
+            self._tell(events, pipeline)
+        except Exception:
+            log.exception("packets and digests for controllers are lost")
+
+    def _send_due(self, pipeline: Pipeline | None) -> float:
+        """What is told when its time comes; returns the seconds until more of it may be due."""
+        if pipeline is None:
+            return POLL_S
+        try:
             pipeline.entities.idle.send_due()
             due_s = pipeline.entities.digests.send_due()
-            wait_s = POLL_S if due_s is None else min(due_s, POLL_S)
+        except Exception:
+            log.exception("idle entries or digests are not told of")
+            return POLL_S
+        return POLL_S if due_s is None else min(due_s, POLL_S)
 
-    def _hand_over(self, events: Events, pipeline: Pipeline) -> None:
+    def _tell(self, events: Events, pipeline: Pipeline) -> None:
         fields = pipeline.schema.packet_in
         size = (sum(width for _, _, width in fields) + 7) // 8
         for data in events.cpu_packets:

@@ -35,7 +35,7 @@ class Entities:
         self.idle = IdleTimeouts(switch, deliver)
         self._profiles = Profiles(schema, switch)
         self.tables = Tables(schema, switch, self.idle, self._profiles)
-        self._meters = Meters(schema, switch)
+        self.meters = Meters(schema, switch)
         self._replication = Replication(switch)
         self._value_sets = ValueSets(schema, switch)
         self.digests = DigestLists(schema.p4info, deliver)
@@ -132,10 +132,10 @@ class Entities:
 
     def _write_meter_entry(self, kind: int, entry: p4r.MeterEntry) -> None:
         _only_modify(kind, "a meter")
-        self._meters.write(entry)
+        self.meters.write(entry)
 
     def _read_meter_entry(self, wanted: p4r.MeterEntry) -> Iterator[p4r.MeterEntry]:
-        return self._meters.read(wanted)
+        return self.meters.read(wanted)
 
     def _write_register_entry(self, kind: int, entry: p4r.RegisterEntry) -> None:
         _only_modify(kind, "a register")

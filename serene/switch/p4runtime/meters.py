@@ -53,6 +53,11 @@ class Meters:
                     entry.config.CopyFrom(config)
                 yield entry
 
+    def configured(self) -> Iterator[p4r.MeterEntry]:
+        """The cells that have rates: few of many, as a rule."""
+        for (id_, index), config in self._configs.items():
+            yield p4r.MeterEntry(meter_id=id_, index=p4r.Index(index=index), config=config)
+
 
 def _check_counters(entry: p4r.MeterEntry) -> None:
     if entry.HasField("counter_data"):

@@ -92,11 +92,13 @@ class Watcher:
 
 
 class Observers:
-    """The service's lock guards every method but ``prepare``, and ``is_prepared`` where a guess will do."""
+    """The service's lock guards every method but ``prepare``, ``tell_of_captures``, and ``is_prepared`` where a guess
+    will do."""
 
     def __init__(self, captures: Path | None) -> None:
         self._captures = captures
         self._captured: set[str] = set()  # ports whose files are begun: those of the next program follow
+        self._capturing: tuple[Port, ...] = ()  # of the program that runs
         self._watchers: list[Watcher] = []
         self._switch: Switch | None = None
         self._reading: threading.Thread | None = None
@@ -117,6 +119,7 @@ class Observers:
         if self._captures is not None:
             for port in ports:
                 self._capture(switch, port, self._captures)
+            self._capturing = tuple(ports)
             switch.forward_traced(True)
         for watcher in self._watchers:
             watcher.begin(switch.program)
@@ -131,8 +134,18 @@ class Observers:
         except PortError as error:  # a full disk: the switch is there for its packets, not for their captures
             log.error("%s: packets of port %s are not captured", error, port)
 
+    def tell_of_captures(self) -> None:
+        """Logs those that have ended. Not for two threads at once: that of the events calls it, and it has no lock."""
+        for port in self._capturing:
+            assert self._switch is not None
+            for how, why in zip(("come in by", "leave by"), self._switch.captures_ended(port.number), strict=True):
+                if why:
+                    log.error("packets that %s port %s are not captured any more: %s", how, port, why)
+
     def end(self) -> None:
-        """The program has stopped."""
+        """The program has stopped; its ports are there."""
+        self.tell_of_captures()
+        self._capturing = ()
         self._stop_reading()
         self._switch = None
 

@@ -110,12 +110,15 @@ class Schema:
 
     def check_same_table(self, old: Schema, id_: int) -> None:
         """The same of a table with entries: its fields, and its actions' parameters, are told by their ids."""
+        self.check_same_key(old, id_)
+        for reference in old.table(id_).action_refs:
+            self.check_same_action(old, reference.id)
+
+    def check_same_key(self, old: Schema, id_: int) -> None:
         was, is_ = old.table(id_), self.table(id_)
         fields = [[(field.id, field.name) for field in table.match_fields] for table in (was, is_)]
         if was.preamble.name != is_.preamble.name or fields[0] != fields[1]:
             raise _other(f"table {id_}", was, fields[0], is_, fields[1])
-        for reference in was.action_refs:
-            self.check_same_action(old, reference.id)
 
     def check_same_action(self, old: Schema, id_: int) -> None:
         was, is_ = old.actions.get(id_), self.actions.get(id_)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import grpc
 from finsy.proto import p4i, p4r
 from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -157,17 +158,12 @@ class Profiles:
         members = self._members[entry.action_profile_id]
         if len({each.member_id for each in entry.members}) < len(entry.members):
             raise invalid(f"{what} has a member twice: give it a weight instead")
-        most = entry.max_size or profile.max_group_size
         if entry.max_size < 0 or (profile.max_group_size and entry.max_size > profile.max_group_size):
             raise invalid(f"{what}: a max_size of {entry.max_size}; expected 0 to {profile.max_group_size or 'any'}")
-        weight = sum(max(each.weight, 0) for each in entry.members)
-        if (most and weight > most) or weight > MOST_GROUP_MEMBERS:
-            raise Failure(Code.RESOURCE_EXHAUSTED, f"{what}: weights of {weight}; at most {most or MOST_GROUP_MEMBERS}")
+        most = entry.max_size or profile.max_group_size
+        weights = _weights(profile, entry.members, most, what, too_large=Code.RESOURCE_EXHAUSTED)
         places: list[int] = []
-        for each in entry.members:
-            if each.watch or each.watch_port:
-                raise unimplemented(f"{what}: watch ports are not supported on this switch")
-            weight = _weight(profile, each.weight, what)
+        for each, weight in zip(entry.members, weights, strict=True):
             if each.member_id not in members:
                 raise not_found(f"{what}: there is no member {each.member_id}")
             places += [members[each.member_id].place] * weight
@@ -234,8 +230,10 @@ class Profiles:
         if self._members[id_] or self._groups[id_]:
             name = profile.preamble.name
             raise invalid(f"{what}: action profile {name!r} has members and groups: delete them first, or use them")
-        weights = _weights(profile, given, what)
-        actions = [action_values(self._schema, table, each.action) for each in given.action_profile_actions]
+        _check_semantics(profile, given, what)
+        actions_given, most = given.action_profile_actions, profile.max_group_size
+        weights = _weights(profile, actions_given, most, what, too_large=Code.INVALID_ARGUMENT)
+        actions = [action_values(self._schema, table, each.action) for each in actions_given]
         name, members = profile.preamble.name, self._member_places[id_]
         own: list[int] = []
         place = self._group_places[id_].take(f"{what}: groups of action profile {name!r}")
@@ -269,7 +267,10 @@ class Profiles:
             self._schema.profile(profile)
         for number, items in held.items():
             if profile in (0, number):
-                yield from (item.entry for key, item in items.items() if id_ in (0, key))
+                if id_ == 0:
+                    yield from (item.entry for item in items.values())
+                elif id_ in items:
+                    yield items[id_].entry
 
 
 def _weight(profile: p4i.ActionProfile, given: int, what: str) -> int:
@@ -280,28 +281,43 @@ def _weight(profile: p4i.ActionProfile, given: int, what: str) -> int:
     return given or 1
 
 
-def _weights(profile: p4i.ActionProfile, given: p4r.ActionProfileActionSet, what: str) -> list[int]:
-    """How often each action of the set is in the group."""
+def _sizes_by_members(profile: p4i.ActionProfile) -> bool:
+    """Whether a group's size is the number of its members; else it is the sum of their weights."""
+    return profile.WhichOneof("selector_size_semantics") == "sum_of_members"
+
+
+def _check_semantics(profile: p4i.ActionProfile, given: p4r.ActionProfileActionSet, what: str) -> None:
     kind, name = p4r.ActionProfileActionSet, profile.preamble.name
     if len(UnknownFieldSet(given)):  # in P4Runtime 1.5 a group has an action of its own, too
         raise unimplemented(f"{what} with a group_action is not supported on this switch")
-    by_members = profile.WhichOneof("selector_size_semantics") == "sum_of_members"
     if given.action_selection_mode not in (kind.DEFAULT_MODE_DETERMINED_BY_ACTION_SELECTOR, kind.HASH):
         raise unimplemented(f"{what}: action profile {name!r} selects by a hash on this switch")
-    own = kind.SUM_OF_MEMBERS if by_members else kind.SUM_OF_WEIGHTS
+    own = kind.SUM_OF_MEMBERS if _sizes_by_members(profile) else kind.SUM_OF_WEIGHTS
     if given.size_semantics not in (kind.DEFAULT_SIZE_DETERMINED_BY_ACTION_SELECTOR, own):
         raise unimplemented(f"{what}: the sizes of action profile {name!r} are the {kind.SizeSemantics.Name(own)}")
-    weights = []
-    for each in given.action_profile_actions:
+
+
+def _weights(
+    profile: p4i.ActionProfile,
+    given: Iterable[p4r.ActionProfileGroup.Member | p4r.ActionProfileAction],
+    most: int,
+    what: str,
+    *,
+    too_large: grpc.StatusCode,
+) -> list[int]:
+    """How often each is in its group, whose size is ``most`` at most (0: any)."""
+    by_members = _sizes_by_members(profile)
+    weights: list[int] = []
+    for each in given:
         if each.watch or each.watch_port:
             raise unimplemented(f"{what}: watch ports are not supported on this switch")
         weights.append(_weight(profile, each.weight, what))
-        most = profile.sum_of_members.max_member_weight
-        if by_members and most and each.weight > most:
-            raise invalid(f"{what}: a weight of {each.weight}; action profile {name!r} takes {most} at most")
-    size, most = len(weights) if by_members else sum(weights), profile.max_group_size
+        heaviest = profile.sum_of_members.max_member_weight
+        if by_members and heaviest and each.weight > heaviest:
+            raise invalid(f"{what}: a weight of {each.weight}; at most {heaviest}")
+    size = len(weights) if by_members else sum(weights)
     if most and size > most:
-        raise invalid(f"{what} of {size}; action profile {name!r} takes {most} at most")
+        raise Failure(too_large, f"{what}: {'members' if by_members else 'weights'} of {size}; at most {most}")
     if sum(weights) > MOST_GROUP_MEMBERS:
         raise Failure(Code.RESOURCE_EXHAUSTED, f"{what}: weights of {sum(weights)}; at most {MOST_GROUP_MEMBERS}")
     return weights

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from finsy.proto import p4r
 
@@ -11,6 +12,7 @@ from serene.switch.loaded import MAX_PORTS
 from serene.switch.p4runtime.status import Code, Failure, invalid, not_found, unimplemented
 from serene.switch.p4runtime.values import decode
 
+T = TypeVar("T")
 INSERT, DELETE = p4r.Update.INSERT, p4r.Update.DELETE
 PORT_BITS = 32  # of a replica's port in P4Runtime; what the switch has is checked apart
 
@@ -61,15 +63,16 @@ class Replication:
     def read(self, wanted: p4r.PacketReplicationEngineEntry) -> Iterator[p4r.PacketReplicationEngineEntry]:
         kind = wanted.WhichOneof("type")
         if kind in (None, "multicast_group_entry"):
-            only = wanted.multicast_group_entry.multicast_group_id
-            for id_, group in self._groups.items():
-                if only in (0, id_):
-                    yield p4r.PacketReplicationEngineEntry(multicast_group_entry=group)
+            for group in _of(self._groups, wanted.multicast_group_entry.multicast_group_id):
+                yield p4r.PacketReplicationEngineEntry(multicast_group_entry=group)
         if kind in (None, "clone_session_entry"):
-            only = wanted.clone_session_entry.session_id
-            for id_, session in self._sessions.items():
-                if only in (0, id_):
-                    yield p4r.PacketReplicationEngineEntry(clone_session_entry=session)
+            for session in _of(self._sessions, wanted.clone_session_entry.session_id):
+                yield p4r.PacketReplicationEngineEntry(clone_session_entry=session)
+
+
+def _of(entries: Mapping[int, T], id_: int) -> list[T]:
+    """The one with this id, if it is there; 0 asks for all."""
+    return [entries[id_]] if id_ in entries else [] if id_ else list(entries.values())
 
 
 def _check_id(what: str, id_: int, end: int) -> None:

@@ -42,6 +42,7 @@ STOP_S = 5.0  # the longest that stopping waits for calls to end
 MAX_COMPILING = 4  # configurations that wait for the compiler, or are with it
 MAX_UPDATES = 65536  # of one Write, and what one Read may ask for: the others wait for it
 MAX_ENTITIES = 1 << 18  # that one Read is answered with
+MAX_LOOKED_AT = 1 << 20  # table entries that one Read looks at, whatever it finds: the others wait for it
 ECHO_BYTES = 4096  # of a packet-out in the error that it caused
 
 T = TypeVar("T")
@@ -100,15 +101,22 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             yield p4r.ReadResponse(entities=found[start : start + ENTITIES_PER_ANSWER])
 
     def _read(self, request: p4r.ReadRequest) -> list[p4r.Entity]:
-        self._check_device(request.device_id)
-        self._arbitration.check_role(request.role)
+        self._check_device(request.device_id)  # a role is a filter here, and each has access to everything
         entities = self._device.entities
         if len(request.entities) > MAX_UPDATES:
             raise invalid(f"{len(request.entities)} entities asked for; one Read takes {MAX_UPDATES} at most")
-        every = (found for wanted in request.entities for found in entities.read(wanted))
-        result = list(islice(every, MAX_ENTITIES + 1))
-        if len(result) > MAX_ENTITIES:
-            raise Failure(Code.RESOURCE_EXHAUSTED, f"more than {MAX_ENTITIES} entities: read them in parts")
+        result: list[p4r.Entity] = []
+        most = entities.tables.looked_at + MAX_LOOKED_AT
+        for wanted in request.entities:
+            result += islice(entities.read(wanted), MAX_ENTITIES + 1 - len(result))
+            if len(result) > MAX_ENTITIES:
+                raise Failure(Code.RESOURCE_EXHAUSTED, f"more than {MAX_ENTITIES} entities: read them in parts")
+            if entities.tables.looked_at > most:
+                raise Failure(
+                    Code.RESOURCE_EXHAUSTED,
+                    f"more than {MAX_LOOKED_AT} table entries to look at: give their matches and priorities, or read "
+                    "them in parts",
+                )
         return result
 
     def SetForwardingPipelineConfig(

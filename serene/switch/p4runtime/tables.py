@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from finsy.proto import p4i, p4r
@@ -25,6 +25,7 @@ from serene.switch.p4runtime.profiles import Choice, Profiles
 from serene.switch.p4runtime.status import Code, Failure, denied, invalid, not_found
 
 Key = tuple[int, Match, int]  # table id, match, priority
+MAX_METADATA_BYTES = 1 << 15  # of an entry, so that messages of many entries stay as small as clients take them
 INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
 
 
@@ -49,6 +50,7 @@ class Tables:
             id_: {} for id_ in schema.tables
         }  # as they were at first
         self._defaults: dict[int, Installed] = {}
+        self.looked_at = 0  # entries by all reads so far: what they have cost, whatever they found
         for id_, table in schema.tables.items():
             self._defaults[id_] = Installed(self._program_default(table), None)
             for initial in switch.initial_entries[table.preamble.name]:
@@ -87,6 +89,8 @@ class Tables:
             raise invalid(f"table {table.preamble.name!r}: only the program makes constant entries")
         if kind != DELETE:
             self._check_idle(table, entry)
+            if len(entry.metadata) > MAX_METADATA_BYTES:
+                raise invalid(f"metadata of {len(entry.metadata)} bytes; an entry has {MAX_METADATA_BYTES} at most")
         if entry.is_default_action:
             self._write_default(kind, table, entry)
         elif kind == INSERT:
@@ -144,7 +148,11 @@ class Tables:
             assert held.handle is not None
             choice = self._profiles.choice(table, entry.action)
             if choice:
-                self._switch.table_modify_chosen(name, held.handle, choice.place, group=choice.group)
+                try:
+                    self._switch.table_modify_chosen(name, held.handle, choice.place, group=choice.group)
+                except control.ControlError:
+                    self._profiles.release(choice)
+                    raise
                 held.entry.action.CopyFrom(entry.action)
                 self._profiles.name(choice)
             else:
@@ -225,11 +233,31 @@ class Tables:
                     entry.ClearField("action")
                 yield INSERT, entry
 
+    def shared_counters(self, old: Tables) -> list[int]:
+        """The tables that have counters of their own in both. Raises Failure where others have counted."""
+        shared = []
+        for id_, table in old._schema.tables.items():
+            if id_ not in old._schema.direct_counters:
+                continue
+            try:
+                self._schema.check_same_key(old._schema, id_)
+                self.direct.check_counter(self._schema.table(id_))
+            except Failure:
+                if old._has_counted(table):
+                    raise
+            else:
+                shared.append(id_)
+        return shared
+
+    def _has_counted(self, table: p4i.Table) -> bool:
+        handles = [None, *(held.handle for held in self._entries[table.preamble.id].values())]
+        counts = (self.direct.read_counter(table, handle) for handle in handles)
+        return any(count.packet_count or count.byte_count for count in counts)
+
     def take_over_counters(self, old: Tables) -> None:
         """Those of entries that both have, when no packet changes them any more."""
-        for id_, table in old._schema.tables.items():
-            if id_ not in old._schema.direct_counters or id_ not in self._schema.direct_counters:
-                continue
+        for id_ in self.shared_counters(old):
+            table = old._schema.tables[id_]
             here = {key: held.handle for key, held in self._entries[id_].items()}
             for key, held in old._entries[id_].items():
                 if key in here:
@@ -275,6 +303,7 @@ class Tables:
             if wanted.HasField("time_since_last_hit") and held.handle is not None and self._has_idle(table):
                 if table.preamble.name not in looked:
                     self._idle.look(table.preamble.name)
+                    self.looked_at += self._schema.program_table(table).size // 64  # in C, so many times as fast
                     looked.add(table.preamble.name)
                 elapsed = self._idle.since_last_hit_ns(table.preamble.name, held.handle)
                 entry.time_since_last_hit.elapsed_ns = elapsed
@@ -284,6 +313,7 @@ class Tables:
         if not wanted.table_id:  # no other filter counts then
             for id_, table in self._schema.tables.items():
                 chosen = [self._defaults[id_]] if wanted.is_default_action else list(self._entries[id_].values())
+                self.looked_at += len(chosen)
                 yield from ((table, held) for held in chosen)
             return
         table = self._schema.table(wanted.table_id)
@@ -297,9 +327,18 @@ class Tables:
         match = match_of(table, wanted.match) if wanted.match else None
         if wanted.priority and not needs_priority(table):
             check_priority(table, wanted.priority)
-        for (_, held_match, priority), held in self._entries[wanted.table_id].items():
+        for (_, held_match, priority), held in self._candidates(table, match, wanted.priority):
+            self.looked_at += 1
             if match in (None, held_match) and wanted.priority in (0, priority) and _fits(held.entry, wanted):
                 yield table, held
+
+    def _candidates(self, table: p4i.Table, match: Match | None, priority: int) -> Iterable[tuple[Key, Installed]]:
+        """The one entry that these can be of, or all of the table's where they leave something open."""
+        entries = self._entries[table.preamble.id]
+        if match is None or (needs_priority(table) and not priority):
+            return entries.items()
+        key = (table.preamble.id, match, priority)
+        return [(key, entries[key])] if key in entries else []
 
     def identified(self, wanted: p4r.TableEntry) -> tuple[p4i.Table, Installed]:
         """The one entry that a write to its direct resources names."""

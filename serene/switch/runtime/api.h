@@ -228,13 +228,15 @@ EXPORT int switch_direct_count(struct state *state, uint32_t table, int handle, 
     return 0;
 }
 
-/* Reads a counter's cells, or (set 1) gives all of them the same value. */
+/* Reads a counter's cells (set 0), gives all of them the same value (1), or each its own (2). */
 EXPORT void switch_count(struct state *state, uint32_t counter, uint32_t index, uint32_t number, int set,
                          struct count *counts) {
     struct count *items = state->counters[counter].items + index;
     lock_for_control(&state->runtime);
-    if (set)
+    if (set == 1)
         for (uint32_t i = 0; i < number; i++) items[i] = *counts;
+    else if (set)
+        memcpy(items, counts, number * sizeof *items);
     else
         memcpy(counts, items, number * sizeof *items);
     pthread_mutex_unlock(&state->runtime.lock);
@@ -358,6 +360,20 @@ EXPORT int switch_capture(struct state *state, uint32_t number, const char *in, 
     for (int i = 0; i < 2; i++)
         if (files[i].file) fclose(files[i].file);
     return 0;
+}
+
+/* Why the port's captures of what comes and what leaves have ended since the last call: errno, or 0 where they have
+ * not. */
+EXPORT void switch_capture_ended(struct state *state, uint32_t number, int *errors) {
+    errors[0] = errors[1] = 0;
+    lock_for_control(&state->runtime);
+    for (struct port *port = ports_of(&state->runtime)->first; port; port = port->next) {
+        for (int i = 0; i < 2 && port->number == number; i++) {
+            if (port->captures[i].error) errors[i] = port->captures[i].error;
+            port->captures[i].error = 0;
+        }
+    }
+    pthread_mutex_unlock(&state->runtime.lock);
 }
 #endif
 

@@ -10,6 +10,7 @@
 struct capture {
     FILE *file;                  /* NULL: none, or no more */
     off_t size, whole;           /* with what is buffered; and what is on the disk, up to the end of a packet */
+    int error;                   /* errno: why it ended, until somebody has asked */
 };
 
 enum { CAPTURE_IN, CAPTURE_OUT };
@@ -21,7 +22,7 @@ static void capture_packet(struct runtime *runtime, uint32_t port, const uint8_t
 /* A file that begins with pcap's header (nanoseconds, of this machine's byte order); `further`: what is in it stays. No
  * file, and errno says why not. */
 static struct capture capture_open(const char *path, int further) {
-    struct capture capture = {fopen(path, further ? "ae" : "we"), 0, 0};
+    struct capture capture = {fopen(path, further ? "ae" : "we"), 0, 0, 0};
     struct stat there = {0};
     const uint32_t head[] = {0xa1b23c4d, 2 | 4 << 16, 0, 0, MAX_FRAME, LINKTYPE_ETHERNET};
     if (!capture.file) return capture;
@@ -40,8 +41,9 @@ static void capture_write(struct capture *capture, const uint8_t *data, uint32_t
     capture->size += (off_t)sizeof head + length;
 }
 
-/* A full disk ends the file, not the switch: it ends behind its last whole packet, and somebody is told. */
-static void capture_flush(struct capture *capture, uint32_t port, int direction) {
+/* A full disk ends the file, not the switch: it ends behind its last whole packet. Who forwards packets writes no log,
+ * whose reader could hold it up: the error stays for whoever asks. */
+static void capture_flush(struct capture *capture) {
     if (!fflush(capture->file) && !ferror(capture->file)) {
         capture->whole = capture->size;
         return;
@@ -51,8 +53,7 @@ static void capture_flush(struct capture *capture, uint32_t port, int direction)
     capture->file = NULL;
     if (fd >= 0 && ftruncate(fd, capture->whole)) { /* then its last packet is cut */ }
     if (fd >= 0) close(fd);
-    fprintf(stderr, "serene-switch: packets that %s port %u are not captured any more: %s\n",
-            direction == CAPTURE_IN ? "come in by" : "leave by", port, strerror(error));
+    capture->error = error ? error : EIO;
 }
 #endif
 

@@ -329,7 +329,7 @@ static void capture_packet(struct runtime *runtime, uint32_t number, const uint8
 static void captures_flush(struct runtime *runtime) {
     for (struct port *port = ports_of(runtime)->first; port; port = port->next)
         for (int i = 0; i < 2; i++)
-            if (port->captures[i].file) capture_flush(&port->captures[i], port->number, i);
+            if (port->captures[i].file) capture_flush(&port->captures[i]);
 }
 #endif
 
