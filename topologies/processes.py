@@ -114,16 +114,21 @@ class Background:
         return ""
 
     def serves(self, port: int) -> bool:
-        """Whether it accepts connections on a TCP port; not whether another program does, which was faster."""
+        """Whether it accepts connections on a TCP port; not whether another program does, which was faster. Raises
+        NotReady where another one does as well: gRPC's servers, BMv2's among them, share a port (SO_REUSEPORT)."""
+        ours, others = set[str](), set[str]()  # addresses
         with contextlib.suppress(OSError):
             open_files = {os.readlink(file) for file in Path(f"/proc/{self.pid}/fd").iterdir()}
             for table in ("tcp", "tcp6"):
                 for line in Path(f"/proc/{self.pid}/net/{table}").read_text().splitlines()[1:]:
                     _, local, _, state, *_, inode = line.split()[:10]
-                    here = state == LISTENING and int(local.rpartition(":")[2], 16) == port
-                    if here and f"socket:[{inode}]" in open_files:
-                        return True
-        return False
+                    address, _, number = local.rpartition(":")
+                    if state == LISTENING and int(number, 16) == port:
+                        listeners = ours if f"socket:[{inode}]" in open_files else others
+                        listeners.add(address[-8:])  # an IPv4 address in an IPv6 socket, too
+        if ours & others:
+            raise NotReady(f"{self.name} listens on port {port}, and so does another program")
+        return bool(ours)
 
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
         """Polls until it is ready. Raises NotReady when the program ends first, or the time is up."""

@@ -223,10 +223,9 @@ def down(
 
 
 def _is_deserted(switch: SwitchStatus) -> bool:
-    """Whether all of a local switch's ports are free: then the processes of its jobs have died, which the controller
-    sees only after a while."""
-    local = bool(switch.udp_ports or switch.shm_ports) and switch.connected
-    return local and not local_switch.in_use(switch.udp_ports, switch.shm_ports)
+    """Whether all of a local switch's ports are seen to be free: then the processes of its jobs have died, which the
+    controller sees only after a while."""
+    return switch.connected and local_switch.is_deserted(switch.address, [*switch.udp_ports, *switch.shm_ports])
 
 
 def _await_removal(socket: str) -> None:

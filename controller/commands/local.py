@@ -128,9 +128,29 @@ def stop(address: str) -> bool:
     return True
 
 
-def in_use(udp_ports: Sequence[UdpPort], shm_ports: Sequence[ShmPort]) -> bool:
-    """Whether a program has one of these ports. The kernel takes them from processes that have died."""
-    return any(not _free(at.host) for at in udp_ports) or any(_is_leased(at.path) for at in shm_ports)
+def is_deserted(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
+    """Whether no program has one of these ports, which the switch at ``address`` has: the kernel takes them from
+    processes that have died. Only of a switch that `start` made, and that shares this process's network: the same
+    numbers are other ports elsewhere."""
+    record = _record(address)
+    if not record.exists():
+        return False
+    with record.open("a+") as file:
+        there = _of_the_living(file)
+        if there is None or there[1] != list(ports) or not _is_here(there[0], file):
+            return False
+    return not any(_is_leased(at.path) if isinstance(at, ShmPort) else not _free(at.host) for at in ports)
+
+
+def _is_here(pid: int, file: IO[str]) -> bool:
+    """Whether that is a process of this machine and network namespace that holds the file, whose folder others may
+    share."""
+    try:
+        ours = os.fstat(file.fileno())
+        holds = any(os.path.samestat(each.stat(), ours) for each in Path(f"/proc/{pid}/fd").iterdir())
+        return holds and os.path.samefile(f"/proc/{pid}/ns/net", "/proc/self/ns/net")
+    except OSError:
+        return False
 
 
 def _is_leased(path: str) -> bool:

@@ -1,10 +1,10 @@
 """A worker's side of Serene: ``Client`` over a ``Transport``, and the protocol itself without either."""
 
-from serene.client.client import Client, NoAnswer, SessionLost
+from serene.client.client import Client
 from serene.client.collective import Disagreement
 from serene.client.pool import Pool, PoolBroken
 from serene.client.protocol import BadWelcome, Counts, Membership, PlaceTaken, Protocol, Read
-from serene.client.requests import Refused
+from serene.client.requests import NoAnswer, Refused, SessionLost
 from serene.client.session import Session
 from serene.client.shm import ShmTransport
 from serene.client.transport import FrameTransport, Transport, TransportError, UdpTransport

@@ -21,7 +21,7 @@ import numpy as np
 
 from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
 from serene.client.protocol import Counts, Membership, Protocol
-from serene.client.requests import Requests
+from serene.client.requests import NoAnswer, Requests, SessionLost
 from serene.client.restoration import Remains, Restored, Vote, ballot, count, outcome
 from serene.client.transport import Transport, TransportError
 from serene.client.updates import CaughtUp, PartUpdate, Update
@@ -35,17 +35,6 @@ SAY_AFTER_S = 3.0  # of asking for a place
 HELLO_EVERY_S = 0.1
 LEAVE_EVERY_S = 0.2
 WAITING_S = 0.1  # without a packet: the worker waits at the barrier, or the network is broken
-
-
-class NoAnswer(SereneError):
-    """No answer from the switch for too long."""
-
-
-class SessionLost(SereneError):
-    """The job's session has ended: the switch lost its state, or the job was started again.
-
-    ``join`` and ``catch_up`` bring the worker into the new one.
-    """
 
 
 class Client:
@@ -71,7 +60,7 @@ class Client:
         self._first_window = window
         self._silence_s = silence_s
         self._give_up_s = give_up_s
-        self._clock = clock
+        self.clock = self._clock = clock
         self._protocol: Protocol | None = None
         self._fast: FastPath | None = None
         self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no packet arrives
@@ -314,12 +303,21 @@ class Client:
     def ask_now_and_then(self) -> None:
         """While nothing is under way: whether the session goes on, which others may have to know. Raises SessionLost,
         Refused or BadWelcome."""
-        now = self._clock()
-        if now - max(self._heard_at, self._asked_at) > self._silence_s:
-            self._asked_at = now
-            self._hello()
+        self._ask(max(self._heard_at, self._asked_at))
         for payload in self._requests.answers(0.0):
             self._check_session(payload)
+
+    def ask_again(self) -> int:
+        """While something is under way: asks whether the session goes on, but not twice within ``silence_s``. How often
+        the switch has said that it does."""
+        self._ask(self._asked_at)
+        return self._requests.confirmations
+
+    def _ask(self, last: float) -> None:
+        now = self._clock()
+        if now - last > self._silence_s:
+            self._asked_at = now
+            self._hello()
 
     def report(self, facts: Mapping[str, Any]) -> None:
         """Telemetry for the controller, as JSON; may be lost."""
@@ -392,10 +390,8 @@ class Client:
             self._heard_at = now
         elif now - self._heard_at > WAITING_S:
             self.while_waiting()
-        if now - max(self._heard_at, self._asked_at) > self._silence_s:
-            # A blocked worker hears nothing either: a WELCOME of the same session shows that the session goes on.
-            self._asked_at = now
-            self._hello()
+        # A blocked worker hears nothing either: a WELCOME of the same session shows that the session goes on.
+        self._ask(max(self._heard_at, self._asked_at))
         if now - self._heard_at > self._give_up_s:
             silent = f"nothing from the switch for {self._give_up_s:g} s, and no answer to HELLO"
             raise NoAnswer(silent + self._trouble())

@@ -17,7 +17,6 @@ import queue
 import select
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from typing_extensions import Self
 
-from serene.client.client import NoAnswer, SessionLost
+from serene.client.requests import NoAnswer, SessionLost
 from serene.client.updates import PartUpdate
 from serene.errors import SereneError
 
@@ -43,8 +42,18 @@ class _Part:
     result: Future[PartUpdate]
 
 
-def _nobody_known() -> str:
-    return "other workers"
+class Waiting:
+    """What a worker does about others that it waits for. This one knows nobody else."""
+
+    def begin(self) -> None:
+        """It has waited for half of its patience."""
+
+    def end(self) -> None:
+        """After ``begin``: it waits no longer, since something has ended."""
+
+    def absent(self) -> str:
+        """Its patience is over: whom it has waited for."""
+        return "other workers"
 
 
 class Parts:
@@ -54,17 +63,17 @@ class Parts:
     slot's parts give, each contribution is once, as far as `Session` can promise that. Each iteration has to contribute
     to all slots before the next one begins; else there is nothing to restore, and parts fail.
 
-    patience_s: when none of those under way has ended for so long, parts fail with NoAnswer. waits_for: then asked for
-    whom.
+    patience_s: when none of those under way has ended for so long though the switch answers, parts fail with NoAnswer.
+    waiting: is told of long waits.
     """
 
-    def __init__(
-        self, session: Session, *, patience_s: float = math.inf, waits_for: Callable[[], str] = _nobody_known
-    ) -> None:
+    def __init__(self, session: Session, *, patience_s: float = math.inf, waiting: Waiting | None = None) -> None:
         self._session = session
-        self._patience_s, self._waits_for = patience_s, waits_for
-        self._moved_at = time.monotonic()  # when a part began while none was under way, or ended
         self._client = session.client
+        self._patience_s, self._waiting = patience_s, waiting or Waiting()
+        self._moved_at = self._client.clock()  # when a part began while none was under way, or ended
+        self._waits = False  # and `_waiting` knows
+        self._confirmed: int | None = None  # how often the switch had answered when the patience was over
         self._exchanging_s = 0.0
         self._queue: queue.SimpleQueue[_Part | None] = queue.SimpleQueue()
         self._under_way: list[_Part] = []
@@ -163,8 +172,27 @@ class Parts:
         session.waiting_s += max(exchange.waited_s - waited, 0.0)
         session.network_s = max(self._exchanging_s - session.waiting_s, 0.0)
         self._finish_done()
-        if self._under_way and time.monotonic() - self._moved_at > self._patience_s:
-            raise NoAnswer(f"waited {self._patience_s:g} s for {self._waits_for()}")
+        if self._under_way:
+            self._be_patient()
+
+    def _be_patient(self) -> None:
+        """A switch that is silent is for the client to give up: others are missing only where it answers."""
+        waited_s = self._client.clock() - self._moved_at
+        if waited_s > self._patience_s / 2 and not self._waits:
+            self._waits = True
+            self._waiting.begin()
+        if waited_s > self._patience_s:
+            confirmations = self._client.ask_again()
+            if self._confirmed is None:
+                self._confirmed = confirmations
+            elif confirmations > self._confirmed:
+                raise NoAnswer(f"waited {self._patience_s:g} s for {self._waiting.absent()}")
+
+    def _move(self) -> None:
+        self._moved_at, self._confirmed = self._client.clock(), None
+        if self._waits:
+            self._waits = False
+            self._waiting.end()
 
     def _drain(self) -> list[_Part]:
         """What has been submitted since the last look."""
@@ -185,7 +213,7 @@ class Parts:
         )
         if not busy:
             if not self._under_way:
-                self._moved_at = time.monotonic()
+                self._move()
             self._client.begin_part(part.slots, part.gradient)
             self._under_way.append(part)
             self._iteration.append(part)
@@ -194,7 +222,7 @@ class Parts:
     def _finish_done(self) -> None:
         for part in [part for part in self._under_way if self._client.part_done(part.slots)]:
             self._under_way.remove(part)
-            self._moved_at = time.monotonic()
+            self._move()
             self._give(part, self._client.finish_part(part.slots))
         if not self._client.protocol.iterating:
             self._end_iteration(self._client.protocol.last)
@@ -236,9 +264,9 @@ class Parts:
         last = self._client.protocol.last
         missed = self._session.resume(lost)
         self._client.wake_with(self._waker)
-        parts, self._under_way, self._iteration = self._iteration, [], []
         if missed is None:
             raise SereneError("the job's next session knows of none before it, so what was under way may have counted")
+        parts, self._under_way, self._iteration = self._iteration, [], []
         self._session.reads_at_risk += missed.overflow_possible
         self._owe(slice(0, len(missed.delta)), missed.delta)
         if missed.restored is not None and missed.restored.contained and last is not None:

@@ -23,14 +23,14 @@ import numpy as np
 from typing_extensions import Self
 
 from serene.client.blocks import Layout
-from serene.client.client import Client, NoAnswer, SessionLost
+from serene.client.client import Client
 from serene.client.collective import Disagreement, Incomplete, hashes, noise_seed
 from serene.client.exchange import UNSENT
 from serene.client.fastpool import FastPool
 from serene.client.plainpool import PlainPool
 from serene.client.protocol import PULL_SEQ, Counts, Membership, PlaceTaken, Protocol
 from serene.client.reports import Reports
-from serene.client.requests import Refused
+from serene.client.requests import NoAnswer, Refused, SessionLost
 from serene.client.transport import Transport
 from serene.errors import SereneError
 from serene.wire import HEADER, Op, ReadMode, control_payload, in_header

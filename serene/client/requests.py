@@ -12,6 +12,17 @@ from serene.errors import SereneError
 from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, in_header, membership
 
 
+class NoAnswer(SereneError):
+    """No answer from the switch for too long."""
+
+
+class SessionLost(SereneError):
+    """The job's session has ended: the switch lost its state, or the job was started again.
+
+    ``join`` and ``catch_up`` bring the worker into the new one.
+    """
+
+
 class Refused(SereneError):
     """The controller does not admit this worker; the message is its reason."""
 
@@ -30,6 +41,7 @@ class Requests:
         self.incarnation = 0
         self.begin_incarnation(incarnation)
         self.session = 0  # that the worker has joined last
+        self.confirmations = 0  # WELCOMEs of that session since
         self.joining = False
         self.missing = ""  # what the controller said last of workers that are not there
         self._proof = 0  # the number that it wants to hear, to know that this HELLO is not an old one
@@ -74,6 +86,7 @@ class Requests:
         welcome = parse_welcome(payload)
         if welcome.vector_length != self.vector_length:
             raise Refused(f"job {self.job} has vectors of {welcome.vector_length} values, not {self.vector_length}")
+        self.confirmations += welcome.session == self.session
         return welcome
 
     def _wait(self, proof: int, text: bytes) -> None:

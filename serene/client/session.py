@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 from typing_extensions import Self
 
-from serene.client.client import Client, SessionLost
+from serene.client.client import Client
 from serene.client.protocol import Membership
 from serene.client.reports import Reports
+from serene.client.requests import SessionLost
 from serene.client.updates import CaughtUp, Update
 
 

@@ -28,7 +28,7 @@ from serene.client import Client, Session, SessionLost, Transport, UdpTransport
 from serene.client.parts import Parts
 from serene.errors import SereneError, choices
 from serene.program import Program
-from serene.torch.waiting import absent, group_timeout_s
+from serene.torch.waiting import RanksWaiting, group_timeout_s
 from serene.torch.work import at_the_end_of_backward, in_backward
 
 LOG = logging.getLogger("serene.torch")
@@ -93,7 +93,8 @@ class SwitchReducer:
                 self.client.pull()
         except SessionLost as lost:
             self.session.resume(lost)
-        parts = Parts(self.session, patience_s=self._wait_timeout_s, waits_for=self._waits_for)
+        waiting = RanksWaiting.of_all(f"serene/reducer {self._number}") if together else None
+        parts = Parts(self.session, patience_s=self._wait_timeout_s, waiting=waiting)
         try:
             if together:
                 dist.barrier()
@@ -101,12 +102,6 @@ class SwitchReducer:
             parts.close()
             raise
         return parts
-
-    def _waits_for(self) -> str:
-        """The ranks that do not wait as well."""
-        if not (dist.is_available() and dist.is_initialized()):
-            return "other workers"
-        return absent(f"serene/reducer {self._number}", dist.get_rank(), dist.get_world_size())
 
     def __enter__(self) -> Self:
         return self

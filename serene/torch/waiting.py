@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import Store
 from torch.distributed import distributed_c10d
+from typing_extensions import Self
 
-TELLING_TIMEOUT_S = 5.0  # for the ranks that wait as well to say so
+from serene.client.parts import Waiting
+
+LOG = logging.getLogger("serene.torch")
+TELLING_TIMEOUT_S = 5.0  # for ranks that began to wait after half of this one's patience
 
 
 def group_timeout_s() -> float:
@@ -24,20 +30,43 @@ def group_timeout_s() -> float:
     return float(timeout.total_seconds())
 
 
-def absent(what: str, rank: int, ranks: int) -> str:
-    """Which ranks do not wait as well: each whose patience has ended asks, about the same ``what``, and so tells the
-    others."""
-    try:
-        store = distributed_c10d._get_default_store()
-        keys = {other: f"{what}/{other}" for other in range(ranks)}
-        store.set(keys[rank], "waits")
-        until = time.monotonic() + TELLING_TIMEOUT_S
-        while not store.check(list(keys.values())) and time.monotonic() < until:
-            time.sleep(0.05)
-        missing = [str(other) for other, key in keys.items() if not store.check([key])]
-    except RuntimeError as error:  # whoever keeps the store has died
-        return f"other ranks; which, nobody can tell: {error}"
-    if not missing:
-        return "other workers, though all ranks wait"
-    names = ", ".join(missing)
-    return f"rank {names}" if len(missing) == 1 else f"ranks {names}"
+class RanksWaiting(Waiting):
+    """One rank's, which tells the others about the same ``what``. A rank that has waited for half of its patience says
+    so: ranks begin to wait one after the other, and whoever comes to the end first has to know of all that do."""
+
+    def __init__(self, what: str, rank: int, ranks: int, store: Store) -> None:
+        self._store = store
+        self._keys = {other: f"{what}/{other}" for other in range(ranks)}
+        self._own = self._keys[rank]
+
+    @classmethod
+    def of_all(cls, what: str) -> Self:
+        """Of the default process group's ranks."""
+        return cls(what, dist.get_rank(), dist.get_world_size(), distributed_c10d._get_default_store())
+
+    def begin(self) -> None:
+        try:
+            self._store.set(self._own, "waits")
+        except RuntimeError as error:
+            LOG.warning("cannot tell the other ranks that this one waits: %s", error)
+
+    def end(self) -> None:
+        try:
+            self._store.delete_key(self._own)
+        except RuntimeError as error:
+            LOG.warning("cannot tell the other ranks that this one does not wait any more: %s", error)
+
+    def absent(self) -> str:
+        """Which ranks do not wait as well."""
+        keys = self._keys
+        try:
+            until = time.monotonic() + TELLING_TIMEOUT_S
+            while not self._store.check(list(keys.values())) and time.monotonic() < until:
+                time.sleep(0.05)
+            missing = [str(other) for other, key in keys.items() if not self._store.check([key])]
+        except RuntimeError as error:  # whoever keeps the store has died
+            return f"other ranks; which, nobody can tell: {error}"
+        if not missing:
+            return "other workers, though all ranks wait"
+        names = ", ".join(missing)
+        return f"rank {names}" if len(missing) == 1 else f"ranks {names}"

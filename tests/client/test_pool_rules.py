@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from serene.client.blocks import Layout
-from serene.client.client import NoAnswer
 from serene.client.collective import Collective, Disagreement
 from serene.client.plainpool import PlainPool
 from serene.client.pool import Pool, PoolBroken
 from serene.client.protocol import Protocol
+from serene.client.requests import NoAnswer
 from serene.faults import Faults, PacketFaults
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from tests.model import Model

@@ -115,6 +115,32 @@ def test_down_does_not_wait_for_processes_that_have_died(
     assert done.returncode == 0 and done.stdout.endswith("stopped; the switch stopped, too\n"), done.stderr
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace takes root")
+def test_down_from_another_network_namespace_stops_no_running_job(
+    local: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There the numbers of the switch's ports are free, whoever has them here."""
+    local.up("--ports", "1-3")
+    monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
+    access = Controller().create(2)
+    pools = [
+        Pool(transport_to(access, worker), access.job, worker, slots=access.slots, lanes=access.lanes)
+        for worker in range(2)
+    ]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(Pool.join, pools))
+    refused = subprocess.run(
+        ["unshare", "--net", sys.executable, "-m", "controller", "down"],
+        env={**local.environment, "SERENE_CONTROLLER": f"unix:{local.client.status().listening.socket}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode == 1 and "job 0 is running" in refused.stderr, refused
+    for pool in pools:
+        pool.close()
+
+
 def test_a_second_controller_is_refused_and_nothing_is_disturbed(local: Local) -> None:
     local.up()
     before = local.client.status().switch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import mmap
 import os
 import random
@@ -144,6 +145,24 @@ def test_an_empty_frame_is_none_and_loses_no_other(switch: Switch, ends: list[Sh
         send(ends[0], b"", frame(2, number), b"")
     assert [tail(data) for data in received(ends[1], 20)] == [tail(frame(2, number)) for number in range(20)]
     assert switch.port_counts(1).dropped == 0
+
+
+def test_what_a_program_leaves_nothing_of_is_dropped(tmp_path: Path, paths: list[Path]) -> None:
+    """And does not count as sent."""
+    program = json.loads((JSON.parent / "mirror.json").read_text())
+    program["deparsers"][0]["order"] = []  # only the payload leaves, to port 2
+    (tmp_path / "program.json").write_text(json.dumps(program))
+    with Switch.load(tmp_path / "program.json") as switch:
+        for number, path in enumerate(paths, 1):
+            switch.add_shm(number, path)
+        switch.start()
+        first, second = (SharedMemory(path) for path in paths)
+        send(first, bytes(14), bytes(14) + b"payload")
+        assert received(second, 1) == [b"payload"]
+        counts = switch.port_counts(2)
+        assert (counts.sent, counts.dropped) == (1, 1)
+        first.close()
+        second.close()
 
 
 # -- who has a port -------------------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ def test_a_udp_port_in_use_is_not_chosen() -> None:
 
 
 SERVER = "import socket, time; server = socket.create_server(('127.0.0.1', {port})); time.sleep(60)"
+SHARING_SERVER = SERVER.replace("))", "), reuse_port=True)")
 
 
 def test_a_port_that_another_program_listens_on_is_not_taken_for_its_own(listener: int, tmp_path: Path) -> None:
@@ -62,6 +63,19 @@ def test_a_port_that_another_program_listens_on_is_not_taken_for_its_own(listene
     other.wait_until(lambda: other.serves(free), 60)
     assert listens(listener) and not other.serves(listener)
     other.stop()
+
+
+def test_a_port_that_is_shared_is_nobodys(tmp_path: Path) -> None:
+    """As gRPC's servers share theirs: each gets some of the connections."""
+    (port,) = free_ports(21100)
+    first = background(SHARING_SERVER.format(port=port), tmp_path / "first.log")
+    first.wait_until(lambda: first.serves(port), 60)
+    second = background(SHARING_SERVER.format(port=port), tmp_path / "second.log")
+    with pytest.raises(NotReady, match=f"snippet listens on port {port}, and so does another program"):
+        second.wait_until(lambda: second.serves(port), 60)
+    second.stop()
+    assert first.serves(port)
+    first.stop()
 
 
 def test_when_no_port_is_left() -> None:

@@ -57,7 +57,7 @@ def test_a_rank_that_is_killed(local: Local, tmp_path: Path, way: int) -> None:
 
 
 def test_a_rank_of_the_hooks_that_is_killed(mine: Local, tmp_path: Path) -> None:
-    """Within the group's timeout each other rank says whom it has waited for."""
+    """Soon after the group's timeout each other rank says whom it has waited for."""
     mine.client.create_job(WORKERS, BSP())
     processes = start(mine, tmp_path, way=3, timeout_s=20)
     processes[1].kill()

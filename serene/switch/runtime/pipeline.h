@@ -127,9 +127,10 @@ static void egress_pass(struct packet *packet, uint32_t port, uint32_t instance,
 
     if (!packet->requests.recirculate) {
         if (ring) {
-            shm_commit(ring, to, length);
-            runtime->counts[port].sent++;
-            TRACED(capture_packet(runtime, port, to, length, CAPTURE_OUT);)
+            int sent = shm_commit(ring, to, length);
+            runtime->counts[port].sent += sent;
+            runtime->counts[port].dropped += !sent;
+            TRACED(if (sent) capture_packet(runtime, port, to, length, CAPTURE_OUT);)
         } else {
             outputs_commit(&runtime->outputs, port, length);
         }

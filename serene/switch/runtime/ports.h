@@ -297,8 +297,8 @@ static void port_send_shm(struct runtime *runtime, struct port *port, uint32_t a
     for (; at; at = ports_of(runtime)->next[at - 1]) {
         const struct output *output = &runtime->outputs.items[at - 1];
         struct iovec frame = {runtime->outputs.bytes + output->offset, output->length};
-        if (end->memory && shm_write(end, &frame, 1)) counts->sent++;
-        else counts->dropped++;      /* nobody is there, or does not read: a switch drops */
+        if (output->length && end->memory && shm_write(end, &frame, 1)) counts->sent++;
+        else counts->dropped++;      /* nobody is there, or does not read, or it has no bytes: a switch drops */
     }
 }
 

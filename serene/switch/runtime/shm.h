@@ -81,9 +81,9 @@ static uint8_t *shm_reserve(struct shm_end *end, uint64_t most) {
     return end->out->bytes + (skipped ? 0 : at) + SHM_RECORD_BYTES;
 }
 
-/* A frame has been written where there was room; it is the reader's with shm_publish. Nothing is no frame. */
-static void shm_commit(struct shm_end *end, uint8_t *frame, uint32_t length) {
-    if (!length) return;
+/* A frame has been written where there was room; it is the reader's with shm_publish. 0: nothing is no frame. */
+static int shm_commit(struct shm_end *end, uint8_t *frame, uint32_t length) {
+    if (!length) return 0;
     uint8_t *record = frame - SHM_RECORD_BYTES, *at = end->out->bytes + end->written % SHM_RING_BYTES;
     if (record != at) {
         const uint32_t skip = SHM_SKIP;
@@ -93,6 +93,7 @@ static void shm_commit(struct shm_end *end, uint8_t *frame, uint32_t length) {
     memcpy(record, &length, sizeof length);
     end->written += shm_record_bytes(length);
     shm_fetch(end->out->bytes + end->written % SHM_RING_BYTES, length, 1);
+    return 1;
 }
 
 /* Copies a frame into the ring. 0: it is full. */
