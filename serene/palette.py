@@ -11,7 +11,7 @@ BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#888888"
 # Of Paul Tol's muted palette: automatic strategies, so that each has a colour of its own.
-TEAL, WINE, OLIVE, INDIGO = "#44AA99", "#882255", "#999933", "#332288"
+TEAL, FOREST, MAGENTA, INDIGO = "#44AA99", "#117733", "#AA4499", "#332288"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW)
 
 # What a worker does: of Paul Tol's palettes, apart in brightness, and no strategy's colour.
@@ -26,9 +26,9 @@ COLOUR_OF = {
     "asp": VERMILION,
     "quorum": GREEN,
     "mixed": ORANGE,
-    "auto:dssp": WINE,
+    "auto:dssp": MAGENTA,
     "auto:waiting": TEAL,
-    "auto:sync-switch": OLIVE,
+    "auto:sync-switch": FOREST,
     "auto:evict": INDIGO,
 }
 

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from selenium.webdriver import Chrome
 
-from serene.palette import BLUE, COMPUTING, PURPLE, SENDING, VERMILION, WAITING
+from serene.palette import BLUE, COMPUTING, GREEN, PURPLE, SENDING, VERMILION, WAITING
 from tests.controller.processes import until
 from tests.page import hour
 from tests.page.test_page import button, drawn, rgba, text
@@ -31,7 +31,8 @@ def test_an_hour_of_32_workers(browser: Chrome, url: str) -> None:
     button(browser, "1 h").click()
     colours = {rgba(colour) for colour in (COMPUTING, SENDING, WAITING, BLUE, VERMILION, PURPLE)}
     until(lambda: colours <= drawn(browser, "timeline"), "an hour is drawn, with its swaps")
-    until(lambda: colours - {rgba("#E69F00")} <= drawn(browser, "accuracy"), "a curve in the strategies' colours")
+    curve = {rgba(colour) for colour in (GREEN, BLUE, VERMILION, PURPLE)}
+    until(lambda: curve <= drawn(browser, "accuracy"), "a curve in the strategies' colours")
     assert len(browser.find_elements("css selector", "#workers tbody tr")) == hour.WORKERS
 
     def elements() -> int:

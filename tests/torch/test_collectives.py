@@ -39,7 +39,7 @@ def test_the_end_of_the_groups_ends_their_jobs(results: object, local: Local) ->
 @pytest.mark.parametrize("backend", ["serene", "cpu:serene"])
 def test_groups_beyond_the_switchs_jobs_go_through_gloo(results: object, local: Local, backend: str) -> None:
     """And rank 0 says so, once."""
-    until(lambda: all(job.slots is not None and job.first_slot is None for job in local.client.jobs()), "ids are free")
+    ids_are_free(local)
     said = outputs(start_ranks(local, 2, ["-m", "tests.torch.many_groups", backend]))
     for text in said:
         jobs, right = text.splitlines()[-1].rsplit(" ", 1)
@@ -62,7 +62,12 @@ def test_none_that_pytorch_looks_up_in_python_falls_back_with_the_gil_held(name:
     assert name in vars(SwitchGroup)
 
 
+def ids_are_free(local: Local) -> None:
+    until(lambda: all(job.slots is not None and job.first_slot is None for job in local.client.jobs()), "ids are free")
+
+
 def test_gloos_collectives_do_not_wait_for_gloos_threads(local: Local) -> None:
     """With the GIL held, four ranks hang after a few: `outputs` has a deadline."""
+    ids_are_free(local)
     for text in outputs(start_ranks(local, 4, ["-m", "tests.torch.busy_gloo"])):
         assert text.splitlines()[-1] == "over"
