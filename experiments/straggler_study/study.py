@@ -59,14 +59,21 @@ def _change(mine: float, theirs: float) -> float:
     return -1.0 if np.isnan(theirs) and not np.isnan(mine) else mine / theirs - 1
 
 
+def _in_exchange(numbers: Numbers) -> float:
+    """Seconds a step."""
+    return numbers.network_s + numbers.waiting_s
+
+
 @dataclass(frozen=True)
 class Changes:
-    """A strategy against BSP, seed by seed: whole time to the target, time per step, steps to the target, waiting."""
+    """A strategy against BSP, seed by seed: whole time to the target, time per step, steps to the target, waiting, and
+    all time in the exchange, waiting included."""
 
     time: Spread
     step: Spread
     steps: Spread
     waiting: Spread
+    exchange: Spread
 
 
 @dataclass
@@ -156,6 +163,7 @@ class Study:
             Spread.of(
                 mine.waited_s.sum() / theirs.waited_s.sum() - 1 for mine, theirs in pairs if theirs.waited_s.sum() > 0
             ),
+            Spread.of(_in_exchange(mine) / _in_exchange(theirs) - 1 for mine, theirs in pairs if _in_exchange(theirs)),
         )
 
     def best(self, cells: Sequence[Cell], seeds: Sequence[int]) -> Cell:

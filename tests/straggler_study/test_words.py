@@ -80,7 +80,8 @@ def test_nothing_is_claimed_that_the_seeds_do_not_decide(switch: Spread, hybrid:
         ({0.05: TENTH, 0.65: HALF}, None, "holds"),
         ({0.05: NONE, 0.65: HALF}, None, "holds at 65 %, not elsewhere"),
         ({0.05: WORSE, 0.65: TORN}, None, "does not hold here"),
-        ({0.05: TENTH, 0.65: HALF}, FASTER, "holds; the amount too: -50 %"),
+        ({0.05: TENTH, 0.65: HALF}, FASTER, "holds; the amount too at 65 %, not elsewhere: -50 %"),
+        ({0.05: HALF, 0.65: HALF}, FASTER, "holds; the amount too: -50 %"),
         ({0.05: TENTH}, FASTER, "the direction holds; the amount does not: at most -10 %"),
         (
             {0.05: NONE, 0.65: TENTH},
