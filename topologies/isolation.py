@@ -26,6 +26,13 @@ def _check(result: int, what: str) -> None:
         raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
+def die_with(parent: int) -> None:
+    """The kernel kills this process, a child of ``parent``, when that ends; also if it has ended already."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() not in (0, parent):  # 0: the parent, seen from inside a new PID namespace
+        os._exit(1)
+
+
 def run_isolated(main: Callable[[], int]) -> int:
     """Calls ``main`` as the first process of a new PID namespace; its exit status. Needs root.
 
@@ -38,9 +45,7 @@ def run_isolated(main: Callable[[], int]) -> int:
     if child == 0:
         status = 1
         try:
-            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() not in (0, parent):  # 0: the parent, seen from inside
-                os._exit(1)
+            die_with(parent)
             # Ours is mounted on top of it, and must not appear outside. (In a chroot, / is no mount to ask this of.)
             _check(libc.mount(b"none", b"/proc", None, MS_PRIVATE_RECURSIVE, None), "cannot make /proc private")
             _check(libc.mount(b"proc", b"/proc", b"proc", 0, None), "cannot mount /proc")

@@ -19,9 +19,9 @@ from typing import IO, Protocol
 
 from serene.errors import SereneError
 from serene.spawn import RUN
+from topologies.isolation import die_with
 
 CLONE_NEWNET = 0x40000000
-PR_SET_PDEATHSIG = 1
 
 
 class Process(Protocol):
@@ -75,24 +75,19 @@ class ForkedProcess:
             os.kill(self.pid, sig)
 
 
-def die_with_parent() -> None:
-    """The kernel kills this process when the one that forked it ends."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def start(host: int, command: Sequence[str], output: IO[bytes], environment: Mapping[str, str]) -> ForkedProcess:
     """Runs a command of `serene.spawn.module` in a child, in the network of process ``host``. It ends with this one."""
     if list(command[:3]) != [sys.executable, "-c", RUN]:
         raise SereneError(f"only our own modules are forked, not {command[0]}")
     sys.stdout.flush()
     sys.stderr.flush()
+    parent = os.getpid()
     child = os.fork()
     if child:
         return ForkedProcess(child)
     status = 1
     try:
-        die_with_parent()
+        die_with(parent)
         _enter_network(host)
         for stream in (1, 2):
             os.dup2(output.fileno(), stream)

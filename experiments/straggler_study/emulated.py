@@ -24,13 +24,14 @@ from rich.console import Console
 from controller.http.client import ControllerClient
 from controller.status.model import JobStatus
 from experiments.run import launch
-from experiments.run.forked import ForkedProcess, die_with_parent
+from experiments.run.forked import ForkedProcess
 from experiments.run.results import Json, Results, Work
 from experiments.run.settings import Settings, check
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.strategies import automatic_parts
 from experiments.straggler_study.trace import STEP, BadTrace, Swap, Trace
 from serene.errors import SereneError
+from topologies.isolation import die_with
 from workers import data, stragglers
 
 SET_UP_S = 240.0  # until a run is given up, besides
@@ -95,12 +96,13 @@ def _longest_pause(cell: Cell) -> float:
 
 def _in_child(run: Callable[[], int], log: Path) -> ForkedProcess:
     """Calls it in a child of this process, which ends with this one, and whose output goes to a file."""
+    parent = os.getpid()
     pid = os.fork()
     if pid:
         return ForkedProcess(pid)
     status = 1
     try:
-        die_with_parent()
+        die_with(parent)
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for stream in (1, 2):
             os.dup2(output, stream)

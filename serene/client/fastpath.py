@@ -24,7 +24,7 @@ from serene.wire import HEADER
 RINGS = Path(__file__).parents[1] / "switch" / "runtime" / "shm.h"  # what both ends of a shared-memory port know
 SOURCES = (
     RINGS,
-    *[Path(__file__).with_name(name) for name in ("shm.c", "fastpath.c", "pool.c")],
+    *[Path(__file__).with_name(name) for name in ("shm.c", "fastpath.c", "blocks.c", "pool.c")],
 )  # one unit, so ordered
 COMPILER_FLAGS: tuple[str, ...] = ()  # beside the usual ones; a fuzzer sets sanitizers
 RUN_MOST = 16  # packets that one call hands to the kernel in one buffer; more only makes bursts

@@ -15,10 +15,16 @@ from serene.client.protocol import Protocol
 RUN_MOST = 45  # packets that one call hands to the kernel in one buffer: few large ones cost less, and a pool has room
 JOINED = (16, 65536)  # buffers for packets that the kernel puts together: rows and bytes
 LAYOUT = (
-    "workers", "bits", "values_per_lane", "levels", "exponent_bits", "classes_of_finite", "counter_bits",
+    "workers", "lanes", "bits", "values_per_lane", "levels", "exponent_bits", "classes_of_finite", "counter_bits",
     "counters_per_lane", "lanes_per_block", "blocks_per_piece", "rows_per_block",
 )  # fmt: skip
 UNKNOWN = -2  # the class of a block whose exponents have not been answered
+
+
+class _Layout(ctypes.Structure):
+    """``struct layout``."""
+
+    _fields_ = tuple((name, ctypes.c_uint32) for name in LAYOUT)
 
 
 class _Pool(ctypes.Structure):
@@ -33,9 +39,8 @@ class _Pool(ctypes.Structure):
             "count", "begun", "sent", "pieces_under_way", "group", "groups", "exponents", "ahead",
         )],
         ("until", ctypes.c_double),
-        *[(name, ctypes.c_uint32) for name in (
-            *LAYOUT, "noise_seed", "block", "row", "inbox_rows", "inbox_bytes",
-        )],
+        ("layout", _Layout),
+        *[(name, ctypes.c_uint32) for name in ("noise_seed", "block", "row", "inbox_rows", "inbox_bytes")],
         ("signature", ctypes.c_uint32 * SIGNATURE_LANES),
         *[(name, ctypes.c_uint8) for name in ("agreed", "disagreed", "special_begun", "no_more", "joins")],
     )  # fmt: skip
@@ -70,7 +75,7 @@ class FastPool(FastPath):
         """A collective, as `Collective`. until: when `step` returns at the latest, on the monotonic clock."""
         pool, self._layout = self._pool, layout
         for name in LAYOUT:
-            setattr(pool, name, getattr(layout, name))
+            setattr(pool.layout, name, getattr(layout, name))
         blocks = -(-len(values) // layout.values_per_block)
         groups = max(-(-blocks // layout.blocks_per_piece), 1)
         self._by_block = {  # kept here: C holds their addresses

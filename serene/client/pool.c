@@ -1,13 +1,10 @@
 /* A whole collective without Python in between: serene.client.collective and the usual part of serene.client.pool.
  *
- * Compiled behind fastpath.c, whose exchange it goes on with: a piece's packet is written when there is room for it, and
- * an answer goes straight from the packet into the vector. Whatever is not plain ends the call, and the protocol decides.
- * The numbers are those of serene.client.blocks, to the bit; tests/client/test_fastpool.py compares them. */
+ * Compiled behind fastpath.c, whose exchange it goes on with, and blocks.c: a piece's packet is written when there is
+ * room for it, and an answer goes straight from the packet into the vector. Whatever is not plain ends the call, and the
+ * protocol decides. tests/client/test_fastpool.py compares it with Python, to the bit. */
 
 enum kind { EXPONENTS, VALUES, SPECIALS };
-enum { NONE = -1, UNKNOWN = -2 };                    /* classes */
-enum { MANTISSA_BITS = 23, MAX_EXPONENT = 127, NOISE_BITS = 16, SIGNATURE_LANES = 2, PIECES_PER_BLOCK = 4, SPECIAL_BITS = 10 };
-enum { MAGNITUDE = 0x7FFFFFFF, INFINITE = 0x7F800000 };
 enum { NOTHING, COUNTS, SUMS };                      /* of values and their specials, what has been answered */
 enum { OVER = -1, NOT_YET, PIECE };
 
@@ -24,156 +21,17 @@ struct pool {                    /* serene.client.fastpool.FastPool */
     uint8_t *inbox;              /* inbox_rows x inbox_bytes: what was received */
     uint64_t count, begun, sent, pieces_under_way, group, groups, exponents, ahead;
     double until;
-    uint32_t workers, bits, values_per_lane, levels, exponent_bits, classes_of_finite, counter_bits, counters_per_lane;
-    uint32_t lanes_per_block, blocks_per_piece, rows_per_block;      /* the collective's serene.client.blocks.Layout */
+    struct layout layout;        /* the collective's */
     uint32_t noise_seed, block, row, inbox_rows, inbox_bytes;
     uint32_t signature[SIGNATURE_LANES];
     uint8_t agreed, disagreed, special_begun, no_more;
     uint8_t joins;               /* the kernel may put packets of one size together in one buffer */
 };
 
-/* -- numbers ------------------------------------------------------------------------------------------------ */
-
-static uint32_t bits_of(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, 4);
-    return bits;
-}
-
-/* The class of the largest finite magnitude; whether any value is not finite. */
-static int classify(const float *values, uint64_t count, uint32_t exponent_bits, int *not_finite) {
-    uint32_t largest = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        uint32_t bits = bits_of(values[i]) & MAGNITUDE;
-        largest = bits > largest ? bits : largest;
-    }
-    *not_finite = largest >= INFINITE;
-    if (*not_finite) {
-        largest = 0;
-        for (uint64_t i = 0; i < count; i++) {
-            uint32_t bits = bits_of(values[i]) & MAGNITUDE;
-            if (bits < INFINITE && bits > largest) largest = bits;
-        }
-    }
-    return largest ? (int)(largest >> exponent_bits) : NONE;
-}
-
-static int top_of(const struct pool *pool, int class) {
-    return ((class + 1) << (pool->exponent_bits - MANTISSA_BITS)) - 127;
-}
-
-static int shift_of(const struct pool *pool, int class) {
-    int bits = pool->workers > 1 ? 32 - __builtin_clz(pool->workers - 1) : 0;
-    return 31 - bits - top_of(pool, class);
-}
-
-/* Single precision does where no scale or result leaves its normal range, and is twice as fast. */
-static void to_fixed(const float *restrict values, uint64_t count, int shift, int not_finite, uint32_t *restrict to) {
-    if (!not_finite && shift >= -126 && shift <= 127) {
-        float scale = ldexpf(1.0f, shift);
-        for (uint64_t i = 0; i < count; i++) to[i] = __builtin_bswap32((uint32_t)(int32_t)rintf(values[i] * scale));
-        return;
-    }
-    double scale = ldexp(1.0, shift);
-    for (uint64_t i = 0; i < count; i++) {
-        double value = (bits_of(values[i]) & MAGNITUDE) < INFINITE ? (double)values[i] : 0.0;
-        to[i] = __builtin_bswap32((uint32_t)(int32_t)rint(value * scale));
-    }
-}
-
-/* Sums as they travel, less what was read before, to float32. */
-static void to_float(const uint8_t *restrict from, uint32_t *restrict held, uint64_t count, int shift,
-                     float *restrict values) {
-    if (shift <= 126) {
-        float scale = ldexpf(1.0f, -shift);
-        for (uint64_t i = 0; i < count; i++) {
-            uint32_t sum = read32(from + 4 * i);
-            values[i] = (float)(int32_t)(sum - held[i]) * scale;
-            held[i] = sum;
-        }
-        return;
-    }
-    double scale = ldexp(1.0, -shift);
-    for (uint64_t i = 0; i < count; i++) {
-        uint32_t sum = read32(from + 4 * i);
-        values[i] = (float)((double)(int32_t)(sum - held[i]) * scale);
-        held[i] = sum;
-    }
-}
-
-static inline uint32_t noise(uint32_t seed, uint32_t index) {
-    uint32_t mixed = index ^ seed;
-    mixed = (mixed ^ mixed >> 16) * 0x7FEB352D;
-    mixed = (mixed ^ mixed >> 15) * 0x846CA68B;
-    return mixed ^ mixed >> 16;
-}
-
-/* Of rows to one, as they travel. first: index of the first value in the vector. */
-static void to_packed(const struct pool *pool, const float *restrict values, uint64_t count, uint32_t first, int class,
-                      uint32_t *restrict to) {
-    uint32_t lanes = pool->exchange->lanes, seed = pool->noise_seed;
-    double scale = ldexp(pool->levels, NOISE_BITS - top_of(pool, class));
-    memset(to, 0, 4 * lanes);
-    for (uint32_t place = 0; count; place += pool->bits) {
-        uint32_t length = count < lanes ? (uint32_t)count : lanes;
-        for (uint32_t i = 0; i < length; i++) {
-            int32_t fine = (int32_t)rint((double)values[i] * scale);
-            int32_t random = (int32_t)(noise(seed, first + i) >> (32 - NOISE_BITS));
-            to[i] += (uint32_t)((fine + random) >> NOISE_BITS) << place;
-        }
-        values += length, first += length, count -= length;
-    }
-    for (uint32_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32(to[i]);
-}
-
-/* Sums of what was packed, less what was read before. */
-static void from_packed(const struct pool *pool, uint32_t *restrict sums, uint64_t count, int class,
-                        float *restrict values) {
-    uint32_t lanes = pool->exchange->lanes, above = 32 - pool->bits;
-    double level = ldexp(1.0, top_of(pool, class)) / pool->levels;
-    while (count) {
-        uint32_t length = count < lanes ? (uint32_t)count : lanes;
-        for (uint32_t i = 0; i < length; i++) {
-            int32_t digit = (int32_t)(sums[i] << above) >> above;
-            values[i] = (float)((double)digit * level);
-            sums[i] = (sums[i] - (uint32_t)digit) >> pool->bits;
-        }
-        values += length, count -= length;
-    }
-}
-
-static void difference(const uint8_t *restrict from, uint32_t *restrict held, uint64_t count, uint32_t *restrict to) {
-    for (uint64_t i = 0; i < count; i++) {
-        uint32_t sum = read32(from + 4 * i);
-        to[i] = sum - held[i];
-        held[i] = sum;
-    }
-}
-
-static void count_specials(const float *values, uint64_t count, uint32_t *to) {
-    for (uint64_t i = 0; i < count; i++) {
-        uint32_t bits = bits_of(values[i]), magnitude = bits & MAGNITUDE;
-        int place = magnitude > INFINITE ? 0 : bits >> 31 ? 2 : 1;
-        to[i] = magnitude < INFINITE ? 0 : __builtin_bswap32(1u << place * SPECIAL_BITS);
-    }
-}
-
-static void add_specials(float *values, uint64_t count, const int32_t *counts) {
-    const int32_t mask = (1 << SPECIAL_BITS) - 1;
-    for (uint64_t i = 0; i < count; i++) {
-        int nans = counts[i] & mask, positive = counts[i] >> SPECIAL_BITS & mask;
-        int negative = counts[i] >> 2 * SPECIAL_BITS & mask;
-        if (nans || (positive && negative)) values[i] = NAN;
-        else if (positive) values[i] = INFINITY;
-        else if (negative) values[i] = -INFINITY;
-    }
-}
-
 /* -- the pieces --------------------------------------------------------------------------------------------- */
 
-/* Rows of values in a piece of a block whose classes are known. */
 static uint32_t rows_of(const struct pool *pool, uint64_t block) {
-    return pool->not_finite[block] || top_of(pool, pool->classes[block]) > MAX_EXPONENT ? 1 : pool->values_per_lane;
+    return values_in_lane(&pool->layout, pool->classes[block], pool->not_finite[block]);
 }
 
 /* Values of a piece, from `first` on. */
@@ -192,12 +50,12 @@ static int next_piece(struct pool *pool, uint8_t *kind, uint64_t *index) {
             return PIECE;
         }
         if (pool->group == pool->groups) return OVER;
-        uint64_t block = pool->group * pool->blocks_per_piece + pool->block;
+        uint64_t block = pool->group * pool->layout.blocks_per_piece + pool->block;
         if (pool->classes[block] == UNKNOWN) return NOT_YET;
-        uint64_t row = block * pool->rows_per_block + pool->row, first = row * lanes;
-        if (pool->row == pool->rows_per_block || first >= pool->count) {
+        uint64_t row = block * pool->layout.rows_per_block + pool->row, first = row * lanes;
+        if (pool->row == pool->layout.rows_per_block || first >= pool->count) {
             pool->row = 0;
-            if (++pool->block == pool->blocks_per_piece) {
+            if (++pool->block == pool->layout.blocks_per_piece) {
                 pool->block = 0;
                 pool->group++;
             }
@@ -223,17 +81,17 @@ static int next_piece(struct pool *pool, uint8_t *kind, uint64_t *index) {
 
 static void count_exponents(const struct pool *pool, uint64_t group, uint32_t *to) {
     for (uint32_t i = 0; i < SIGNATURE_LANES; i++) *to++ = __builtin_bswap32(pool->signature[i]);
-    uint64_t block_values = (uint64_t)pool->rows_per_block * pool->exchange->lanes;
-    for (uint32_t i = 0; i < pool->blocks_per_piece; i++, to += pool->lanes_per_block) {
-        uint64_t first = (group * pool->blocks_per_piece + i) * block_values;
+    uint64_t block_values = (uint64_t)pool->layout.rows_per_block * pool->exchange->lanes;
+    for (uint32_t i = 0; i < pool->layout.blocks_per_piece; i++, to += pool->layout.lanes_per_block) {
+        uint64_t first = (group * pool->layout.blocks_per_piece + i) * block_values;
         uint64_t count = length_of(pool, first, block_values);
         if (!count) return;
-        int not_finite, class = classify(pool->values + first, count, pool->exponent_bits, &not_finite);
-        int counters[2] = {class, not_finite ? (int)pool->classes_of_finite : NONE};
+        int not_finite, class = classify(pool->values + first, count, pool->layout.exponent_bits, &not_finite);
+        int counters[2] = {class, not_finite ? (int)pool->layout.classes_of_finite : NONE};
         for (int j = 0; j < 2; j++)
             if (counters[j] != NONE) {
-                uint32_t *lane = to + counters[j] / pool->counters_per_lane;
-                uint32_t place = counters[j] % pool->counters_per_lane * pool->counter_bits;
+                uint32_t *lane = to + counters[j] / pool->layout.counters_per_lane;
+                uint32_t place = counters[j] % pool->layout.counters_per_lane * pool->layout.counter_bits;
                 *lane = __builtin_bswap32(__builtin_bswap32(*lane) + (1u << place));
             }
     }
@@ -241,20 +99,20 @@ static void count_exponents(const struct pool *pool, uint64_t group, uint32_t *t
 
 static void learn(struct pool *pool, uint64_t group, const uint32_t *sums) {
     for (uint32_t i = 0; i < SIGNATURE_LANES; i++)
-        if (*sums++ != pool->signature[i] * pool->workers) {
+        if (*sums++ != pool->signature[i] * pool->layout.workers) {
             pool->disagreed = 1;
             return;
         }
     pool->agreed = 1;
-    uint32_t mask = (uint32_t)((1ull << pool->counter_bits) - 1);
-    for (uint32_t i = 0; i < pool->blocks_per_piece; i++, sums += pool->lanes_per_block) {
-        uint64_t block = group * pool->blocks_per_piece + i;
-        int class = (int)pool->classes_of_finite + 1;
+    uint32_t mask = (uint32_t)((1ull << pool->layout.counter_bits) - 1);
+    for (uint32_t i = 0; i < pool->layout.blocks_per_piece; i++, sums += pool->layout.lanes_per_block) {
+        uint64_t block = group * pool->layout.blocks_per_piece + i;
+        int class = (int)pool->layout.classes_of_finite + 1;
         pool->not_finite[block] = 0;
         while (--class >= 0) {
-            uint32_t lane = sums[class / pool->counters_per_lane];
-            if (!(lane >> class % pool->counters_per_lane * pool->counter_bits & mask)) continue;
-            if (class != (int)pool->classes_of_finite) break;
+            uint32_t lane = sums[class / pool->layout.counters_per_lane];
+            if (!(lane >> class % pool->layout.counters_per_lane * pool->layout.counter_bits & mask)) continue;
+            if (class != (int)pool->layout.classes_of_finite) break;
             pool->not_finite[block] = 1;
         }
         pool->classes[block] = (int16_t)class;
@@ -266,17 +124,17 @@ static void contribute(const struct pool *pool, uint32_t slot) {
     const struct exchange *exchange = pool->exchange;
     uint8_t *packet = exchange->payloads + (size_t)slot * exchange->payload_bytes;
     uint32_t *to = (uint32_t *)(packet + HEADER_BYTES), lanes = exchange->lanes;
-    uint64_t index = pool->index[slot], first = index * lanes, block = index / pool->rows_per_block;
+    uint64_t index = pool->index[slot], first = index * lanes, block = index / pool->layout.rows_per_block;
     if (pool->kind[slot] == EXPONENTS) {
         memset(to, 0, 4 * lanes);
         count_exponents(pool, index, to);
     } else if (rows_of(pool, block) > 1) {
-        uint64_t count = length_of(pool, first, (uint64_t)pool->values_per_lane * lanes);
-        to_packed(pool, pool->values + first, count, (uint32_t)first, pool->classes[block], to);
+        uint64_t count = length_of(pool, first, (uint64_t)pool->layout.values_per_lane * lanes);
+        to_packed(&pool->layout, pool->values + first, count, pool->noise_seed, (uint32_t)first, pool->classes[block], to);
     } else {
         uint64_t count = length_of(pool, first, lanes);
         if (pool->kind[slot] == VALUES)
-            to_fixed(pool->values + first, count, shift_of(pool, pool->classes[block]), pool->not_finite[block], to);
+            to_fixed(pool->values + first, count, shift_of(&pool->layout, pool->classes[block]), pool->not_finite[block], to);
         else
             count_specials(pool->values + first, count, to);
         memset(to + count, 0, 4 * (lanes - count));
@@ -293,7 +151,7 @@ static void contribute(const struct pool *pool, uint32_t slot) {
 static void take(struct pool *pool, uint32_t slot, const uint8_t *from) {
     uint32_t lanes = pool->exchange->lanes, *held = pool->held_values + (size_t)slot * lanes;
     uint32_t sums[LARGEST_LANES];
-    uint64_t index = pool->index[slot], first = index * lanes, block = index / pool->rows_per_block;
+    uint64_t index = pool->index[slot], first = index * lanes, block = index / pool->layout.rows_per_block;
     if (pool->kind[slot] == EXPONENTS) {
         difference(from, held, lanes, sums);
         learn(pool, index, sums);
@@ -302,15 +160,15 @@ static void take(struct pool *pool, uint32_t slot, const uint8_t *from) {
     float *values = pool->values + first;
     if (rows_of(pool, block) > 1) {
         difference(from, held, lanes, sums);
-        uint64_t count = length_of(pool, first, (uint64_t)pool->values_per_lane * lanes);
-        from_packed(pool, sums, count, pool->classes[block], values);
+        uint64_t count = length_of(pool, first, (uint64_t)pool->layout.values_per_lane * lanes);
+        from_packed(&pool->layout, sums, count, pool->classes[block], values);
         return;
     }
     uint64_t count = length_of(pool, first, lanes), place = pool->place[slot] + (pool->kind[slot] == SPECIALS);
     uint8_t *state = pool->specials_state + place % (2 * pool->exchange->slots);
     int32_t *counts = pool->specials + place % (2 * pool->exchange->slots) * lanes;
     if (pool->kind[slot] == VALUES) {
-        to_float(from, held, count, shift_of(pool, pool->classes[block]), values);
+        to_float(from, held, count, shift_of(&pool->layout, pool->classes[block]), values);
         difference(from + 4 * count, held + count, lanes - count, sums);
         if (!pool->not_finite[block]) return;
         if (*state == COUNTS) add_specials(values, count, counts);
@@ -332,7 +190,7 @@ static void take(struct pool *pool, uint32_t slot, const uint8_t *from) {
 /* Whether a read of so many contributions is the piece's whole sum, which is then taken: nobody contributes a slot's
  * next round before it has seen all contributions of this one. */
 static int finish_piece(struct pool *pool, uint32_t slot, uint32_t total, const uint8_t *values) {
-    if (total - pool->held_totals[slot] != pool->workers) return 0;
+    if (total - pool->held_totals[slot] != pool->layout.workers) return 0;
     take(pool, slot, values);
     pool->held_totals[slot] = pool->exchange->totals[slot] = total;
     pool->exchange->rounds[slot]++;
@@ -343,7 +201,7 @@ static int finish_piece(struct pool *pool, uint32_t slot, uint32_t total, const 
 
 static int accept_piece(struct pool *pool, const uint8_t *packet, uint32_t slot, struct batch *batch) {
     struct exchange *exchange = pool->exchange;
-    if (read32(packet + AT_TOTAL) - pool->held_totals[slot] != pool->workers) return 0;
+    if (read32(packet + AT_TOTAL) - pool->held_totals[slot] != pool->layout.workers) return 0;
     answered(exchange, packet, slot, batch);
     return finish_piece(pool, slot, read32(packet + AT_TOTAL), packet + HEADER_BYTES);
 }

@@ -93,13 +93,8 @@ def test_ports_of_shared_memory(local: Local, monkeypatch: pytest.MonkeyPatch) -
         assert done.returncode == 2 and words in done.stderr
 
 
-@pytest.mark.parametrize("options", [[], ["--shm"]], ids=["udp", "shm"])
-def test_down_does_not_wait_for_processes_that_have_died(
-    local: Local, monkeypatch: pytest.MonkeyPatch, options: list[str]
-) -> None:
-    """Their job counts as running for 30 s more, but they have let go of the switch's ports."""
-    local.up("--ports", "1-3", *options)
-    monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
+def job_of_two() -> list[Pool]:
+    """Both workers have joined."""
     access = Controller().create(2)
     pools = [
         Pool(transport_to(access, worker), access.job, worker, slots=access.slots, lanes=access.lanes)
@@ -107,6 +102,17 @@ def test_down_does_not_wait_for_processes_that_have_died(
     ]
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(Pool.join, pools))
+    return pools
+
+
+@pytest.mark.parametrize("options", [[], ["--shm"]], ids=["udp", "shm"])
+def test_down_does_not_wait_for_processes_that_have_died(
+    local: Local, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    """Their job counts as running for 30 s more, but they have let go of the switch's ports."""
+    local.up("--ports", "1-3", *options)
+    monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
+    pools = job_of_two()
     pools[0].close()
     refused = local.serenectl("down")
     assert refused.returncode == 1 and "job 0 is running" in refused.stderr and "--force" in refused.stderr
@@ -122,13 +128,7 @@ def test_down_from_another_network_namespace_stops_no_running_job(
     """There the numbers of the switch's ports are free, whoever has them here."""
     local.up("--ports", "1-3")
     monkeypatch.setenv("SERENE_CONTROLLER", local.client.url)
-    access = Controller().create(2)
-    pools = [
-        Pool(transport_to(access, worker), access.job, worker, slots=access.slots, lanes=access.lanes)
-        for worker in range(2)
-    ]
-    with ThreadPoolExecutor(2) as threads:
-        list(threads.map(Pool.join, pools))
+    pools = job_of_two()
     refused = subprocess.run(
         ["unshare", "--net", sys.executable, "-m", "controller", "down"],
         env={**local.environment, "SERENE_CONTROLLER": f"unix:{local.client.status().listening.socket}"},

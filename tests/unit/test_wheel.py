@@ -61,7 +61,13 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def test_what_is_in_it(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names} - {wheel.name.partition("-py3")[0] + ".dist-info"} == TOP
-    for needed in ("p4/serene.json", "p4/serene_jumbo.p4info.txtpb", "client/fastpath.c", "client/pool.c"):
+    for needed in (
+        "p4/serene.json",
+        "p4/serene_jumbo.p4info.txtpb",
+        "client/fastpath.c",
+        "client/blocks.c",
+        "client/pool.c",
+    ):
         assert f"serene/{needed}" in names
     assert {path.name for path in (ROOT / "controller" / "page").iterdir() if path.is_file()} <= {
         name.removeprefix("controller/page/") for name in names

@@ -1,0 +1,151 @@
+/* The numbers of serene.client.blocks, to the bit: float32 of any magnitude as integers that a switch can add. */
+
+enum { NONE = -1, UNKNOWN = -2 };                    /* classes */
+enum { MANTISSA_BITS = 23, MAX_EXPONENT = 127, NOISE_BITS = 16, SPECIAL_BITS = 10 };
+enum { SIGNATURE_LANES = 2, PIECES_PER_BLOCK = 4 };
+enum { MAGNITUDE = 0x7FFFFFFF, INFINITE = 0x7F800000 };
+
+struct layout {                  /* serene.client.blocks.Layout */
+    uint32_t workers, lanes, bits, values_per_lane, levels, exponent_bits, classes_of_finite, counter_bits;
+    uint32_t counters_per_lane, lanes_per_block, blocks_per_piece, rows_per_block;
+};
+
+static uint32_t bits_of(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    return bits;
+}
+
+/* The class of the largest finite magnitude; whether any value is not finite. */
+static int classify(const float *values, uint64_t count, uint32_t exponent_bits, int *not_finite) {
+    uint32_t largest = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t bits = bits_of(values[i]) & MAGNITUDE;
+        largest = bits > largest ? bits : largest;
+    }
+    *not_finite = largest >= INFINITE;
+    if (*not_finite) {
+        largest = 0;
+        for (uint64_t i = 0; i < count; i++) {
+            uint32_t bits = bits_of(values[i]) & MAGNITUDE;
+            if (bits < INFINITE && bits > largest) largest = bits;
+        }
+    }
+    return largest ? (int)(largest >> exponent_bits) : NONE;
+}
+
+static int top_of(const struct layout *layout, int class) {
+    return ((class + 1) << (layout->exponent_bits - MANTISSA_BITS)) - 127;
+}
+
+static int shift_of(const struct layout *layout, int class) {
+    int bits = layout->workers > 1 ? 32 - __builtin_clz(layout->workers - 1) : 0;
+    return 31 - bits - top_of(layout, class);
+}
+
+/* Single precision does where no scale or result leaves its normal range, and is twice as fast. */
+static void to_fixed(const float *restrict values, uint64_t count, int shift, int not_finite, uint32_t *restrict to) {
+    if (!not_finite && shift >= -126 && shift <= 127) {
+        float scale = ldexpf(1.0f, shift);
+        for (uint64_t i = 0; i < count; i++) to[i] = __builtin_bswap32((uint32_t)(int32_t)rintf(values[i] * scale));
+        return;
+    }
+    double scale = ldexp(1.0, shift);
+    for (uint64_t i = 0; i < count; i++) {
+        double value = (bits_of(values[i]) & MAGNITUDE) < INFINITE ? (double)values[i] : 0.0;
+        to[i] = __builtin_bswap32((uint32_t)(int32_t)rint(value * scale));
+    }
+}
+
+/* Sums as they travel, less what was read before, to float32. */
+static void to_float(const uint8_t *restrict from, uint32_t *restrict held, uint64_t count, int shift,
+                     float *restrict values) {
+    if (shift <= 126) {
+        float scale = ldexpf(1.0f, -shift);
+        for (uint64_t i = 0; i < count; i++) {
+            uint32_t sum = read32(from + 4 * i);
+            values[i] = (float)(int32_t)(sum - held[i]) * scale;
+            held[i] = sum;
+        }
+        return;
+    }
+    double scale = ldexp(1.0, -shift);
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t sum = read32(from + 4 * i);
+        values[i] = (float)((double)(int32_t)(sum - held[i]) * scale);
+        held[i] = sum;
+    }
+}
+
+static inline uint32_t noise(uint32_t seed, uint32_t index) {
+    uint32_t mixed = index ^ seed;
+    mixed = (mixed ^ mixed >> 16) * 0x7FEB352D;
+    mixed = (mixed ^ mixed >> 15) * 0x846CA68B;
+    return mixed ^ mixed >> 16;
+}
+
+/* Of rows to one, as they travel. first: index of the first value in the vector. */
+static void to_packed(const struct layout *layout, const float *restrict values, uint64_t count, uint32_t seed,
+                      uint32_t first, int class, uint32_t *restrict to) {
+    uint32_t lanes = layout->lanes;
+    double scale = ldexp(layout->levels, NOISE_BITS - top_of(layout, class));
+    memset(to, 0, 4 * lanes);
+    for (uint32_t place = 0; count; place += layout->bits) {
+        uint32_t length = count < lanes ? (uint32_t)count : lanes;
+        for (uint32_t i = 0; i < length; i++) {
+            int32_t fine = (int32_t)rint((double)values[i] * scale);
+            int32_t random = (int32_t)(noise(seed, first + i) >> (32 - NOISE_BITS));
+            to[i] += (uint32_t)((fine + random) >> NOISE_BITS) << place;
+        }
+        values += length, first += length, count -= length;
+    }
+    for (uint32_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32(to[i]);
+}
+
+/* Sums of what was packed, less what was read before. */
+static void from_packed(const struct layout *layout, uint32_t *restrict sums, uint64_t count, int class,
+                        float *restrict values) {
+    uint32_t lanes = layout->lanes, above = 32 - layout->bits;
+    double level = ldexp(1.0, top_of(layout, class)) / layout->levels;
+    while (count) {
+        uint32_t length = count < lanes ? (uint32_t)count : lanes;
+        for (uint32_t i = 0; i < length; i++) {
+            int32_t digit = (int32_t)(sums[i] << above) >> above;
+            values[i] = (float)((double)digit * level);
+            sums[i] = (sums[i] - (uint32_t)digit) >> layout->bits;
+        }
+        values += length, count -= length;
+    }
+}
+
+static void difference(const uint8_t *restrict from, uint32_t *restrict held, uint64_t count, uint32_t *restrict to) {
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t sum = read32(from + 4 * i);
+        to[i] = sum - held[i];
+        held[i] = sum;
+    }
+}
+
+static void count_specials(const float *values, uint64_t count, uint32_t *to) {
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t bits = bits_of(values[i]), magnitude = bits & MAGNITUDE;
+        int place = magnitude > INFINITE ? 0 : bits >> 31 ? 2 : 1;
+        to[i] = magnitude < INFINITE ? 0 : __builtin_bswap32(1u << place * SPECIAL_BITS);
+    }
+}
+
+static void add_specials(float *values, uint64_t count, const int32_t *counts) {
+    const int32_t mask = (1 << SPECIAL_BITS) - 1;
+    for (uint64_t i = 0; i < count; i++) {
+        int nans = counts[i] & mask, positive = counts[i] >> SPECIAL_BITS & mask;
+        int negative = counts[i] >> 2 * SPECIAL_BITS & mask;
+        if (nans || (positive && negative)) values[i] = NAN;
+        else if (positive) values[i] = INFINITY;
+        else if (negative) values[i] = -INFINITY;
+    }
+}
+
+/* Of a block's pieces, which are as many rows. */
+static uint32_t values_in_lane(const struct layout *layout, int class, int not_finite) {
+    return not_finite || top_of(layout, class) > MAX_EXPONENT ? 1 : layout->values_per_lane;
+}
