@@ -17,6 +17,10 @@ class WorkerRecord {
   }
 
   hear(told) {
+    if (told.turns.length) {
+      const known = this.turns.findIndex(([t]) => t >= told.turns[0][0]); // what the controller knows better by now
+      if (known >= 0) this.turns.length = known;
+    }
     this.turns.push(...told.turns);
     if (this.turns.length > MOST_TURNS) this.turns.splice(0, this.turns.length - MOST_TURNS / 2);
     const lists = [told.computing, told.sending, told.waiting];

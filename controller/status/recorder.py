@@ -3,8 +3,9 @@
 Bounded in two ways: the latest changes of state exactly, and an hour in bins. A worker that says nothing for SILENT_S
 does nothing that is known, until it is heard again: then it has done all along what it said last.
 
-Steps may be shorter than the time between two reports. Then their states are samples, and not fair ones: the sums of
-what the worker has spent, which each report has, say how the time between them divides.
+A worker knows only after a silence that it waits, and only at the end of an exchange for how long it has: then the
+exchange is divided anew, by the sums of what the worker has spent, which each report has. Steps may be shorter than the
+time between two reports: then their states are samples, and not fair ones, and all time is divided by those sums.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ BIN_S = 2
 BINS = 1800  # an hour
 TURNS = 600  # changes of state that are kept: minutes, at a few a second
 STATES = ("unknown", "computing", "exchanging", "waiting", "paused")  # a state's number is its place
-UNKNOWN, COMPUTING, EXCHANGING = range(3)
+UNKNOWN, COMPUTING, EXCHANGING, WAITING = range(4)
 SUMS = ("compute_s", "network_s", "waiting_s")  # a bin has a share for each: computing, exchanging, waiting
 SHARES = len(SUMS)
 
@@ -65,7 +66,8 @@ class _Worker:
         self._sums: list[float] | None = None  # in the last report
         self._heard = t
         self._settled = t  # until when bins are filled
-        self._corrected = (-math.inf, 0)  # when it turned out what a silent worker had done, and from which bin on
+        self._exchange: tuple[float, list[float]] | None = None  # when the one under way began, and the sums by then
+        self._corrections: deque[tuple[float, float]] = deque(maxlen=TURNS)  # when it turned out what was done since
         self._turns: deque[tuple[float, int]] = deque(maxlen=TURNS)
         self._last = int(t // BIN_S)  # the newest bin
         self._seconds = [array("f", bytes(4 * BINS)) for _ in range(SHARES)]
@@ -74,17 +76,25 @@ class _Worker:
     def note(self, report: Report, t: float) -> None:
         t = max(t, self._settled)
         if t - self._settled > SILENT_S:
-            self._corrected = (t, int(self._settled // BIN_S))
-        sums = _sums(report)
-        spent = _spent(self._sums, sums)
-        if not _explains(self._state, spent):
-            self._parts = [part / max(sum(spent), t - self._heard) for part in spent]
-        self._fill(t)
-        self._heard, self._sums = t, sums
+            self._corrections.append((t, self._settled))
         said = report.get("state")
         state = STATES.index(said) if isinstance(said, str) and said in STATES else UNKNOWN
-        if _explains(self._state, spent):
+        sums = _sums(report)
+        spent = _spent(self._sums, sums)
+        waited_s = self._waited(state, sums)
+        explained = waited_s is not None or _explains(self._state, spent)
+        if not explained:
+            self._parts = [part / max(sum(spent), t - self._heard) for part in spent]
+        self._fill(t)
+        if waited_s is not None:
+            self._divide_exchange(t, waited_s)
+        self._heard, self._sums = t, sums
+        if explained:
             self._parts = _parts(state)
+        if not explained or sums is None or state not in (EXCHANGING, WAITING):
+            self._exchange = None
+        elif self._exchange is None:
+            self._exchange = (t, sums)
         if state != self._state:
             self._state = state
             self._turns.append((t, state))
@@ -96,14 +106,13 @@ class _Worker:
     def timeline(self, worker: int, since: float, now: float) -> WorkerTimeline:
         self._fill(max(min(now, self._heard + SILENT_S), self._settled))
         self._open(int(now // BIN_S))
-        corrected_at, corrected_from = self._corrected
-        first = int(since // BIN_S) if corrected_at <= since else min(int(since // BIN_S), corrected_from)
-        first = max(first, self._last - BINS + 1, int(self._began // BIN_S))
+        changed = min((begin for at, begin in self._corrections if at > since), default=math.inf)
+        first = max(int(min(since, changed) // BIN_S), self._last - BINS + 1, int(self._began // BIN_S))
         places = [number % BINS for number in range(first, self._last + 1)]
         shares = [[round(100 * of[place] / BIN_S) for place in places] for of in self._seconds]
         return WorkerTimeline(
             worker=worker,
-            turns=[(round(t, 3), state) for t, state in self._turns if t > since],
+            turns=[(round(t, 3), state) for t, state in self._turns if t > since or t >= changed],
             first=first,
             computing=shares[0],
             sending=shares[1],
@@ -111,6 +120,30 @@ class _Worker:
             loss=[_known(self._loss[place]) for place in places],
             accuracy=[_known(self._accuracy[place]) for place in places],
         )
+
+    def _waited(self, state: int, sums: list[float] | None) -> float | None:
+        """For how long others were waited for in the exchange that ends with this report; None if none ends, or if
+        what was reported meanwhile does not tell."""
+        if self._exchange is None or state in (EXCHANGING, WAITING):
+            return None
+        computing, exchanging, waiting = _spent(self._exchange[1], sums)
+        return waiting if exchanging + waiting > 0 == computing else None
+
+    def _divide_exchange(self, end: float, waited_s: float) -> None:
+        """Until now all of it since the worker said that it waits counts as waiting, and nothing before."""
+        assert self._exchange is not None
+        began = self._exchange[0]
+        said = self._turns.pop()[0] if self._turns and self._turns[-1][1] == WAITING else end
+        waits = max(began, end - waited_s)
+        if waits < end:
+            self._turns.append((waits, WAITING))
+        self._corrections.append((end, min(began, said)))
+        begin, until = sorted((waits, said))
+        true, untrue = (WAITING, EXCHANGING) if waits < said else (EXCHANGING, WAITING)
+        for bin_number in range(max(int(begin // BIN_S), self._last - BINS + 1), int(until // BIN_S) + 1):
+            inside = min(until, (bin_number + 1.0) * BIN_S) - max(begin, bin_number * float(BIN_S))
+            self._seconds[true - 1][bin_number % BINS] += inside
+            self._seconds[untrue - 1][bin_number % BINS] -= inside
 
     def _fill(self, t: float) -> None:
         """The worker has done until ``t`` what it said last, or what it is known to do by its sums."""

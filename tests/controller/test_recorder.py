@@ -69,6 +69,56 @@ def test_sums_that_states_explain_change_nothing() -> None:
     assert (worker.computing[0], worker.sending[0], worker.waiting[0]) == (50, 25, 25)
 
 
+STEP = 0.5  # seconds, of which 0.25 are computing, 0.05 the network's and 0.2 waiting; said from 0.1 s of silence on
+
+
+def steps(recorder: Recorder, first: int, last: int) -> None:
+    for step in range(first, last):
+        at, sums = T + STEP * step, {"compute_s": 0.25 * step, "network_s": 0.05 * step, "waiting_s": 0.2 * step}
+        computed = {**sums, "compute_s": 0.25 * (step + 1)}
+        recorder.note(0, 3, {"state": "computing", **sums}, at)
+        recorder.note(0, 3, {"state": "exchanging", **computed}, at + 0.25)
+        recorder.note(0, 3, {"state": "waiting", **computed}, at + 0.4)
+
+
+@pytest.mark.parametrize("looks", [1, 3, 9, 40])
+def test_an_exchange_divides_as_its_sums_do(looks: int) -> None:
+    """However often somebody looks meanwhile, and with what is told now and then put together as the page does it."""
+    recorder, since = Recorder(), 0.0
+    turns: list[tuple[float, int]] = []
+    shares: dict[str, dict[int, int]] = {"computing": {}, "sending": {}, "waiting": {}}
+    for step in range(40):
+        steps(recorder, step, step + 1)
+        if step % (40 // looks) == 0:
+            worker = told(recorder, since, since := T + STEP * step + 0.45)
+            turns = [turn for turn in turns if not worker.turns or turn < worker.turns[0]] + worker.turns
+            for name, of in shares.items():
+                of.update(enumerate(getattr(worker, name), worker.first))
+    steps(recorder, 40, 41)
+    worker = told(recorder, since, T + 20)
+    turns = [turn for turn in turns if turn < worker.turns[0]] + worker.turns
+    for name, of in shares.items():
+        of.update(enumerate(getattr(worker, name), worker.first))
+    whole = told(recorder, 0, T + 20)
+    assert turns == whole.turns
+    assert turns[:6] == [(T, 1), (T + 0.25, 2), (T + 0.3, 3), (T + 0.5, 1), (T + 0.75, 2), (T + 0.8, 3)]
+    for name, share in (("computing", 50), ("sending", 10), ("waiting", 40)):
+        assert [shares[name][FIRST + number] for number in range(10)] == [share] * 10 == getattr(whole, name)[:10]
+
+
+def test_a_wait_that_was_said_and_was_none() -> None:
+    """The network was silent for so long."""
+    spent = {"compute_s": 0.0, "network_s": 0.0, "waiting_s": 0.0}
+    recorder = recorded(
+        (0.0, {"state": "exchanging", **spent}),
+        (1.5, {"state": "waiting", **spent}),
+        (2.0, {"state": "computing", **spent, "network_s": 2.0}),
+    )
+    worker = told(recorder, 0, T + 2)
+    assert worker.turns == [(T, 2), (T + 2, 1)]
+    assert (worker.sending[0], worker.waiting[0]) == (100, 0)
+
+
 def test_only_what_is_new_is_told() -> None:
     recorder = recorded((0.0, {"state": "computing"}), (5.0, {"state": "waiting"}))
     worker = told(recorder, T + 5.5, T + 6)
