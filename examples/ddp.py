@@ -28,17 +28,10 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 4))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--backend", default="serene")
-    parser.add_argument("--optimiser", choices=("sgd", "adam"), default="sgd")
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--losses", help="a file for the losses of all steps, averaged over the ranks")
-    arguments = parser.parse_args()
-
-    dist.init_process_group(arguments.backend)
+def train(optimiser_name: str, steps: int) -> list[float]:
+    """The losses of all steps, averaged over the ranks."""
     model = DistributedDataParallel(network())
-    if arguments.optimiser == "sgd":
+    if optimiser_name == "sgd":
         optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     else:
         optimiser = torch.optim.Adam(model.parameters(), lr=0.002)
@@ -47,7 +40,7 @@ def main() -> None:
     loader = DataLoader(data, batch_size=32, sampler=sampler)
     losses: list[float] = []
     epoch = 0
-    while len(losses) < arguments.steps:
+    while len(losses) < steps:
         sampler.set_epoch(epoch)
         epoch += 1
         for inputs, labels in loader:
@@ -60,12 +53,25 @@ def main() -> None:
             losses.append(mean.item())
             if dist.get_rank() == 0 and len(losses) % 50 == 0:
                 print(f"step {len(losses)}: loss {losses[-1]:.4f}", flush=True)
-            if len(losses) == arguments.steps:
+            if len(losses) == steps:
                 break
+    return losses
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--backend", default="serene")
+    parser.add_argument("--optimiser", choices=("sgd", "adam"), default="sgd")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--losses", help="a file for the losses of all steps, averaged over the ranks")
+    arguments = parser.parse_args()
+
+    dist.init_process_group(arguments.backend)
+    losses = train(arguments.optimiser, arguments.steps)
     if arguments.losses and dist.get_rank() == 0:
         with open(arguments.losses, "w") as file:
             json.dump(losses, file)
-    dist.destroy_process_group()
+    dist.destroy_process_group()  # when `train` has let go of the model: see docs/pytorch.md, At the end
 
 
 if __name__ == "__main__":

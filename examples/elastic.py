@@ -31,17 +31,8 @@ def batch(step: int) -> tuple[Tensor, Tensor]:
     return inputs, (inputs[:, :1] * inputs[:, 1:2] + torch.sin(2 * inputs[:, 2:3]))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--backend", default="serene")
-    parser.add_argument("--optimiser", choices=("sgd", "adam"), default="sgd")
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--die-at", type=int)
-    parser.add_argument("--losses", help="a file for the losses of all steps, averaged over the ranks")
-    arguments = parser.parse_args()
-
-    dist.init_process_group(arguments.backend)
+def train(arguments: argparse.Namespace) -> list[float]:
+    """The losses of all steps, averaged over the ranks."""
     rank, last = dist.get_rank(), dist.get_world_size() - 1
     model = DistributedDataParallel(network())
     if arguments.optimiser == "sgd":
@@ -75,9 +66,24 @@ def main() -> None:
             torch.save(saved, beside)
             beside.replace(arguments.checkpoint)
             print(f"step {len(losses)}: loss {losses[-1]:.4f}", flush=True)
-    if arguments.losses and rank == 0:
+    return losses
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--backend", default="serene")
+    parser.add_argument("--optimiser", choices=("sgd", "adam"), default="sgd")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--die-at", type=int)
+    parser.add_argument("--losses", help="a file for the losses of all steps, averaged over the ranks")
+    arguments = parser.parse_args()
+
+    dist.init_process_group(arguments.backend)
+    losses = train(arguments)
+    if arguments.losses and dist.get_rank() == 0:
         Path(arguments.losses).write_text(json.dumps(losses))
-    dist.destroy_process_group()
+    dist.destroy_process_group()  # when `train` has let go of the model: see docs/pytorch.md, At the end
 
 
 if __name__ == "__main__":

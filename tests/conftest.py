@@ -11,6 +11,8 @@ import gc
 import os
 import re
 import signal
+import subprocess
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -70,6 +72,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
             return group(nodeid)
 
     return ByGroup(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a process had said that was to end and did not."""
+    report = yield
+    error = call.excinfo.value if call.excinfo else None
+    while error is not None:
+        if isinstance(error, subprocess.TimeoutExpired):
+            for name, said in (("output", error.stdout), ("errors", error.stderr)):
+                text = said.decode(errors="replace") if isinstance(said, bytes) else said
+                if text:
+                    report.sections.append((f"{name} of a process that did not end", text))
+        error = error.__cause__ or error.__context__
+    return report
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:

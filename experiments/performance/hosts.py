@@ -230,13 +230,22 @@ def gloo_large(options: Json) -> Json:
 def ddp(options: Json) -> Json:
     """Iterations of a small network that DistributedDataParallel trains: a bucket of gradients is exchanged while the
     backward pass computes the next one."""
+    import torch.distributed as dist
+
+    os.environ.update(options["environment"])
+    _join(options, options["backend"])
+    measured = _ddp_iterations(options)
+    dist.barrier()
+    dist.destroy_process_group()  # when nothing has the model any more: see docs/pytorch.md, At the end
+    return measured
+
+
+def _ddp_iterations(options: Json) -> Json:
     import torch
     import torch.distributed as dist
     from torch import nn
     from torch.nn.parallel import DistributedDataParallel
 
-    os.environ.update(options["environment"])
-    _join(options, options["backend"])
     torch.manual_seed(1)
     layers = (nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
     model = DistributedDataParallel(nn.Sequential(*layers), bucket_cap_mb=options["bucket_mb"])
@@ -255,8 +264,6 @@ def ddp(options: Json) -> Json:
         if repeat >= 0:
             seconds.append(time.perf_counter() - began)
         losses.append(loss.item())
-    dist.barrier()
-    dist.destroy_process_group()
     return {"seconds": seconds, "losses": losses, "values": sum(part.numel() for part in model.parameters())}
 
 

@@ -35,22 +35,14 @@ def accuracy(model: nn.Module, task: Task) -> float:
     return float(counts[0] / counts[1])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--backend", default="serene")
-    parser.add_argument("--task", choices=TASKS, required=True)
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--losses", type=Path, required=True)
-    arguments = parser.parse_args()
-
-    dist.init_process_group(arguments.backend)
-    torch.manual_seed(arguments.seed)
-    task = TASKS[arguments.task]()
+def train(which: str, steps: int, seed: int) -> dict[str, object]:
+    """The losses of all steps, averaged over the ranks; [step, accuracy], and the seconds of each step."""
+    torch.manual_seed(seed)
+    task = TASKS[which]()
     model = DistributedDataParallel(task.model, gradient_as_bucket_view=True)  # saves a copy
-    draws = torch.Generator().manual_seed(1000 * arguments.seed + dist.get_rank())
+    draws = torch.Generator().manual_seed(1000 * seed + dist.get_rank())
     losses, accuracies, seconds = [], [], []
-    for step in range(1, arguments.steps + 1):
+    for step in range(1, steps + 1):
         began = time.monotonic()
         inputs, labels = task.train(draws, task.batch)
         task.optimiser.zero_grad()
@@ -61,15 +53,28 @@ def main() -> None:
         dist.all_reduce(mean)
         losses.append(mean.item())
         seconds.append(time.monotonic() - began)
-        if step % LOOK_EVERY == 0 or step == arguments.steps:
+        if step % LOOK_EVERY == 0 or step == steps:
             accuracies.append([step, accuracy(task.model, task)])
             if dist.get_rank() == 0:
                 print(f"step {step}: loss {losses[-1]:.4f}, accuracy {accuracies[-1][1]:.4f}", flush=True)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return {"losses": losses, "accuracies": accuracies, "seconds": seconds, "parameters": parameters}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--backend", default="serene")
+    parser.add_argument("--task", choices=TASKS, required=True)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--losses", type=Path, required=True)
+    arguments = parser.parse_args()
+
+    dist.init_process_group(arguments.backend)
+    found = train(arguments.task, arguments.steps, arguments.seed)
     if dist.get_rank() == 0:
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        found = {"losses": losses, "accuracies": accuracies, "seconds": seconds, "parameters": parameters}
         arguments.losses.write_text(json.dumps(found))
-    dist.destroy_process_group()
+    dist.destroy_process_group()  # when `train` has let go of the model: see docs/pytorch.md, At the end
 
 
 if __name__ == "__main__":

@@ -48,6 +48,9 @@ class Waiting:
     def begin(self) -> None:
         """It has waited for half of its patience."""
 
+    def go_on(self) -> None:
+        """After ``begin``, again and again: it still waits."""
+
     def end(self) -> None:
         """After ``begin``: it waits no longer, since something has ended."""
 
@@ -181,6 +184,8 @@ class Parts:
         if waited_s > self._patience_s / 2 and not self._waits:
             self._waits = True
             self._waiting.begin()
+        if self._waits:
+            self._waiting.go_on()
         if waited_s > self._patience_s:
             confirmations = self._client.ask_again()
             if self._confirmed is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
@@ -15,7 +16,9 @@ from typing_extensions import Self
 from serene.client.parts import Waiting
 
 LOG = logging.getLogger("serene.torch")
+LOOK_S = 0.5  # between looks at whether another rank's patience is over
 TELLING_TIMEOUT_S = 5.0  # for ranks that began to wait after half of this one's patience
+NOTING_TIMEOUT_S = 5.0  # for all that wait to look
 
 
 def group_timeout_s() -> float:
@@ -30,14 +33,25 @@ def group_timeout_s() -> float:
     return float(timeout.total_seconds())
 
 
+def _poll(condition: Callable[[], bool], timeout_s: float) -> None:
+    until = time.monotonic() + timeout_s
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.05)
+
+
 class RanksWaiting(Waiting):
     """One rank's, which tells the others about the same ``what``. A rank that has waited for half of its patience says
-    so: ranks begin to wait one after the other, and whoever comes to the end first has to know of all that do."""
+    so: ranks begin to wait one after the other, and whoever comes to the end first has to know of all that do. Its
+    process may keep the store, and end with its wait: before that, each other rank that waits notes what it sees."""
 
     def __init__(self, what: str, rank: int, ranks: int, store: Store) -> None:
         self._store = store
-        self._keys = {other: f"{what}/{other}" for other in range(ranks)}
-        self._own = self._keys[rank]
+        self._waits = {other: f"{what}/waits/{other}" for other in range(ranks)}
+        self._notes = {other: f"{what}/notes/{other}" for other in range(ranks)}
+        self._over = f"{what}/over"  # a rank has come to the end
+        self._rank = rank
+        self._missing: list[int] | None = None  # as noted then
+        self._look_at = 0.0
 
     @classmethod
     def of_all(cls, what: str) -> Self:
@@ -46,27 +60,48 @@ class RanksWaiting(Waiting):
 
     def begin(self) -> None:
         try:
-            self._store.set(self._own, "waits")
+            self._store.set(self._waits[self._rank], "waits")
         except RuntimeError as error:
             LOG.warning("cannot tell the other ranks that this one waits: %s", error)
 
-    def end(self) -> None:
+    def go_on(self) -> None:
+        if self._missing is not None or time.monotonic() < self._look_at:
+            return
         try:
-            self._store.delete_key(self._own)
+            if self._store.check([self._over]):
+                self._note()
+            self._look_at = time.monotonic() + LOOK_S
+        except RuntimeError:  # `absent` says so
+            self._look_at = math.inf
+
+    def end(self) -> None:
+        self._missing, self._look_at = None, 0.0
+        try:
+            for key in (self._waits[self._rank], self._notes[self._rank]):
+                self._store.delete_key(key)
         except RuntimeError as error:
             LOG.warning("cannot tell the other ranks that this one does not wait any more: %s", error)
 
     def absent(self) -> str:
         """Which ranks do not wait as well."""
-        keys = self._keys
         try:
-            until = time.monotonic() + TELLING_TIMEOUT_S
-            while not self._store.check(list(keys.values())) and time.monotonic() < until:
-                time.sleep(0.05)
-            missing = [str(other) for other, key in keys.items() if not self._store.check([key])]
-        except RuntimeError as error:  # whoever keeps the store has died
-            return f"other ranks; which, nobody can tell: {error}"
+            keys = list(self._waits.values())
+            _poll(lambda: self._store.check([self._over]) or self._store.check(keys), TELLING_TIMEOUT_S)
+            missing = self._note()
+            self._store.set(self._over, "over")
+            others = [key for rank, key in self._notes.items() if rank not in missing]
+            _poll(lambda: self._store.check(others), NOTING_TIMEOUT_S)
+        except RuntimeError as error:  # whoever keeps the store has ended
+            if self._missing is None:
+                return f"other ranks; which, nobody can tell: {error}"
+            missing = self._missing
         if not missing:
             return "other workers, though all ranks wait"
-        names = ", ".join(missing)
+        names = ", ".join(map(str, missing))
         return f"rank {names}" if len(missing) == 1 else f"ranks {names}"
+
+    def _note(self) -> list[int]:
+        """The ranks that do not wait; says that this one knows."""
+        self._missing = [other for other, key in self._waits.items() if not self._store.check([key])]
+        self._store.set(self._notes[self._rank], "notes")
+        return self._missing

@@ -24,7 +24,7 @@ from serene.wire import (
     membership,
 )
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 LANES = 320
 
 

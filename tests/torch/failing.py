@@ -1,18 +1,20 @@
 """One rank that sums for ever, until something happens; says what it was told.
 
     ... python -m tests.torch.failing OUT [timeout_s=300] [uneven=RANK] [leaves=RANK] [raises=RANK]
-        [forks=RANK] [after=STEPS] [way=WAY]
+        [dies=RANK] [lags=RANK] [forks=RANK] [after=STEPS] [way=WAY]
 
 way=WAY: how it sums: 0, all_reduce; 1, the same, asynchronously; 2, DistributedDataParallel's backward(); 3, the same,
 by the hook, in job 0. Makes OUT/began-RANK after some of them; OUT/step-RANK says how many there were, OUT/failed-RANK
 when an error came, in seconds of the Unix clock. What happens at step ``after``: uneven: this rank sums another number
-of values; leaves: it destroys its group; raises: its program ends by an exception. again: after an error there is one
-collective more. forks: this rank has a child, as a DataLoader's, which stays until OUT/over is there.
+of values; leaves: it destroys its group; raises: its program ends by an exception; dies: it is killed; lags: it
+computes for a quarter of the timeout. again: after an error there is one collective more. forks: this rank has a child,
+as a DataLoader's, which stays until OUT/over is there.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from datetime import timedelta
@@ -85,6 +87,10 @@ def main(out: Path, settings: dict[str, float]) -> None:
                 break
             if at_the_step and settings.get("raises") == rank:
                 raise ValueError("a mistake in the program")
+            if at_the_step and settings.get("dies") == rank:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if at_the_step and settings.get("lags") == rank:
+                time.sleep(settings["timeout_s"] / 4)
             uneven = at_the_step and settings.get("uneven") == rank
             add_up(torch.ones((7, 100 + uneven)))
             step += 1

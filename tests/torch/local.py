@@ -101,6 +101,12 @@ def outputs(processes: Sequence[subprocess.Popen[str]], expect: int | None = 0) 
         for process in processes:
             said.append(process.communicate(timeout=PATIENCE_S)[0])
             assert expect is None or process.returncode == expect, said
+    except subprocess.TimeoutExpired:
+        states = [process.poll() for process in processes]
+        for process in processes:
+            process.kill()
+        said += [process.communicate()[0] for process in processes[len(said) :]]
+        raise AssertionError(f"not over after {PATIENCE_S:g} s: statuses {states}, outputs {said}") from None
     finally:
         for process in processes:
             process.kill()

@@ -18,8 +18,7 @@ from serene.torch import SwitchGroup
 STEPS = 8
 
 
-def main() -> None:
-    dist.init_process_group("serene")
+def train() -> dict[str, object]:
     plain = dist.new_group(backend="gloo")
     torch.manual_seed(1)
     layers = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 64))
@@ -61,7 +60,7 @@ def main() -> None:
             inputs = torch.randn(32, 64, generator=generator)
             nn.functional.mse_loss(model(inputs), inputs).backward()  # type: ignore[no-untyped-call]
             joined += 1
-    result = {
+    return {
         "joined": joined,
         "errors": errors,
         "losses": losses,
@@ -69,7 +68,12 @@ def main() -> None:
         "packets": packets,
         "same": same,
     }
-    dist.destroy_process_group()
+
+
+def main() -> None:
+    dist.init_process_group("serene")
+    result = train()
+    dist.destroy_process_group()  # when `train` has let go of the model: see docs/pytorch.md, At the end
     print(json.dumps(result))
 
 

@@ -222,9 +222,9 @@ def test_an_error_is_raised_by_backward_as_what_it_is(
     """And again by the next one."""
     client.create_job(1, BSP())
     dtype = torch.float64 if why == "float64" else torch.float32
-    network: nn.Module = nn.Sequential(*(nn.Linear(10, 10, bias=False, dtype=dtype) for _ in range(2)))
-    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
-    try:
+
+    def fail() -> None:
+        network: nn.Module = nn.Sequential(*(nn.Linear(10, 10, bias=False, dtype=dtype) for _ in range(2)))
         model = nn.parallel.DistributedDataParallel(network, bucket_cap_mb=1e-4)
         reducer = SwitchReducer(network, worker=0, transport=transport(switch, 0))
         model.register_comm_hook(reducer, reduce_bucket)
@@ -237,6 +237,10 @@ def test_an_error_is_raised_by_backward_as_what_it_is(
             with pytest.raises(SereneError, match="a gradient of float64: expected float32, float16 or bfloat16"):
                 model(torch.ones(1, 10, dtype=dtype)).sum().backward()
         reducer.close(leave=False)
+
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        fail()
     finally:
         dist.destroy_process_group()
 

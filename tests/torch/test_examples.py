@@ -11,7 +11,7 @@ import pytest
 
 from tests.controller.processes import ROOT, until
 from tests.support.warm import warm_python
-from tests.torch.local import PATIENCE_S, Local
+from tests.torch.local import PATIENCE_S, Local, outputs, start_ranks
 
 RANKS, ELASTIC_RANKS, STEPS = 2, 4, 200
 # The largest difference between two losses, as a part of the loss. With two ranks the switch's sums are off by 2^-26 of
@@ -52,6 +52,18 @@ def test_the_losses_are_gloos(local: Local, tmp_path: Path, program: str, optimi
     assert theirs[-10:].mean() < 0.9 * theirs[0], "it learns nothing"
     np.testing.assert_allclose(ours, theirs, rtol=NEAR[program])
     until(lambda: {job.state.value for job in local.client.jobs()} == {"finished"}, "the job has ended")
+
+
+@pytest.mark.parametrize("backend", ["gloo", "serene"])
+@pytest.mark.parametrize("program", ["ddp", "elastic"])
+def test_gloos_threads_end_with_the_process_group(local: Local, tmp_path: Path, program: str, backend: str) -> None:
+    """Where a model of DistributedDataParallel lives longer, it waits for them with Python's lock in its hand, which
+    they need to let go of the last tensor (docs/pytorch.md, At the end)."""
+    arguments = [f"examples/{program}.py", "--backend", backend, "--steps", "3"]
+    if program == "elastic":
+        arguments += ["--checkpoint", str(tmp_path / "checkpoint.pt")]
+    for said in outputs(start_ranks(local, RANKS, ["-m", "tests.torch.gloo_threads", *arguments])):
+        assert said.splitlines()[-1] == "0 threads of gloo's", said
 
 
 @pytest.mark.timeout(600)

@@ -66,6 +66,14 @@ def test_a_rank_of_the_hooks_that_is_killed(mine: Local, tmp_path: Path) -> None
         assert said[rank] == f"rank {rank}: NoAnswer: waited 20 s for rank 1", said[rank]
 
 
+def test_a_rank_of_the_hooks_that_waits_longer_than_the_store_is_kept(mine: Local, tmp_path: Path) -> None:
+    """Rank 0 keeps PyTorch's store, and its patience is over first: rank 2 still says whom both have waited for."""
+    mine.client.create_job(WORKERS, BSP())
+    said = told(outputs(start(mine, tmp_path, way=3, timeout_s=12, dies=1, lags=2), expect=None))
+    for rank in (0, 2):
+        assert said[rank] == f"rank {rank}: NoAnswer: waited 12 s for rank 1", said[rank]
+
+
 def test_a_rank_that_is_killed_and_has_children(local: Local, tmp_path: Path) -> None:
     """They do not keep its connections, nor its port."""
     processes = start(local, tmp_path, forks=1)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
-from torch._C._distributed_c10d import HashStore
+from torch._C._distributed_c10d import HashStore, TCPStore
 
 from serene.torch import waiting
 from serene.torch.waiting import RanksWaiting
+from tests.controller.processes import until
 
 
 @pytest.fixture(autouse=True)
 def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No rank gives another time to begin."""
+    """No rank gives another time to begin, or to look."""
     monkeypatch.setattr(waiting, "TELLING_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(waiting, "NOTING_TIMEOUT_S", 0.0)
 
 
 @pytest.fixture
@@ -47,3 +51,49 @@ def test_two_reducers_do_not_answer_for_each_other() -> None:
     for rank in (first, second):
         rank.begin()
     assert first.absent() == "rank 1" and second.absent() == "rank 0"
+
+
+def lost(store: TCPStore) -> bool:
+    try:
+        store.check(["nothing"])
+    except RuntimeError:
+        return True
+    return False
+
+
+def test_the_rank_that_keeps_the_store_stays_until_the_others_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its patience is over first."""
+    monkeypatch.setattr(waiting, "NOTING_TIMEOUT_S", 60.0)
+    monkeypatch.setattr(waiting, "LOOK_S", 0.0)
+    kept = [TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)]
+    store = TCPStore("127.0.0.1", kept[0].port, is_master=False)
+    ranks = [RanksWaiting("reducer", 0, 3, kept[0])]
+    late = RanksWaiting("reducer", 2, 3, store)
+    ranks[0].begin()
+    late.begin()
+    said: list[str] = []
+    first = threading.Thread(target=lambda: said.append(ranks[0].absent()))
+    first.start()
+    until(lambda: store.check(["reducer/over"]), "rank 0 is at its end")
+    assert first.is_alive(), "it does not stay"
+    while first.is_alive():
+        late.go_on()
+    assert said == ["rank 1"]
+    ranks.clear()
+    kept.clear()
+    until(lambda: lost(store), "the store is lost")
+    assert late.absent() == "rank 1"
+
+
+def test_a_rank_that_was_not_told_before_the_store_ended_says_so() -> None:
+    """Whoever kept it was killed, and may be missing as well."""
+    kept = [TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)]
+    store = TCPStore("127.0.0.1", kept[0].port, is_master=False)
+    RanksWaiting("reducer", 0, 3, kept[0]).begin()
+    late = RanksWaiting("reducer", 2, 3, store)
+    late.begin()
+    late.go_on()
+    kept.clear()
+    until(lambda: lost(store), "the store is lost")
+    late.go_on()
+    assert late.absent().startswith("other ranks; which, nobody can tell: ")
