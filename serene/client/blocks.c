@@ -38,9 +38,13 @@ static int top_of(const struct layout *layout, int class) {
     return ((class + 1) << (layout->exponent_bits - MANTISSA_BITS)) - 127;
 }
 
+/* That a sum over all workers has more than a value. */
+static int worker_bits(const struct layout *layout) {
+    return layout->workers > 1 ? 32 - __builtin_clz(layout->workers - 1) : 0;
+}
+
 static int shift_of(const struct layout *layout, int class) {
-    int bits = layout->workers > 1 ? 32 - __builtin_clz(layout->workers - 1) : 0;
-    return 31 - bits - top_of(layout, class);
+    return 31 - worker_bits(layout) - top_of(layout, class);
 }
 
 /* Single precision does where no scale or result leaves its normal range, and is twice as fast. */
@@ -147,5 +151,6 @@ static void add_specials(float *values, uint64_t count, const int32_t *counts) {
 
 /* Of a block's pieces, which are as many rows. */
 static uint32_t values_in_lane(const struct layout *layout, int class, int not_finite) {
-    return not_finite || top_of(layout, class) > MAX_EXPONENT ? 1 : layout->values_per_lane;
+    int largest_sum = top_of(layout, class) + worker_bits(layout);
+    return not_finite || class == 0 || largest_sum > MAX_EXPONENT ? 1 : layout->values_per_lane;
 }

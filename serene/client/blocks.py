@@ -21,7 +21,7 @@ what, as long as each sum of digits fits its bits. So for the switch nothing cha
 powers of two in 16 bits and one in 8. With T the power above it, T has the highest level. Values between two levels
 are rounded at random, so that a sum's expectation is the exact sum (to 2 ** -17 of a level a worker); it is off by
 less than ``n * T / levels``, where T is at most 4 M and 2 M, M as above. A block goes in 32 bits where values are not
-finite, or so large that T is beyond float32.
+finite, so large that the sum of n times T is beyond float32, or all of class 0.
 """
 
 from __future__ import annotations
@@ -117,9 +117,11 @@ class Layout:
         return 31 - (self.workers - 1).bit_length() - self.top(block_class)
 
     def values_in_lane(self, block_class: int, not_finite: bool) -> int:
-        """Of a block. One, however few the bits, where values are not finite, whose counts need lanes of their own, or
-        where a level may lie beyond float32's largest number."""
-        return 1 if not_finite or self.top(block_class) > MAX_EXPONENT else self.values_per_lane
+        """Of a block. One, however few the bits, where values are not finite, whose counts need lanes of their own;
+        where a sum that is rounded up may lie beyond float32's largest number; and in the lowest class, whose values
+        may all be far smaller than a level."""
+        largest_sum = self.top(block_class) + (self.workers - 1).bit_length()
+        return 1 if not_finite or block_class == 0 or largest_sum > MAX_EXPONENT else self.values_per_lane
 
     def levels_per_unit(self, block_class: int) -> float:
         """What values of a class are multiplied by, in 16 and 8 bits."""

@@ -204,7 +204,8 @@ class Pool:
                 engine.begin_no_more()
                 if (protocol.exchange.state == UNSENT).any():
                     raise PoolBroken(self._said())
-            if not over and self._clock() > until:
+            # A worker that was kept from running until now may find that all it waited for has come: so it goes on.
+            if not over and self._clock() > until and engine.slots_under_way:
                 raise NoAnswer(f"the collective was not over after {timeout_s:g} s: {self._missing(protocol, engine)}")
 
     def _settle(self, protocol: Protocol) -> None:

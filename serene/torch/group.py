@@ -16,6 +16,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -227,7 +228,7 @@ class SwitchGroup(ProcessGroup):
         try:
             self._add_up(flat, bits, signature, timeout)
         except Disagreement:
-            calls = self._what_each_does(number, call)
+            calls = what_each_does(self._store, self.rank(), self.size(), number, call)
             raise CollectiveFailed(f"the ranks' calls do not fit together: {calls}") from None
         except SereneError as error:
             reason = self._reason(number, error)
@@ -256,20 +257,6 @@ class SwitchGroup(ProcessGroup):
             except RankGone as gone:
                 error = gone
         return str(error) if isinstance(error, RankGone) else f"on rank {self.rank()}: {error}"
-
-    def _what_each_does(self, number: int, call: str) -> str:
-        """All ranks see a disagreement in the same collective; here they tell each other what they meant to do."""
-        where = f"calls/{number}"
-        self._store.set(f"{where}/{self.rank()}", call)
-        keys = {rank: f"{where}/{rank}" for rank in range(self.size())}
-        until = time.monotonic() + TELLING_TIMEOUT_S
-        while not self._store.check(list(keys.values())) and time.monotonic() < until:
-            time.sleep(0.01)
-        calls: dict[str, list[int]] = {}
-        for rank, key in keys.items():
-            said = self._store.get(key).decode() if self._store.check([key]) else "unknown"
-            calls.setdefault(said, []).append(rank)
-        return "; ".join(f"rank{'s'[: len(ranks) > 1]} {_listed(ranks)}: {said}" for said, ranks in calls.items())
 
     # -- through gloo ----------------------------------------------------------------------------------------
 
@@ -334,6 +321,24 @@ class SwitchGroup(ProcessGroup):
             self._ring.close()
             self._pool.close()
             self._failed = CollectiveFailed("the group is that of another process, which this one was forked from")
+
+
+def what_each_does(store: Store, rank: int, size: int, number: int, call: str) -> str:
+    """All ranks see a disagreement in the same collective; here they tell each other what they meant to do."""
+    said = {other: "unknown" for other in range(size)} | {rank: call}
+    keys = {other: f"calls/{number}/{other}" for other in said}
+    with suppress(RuntimeError):  # whoever keeps the store has ended by now, as its program does after such an error
+        store.set(keys[rank], call)
+        until = time.monotonic() + TELLING_TIMEOUT_S
+        while not store.check(list(keys.values())) and time.monotonic() < until:
+            time.sleep(0.01)
+        for other, key in keys.items():
+            if store.check([key]):
+                said[other] = store.get(key).decode()
+    calls: dict[str, list[int]] = {}
+    for other, what in said.items():
+        calls.setdefault(what, []).append(other)
+    return "; ".join(f"rank{'s'[: len(ranks) > 1]} {_listed(ranks)}: {what}" for what, ranks in calls.items())
 
 
 def _end_with_the_process(group: SwitchGroup) -> None:

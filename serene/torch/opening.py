@@ -36,6 +36,10 @@ class NotOpened(SereneError):
     """A group without a job; the message says which rank lacked what."""
 
 
+class OpeningFailed(SereneError, RuntimeError):
+    """A rank has died, or is late, while a group is made. No group, through gloo neither."""
+
+
 @dataclass(frozen=True)
 class JobAccess:
     """Where a group's job is. udp_ports: of an embedded switch on this machine, the UDP ports of each of its ports (the
@@ -106,13 +110,14 @@ def gradient_bits() -> int:
 
 
 def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Pool, Ring, JobAccess]:
-    """Every rank of the group calls it; all get a pool that has joined, or all raise NotOpened."""
+    """Every rank of the group calls it; all get a pool that has joined, or all raise NotOpened; or
+    OpeningFailed, those that are there when one is missing."""
     if rank == 0:
         try:
             store.set("access", json.dumps(asdict(Controller().create(size))))
         except SereneError as error:
             store.set("access", json.dumps({"error": str(error)}))
-    told = json.loads(_get(store, "access", timeout))
+    told = json.loads(_get(store, "access", 0, timeout))
     if "error" in told:
         raise NotOpened(f"rank 0 of the group got no job: {told['error']}")
     access = JobAccess(**told)
@@ -187,10 +192,14 @@ def _agree(store: Store, what: str, rank: int, size: int, error: str, timeout: t
     """Tells the others how it went, and raises NotOpened if it did not go well for one of them."""
     store.set(f"{what}/{rank}", error)
     for other in range(size):
-        if error := _get(store, f"{what}/{other}", timeout):
+        if error := _get(store, f"{what}/{other}", other, timeout):
             raise NotOpened(f"rank {other} of the group: {error}")
 
 
-def _get(store: Store, key: str, timeout: timedelta) -> str:
-    store.wait([key], timeout)
-    return store.get(key).decode()
+def _get(store: Store, key: str, other: int, timeout: timedelta) -> str:
+    """What another rank says. Raises OpeningFailed."""
+    try:
+        store.wait([key], timeout)
+        return store.get(key).decode()
+    except RuntimeError as error:  # the time is up, or whoever keeps the store has died
+        raise OpeningFailed(f"nothing from rank {other} of the group as it was made: {error}") from error

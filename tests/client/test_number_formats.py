@@ -252,6 +252,19 @@ def test_the_largest_values_do_not_become_infinite(switch: P4Switch, bits: int) 
         assert np.isfinite(result).all() and np.allclose(result, given[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("bits", NARROW)
+@pytest.mark.parametrize("value", [1.1e38, 1e-42, 2.0**-149, 1.1e-38], ids=str)
+def test_values_at_the_ends_of_float32_keep_32_bits(switch: P4Switch, value: float, bits: int) -> None:
+    """Three of 1.1e38 add up to less than float32's largest number, but not when each is rounded up; and the levels of
+    the lowest class are too far apart for subnormal numbers."""
+    given = [np.full(17 * LANES, value if worker < 3 else 0, np.float32) for worker in range(5)]
+    run, results = PoolRun(switch, 5, 8), [vector.copy() for vector in given]
+    run.play(lambda worker, pool: pool.all_reduce(results[worker], bits=bits))
+    assert not run.errors
+    for result in results:
+        assert same(result, expected(given, LANES))
+
+
 @pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
 @pytest.mark.parametrize("faults", [FINE, lossy(6, 0.03)], ids=["fine", "lossy"])
 @pytest.mark.parametrize("bits", NARROW)

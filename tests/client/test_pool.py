@@ -161,6 +161,14 @@ def test_a_worker_that_dies_is_missing(switch: P4Switch) -> None:
         run.pools[0].all_reduce(np.zeros(1, np.float32))
 
 
+def test_a_worker_that_finds_all_answered_goes_on_though_its_time_is_up(switch: P4Switch) -> None:
+    """It was kept from running, say: nobody is missing."""
+    run, values = PoolRun(switch, 1, 4), np.ones(10, np.float32)
+    run.play(lambda worker, pool: pool.all_reduce(values, timeout_s=0.0))
+    assert not run.errors
+    assert values.tolist() == [1.0] * 10
+
+
 def test_a_switch_that_is_gone(switch: P4Switch) -> None:
     def unplug(run: PoolRun) -> None:
         run.into_switch = lambda port, frame: None  # type: ignore[method-assign]
