@@ -85,7 +85,7 @@ help:
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
 	@echo "make test          all tests that this machine can run (sets up what it needs)"
 	@echo "make bench         how fast it is, as ratios: to gloo, BMv2 and scapy (needs root); SEED_JSON= the authors' program"
-	@echo "make reproduce     the paper's experiment in Mininet, and a report: about 25 min; FULL=1 hours; can be resumed"
+	@echo "make reproduce     the paper's experiment in Mininet, and a report: about 15 min; FULL=1 hours; can be resumed"
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
 	@echo "make pytorch-study real PyTorch models through the switch and through gloo; can be resumed"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"

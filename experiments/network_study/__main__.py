@@ -14,7 +14,7 @@ from rich.console import Console
 from experiments.network_study import emulation
 from experiments.network_study.cells import Answers, Cell, ExchangeCell, TrainingCell, answer, append
 from experiments.network_study.emulated.rows import CLOS
-from experiments.network_study.grid import GRIDS
+from experiments.network_study.grid import GRIDS, Grid
 from experiments.network_study.methods import METHODS
 from experiments.shared import clusters, studies
 from experiments.shared.clusters import Cluster
@@ -56,11 +56,14 @@ def run(options: argparse.Namespace, console: Console) -> None:
         raise BadUsage(f"--parallel {options.parallel}: expected 1 or more")
     cluster = clusters.chosen(options)
     grid = GRIDS[options.grid]
+    outputs.check(options.out, PAGE_BYTES + ANSWER_BYTES * len(list(grid.cells())))
+    with studies.alone(options.out):
+        _study(grid, options, console, cluster)
+
+
+def _study(grid: Grid, options: argparse.Namespace, console: Console, cluster: Cluster) -> None:
     path = options.out / "answers.jsonl"
-    cells = list(grid.cells())
-    outputs.check(options.out, PAGE_BYTES + ANSWER_BYTES * len(cells))
-    missing = Answers(path).missing(cells)
-    _ask(missing, path, console, options.parallel, cluster)
+    _ask(Answers(path).missing(grid.cells()), path, console, options.parallel, cluster)
     if options.emulated:
         _emulate(options.out / CLOS, console)
     from experiments.network_study.page import write

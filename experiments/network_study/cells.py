@@ -20,7 +20,7 @@ from experiments.network_study.flows.clos import Clos
 from experiments.network_study.flows.model import LV08, model
 from experiments.network_study.methods import method
 from experiments.network_study.switch import SwitchSizes
-from experiments.network_study.training import SERVERS, Training, train
+from experiments.network_study.training import SERVERS, SWITCH, Training, train
 from serene import outputs
 from serene.errors import SereneError, choices
 from serene.outputs import CannotWrite
@@ -135,8 +135,10 @@ def our_switch() -> SwitchSizes:
 
 
 def key(cell: Cell) -> str:
-    """The cell as one line."""
-    return json.dumps({"version": VERSION, **asdict(cell)}, sort_keys=True)
+    """The cell as one line, with our switch's sizes where an answer depends on them."""
+    in_network = cell.how == SWITCH if isinstance(cell, TrainingCell) else method(cell.method).in_network
+    switch = {"switch": asdict(our_switch())} if in_network else {}
+    return json.dumps({"version": VERSION, **asdict(cell), **switch}, sort_keys=True)
 
 
 class Answers:

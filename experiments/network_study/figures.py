@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from experiments.network_study.cells import MB, QUORUM_SHARE, Answers, ExchangeCell, NetworkCell
+from experiments.network_study.emulated.rows import title
 from experiments.network_study.flows.clos import RATIOS, SIZES, Clos
 from experiments.network_study.grid import (
     FAST,
@@ -242,7 +243,11 @@ def on_clos(rows: list[dict[str, Any]], path: Path) -> Path:
         each.bar(places + 0.2, [row["emulated_s"] for row in mine], width=0.38, color=colours)
         for place, row in zip(places, mine, strict=True):
             each.vlines(place + 0.2, min(row["samples_s"]), max(row["samples_s"]), color="#222222", linewidth=1)
-        names = [row["method"].replace("-", "\n", 1).replace("-aggregation", "\naggregation") for row in mine]
+        names = [
+            title(row).partition(" after")[0].replace("-", "\n", 1).replace("-aggregation", "\naggregation")
+            .replace(", ", ",\n")
+            for row in mine
+        ]  # fmt: skip
         each.set_xticks(places, names, fontsize=7)
         each.set_title(f"r = {ratio_name(ratio)}; pale: simulated, full: emulated", fontsize=10)
         each.grid(axis="x", visible=False)

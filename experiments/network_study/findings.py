@@ -9,6 +9,7 @@ import numpy as np
 
 from experiments.network_study import cost
 from experiments.network_study.cells import MB, Answers, ExchangeCell, NetworkCell, our_switch
+from experiments.network_study.emulated.rows import title
 from experiments.network_study.exchange import Exchange
 from experiments.network_study.flows import solver
 from experiments.network_study.flows.clos import RATIOS, SIZES, Clos
@@ -263,7 +264,7 @@ def on_clos(rows: Sequence[dict[str, Any]]) -> Table:
             "longest wait of a host for a processor", "processors idle, least"]  # fmt: skip
     return head, [
         [
-            ratio_name(row["ratio"]), row["method"], f"{row['simulated_s']:.2f}", f"{row['emulated_s']:.2f}",
+            ratio_name(row["ratio"]), title(row), f"{row['simulated_s']:.2f}", f"{row['emulated_s']:.2f}",
             f"{min(row['samples_s']):.2f} to {max(row['samples_s']):.2f}",
             f"{row['emulated_s'] / row['simulated_s']:.2f}", f"{row['waited_s']:.2f} s", f"{row['idle']:.0%}",
         ]

@@ -48,7 +48,7 @@ class Companion(Protocol):
     """Something that accompanies a run: it may command the controller, and writes files of its own beside the run's."""
 
     def look(self, job: JobStatus, controller: ControllerClient) -> None:
-        """Called every POLL_S seconds or so with the job's status."""
+        """Called every POLL_S seconds or so with the job's status, and once more when all workers have ended."""
 
     def keep(self, found: results.Results, directory: Path) -> None:
         """Called at the end, before anything is kept."""
@@ -97,6 +97,8 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
                 stopped = _stop(workers)
             status = controller.job(job)
             view.show(status)
+            if companion is not None:
+                companion.look(status, controller)
     for line in events.never:
         console.print(f"this never came: {line}", highlight=False)
     counted = results.Counted.by_switch(status, settings.parameters, settings.program.lanes)

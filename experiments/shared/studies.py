@@ -37,7 +37,9 @@ class Busy(SereneError):
 
 @contextlib.contextmanager
 def alone(directory: Path) -> Iterator[None]:
-    """Only one run at a time writes to a directory, until the end of the block. Raises Busy."""
+    """Only one run at a time writes to a directory, which is made if need be, until the end of the block. Raises
+    Busy."""
+    directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -13,7 +13,7 @@ from experiments.run.launch import with_sudo
 from experiments.shared import clusters, studies, terminal
 from experiments.shared.studies import BadUsage
 from experiments.straggler_study import side_by_side
-from experiments.straggler_study.grid import GRIDS
+from experiments.straggler_study.grid import GRIDS, Grid
 from experiments.straggler_study.store import Store
 from experiments.straggler_study.study import Incomplete, Study
 from experiments.straggler_study.sweep import Failed, Parallel, sweep
@@ -48,15 +48,25 @@ def run(options: argparse.Namespace, console: Console) -> None:
     cluster = clusters.chosen(options)
     grid = GRIDS[options.grid]()
     outputs.check(options.out, REPORT_BYTES)
+    try:
+        with studies.alone(options.out):
+            _study(grid, options, console, cluster)
+    finally:
+        outputs.give_to_caller(options.out)
+
+
+def _study(grid: Grid, options: argparse.Namespace, console: Console, cluster: clusters.Cluster) -> None:
     store = Store(options.out / "cells")
     failed: Failed | None = None
     try:
         if not options.report_only:
             together = side_by_side.agree(grid.together, options.out, console) if _emulates(options) else {}
             cells = [cell for cell in grid.cells() if options.engine in ("both", cell.engine)]
+            before = len(store.missing(cells))
             try:
                 ran = sweep(cells, store, console, Parallel(options.parallel, together), cluster)
-                console.print(f"{ran} cells run, {len(cells) - ran} were there already", highlight=False)
+                impossible = f"; {before - ran} cannot run here" if before > ran else ""
+                console.print(f"{ran} cells run, {len(cells) - before} were there already{impossible}", highlight=False)
             except Failed as error:
                 failed = error
         if options.engine == "both":
@@ -66,8 +76,6 @@ def run(options: argparse.Namespace, console: Console) -> None:
     except Incomplete:
         if failed is None:
             raise
-    finally:
-        outputs.give_to_caller(options.out)
     if failed is not None:
         raise failed
 

@@ -28,6 +28,7 @@ from experiments.run.forked import ForkedProcess
 from experiments.run.results import Json, Results, Work
 from experiments.run.settings import Settings, check
 from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.machine import Stalls, here
 from experiments.straggler_study.strategies import automatic_parts
 from experiments.straggler_study.trace import STEP, BadTrace, Swap, Trace
 from serene.errors import SereneError
@@ -35,6 +36,7 @@ from topologies.isolation import die_with
 from workers import data, stragglers
 
 SET_UP_S = 240.0  # until a run is given up, besides
+LOOK_S = 0.1
 PATIENCE = 20.0  # times the time that the cell's computing takes
 
 
@@ -68,8 +70,11 @@ def emulate(cell: Cell, scratch: Path) -> Trace:
     try:
         log, result = work / "log", work / "trace.npz"
         child = _in_child(lambda: _isolated(cell, work, result), log)
+        stalls = Stalls()
         try:
-            status = child.wait_for(patience_s(cell))
+            until = time.monotonic() + patience_s(cell)
+            while (status := child.wait_for(LOOK_S)) is None and time.monotonic() < until:
+                stalls.look()
         finally:
             child.kill()
         if status != 0:
@@ -79,7 +84,9 @@ def emulate(cell: Cell, scratch: Path) -> Trace:
             trace = Trace.load(result)
         except BadTrace:
             raise RunFailed(f"the run left no result:\n{_end(log)}") from None
-        return replace(trace, facts={**trace.facts, "engine_s": time.perf_counter() - began})
+        stalled = stalls.share(trace.facts["began_unix"], trace.facts["ended_unix"])
+        facts = {**trace.facts, "stalled": stalled, "engine_s": time.perf_counter() - began}
+        return replace(trace, facts=facts, machine=here())
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -130,7 +137,11 @@ def _run(cell: Cell, work: Path, result: Path) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     trace = _trace(cell, found, watch.staleness())
-    trace.facts["load"] = load
+    trace.facts.update({
+        "load": load, "miscounted": watch.miscounted(found),
+        "began_unix": min(worker["started_unix"] for worker in found.workers),
+        "ended_unix": max(worker["ended_unix"] for worker in found.workers),
+    })  # fmt: skip
     trace.save(result)
     return 0
 
@@ -167,6 +178,13 @@ class Watch:
         if not self._set:
             self._set = True
             controller.set_automatic(job.job, *automatic_parts(self._cell.strategy))
+
+    def miscounted(self, found: Results) -> int:
+        """Workers of whose contributions the switch counted another number than they sent; 0 for a baseline."""
+        if self._seen is None:
+            return 0
+        counted = {worker.worker: worker.contributions for worker in self._seen.workers}
+        return sum(counted.get(worker["worker"]) != worker["contributions_sent"] for worker in found.workers)
 
     def keep(self, found: Results, directory: Path) -> None:
         """Nothing beside the run's own files."""

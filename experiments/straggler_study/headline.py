@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+
+import numpy as np
 
 from experiments.straggler_study import grid, names
 from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.names import percent
 from experiments.straggler_study.study import Changes, Spread, Study
-from experiments.straggler_study.words import Answer
+from experiments.straggler_study.words import Answer, Through
 
 Row = list[str]
 NOT_RUN = Spread.of(())
@@ -32,13 +34,11 @@ def against(
     straggler: str = grid.SLOW,
     base: str | None = None,
 ) -> Changes | None:
-    """Way and strategy of ``one`` against those of ``other``, seed by seed; None where one of them has no result.
+    """Way and strategy of ``one`` against those of ``other``, seed by seed; None where the grid has no such cells.
     base: the other's straggler, if it is not the same."""
     mine = find(study, *one, share, model, straggler)
     theirs = find(study, *other, share, model, base or straggler)
-    if mine is None or theirs is None or not study.seeds(mine) or not study.seeds(theirs):
-        return None
-    return study.against(mine, theirs)
+    return None if mine is None or theirs is None else study.against(mine, theirs)
 
 
 def answer(study: Study) -> Answer:
@@ -48,19 +48,22 @@ def answer(study: Study) -> Answer:
         found = {share: against(study, share, one, other) for share in grid.SHARES}
         return {share: NOT_RUN if changes is None else changes.time for share, changes in found.items()}
 
-    bsp = (names.EMBEDDED, "bsp")
-    return Answer(
-        study.grid.targets["mlp"],
-        switch=by_share(bsp, (names.SERVER, "bsp")),
-        gloo=by_share(bsp, (names.GLOO, "bsp")),
-        hybrid=by_share((names.EMBEDDED, "ssp:10"), bsp),
-        bmv2=by_share((names.BMV2, "ssp:10"), (names.BMV2, "bsp")),
-    )
+    def through(way: str, switch: str) -> Through:
+        bsp = (way, "bsp")
+        return Through(
+            switch,
+            server=by_share(bsp, (names.SERVER, "bsp")),
+            gloo=by_share(bsp, (names.GLOO, "bsp")),
+            hybrid=by_share((way, "ssp:10"), bsp),
+        )
+
+    return Answer(study.grid.targets["mlp"], [through(way, switch) for way, switch in names.SWITCHES.items()])
 
 
 HEAD = [
     "gradients go through", "strategy", "wanted share", "measured share", "time to the target [s]",
-    "against Serene's BSP", "steps to it", "step [ms]", "computing", "network", "waiting", "computed late", "runs",
+    "against Serene's BSP", "steps to it", "step [ms]", "computing", "network", "waiting", "computed late", "stalled",
+    "runs",
 ]  # fmt: skip
 
 
@@ -76,9 +79,8 @@ def rows(study: Study, model: str, straggler: str, shares: Iterable[float]) -> t
 
 def _row(study: Study, cell: Cell, base: Cell | None) -> Row:
     done = study.seeds(cell)
-    wanted = [each for each in study.grid.headline if _same_but_seed(each, cell)]
-    row = [names.way(cell), names.strategy(cell), names.percent(cell.share)]
-    count = f"{len(done)} of {len(wanted)}"
+    row = [names.way(cell), names.strategy(cell), percent(cell.share)]
+    count = f"{len(done)} of {len(study.wanted(cell))}"
     if not done:
         return [*row, *["-"] * (len(HEAD) - 4), count]
 
@@ -90,14 +92,11 @@ def _row(study: Study, cell: Cell, base: Cell | None) -> Row:
         middle(name, lambda value: f"{1e3 * value:.0f}") for name in ("step_s", "compute_s", "network_s", "waiting_s")
     ]
     return [
-        *row, middle("share", names.percent), study.spread(cell, "target_s").text(), changed,
+        *row, middle("share", percent), study.spread(cell, "target_s").text(), changed,
         middle("target_steps", lambda value: f"{value:.0f}" if value < float("inf") else "-"), *parts,
-        middle("late", lambda value: f"{100 * value:+.0f} %"), count,
+        middle("late", lambda value: f"{100 * value:+.0f} %"),
+        middle("stalled", lambda value: percent(value) if np.isfinite(value) else "-"), count,
     ]  # fmt: skip
-
-
-def _same_but_seed(one: Cell, other: Cell) -> bool:
-    return replace(one, seed=0) == replace(other, seed=0)
 
 
 def missing_rows(study: Study) -> tuple[Row, list[Row]]:
@@ -105,7 +104,7 @@ def missing_rows(study: Study) -> tuple[Row, list[Row]]:
     found = [cell for cell in study.missing if cell.engine == "emulated"]
     return ["cell", "share", "why"], [
         [f"{names.label(cell)}, {names.straggler_name(cell.straggler)}, {cell.model}, seed {cell.seed}",
-         names.percent(cell.share), study.store.why_missing(cell).splitlines()[0]]
+         percent(cell.share), study.store.why_missing(cell).splitlines()[0]]
         for cell in found
     ]  # fmt: skip
 
@@ -125,7 +124,7 @@ def scapy_rows(study: Study) -> tuple[Row, list[Row]]:
                 continue
             step, network = (1e3 * study.spread(cell, name).middle for name in ("step_s", "network_s"))
             found.append([
-                names.percent(share), "scapy" if way == names.SCAPY else "C", study.spread(cell, "target_s").text(),
-                f"{step:.0f}", f"{network:.0f}", names.percent(study.spread(cell, "share").middle),
+                percent(share), "scapy" if way == names.SCAPY else "C", study.spread(cell, "target_s").text(),
+                f"{step:.0f}", f"{network:.0f}", percent(study.spread(cell, "share").middle),
             ])  # fmt: skip
     return head, found

@@ -59,16 +59,19 @@ def curve(trace: Trace) -> Curve:
 @dataclass(frozen=True)
 class Numbers:
     """One run. Seconds; steps are iterations per worker. target_s, target_steps: NaN if the target was not reached.
+    whole_s, whole_steps: until the last evaluation.
 
     step_s: time per step, of all workers, until the first of them has done all its steps; compute_s, network_s and
     waiting_s are its parts, and waited_s is what each worker waited by then (float64[workers]).
     share: what the network takes of a step, of that and of the computing without the straggler's delays. Of gloo it has
     the waiting in it, which cannot be told apart. late: how much longer than asked for the workers computed, as a
-    share: processors that were busy otherwise.
+    share. stalled: in what share of the training something on the machine waited for a processor; NaN: not known.
     """
 
     target_s: float
     target_steps: float
+    whole_s: float
+    whole_steps: float
     step_s: float
     compute_s: float
     network_s: float
@@ -77,6 +80,7 @@ class Numbers:
     final_accuracy: float
     share: float
     late: float
+    stalled: float
 
 
 def numbers(trace: Trace, target: float) -> Numbers:
@@ -95,6 +99,8 @@ def numbers(trace: Trace, target: float) -> Numbers:
     return Numbers(
         target_s=reached[0],
         target_steps=reached[1],
+        whole_s=float(learned.t[-1]),
+        whole_steps=float(learned.steps[-1]),
         step_s=float(until / steps),
         compute_s=compute,
         network_s=exchange - waiting,
@@ -103,6 +109,7 @@ def numbers(trace: Trace, target: float) -> Numbers:
         final_accuracy=float(learned.accuracy[-1]),
         share=_share(exchange - waiting, trace.cell.compute_ms / 1e3),
         late=float((rows["pushed"] - rows["began"]).sum() / _asked_s(trace.cell, rows) - 1),
+        stalled=trace.facts.get("stalled", float("nan")),
     )
 
 

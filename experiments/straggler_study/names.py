@@ -7,6 +7,7 @@ from serene.palette import look
 
 EMBEDDED, BMV2 = "Serene, embedded switch", "Serene, BMv2"
 SCAPY = "Serene, scapy workers"
+SWITCHES = {EMBEDDED: "the embedded switch", BMV2: "BMv2"}  # and what they are called in sentences
 SERVER, SHARDED, GLOO = "one parameter server", "sharded servers", "gloo all-reduce"
 
 

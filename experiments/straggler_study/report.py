@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-import os
-import platform
-import shutil
-import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,8 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.run.rerun import machine
-from experiments.run.settings import BMV2
 from experiments.shared import studies
 from experiments.straggler_study import agreement, claims, grid, headline, names, side_by_side, tables
 from experiments.straggler_study.cell import Cell
@@ -26,6 +21,7 @@ from experiments.straggler_study.study import Study
 from serene import outputs
 from workers import data
 
+Table = tuple[list[str], list[list[str]]]
 TIMELINE_STEPS = 25  # of BSP, that a time line shows
 BUSY = 0.05  # computed later than asked for
 
@@ -36,7 +32,7 @@ class Section:
 
     title: str
     pictures: dict[str, list[str]]
-    table: tuple[list[str], list[list[str]]]
+    table: Table
 
 
 @dataclass
@@ -57,14 +53,18 @@ def write(study: Study, out: Path) -> Path:
     drawn = Drawn(out)
     sections = [_section(study, drawn, *case) for case in study.cases()]
     maps = _maps(study, drawn)
-    found = agreement.pairs(study)
+    pairs, claimed = agreement.pairs(study), claims.rows(claims.claims(study))
     agrees = [
-        drawn(f"agreement-{measure[0]}", partial(agreement.draw, found, measure))
+        drawn(f"agreement-{measure[0]}", partial(agreement.draw, pairs, measure))
         for measure in agreement.MEASURES
-        if found
+        if pairs
     ]
-    _csv(study, out)
-    page = _page(study, drawn, out, sections=sections, maps=maps, agrees=agrees)
+    tables.runs_csv(study, out / "runs.csv")
+    tables.curves_csv(study, out / "accuracy.csv")
+    tables.write_csv(out / "map.csv", *tables.map_rows(study))
+    tables.write_csv(out / "claims.csv", *claimed)
+    tables.write_csv(out / "agreement.csv", *agreement.rows(pairs))
+    page = _page(study, drawn, out, sections=sections, maps=maps, agrees=agrees, pairs=pairs, claimed=claimed)
     outputs.write_text(out / "report.html", page)
     return out / "report.html"
 
@@ -129,17 +129,13 @@ def _maps(study: Study, drawn: Drawn) -> list[str]:
     return [*maps, drawn("scale", partial(choice.scale, study))] if study.grid.scale else maps
 
 
-def _csv(study: Study, out: Path) -> None:
-    tables.runs_csv(study, out / "runs.csv")
-    tables.curves_csv(study, out / "accuracy.csv")
-    tables.write_csv(out / "map.csv", *tables.map_rows(study))
-    tables.write_csv(out / "claims.csv", *claims.rows(claims.claims(study)))
-    tables.write_csv(out / "agreement.csv", *agreement.rows(agreement.pairs(study)))
-
-
-def _page(study: Study, drawn: Drawn, out: Path, *, sections: list[Section], maps: list[str], agrees: list[str]) -> str:
-    cells, found = study.grid.cells(), agreement.pairs(study)
+def _page(
+    study: Study, drawn: Drawn, out: Path, *, sections: list[Section], maps: list[str], agrees: list[str],
+    pairs: list[agreement.Pair], claimed: Table,
+) -> str:  # fmt: skip
+    cells = study.grid.cells()
     emulated = [cell for cell in study.grid.headline if cell not in study.missing]
+    stalled = np.array([study.numbers(cell).stalled for cell in emulated])
     loads = [study.trace(cell).facts.get("load", float("nan")) for cell in emulated]
     late = [study.numbers(cell).late for cell in emulated]
     return studies.template(Path(__file__).with_name("report.html")).render(
@@ -151,7 +147,6 @@ def _page(study: Study, drawn: Drawn, out: Path, *, sections: list[Section], map
         simulated=sum(cell.engine == "simulated" for cell in cells),
         seeds=", ".join(str(seed) for seed in sorted({cell.seed for cell in study.grid.headline})),
         missing=headline.missing_rows(study),
-        has_bmv2=any(cell.target == "bmv2" for cell in study.grid.headline),
         data=_data(grid.DATASET),
         lengths=_lengths(study),
         targets=", ".join(
@@ -159,18 +154,21 @@ def _page(study: Study, drawn: Drawn, out: Path, *, sections: list[Section], map
         ),
         paces=_paces(study),
         recipes=_recipes(study),
-        machine=_machine(),
+        machine=_machines(study, emulated),
         load=f"{np.nanmedian(loads):.1f} (at most {np.nanmax(loads):.1f})",
         late=f"{sum(value > BUSY for value in late)} of {len(late)}",
         busy=sum(value > BUSY for value in late) > len(late) / 4,
-        late_by=f"{100 * BUSY:.0f} %",
-        claims=claims.rows(claims.claims(study)),
+        late_by=percent(BUSY),
+        stalled=f"{percent(float(np.nanmedian(stalled)))} (at most {percent(float(np.nanmax(stalled)))})"
+        if np.isfinite(stalled).any()
+        else "not known",
+        claims=claimed,
         scapy=headline.scapy_rows(study),
         sections=sections,
         maps=maps,
         map=tables.map_rows(study),
-        agreement=agreement.rows(found),
-        agreement_text=agreement.text(found),
+        agreement=agreement.rows(pairs),
+        agreement_text=agreement.text(pairs),
         agrees=agrees,
         together=side_by_side.rows(side_by_side.known(out)),
         pictures={name: base64.b64encode(path.read_bytes()).decode() for name, path in drawn.paths.items()},
@@ -201,21 +199,10 @@ def _paces(study: Study) -> tuple[list[str], list[list[str]]]:
     ]
 
 
-def _machine() -> str:
-    told = machine()
-    versions = [f"Linux {platform.release()}", f"Python {told['python']}", f"PyTorch {told.get('torch', '-')}"]
-    return f"{told['processor']}, {os.cpu_count()} processors; {', '.join([*versions, *_bmv2_version()])}"
-
-
-def _bmv2_version() -> list[str]:
-    path = shutil.which(BMV2)
-    if path is None:
-        return []
-    try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return [f"simple_switch_grpc {said.strip().splitlines()[-1]}"] if said.strip() else []
+def _machines(study: Study, emulated: Sequence[Cell]) -> str:
+    """Where the runs were made: on what most of them were first."""
+    found = Counter(study.trace(cell).machine for cell in emulated).most_common()
+    return found[0][0] if len(found) == 1 else "; ".join(f"{count} runs on {machine}" for machine, count in found)
 
 
 def _data(dataset: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -15,75 +16,95 @@ from rich.console import Console
 
 from experiments.shared.clusters import HERE
 from experiments.shared.driver import work_off
-from experiments.straggler_study import grid
+from experiments.straggler_study import grid, machine
 from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.grid import Together
 from experiments.straggler_study.measures import numbers
+from experiments.straggler_study.names import percent
 from experiments.straggler_study.store import Store
-from experiments.straggler_study.sweep import Failed, run_cell
+from experiments.straggler_study.sweep import BMV2, LIGHT, run_cell
 from experiments.straggler_study.trace import Trace
 from serene import outputs
 
 STEPS = 15
 ALLOWED = 1.05  # times as long a step as of a run that is alone
+FILE, SCRATCH = "side-by-side.json", ".copies-"
 
 
 @dataclass(frozen=True)
 class Copies:
-    """So many runs of one cell at once: each one's time per step, in seconds, and the machine's load before."""
+    """So many runs of one cell at once: each one's time per step, in seconds, in what share of the time something
+    waited for a processor (None: not known), and the machine's load before. failed: why not all of them have a result.
+
+    cell: its digest, which changes with its settings and the program. What another machine says is of no use here.
+    """
 
     share: float
+    kind: str
     together: int
     step_s: list[float]
+    stalled: float | None
     load: float
+    cell: str
+    machine: str
+    failed: str = ""
 
     @property
     def middle(self) -> float:
-        return float(np.median(self.step_s))
+        return float(np.median(self.step_s)) if not self.failed else float("inf")
 
 
-def cell(share: float) -> Cell:
-    """What feels every delay of every worker, and takes most of the processors: BSP, by BMv2 where there is one."""
+def cell(share: float, kind: str) -> Cell:
+    """Of the runs of a kind what feels every delay of every worker and takes most of the processors: BSP, through the
+    switch."""
     one = grid.cell("mlp", share, grid.NONE, "bsp", 1, grid.Length(STEPS, STEPS))
-    return replace(one, target="bmv2") if grid.has_bmv2() else one
+    return replace(one, target="bmv2") if kind == BMV2 else one
 
 
-def agree(wanted: Mapping[float, int], directory: Path, console: Console) -> dict[float, int]:
-    """For each share how many: what is wanted or, where those distort each other, half of it, and so on down to one.
-
-    What is measured is kept in ``directory`` and not measured again. Raises Failed.
-    """
+def agree(wanted: Mapping[float, Together], directory: Path, console: Console) -> dict[tuple[float, str], int]:
+    """For each share and kind of run how many: what is wanted or, where those distort each other, three quarters of it,
+    and so on down to one. ``directory`` is this process's alone: what is measured is kept there, and not measured
+    again."""
+    for left in directory.glob(f"{SCRATCH}*"):  # by a run that was killed
+        shutil.rmtree(left, ignore_errors=True)
     found = known(directory)
+    pairs = max((os.cpu_count() or 1) // 2, 1)
     chosen = {}
-    for share, together in wanted.items():
-        alone = _measured(found, share, 1, directory, console)
-        while together > 1:
-            copies = _measured(found, share, together, directory, console)
-            if copies.middle <= ALLOWED * alone.middle:
-                break
-            together //= 2
-        chosen[share] = max(together, 1)
+    for share, each in wanted.items():
+        for kind, most in ((LIGHT, each.light), (BMV2, each.bmv2)):
+            together = 1 if grid.why_not(cell(share, kind)) else most * pairs
+            alone = _measured(found, share, kind, 1, directory, console) if together > 1 else None
+            while alone is not None and together > 1:
+                copies = _measured(found, share, kind, together, directory, console)
+                if copies.middle <= ALLOWED * alone.middle < float("inf"):
+                    break
+                together = together * 3 // 4
+            chosen[share, kind] = together
     return chosen
 
 
-def _measured(found: list[Copies], share: float, together: int, directory: Path, console: Console) -> Copies:
+def _measured(found: list[Copies], share: float, kind: str, together: int, directory: Path, console: Console) -> Copies:
+    one = cell(share, kind)
     for known_ in found:
-        if (known_.share, known_.together) == (share, together):
+        if (known_.cell, known_.machine, known_.together) == (one.digest, machine.here(), together):
             return known_
-    one = cell(share)
     load = os.getloadavg()[0]
-    with tempfile.TemporaryDirectory(prefix=".copies-", dir=directory) as scratch:
+    failed = ""
+    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=directory) as scratch:
         stores = [Store(Path(scratch, str(number))) for number in range(together)]
         with HERE.executor(together, directory, (__name__,)) as executor:
             for copy in work_off(stores, partial(_run, one), executor):
-                if copy.trouble is not None:
-                    raise Failed(f"{together} copies at once: {copy.trouble}")
-        steps = [numbers(Trace.load(store.path(one)), float("nan")).step_s for store in stores]
-    found.append(Copies(share, together, steps, load))
-    outputs.write_text(directory / "side-by-side.json", json.dumps([asdict(each) for each in found], indent=2) + "\n")
+                failed = failed or (copy.trouble or "").partition("\n")[0]
+        traces = [Trace.load(store.path(one)) for store in stores if store.get(one) is not None]
+    measured = [numbers(trace, float("nan")) for trace in traces]
+    stalled = float(np.median([each.stalled for each in measured])) if measured else float("nan")
+    steps = [each.step_s for each in measured]
+    known_stalled = stalled if np.isfinite(stalled) else None
+    found.append(Copies(share, kind, together, steps, known_stalled, load, one.digest, machine.here(), failed))
+    outputs.write_text(directory / FILE, json.dumps([asdict(each) for each in found], indent=2) + "\n")
+    said = failed or f"{1e3 * found[-1].middle:.1f} ms per step"
     console.print(
-        f"exchange {100 * share:.0f} % of a step, {together} at once: {1e3 * found[-1].middle:.1f} ms per step, "
-        f"load {load:.1f}",
-        highlight=False,
+        f"exchange {percent(share)} of a step, {kind}, {together} at once: {said}, load {load:.1f}", highlight=False
     )
     return found[-1]
 
@@ -93,22 +114,37 @@ def _run(one: Cell, store: Store) -> None:
 
 
 def known(directory: Path) -> list[Copies]:
-    """What was measured before; nothing if it was not."""
-    path = directory / "side-by-side.json"
-    return [Copies(**each) for each in json.loads(path.read_text())] if path.exists() else []
+    """What was measured before; nothing if it was not, or by another version of this program."""
+    try:
+        return [Copies(**each) for each in json.loads((directory / FILE).read_text())]
+    except (FileNotFoundError, ValueError, TypeError):
+        return []
 
 
 def rows(found: list[Copies]) -> tuple[list[str], list[list[str]]]:
     """As a table: time per step, and against the run that was alone."""
-    alone = {each.share: each.middle for each in found if each.together == 1}
-    return ["wanted share", "at once", "time per step [ms], each", "against one alone", "load before", ""], [
+    alone = {(each.cell, each.machine): each.middle for each in found if each.together == 1}
+    head = [
+        "wanted share",
+        "runs",
+        "at once",
+        "time per step [ms], each",
+        "against one alone",
+        "stalled",
+        "load before",
+        "",
+    ]
+    return head, [
         [
-            f"{100 * each.share:.0f} %",
+            percent(each.share),
+            each.kind,
             str(each.together),
-            ", ".join(f"{1e3 * value:.1f}" for value in each.step_s),
-            f"{100 * (each.middle / alone[each.share] - 1):+.1f} %",
+            ", ".join(f"{1e3 * value:.1f}" for value in each.step_s) + (f" ({each.failed})" if each.failed else ""),
+            f"{100 * (each.middle / base - 1):+.1f} %" if np.isfinite(each.middle / base) else "-",
+            "-" if each.stalled is None else percent(each.stalled),
             f"{each.load:.1f}",
-            "" if each.together == 1 else "done" if each.middle <= ALLOWED * alone[each.share] else "refused",
+            "" if each.together == 1 else "done" if each.middle <= ALLOWED * base < float("inf") else "refused",
         ]
         for each in found
+        for base in [alone.get((each.cell, each.machine), float("inf"))]
     ]

@@ -21,7 +21,7 @@ import simpy
 
 from controller.jobs.jobs import shrunk
 from experiments.straggler_study.automatic import Reports, RunningStrategy
-from experiments.straggler_study.cell import LANES, NOTHING, SOFTMAX, Cell
+from experiments.straggler_study.cell import LANES, Cell
 from experiments.straggler_study.dataplane import FIRST_EPOCH, SESSION, DataPlane, OneSwitch, Port, Tree
 from experiments.straggler_study.learners import Learner, learner
 from experiments.straggler_study.queues import Queue
@@ -280,11 +280,9 @@ class Simulation:
 
 
 def _plane(cell: Cell, size: int, strategy: Strategy) -> DataPlane:
-    """Jumbo frames: fewer packets to play for the same values, each charged for what it stands for. A tree has none."""
     if cell.racks is not None:
         return Tree(Racks.even(cell.workers, cell.racks.count), size, strategy)
-    program = Program.load("serene" if cell.model in (SOFTMAX, NOTHING) else "serene_jumbo")
-    return OneSwitch(program, cell.workers, size, strategy)
+    return OneSwitch(Program.load(cell.data_plane), cell.workers, size, strategy)
 
 
 def simulate(cell: Cell) -> Trace:

@@ -22,27 +22,37 @@ class Incomplete(SereneError):
 
 @dataclass(frozen=True)
 class Spread:
-    """A number with its spread over the seeds: median, lowest, highest; NaN where a seed did not get there."""
+    """A number with its spread over the seeds: median, lowest, highest; NaN where a seed did not get there.
+
+    count: seeds that have it; wanted: those that should. bounds: of how many seeds it is an upper bound only, because
+    what it is compared with never got there.
+    """
 
     middle: float
     low: float
     high: float
     count: int
+    wanted: int = 0
+    bounds: int = 0
 
     @classmethod
-    def of(cls, values: Iterable[float]) -> Spread:
+    def of(cls, values: Iterable[float], wanted: int = 0, bounds: int = 0) -> Spread:
         """A run that never reached its target counts as infinitely slow, so that the median is not biased."""
         given = np.array([np.inf if np.isnan(value) else value for value in values])
         if not given.size:
-            return cls(np.nan, np.nan, np.nan, 0)
+            return cls(np.nan, np.nan, np.nan, 0, wanted, bounds)
         middle = float(np.median(given))
-        return cls(middle, float(given.min()), float(given.max()), int(given.size))
+        return cls(middle, float(given.min()), float(given.max()), int(given.size), wanted, bounds)
 
     def percent(self) -> str:
         """As a change: -12.3 % [-15.0, -10.1]."""
+        if not self.count:
+            return "no result" if self.wanted else "-"
+        seeds = f", {self.count} of {self.wanted} seeds" if self.count < self.wanted else ""
         if not np.isfinite(self.middle):
-            return "not reached" if self.count else "-"
-        return f"{100 * self.middle:+.1f} % [{100 * self.low:+.1f}, {_shown(100 * self.high, '+.1f')}]"
+            return f"not reached{seeds}"
+        bound = f", or less: the other never got there in {self.bounds} of {self.count}" if self.bounds else ""
+        return f"{100 * self.middle:+.1f} % [{100 * self.low:+.1f}, {_shown(100 * self.high, '+.1f')}]{bound}{seeds}"
 
     def text(self, form: str = ".1f", unit: str = "") -> str:
         if not np.isfinite(self.middle):
@@ -54,9 +64,16 @@ def _shown(value: float, form: str) -> str:
     return f"{value:{form}}" if np.isfinite(value) else "never"
 
 
-def _change(mine: float, theirs: float) -> float:
-    """NaN, which counts as infinitely more, if mine did not get there; -1 if only theirs did not."""
-    return -1.0 if np.isnan(theirs) and not np.isnan(mine) else mine / theirs - 1
+def _change(name: str, pairs: Sequence[tuple[Numbers, Numbers]], wanted: int) -> Spread:
+    """Of what a target took (``target_s``, for instance): what never got there is infinitely more than what did. Where
+    only the other one never got there, it is compared with all that the other took, which bounds the change."""
+    changes, bounds = [], 0
+    for mine, theirs in pairs:
+        one, other = float(getattr(mine, name)), float(getattr(theirs, name))
+        if np.isnan(other) and not np.isnan(one):
+            other, bounds = float(getattr(theirs, name.replace("target", "whole"))), bounds + 1
+        changes.append(one / other - 1)
+    return Spread.of(changes, wanted, bounds)
 
 
 def _in_exchange(numbers: Numbers) -> float:
@@ -112,17 +129,27 @@ class Study:
     # -- what there is ---------------------------------------------------------------------------------------
 
     @cached_property
-    def _groups(self) -> dict[Cell, list[Cell]]:
-        """Cells that differ in their seed alone, and have a result."""
+    def _wanted(self) -> dict[Cell, list[Cell]]:
+        """Cells that differ in their seed alone."""
         groups: dict[Cell, list[Cell]] = {}
-        missing = set(self.missing)
-        for cell in (each for each in self.grid.cells() if each not in missing):
+        for cell in self.grid.cells():
             groups.setdefault(replace(cell, seed=0), []).append(cell)
         return groups
 
+    @cached_property
+    def _groups(self) -> dict[Cell, list[Cell]]:
+        """Those of them that have a result."""
+        missing = set(self.missing)
+        found = {key: [cell for cell in mine if cell not in missing] for key, mine in self._wanted.items()}
+        return {key: mine for key, mine in found.items() if mine}
+
     def seeds(self, cell: Cell) -> list[Cell]:
-        """The cell with each of the grid's seeds."""
+        """The cell with each of the grid's seeds that has a result."""
         return self._groups.get(replace(cell, seed=0), [])
+
+    def wanted(self, cell: Cell) -> list[Cell]:
+        """The cell with each of the grid's seeds."""
+        return self._wanted.get(replace(cell, seed=0), [])
 
     def strategies(self, cells: Sequence[Cell], workers: int, straggler: str, share: float) -> list[Cell]:
         """One cell (of any seed) for each strategy that a case has."""
@@ -156,14 +183,23 @@ class Study:
         pairs = [
             (self.numbers(each), self.numbers(others[each.seed])) for each in self.seeds(cell) if each.seed in others
         ]
+        wanted = len({each.seed for each in self.wanted(cell) if seeds is None or each.seed in seeds})
         return Changes(
-            Spread.of(_change(mine.target_s, theirs.target_s) for mine, theirs in pairs),
-            Spread.of(mine.step_s / theirs.step_s - 1 for mine, theirs in pairs),
-            Spread.of(_change(mine.target_steps, theirs.target_steps) for mine, theirs in pairs),
+            _change("target_s", pairs, wanted),
+            Spread.of((mine.step_s / theirs.step_s - 1 for mine, theirs in pairs), wanted),
+            _change("target_steps", pairs, wanted),
             Spread.of(
-                mine.waited_s.sum() / theirs.waited_s.sum() - 1 for mine, theirs in pairs if theirs.waited_s.sum() > 0
+                (
+                    mine.waited_s.sum() / theirs.waited_s.sum() - 1
+                    for mine, theirs in pairs
+                    if theirs.waited_s.sum() > 0
+                ),
+                wanted,
             ),
-            Spread.of(_in_exchange(mine) / _in_exchange(theirs) - 1 for mine, theirs in pairs if _in_exchange(theirs)),
+            Spread.of(
+                (_in_exchange(mine) / _in_exchange(theirs) - 1 for mine, theirs in pairs if _in_exchange(theirs)),
+                wanted,
+            ),
         )
 
     def best(self, cells: Sequence[Cell], seeds: Sequence[int]) -> Cell:

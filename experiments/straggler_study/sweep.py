@@ -12,7 +12,7 @@ from rich.console import Console
 
 from experiments.shared import studies
 from experiments.shared.clusters import HERE, Cluster
-from experiments.straggler_study import names
+from experiments.straggler_study import grid, names
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.store import Store
 from experiments.straggler_study.trace import STEP, Trace
@@ -20,6 +20,7 @@ from serene import outputs
 from serene.errors import SereneError
 from workers.results import BYTES_PER_STEP
 
+LIGHT, BMV2 = "all but BMv2", "BMv2"  # kinds of emulated runs, by what they take of the processors
 KILLED = "its process was killed, or the study was stopped, while it ran"
 
 
@@ -29,24 +30,30 @@ class Failed(SereneError):
 
 @dataclass(frozen=True)
 class Parallel:
-    """How many cells run side by side: simulated ones, and emulated ones by their share (side_by_side.py); one, if
-    nothing is said of it."""
+    """How many cells run side by side: simulated ones, and emulated ones by their share and kind (side_by_side.py);
+    one, if nothing is said of it."""
 
     simulated: int = os.cpu_count() or 1
-    emulated: Mapping[float, int] = field(default_factory=dict)
+    emulated: Mapping[tuple[float, str], int] = field(default_factory=dict)
 
     def of(self, cell: Cell) -> int:
         if cell.engine == "simulated":
             return self.simulated
         # scapy takes all the processors that it gets; a small model's many cells are no measure for a large one's.
         alone = cell.packets == "scapy" or cell.model != "mlp"
-        return 1 if alone else self.emulated.get(cell.share, 1)
+        return 1 if alone else self.emulated.get((cell.share, kind(cell)), 1)
+
+
+def kind(cell: Cell) -> str:
+    """Of an emulated cell."""
+    return BMV2 if cell.exchange == "switch" and cell.target == "bmv2" else LIGHT
 
 
 def sweep(
     cells: Sequence[Cell], store: Store, console: Console, parallel: Parallel | None = None, cluster: Cluster = HERE
 ) -> int:
-    """Runs what is missing; how many that were. Raises Failed when some could not be run, after all others.
+    """Runs what is missing; how many that were. Raises Failed when some could not be run, after all others. What this
+    machine has no program for is not run, and counts as no failure: the store has the reason.
 
     cluster: for what is simulated. Emulated cells run on the driver's machine: they take real time, begin processes and
     sockets of their own, and side by side with others they must not distort each other.
@@ -56,7 +63,7 @@ def sweep(
         cell.check()
     failures: list[str] = []
     with store.alone():
-        missing = store.missing(cells)
+        missing = _possible(store.missing(cells), store)
         for what, mine in _together(missing, parallel):
             simulated = mine[0].engine == "simulated"
             processes, where = parallel.of(mine[0]), cluster if simulated else HERE
@@ -69,6 +76,17 @@ def sweep(
     return len(missing)
 
 
+def _possible(missing: Iterable[Cell], store: Store) -> list[Cell]:
+    found = []
+    for cell in missing:
+        reason = grid.why_not(cell)
+        if reason:
+            store.note_failure(cell, reason)
+        else:
+            found.append(cell)
+    return found
+
+
 def _together(missing: Iterable[Cell], parallel: Parallel) -> Iterator[tuple[str, list[Cell]]]:
     """What may run side by side, seed after seed: what is asked for first is there first."""
     groups: dict[str, list[Cell]] = {}
@@ -76,10 +94,12 @@ def _together(missing: Iterable[Cell], parallel: Parallel) -> Iterator[tuple[str
         if cell.engine == "simulated":
             groups.setdefault("simulated cells", []).append(cell)
         else:
-            name = f"emulated cells, exchange {names.percent(cell.share)} of a step, {parallel.of(cell)} at once"
+            share, count = names.percent(cell.share), parallel.of(cell)
+            name = f"emulated cells, exchange {share} of a step, {kind(cell)}, {count} at once"
             groups.setdefault(name, []).append(cell)
     for mine in groups.values():
-        mine.sort(key=lambda cell: (cell.model != "mlp", cell.seed))  # the most expensive last
+        # The most expensive last; of a seed's the long ones first, so that none is left alone at the end.
+        mine.sort(key=lambda cell: (cell.model != "mlp", cell.seed, cell.exchange != "server"))
     yield from groups.items()
 
 

@@ -47,7 +47,8 @@ class Swap:
 @dataclass(frozen=True)
 class Trace:
     """steps: STEP[n], by time of ending. staleness: float64[workers, 16], gradients by how many rounds old they were
-    when the switch took them. facts: contributions sent and applied, packets, wall seconds, ..."""
+    when the switch took them. facts: contributions sent and applied, packets, wall seconds, ... machine: that an
+    emulated run was made on."""
 
     cell: Cell
     steps: np.ndarray
@@ -55,6 +56,7 @@ class Trace:
     swaps: tuple[Swap, ...]
     initial_accuracy: float
     facts: dict[str, float] = field(default_factory=dict)
+    machine: str = ""
 
     def save(self, path: Path) -> None:
         """Whole. Raises CannotWrite, which says where it is instead."""
@@ -69,6 +71,7 @@ class Trace:
             "swaps": [asdict(swap) for swap in self.swaps],
             "initial_accuracy": self.initial_accuracy,
             "facts": self.facts,
+            "machine": self.machine,
         }
 
     @classmethod
@@ -86,6 +89,7 @@ class Trace:
                 tuple(Swap(**swap) for swap in head["swaps"]),
                 head["initial_accuracy"],
                 head["facts"],
+                head["machine"],
             )
         except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
             raise BadTrace(f"{path} is not a result: {error}") from error

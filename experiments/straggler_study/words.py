@@ -21,6 +21,8 @@ def change(spread: Spread) -> str:
     if not np.isfinite(spread.middle):
         return "does not get there"
     low, middle, high = (100 * value for value in (spread.low, spread.middle, spread.high))
+    if spread.bounds:  # of the two only the other one never got there
+        return f"saves at least {-middle:.0f} %" if middle < 0 else f"takes at most {middle:.0f} % more"
     signed = f" ({low:+.0f} to {f'{high:+.0f} %' if np.isfinite(high) else 'never'})" if spread.count > 1 else ""
     if abs(spread.middle) < SAME:
         return f"changes nothing to speak of{signed}"
@@ -34,7 +36,7 @@ def change(spread: Spread) -> str:
 
 def decided(spread: Spread) -> bool:
     """Whether all seeds say that it is less, or all that it is more."""
-    return bool(spread.count) and (spread.high < 0 or spread.low > 0)
+    return bool(spread.count) and (spread.high < 0 or (spread.low > 0 and not spread.bounds))
 
 
 def less(spread: Spread) -> bool:
@@ -43,59 +45,70 @@ def less(spread: Spread) -> bool:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Changes of the time to the target, by the exchange's share of a step.
+class Through:
+    """Changes of the time to the target through one kind of switch, by the exchange's share of a step.
 
-    switch, gloo: BSP through the embedded switch against one parameter server's BSP, and against gloo's all-reduce.
-    hybrid: SSP(10) against BSP, both through the embedded switch. bmv2: the same on BMv2.
+    server, gloo: its BSP against one parameter server's BSP, and against gloo's all-reduce. hybrid: its SSP(10) against
+    its BSP.
     """
 
-    target: float
-    switch: Mapping[float, Spread]
+    switch: str
+    server: Mapping[float, Spread]
     gloo: Mapping[float, Spread]
     hybrid: Mapping[float, Spread]
-    bmv2: Mapping[float, Spread]
+
+    def worth_more(self) -> str:
+        """Where the switch is worth more than the strategy, and where it is the other way round."""
+        places: dict[str, list[float]] = {}
+        for share in sorted(self.hybrid, reverse=True):
+            places.setdefault(self._worth_more(share), []).append(share)
+        parts = [f"{what} at {_list([percent(share) for share in shares])}" for what, shares in places.items()]
+        return f"on {self.switch} {'; '.join(parts)}"
+
+    def _worth_more(self, share: float) -> str:
+        server, hybrid = self.server[share], self.hybrid[share]
+        if not (server.count and hybrid.count):
+            return "it was not measured"
+        if _saves_more(server, hybrid):
+            return "the switch is worth more than the strategy"
+        if _saves_more(hybrid, server):
+            return "the strategy is worth more than the switch"
+        return "neither is clearly worth more than the other"
+
+
+def _saves_more(one: Spread, other: Spread) -> bool:
+    """By every seed, and more than the other does."""
+    return less(one) and not other.bounds and (not less(other) or one.middle < other.middle - SAME)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The report's answer, of all kinds of switch."""
+
+    target: float
+    switches: Sequence[Through]
 
     def sentences(self) -> list[str]:
         return [self._network(), self._stragglers(), self._both()]
 
     def _network(self) -> str:
-        instead = (
-            f"Of the time to an accuracy of {self.target:.2f}, adding the gradients up in the switch instead of in one "
-            "parameter server"
-        )
-        return f"{instead} {_by_share(self.switch)}; instead of by gloo's all-reduce it {_by_share(self.gloo)}."
+        first = f"Of the time to an accuracy of {self.target:.2f}, adding the gradients up in the switch:"
+        parts = [
+            f"on {each.switch}, instead of in one parameter server, it {_by_share(each.server)}; instead of by gloo's "
+            f"all-reduce it {_by_share(each.gloo)}"
+            for each in self.switches
+        ]
+        return f"{first} {'. '.join(part[0].upper() + part[1:] for part in parts)}."
 
     def _stragglers(self) -> str:
         hybrid = "Letting workers run up to ten rounds ahead of a slow one (SSP(10) instead of BSP, same switch)"
-        on_bmv2 = f"; on BMv2 it {_by_share(self.bmv2)}" if any(each.count for each in self.bmv2.values()) else ""
-        return f"{hybrid} {_by_share(self.hybrid)}{on_bmv2}."
+        parts = [f"on {each.switch} {_by_share(each.hybrid)}" for each in self.switches]
+        return f"{hybrid} {'; '.join(parts)}."
 
     def _both(self) -> str:
         """Where which of the two is worth more."""
-        network = [share for share in self._shares if self._larger(self.switch, self.hybrid, share)]
-        barrier = [share for share in self._shares if self._larger(self.hybrid, self.switch, share)]
-        neither = [share for share in self._shares if share not in network and share not in barrier]
-        parts = [
-            f"{what} where the exchange takes {_list([percent(share) for share in shares])} of a step"
-            for what, shares in (
-                ("the switch is worth more than the strategy", network),
-                ("the strategy is worth more than the switch", barrier),
-                ("neither is clearly worth more than the other", neither),
-            )
-            if shares
-        ]
-        return f"So, against one parameter server, {'; '.join(parts)}."
-
-    @property
-    def _shares(self) -> Sequence[float]:
-        return sorted(self.hybrid, reverse=True)
-
-    @staticmethod
-    def _larger(one: Mapping[float, Spread], other: Mapping[float, Spread], share: float) -> bool:
-        """Saves time by every seed, and more than the other does."""
-        mine, theirs = one[share], other[share]
-        return less(mine) and (not less(theirs) or mine.middle < theirs.middle - SAME)
+        parts = [each.worth_more() for each in self.switches]
+        return f"So, against one parameter server, by the exchange's share of a step: {'; and '.join(parts)}."
 
 
 def _by_share(found: Mapping[float, Spread]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,3 +60,30 @@ def test_rows_are_kept(tmp_path: Path) -> None:
     (tmp_path / "clos.json").write_text("[")
     with pytest.raises(BadRows, match=r"clos\.json: .*; remove the file"):
         kept(tmp_path)
+
+
+class Here:
+    """Instead of an emulated host: this machine."""
+
+    name = "h1"
+
+    def popen(self, command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, **options)
+
+
+@pytest.mark.parametrize(
+    ("module", "within_s", "said"),
+    [("code", 1.0, "h1 said nothing within 1 s: "), ("sched", 60.0, "h1 ended with status 0: ")],
+    ids=["half a line, and then nothing", "ended"],
+)
+def test_a_host_that_does_not_answer_is_not_waited_for_without_end(
+    module: str, within_s: float, said: str, tmp_path: Path
+) -> None:
+    measure = pytest.importorskip("experiments.network_study.emulated.measure", exc_type=ImportError)
+    with (tmp_path / "log").open("wb") as log:
+        part = measure.Part(Here(), (module,), log)
+        try:
+            with pytest.raises(measure.NotMeasured, match=said):
+                part.answer(within_s)
+        finally:
+            part.kill()

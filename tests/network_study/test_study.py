@@ -17,6 +17,7 @@ from rich.console import Console
 from experiments.network_study import __main__ as study
 from experiments.network_study import (
     answer,
+    cells,
     conclusions,
     cost,
     emulation,
@@ -28,12 +29,14 @@ from experiments.network_study import (
     reference,
     scaling,
 )
-from experiments.network_study.cells import Answers, BadCell, ExchangeCell, NetworkCell, TrainingCell, append
+from experiments.network_study.cells import Answers, BadCell, Cell, ExchangeCell, NetworkCell, TrainingCell, append, key
 from experiments.network_study.flows import simgrid_engine
 from experiments.network_study.flows.clos import SIZES
 from experiments.network_study.grid import GRIDS, Grid
 from experiments.network_study.methods import MAIN
 from experiments.network_study.paper_figures import EXCHANGES
+from experiments.network_study.switch import SwitchSizes
+from experiments.shared import studies
 from tests.controller.processes import until
 
 RING = ExchangeCell(NetworkCell(2, 128), "ring")
@@ -111,6 +114,23 @@ def test_answers_are_kept_and_half_a_line_is_not_one(tmp_path: Path) -> None:
     assert answers.missing([RING, other, RING]) == []
     assert answers[RING]["seconds"] == pytest.approx(RING.answer()["seconds"])
     assert answers.missing([ExchangeCell(NetworkCell(2, 128, 0.5), "ring")]) != []
+
+
+def test_answers_through_our_switch_are_of_its_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program is another question; what hosts do alone stays the same one."""
+    asked: list[Cell] = [
+        RING, ExchangeCell(NetworkCell(2, 128), "leaf-spine-aggregation"),
+        TrainingCell(NetworkCell(2, 128), "servers", "bsp"), TrainingCell(NetworkCell(2, 128), "switch", "bsp"),
+    ]  # fmt: skip
+    before = [key(cell) for cell in asked]
+    monkeypatch.setattr(cells, "our_switch", lambda: SwitchSizes(lanes=64, slots=8))
+    assert [key(cell) == known for cell, known in zip(asked, before, strict=True)] == [True, False, True, False]
+
+
+def test_two_studies_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    options = study.parser().parse_args(["--out", str(tmp_path), "--no-emulation"])
+    with studies.alone(tmp_path), pytest.raises(studies.Busy, match="in use by another run"):
+        study.run(options, Console(file=StringIO()))
 
 
 def test_a_file_of_something_else(tmp_path: Path) -> None:

@@ -3,26 +3,108 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import os
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from io import StringIO
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
-from experiments.straggler_study.side_by_side import Copies, agree, known, rows
+from experiments.shared.clusters import Cluster
+from experiments.straggler_study import grid, machine, side_by_side
+from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.grid import Together
+from experiments.straggler_study.side_by_side import FILE, Copies, agree, cell, known, rows
+from experiments.straggler_study.store import Store
+from experiments.straggler_study.sweep import BMV2, LIGHT
+
+
+def copies(share: float, kind: str, *step_s: float, failed: str = "") -> Copies:
+    digest = cell(share, kind).digest
+    return Copies(share, kind, len(step_s), list(step_s), 0.1, 1.0, digest, machine.here(), failed)
+
 
 MEASURED = [
-    Copies(0.05, 1, [0.100], 1.0),
-    Copies(0.05, 6, [0.102, 0.104, 0.103, 0.2, 0.101, 0.100], 1.0),
-    Copies(0.65, 1, [0.100], 1.0),
-    Copies(0.65, 4, [0.150, 0.150, 0.150, 0.150], 1.0),
-    Copies(0.65, 2, [0.106, 0.107], 1.0),
+    copies(0.05, LIGHT, 0.100),
+    copies(0.05, LIGHT, 0.102, 0.104, 0.103, 0.2, 0.101, 0.100),
+    copies(0.65, LIGHT, 0.100),
+    copies(0.65, LIGHT, 0.150, 0.150, 0.150),
+    copies(0.65, LIGHT, 0.106, 0.107),
+    copies(0.65, BMV2, 0.100),
+    replace(copies(0.65, BMV2, 0.100, 0.100), failed="RunFailed: the run ended with status 1"),
 ]
+WANTED = {0.05: Together(6, 1), 0.65: Together(3, 2)}
 
 
-def test_as_many_as_do_not_distort_each_other(tmp_path: Path) -> None:
-    (tmp_path / "side-by-side.json").write_text(json.dumps([asdict(each) for each in MEASURED]))
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processors, and everything installed."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(grid, "why_not", lambda _: "")
+    machine.here.cache_clear()
+
+
+class InThisProcess(Cluster):
+    """Where what a test has put in the place of a run is run, too."""
+
+    @contextmanager
+    def executor(self, processes: int, scratch: Path, preload: tuple[str, ...] = ()) -> Iterator[Executor]:
+        with ThreadPoolExecutor(processes) as threads:
+            yield threads
+
+
+def quiet() -> Console:
+    return Console(file=StringIO())
+
+
+def nothing_runs(one: Cell, store: Store) -> None:
+    raise AssertionError("all of it was measured before")
+
+
+@pytest.mark.usefixtures("two")
+def test_as_many_as_do_not_distort_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three quarters of what is refused are tried; copies that failed are refused, and end nothing."""
+    monkeypatch.setattr(side_by_side, "_run", nothing_runs)
+    (tmp_path / FILE).write_text(json.dumps([asdict(each) for each in MEASURED]))
+    left = tmp_path / ".copies-killed"
+    left.mkdir()
     assert known(tmp_path) == MEASURED
-    assert agree({0.05: 6, 0.65: 4}, tmp_path, Console(file=StringIO())) == {0.05: 6, 0.65: 1}
+    chosen = agree(WANTED, tmp_path, quiet())
+    assert chosen == {(0.05, LIGHT): 6, (0.05, BMV2): 1, (0.65, LIGHT): 1, (0.65, BMV2): 1}
     verdicts = [row[-1] for row in rows(MEASURED)[1]]
-    assert verdicts == ["", "done", "", "refused", "refused"]
+    assert verdicts == ["", "done", "", "refused", "refused", "", "refused"]
+    assert not left.exists()
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize(
+    "others",
+    [
+        [replace(each, machine="another one") for each in MEASURED[:2]],
+        [replace(each, cell="of another program") for each in MEASURED[:2]],
+    ],
+    ids=["machine", "cell"],
+)
+def test_what_was_measured_elsewhere_or_of_something_else_does_not_count(
+    others: list[Copies], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(scratch: Path, one: Cell) -> None:
+        raise OSError("no Mininet here")
+
+    monkeypatch.setattr(side_by_side, "run_cell", fails)
+    monkeypatch.setattr(side_by_side, "HERE", InThisProcess())
+    (tmp_path / FILE).write_text(json.dumps([asdict(each) for each in others]))
+    said = StringIO()
+    assert agree({0.05: Together(6, 1)}, tmp_path, Console(file=said, width=300))[0.05, LIGHT] == 1
+    assert "1 at once: OSError: no Mininet here" in said.getvalue()
+    assert [each.together for each in known(tmp_path)[2:]] == [1, 6, 4, 3, 2]
+    assert all(each.failed.startswith("OSError: no Mininet here") for each in known(tmp_path)[2:])
+
+
+def test_a_file_of_another_version_is_measured_anew(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('[{"share": 0.05, "together": 1, "step_s": [0.1], "load": 1.0}]')
+    assert known(tmp_path) == []

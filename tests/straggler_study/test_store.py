@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from experiments.shared.studies import Busy
+from experiments.straggler_study import cell as cell_module
 from experiments.straggler_study.cell import Cell, Network, RackNetwork
-from experiments.straggler_study.simulated import simulate
+from experiments.straggler_study.simulated import Simulation, simulate
 from experiments.straggler_study.store import Store
 from experiments.straggler_study.trace import BadTrace, Trace
 
@@ -29,6 +30,27 @@ def test_each_setting_makes_another_result() -> None:
     digests = [CELL.digest, *(cell.digest for cell in cells)]
     assert len(set(digests)) == len(digests)
     assert replace(CELL).digest == CELL.digest
+
+
+@pytest.mark.parametrize("model", ["mlp", "softmax", "nothing"])
+def test_a_digest_is_of_the_program_that_is_simulated(model: str) -> None:
+    cell = replace(CELL, model=model)
+    simulation = Simulation(cell)
+    try:
+        assert simulation.plane.program.name == cell.data_plane
+    finally:
+        simulation.plane.close()
+
+
+def test_another_program_makes_other_results_of_those_alone_that_pass_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    baseline = Cell(engine="emulated", exchange="server", link_mbit=10)
+    cells = [replace(CELL, model="mlp"), CELL, replace(CELL, racks=RackNetwork(2)), baseline]
+    before = [each.digest for each in cells]
+    compiled = cell_module._compiled
+    monkeypatch.setattr(
+        cell_module, "_compiled", lambda name: "another one" if name == "serene_jumbo" else compiled(name)
+    )
+    assert [each.digest == known for each, known in zip(cells, before, strict=True)] == [False, True, True, True]
 
 
 def test_a_result_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from experiments.shared import studies
+from experiments.straggler_study import __main__ as main
+from experiments.straggler_study import grid
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.store import Store
-from experiments.straggler_study.sweep import Parallel, sweep
+from experiments.straggler_study.sweep import BMV2, LIGHT, Parallel, sweep
 from serene.outputs import CannotWrite
 from tests.controller.processes import until
 from tests.runs import Marked
@@ -49,6 +52,32 @@ def test_a_cell_that_makes_no_sense_is_refused_before_anything_runs(tmp_path: Pa
     with pytest.raises(Exception, match="quorum of 5 of 4"):
         sweep([CELLS[0], replace(CELLS[1], strategy="quorum:5")], Store(tmp_path), quiet())
     assert not list(tmp_path.glob("*.npz"))
+
+
+def test_what_this_machine_cannot_run_is_no_failure_and_has_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grid, "why_not", lambda cell: "no such program here" if cell.seed == 2 else "")
+    store = Store(tmp_path)
+    assert sweep(CELLS[:2], store, quiet(), Parallel(2)) == 1
+    assert store.missing(CELLS[:2]) == [CELLS[1]]
+    assert store.why_missing(CELLS[1]) == "no such program here"
+
+
+def test_bmv2_runs_go_side_by_side_by_a_number_of_their_own() -> None:
+    one = grid.cell("mlp", 0.05, grid.SLOW, "bsp", 1, grid.Length(3, 3))
+    parallel = Parallel(2, {(0.05, LIGHT): 6, (0.05, BMV2): 3})
+    assert parallel.of(one) == parallel.of(replace(one, exchange="gloo")) == 6
+    assert parallel.of(replace(one, target="bmv2")) == 3
+    # A baseline has a switch's name in its cell, and no switch.
+    assert parallel.of(replace(one, target="bmv2", exchange="server")) == 6
+    assert parallel.of(replace(one, packets="scapy")) == parallel.of(replace(one, share=0.3)) == 1
+
+
+def test_a_study_is_alone_in_its_folder(tmp_path: Path) -> None:
+    options = main.parser().parse_args(["--out", str(tmp_path), "--engine", "simulated"])
+    with studies.alone(tmp_path), pytest.raises(studies.Busy, match="in use by another run"):
+        main.run(options, quiet())
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

@@ -3,7 +3,8 @@
 python -m experiments.network_study.emulated.hosts OPTIONS
 
 It says ``ready``, is told on its standard input when to begin (on the machine's monotonic clock), and answers with a
-line of JSON: when it had its sum, and how long it waited for a processor.
+line of JSON: when it had its sum, when each of its steps ended, and how long it waited for a processor. Where steps
+have a barrier it says ``step`` after each but the last, and waits for a line.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,6 +28,7 @@ PORT = 24200
 ARRIVED = b"."
 UDP_PORT, INCARNATION = 40000, 1  # that the switches admit
 CONNECT_S = 120.0
+STEP = "step"
 
 
 def gradient(host: int, values: int) -> np.ndarray:
@@ -37,8 +39,8 @@ def gradient(host: int, values: int) -> np.ndarray:
 class Way(Protocol):
     """How a host exchanges."""
 
-    def exchange(self, mine: np.ndarray) -> np.ndarray:
-        """The sum of all workers' values; mine: what the host contributes."""
+    def exchange(self, mine: np.ndarray, stepped: Callable[[], None]) -> np.ndarray:
+        """The sum of all workers' values; mine: what the host contributes; stepped: called after each step."""
 
     def waited_s(self) -> float:
         """For a processor since it began, all its threads together."""
@@ -58,7 +60,7 @@ class OverTcp:
         sources = {flow.source for step in self._steps for flow in step if flow.target == host}
         self._to, self._from = _connect(host, targets, sources, addresses)
 
-    def exchange(self, mine: np.ndarray) -> np.ndarray:
+    def exchange(self, mine: np.ndarray, stepped: Callable[[], None]) -> np.ndarray:
         result: np.ndarray = mine.copy()
         for step in self._steps:
             arrived: dict[int, np.ndarray] = {}
@@ -77,6 +79,7 @@ class OverTcp:
                 if flow.target == self._host:
                     part = slice(flow.first, flow.first + flow.count)
                     result[part] = arrived[flow.source] if flow.whole else result[part] + arrived[flow.source]
+            stepped()
         return result
 
     def waited_s(self) -> float:
@@ -143,8 +146,10 @@ class ThroughSwitches:
         self._client = Client(UdpTransport(port=UDP_PORT), 0, host, values, incarnation=INCARNATION)
         self._client.join(CONNECT_S)
 
-    def exchange(self, mine: np.ndarray) -> np.ndarray:
-        return np.asarray(self._client.exchange(mine).delta)
+    def exchange(self, mine: np.ndarray, stepped: Callable[[], None]) -> np.ndarray:
+        result = np.asarray(self._client.exchange(mine).delta)
+        stepped()
+        return result
 
     def waited_s(self) -> float:
         return _waited_s()
@@ -153,6 +158,21 @@ class ThroughSwitches:
 def _waited_s() -> float:
     """Of this thread."""
     return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+
+
+class Steps:
+    """When each one ended, in seconds since ``begin``. barriers: how many steps there are, if all hosts wait for each
+    other between them; else 0."""
+
+    def __init__(self, begin: float, barriers: int) -> None:
+        self.ended_s: list[float] = []
+        self._begin, self._barriers = begin, barriers
+
+    def ended(self) -> None:
+        self.ended_s.append(time.monotonic() - self._begin)
+        if len(self.ended_s) < self._barriers:
+            print(STEP, flush=True)
+            sys.stdin.readline()
 
 
 def main(options: dict[str, Any]) -> int:
@@ -164,16 +184,16 @@ def main(options: dict[str, Any]) -> int:
     mine = gradient(host, emulated.values) if host in workers else np.zeros(emulated.values, np.float32)
     total = np.sum([gradient(worker, emulated.values) for worker in workers], axis=0, dtype=np.float32)
     print("ready", flush=True)
-    for line in sys.stdin:
+    while line := sys.stdin.readline():
         begin = float(line)
         time.sleep(max(begin - time.monotonic(), 0))
-        waited = way.waited_s()
-        result = way.exchange(mine)
+        waited, clock = way.waited_s(), Steps(begin, len(steps) if emulated.barrier and steps is not None else 0)
+        result = way.exchange(mine, clock.ended)
         seconds = time.monotonic() - begin
         waited = way.waited_s() - waited
         if host in workers and not np.array_equal(result, total):
             raise SystemExit(f"host {host}: a sum is wrong by {np.abs(result - total).max():g}")
-        print(json.dumps({"seconds": seconds, "waited_s": waited}), flush=True)
+        print(json.dumps({"seconds": seconds, "waited_s": waited, "ended_s": clock.ended_s}), flush=True)
     return 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -22,8 +23,9 @@ from typing import IO, Any
 from mininet.net import Mininet
 from mininet.node import Switch
 
+from experiments.network_study.emulated.hosts import STEP
 from experiments.network_study.emulated.plan import EMULATED, Emulated
-from experiments.network_study.emulated.rows import Row, keep, kept
+from experiments.network_study.emulated.rows import Row, keep, kept, title
 from experiments.network_study.methods import METHODS
 from experiments.shared import studies
 from serene.errors import SereneError
@@ -36,7 +38,9 @@ RATIOS = (1.0, 0.25)
 LINK_MBIT = 4.0  # of some 64 links: little for two cores
 VALUES = 125_000  # 500 kB, a second of a link
 REPEATS = 3
-READY_S, FINISHED_S = 240.0, 600.0
+FLAT = "flat-butterfly"
+READY_S, END_S = 240.0, 60.0
+PATIENCE, PATIENCE_S = 20.0, 120.0  # until an exchange is given up: times what the simulation says, and besides
 BEGIN_IN_S = 0.5  # all hosts have been told by then
 
 
@@ -49,6 +53,7 @@ class Part:
 
     def __init__(self, node: Any, arguments: Sequence[str], log: IO[bytes]) -> None:
         self.name, self._log = node.name, log
+        self._said = b""  # and not yet taken as a line
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self._process = node.popen(
             module(*arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=str(ROOT),
@@ -59,20 +64,32 @@ class Part:
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()
 
-    def answer(self) -> str:
-        """Raises NotMeasured when it has ended."""
-        line = self._process.stdout.readline()
-        if not line:
-            self._process.wait()
-            self._log.flush()
-            said = Path(self._log.name).read_text(errors="replace")[-1500:]
-            raise NotMeasured(f"{self.name} ended with status {self._process.returncode}: {said}")
-        return str(line.decode().strip())
+    def answer(self, within_s: float) -> str:
+        """Its next line. Raises NotMeasured when it has ended, or says nothing for so long."""
+        until = time.monotonic() + within_s
+        while b"\n" not in self._said:
+            left = until - time.monotonic()
+            if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
+                raise NotMeasured(f"{self.name} said nothing within {within_s:g} s: {self._logged()}")
+            more = os.read(self._process.stdout.fileno(), 1 << 16)
+            if not more:
+                self._process.wait()
+                raise NotMeasured(f"{self.name} ended with status {self._process.returncode}: {self._logged()}")
+            self._said += more
+        line, _, self._said = self._said.partition(b"\n")
+        return line.decode().strip()
 
     def end(self) -> str:
-        """Its input ends; what it says then."""
-        said, _ = self._process.communicate()
+        """Its input ends; what it says then. Raises NotMeasured when it does not end."""
+        try:
+            said, _ = self._process.communicate(timeout=END_S)
+        except subprocess.TimeoutExpired:
+            raise NotMeasured(f"{self.name} has not ended {END_S:g} s after its input: {self._logged()}") from None
         return str(said.decode().strip())
+
+    def _logged(self) -> str:
+        self._log.flush()
+        return Path(self._log.name).read_text(errors="replace")[-1500:]
 
     def kill(self) -> None:
         self._process.kill()
@@ -134,7 +151,7 @@ def _part(node: Any, arguments: Sequence[str], logs: Path, stack: ExitStack) -> 
 
 
 def _expect_ready(part: Part) -> None:
-    if (said := part.answer()) != "ready":
+    if (said := part.answer(READY_S)) != "ready":
         raise NotMeasured(f"{part.name} said {said!r} instead of being ready")
 
 
@@ -150,17 +167,20 @@ def measure(emulated: Emulated, logs: Path, repeats: int = REPEATS) -> Row:
             hosts.append(_part(net[f"h{number + 1}"], arguments, logs, stack))
         for host in hosts:
             _expect_ready(host)
-        seconds, waited, idle = [], [], []
+        seconds, waited, idle, steps = [], [], [], []
         for number in range(-1, repeats):  # the first one warms up
             before = _processors()
             begin = time.monotonic() + BEGIN_IN_S
             for host in hosts:
                 host.tell(repr(begin))
-            answers = [json.loads(host.answer()) for host in hosts]
+            answers = [json.loads(line) for line in _exchanged(emulated, hosts)]
             if number >= 0:
                 idle.append(_idle(before, _processors()))
                 seconds.append(max(answer["seconds"] for answer in answers))
                 waited.append(max(answer["waited_s"] for answer in answers))
+                steps.append(
+                    [(min(each), max(each)) for each in zip(*(answer["ended_s"] for answer in answers), strict=True)]
+                )
         for host in hosts:
             host.end()
         dropped = [json.loads(switch.end()) for switch in switches]
@@ -168,8 +188,20 @@ def measure(emulated: Emulated, logs: Path, repeats: int = REPEATS) -> Row:
             raise NotMeasured(f"switches have dropped packets: {dropped}")
     return {
         **asdict(emulated), "simulated_s": emulated.simulated_s(), "emulated_s": median(seconds), "samples_s": seconds,
-        "idle": min(idle), "waited_s": max(waited),
+        "idle": min(idle), "waited_s": max(waited), "steps_s": steps,
     }  # fmt: skip
+
+
+def _exchanged(emulated: Emulated, hosts: Sequence[Part]) -> list[str]:
+    """What the hosts say at the end of an exchange. Raises NotMeasured."""
+    flows, patience_s = emulated.flows(), BEGIN_IN_S + PATIENCE_S + PATIENCE * emulated.simulated_s()
+    for _ in range(len(flows) - 1) if emulated.barrier and flows is not None else ():
+        for host in hosts:
+            if (said := host.answer(patience_s)) != STEP:
+                raise NotMeasured(f"{host.name} said {said!r} instead of having done a step")
+        for host in hosts:
+            host.tell("")
+    return [host.answer(patience_s) for host in hosts]
 
 
 def _processors() -> list[int]:
@@ -183,7 +215,12 @@ def _idle(before: Sequence[int], after: Sequence[int]) -> float:
 
 
 def questions() -> list[Emulated]:
-    return [Emulated(method, ratio, LINK_MBIT, VALUES) for ratio in RATIOS for method in EMULATED]
+    """Every method as hosts do it, and the one whose hosts disturb each other also with the simulation's barriers."""
+    asked = [(method, False) for method in EMULATED]
+    asked.insert(asked.index((FLAT, False)) + 1, (FLAT, True))
+    return [
+        Emulated(method, ratio, LINK_MBIT, VALUES, barrier=barrier) for ratio in RATIOS for method, barrier in asked
+    ]
 
 
 def main() -> int:
@@ -215,11 +252,11 @@ def _measure_all(folder: Path) -> None:
     """What an earlier run has not measured."""
     rows = kept(folder)
     for question in questions():
-        if any(all(row[key] == value for key, value in asdict(question).items()) for row in rows):
+        if any(all(row.get(key) == value for key, value in asdict(question).items()) for row in rows):
             continue
         rows.append(measure(question, folder))
         keep(folder, rows)
-        print(f"{question.method}, r = {question.ratio:g}: {rows[-1]['emulated_s']:.2f} s", flush=True)
+        print(f"{title(rows[-1])}, r = {question.ratio:g}: {rows[-1]['emulated_s']:.2f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ TCP: Model = replace(
 
 @dataclass(frozen=True)
 class Emulated:
-    """``values`` float32 exchanged by a method over links of ``link_mbit``, at a bisection ratio."""
+    """``values`` float32 exchanged by a method over links of ``link_mbit``, at a bisection ratio. barrier: all hosts
+    wait for each other after every step, as they do in the simulation; else only for their own transfers."""
 
     method: str
     ratio: float
@@ -34,6 +35,7 @@ class Emulated:
     values: int
     ports: int = PORTS
     leaves: int = LEAVES
+    barrier: bool = False
 
     @property
     def network(self) -> Clos:

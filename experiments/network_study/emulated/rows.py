@@ -28,5 +28,10 @@ def kept(folder: Path) -> list[Row]:
         raise BadRows(f"{path}: {error}; remove the file") from error
 
 
+def title(row: Row) -> str:
+    """The method, and whether its steps had barriers."""
+    return f"{row['method']}, a barrier after each step" if row.get("barrier") else str(row["method"])
+
+
 def keep(folder: Path, rows: list[Row]) -> None:
     outputs.write_text(folder / ROWS, json.dumps(rows, indent=1))

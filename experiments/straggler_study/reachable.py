@@ -1,0 +1,92 @@
+"""What plain training reaches, on one process and without a network: where a grid's targets come from.
+
+``python -m experiments.straggler_study.reachable --grid full`` trains what BSP trains, all workers' batches in every
+step, and prints for each model and seed the accuracy as training goes on and the step at which the target is reached. A
+target should be reached by every seed well before the last step, so that strategies that need more have some left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from experiments.straggler_study import grid
+from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.measures import Curve
+from serene.arguments import Parser
+from serene.errors import SereneError, choices
+from workers import data
+from workers.training import Recipe, Trainer
+
+SHOWN = 8  # accuracies of a row
+
+
+def plain(cell: Cell) -> Curve:
+    """The cell's training with every step's batches of all workers added up exactly; ``t`` in steps. An accuracy is the
+    mean of the last three evaluations, as everywhere in the study."""
+    recipe = Recipe(cell.model, cell.dataset, cell.workers, cell.steps, cell.batch_size, cell.learning_rate, cell.seed)
+    trainers = [Trainer(recipe, worker) for worker in range(cell.workers)]
+    latest = [trainers[0].accuracy()] * 3
+    steps, accuracies = [0.0], [latest[0]]
+    for step in range(1, cell.steps + 1):
+        total = np.sum([trainer.gradient(step)[0] for trainer in trainers], axis=0)
+        for trainer in trainers:
+            trainer.apply(total)
+        if step % cell.eval_every == 0 or step == cell.steps:
+            latest = [*latest[1:], trainers[0].accuracy()]
+            steps.append(float(step))
+            accuracies.append(float(np.mean(latest)))
+    return Curve(np.array(steps), np.array(steps), np.array(accuracies))
+
+
+def cells(chosen: grid.Grid) -> Iterator[Cell]:
+    """One for each model and seed: pace and way make no difference here."""
+    yield from {(cell.model, cell.seed): cell for cell in chosen.headline}.values()
+
+
+def main() -> int:
+    parser = Parser(prog="python -m experiments.straggler_study.reachable", description=__doc__,
+                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--grid", default="full", help=f"{choices(grid.GRIDS)} (default full)")
+    options = parser.parse_args()
+    if options.grid not in grid.GRIDS:
+        print(f"error: --grid {options.grid}: expected {choices(grid.GRIDS)}", file=sys.stderr)
+        return 2
+    torch.set_num_threads(1)
+    chosen, console = grid.GRIDS[options.grid](), Console(highlight=False)
+    try:
+        data.keep(grid.DATASET)
+        for model in dict.fromkeys(cell.model for cell in cells(chosen)):
+            console.print(_table(chosen, model))
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _table(chosen: grid.Grid, model: str) -> Table:
+    target = chosen.targets[model]
+    shown = Table(title=f"{model}, target {target:.2f}", box=None)
+    for number, cell in enumerate(each for each in cells(chosen) if each.model == model):
+        curve = plain(cell)
+        at = np.unique(np.linspace(1, len(curve.steps) - 1, SHOWN).round().astype(int))
+        if not number:
+            for name in ("seed", *(f"step {curve.steps[place]:.0f}" for place in at), "target at step"):
+                shown.add_column(name, justify="right")
+        reached = curve.reaches(target)
+        shown.add_row(
+            str(cell.seed),
+            *(f"{curve.accuracy[place]:.3f}" for place in at),
+            f"{reached[1]:.0f}" if reached else "never",
+        )
+    return shown
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
