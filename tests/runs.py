@@ -93,17 +93,17 @@ class Marked:
         return self.log.read_text(errors="replace")
 
     def alive(self) -> dict[int, str]:
-        """The command line of each of its processes that still runs, by process id."""
+        """The name and command line of each of its processes that still runs, by process id."""
         found = {}
         for directory in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if self._mark.encode() in (directory / "environ").read_bytes().split(b"\0"):
                     command = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                    found[int(directory.name)] = command.strip()
+                    found[int(directory.name)] = f"{(directory / 'comm').read_text().strip()}: {command.strip()}"
         return found
 
     def find(self, *words: str) -> int:
-        """The process whose command line has all these words."""
+        """The process whose name and command line have all these words."""
         alive = self.alive()
         found = [pid for pid, command in alive.items() if all(word in f"{command} " for word in words)]
         assert len(found) == 1, f"{len(found)} processes {words} among {alive}"

@@ -1,6 +1,12 @@
 """``python -m experiments.run``: begins before what it needs is imported."""
 
+import os
+
 from serene.interrupts import STATUS, end_quietly
+
+# Of NumPy's arithmetic and PyTorch's, in the workers: they are forked from this process (forked.py), which therefore
+# must not start any more.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def main() -> int:

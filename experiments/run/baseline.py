@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import socket
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,12 +15,12 @@ from typing import Any
 
 from rich.console import Console
 
-from experiments.run import results
+from experiments.run import forked, results
 from experiments.run.network import Failed, Network, NetworkError, WorkerProcess, worker_arguments
 from experiments.run.results import Counted, Work
 from experiments.run.settings import Settings
 from serene.spawn import module
-from topologies.processes import Background, mortal
+from topologies.processes import Background
 from workers.baselines import ranges
 
 PORT = 7000  # in a host of its own
@@ -49,9 +47,9 @@ class _BaselineNetwork(Network):
 
     def start_process(self, place: int, command: Sequence[str], log: Path) -> WorkerProcess:
         """A worker or a server; it ends with the network."""
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": self.interface(place)}
+        environment = {"GLOO_SOCKET_IFNAME": self.interface(place)}
         with log.open("ab") as output:
-            process = self._begin(place, list(command), output, environment)
+            process = forked.start(log.stem, command, output, environment, self._host(place))
         self._workers.append(WorkerProcess(place, process, log))
         return self._workers[-1]
 
@@ -91,9 +89,6 @@ class BridgeNetwork(_BaselineNetwork):
             self._net.stop()
         self._net = None
 
-    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
-
     def _host(self, place: int) -> int:
         return int(self._net[f"h{place + 1}"].pid)
 
@@ -118,9 +113,6 @@ class LoopbackNetwork(_BaselineNetwork):
         for each in self._held:
             each.close()
 
-    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(mortal(command), stdin=subprocess.DEVNULL, start_new_session=True, **options)
-
     def addresses(self, places: Sequence[int]) -> list[tuple[str, int]]:
         """Ports that nobody else is given until the network ends: bound here, where with SO_REUSEADDR the process that
         listens there binds them, too."""
@@ -140,6 +132,7 @@ def train(settings: Settings, work: Work, console: Console) -> results.Results:
     """One run, from nothing to results; everything it started is gone when it returns or raises."""
     kind = BridgeNetwork if settings.mininet else LoopbackNetwork
     places = {"server": [settings.workers], "sharded": list(range(settings.workers)), "gloo": [0]}[settings.exchange]
+    forked.prepare(settings.exchange, settings.dataset, settings.data_dir)
     with kind(settings, work.directory) as network:
         addresses = network.addresses(places)
         servers = []

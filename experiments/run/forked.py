@@ -1,7 +1,7 @@
-"""Workers that are forked from this process, which has imported PyTorch and read the data, rather than started anew.
+"""A run's workers are forked from its own process, which has imported PyTorch and read the data.
 
-A worker that starts as a program computes for some seconds before it trains. Where several runs go side by side that
-would be taken from those that train already; a fork takes milliseconds, and the data are in memory once.
+A worker that starts as a program computes for two seconds before it trains, and all of them do so at once. A fork takes
+milliseconds, and the data are in memory once.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import IO, Protocol
+from pathlib import Path
+from typing import IO, NoReturn, Protocol
 
 from serene.errors import SereneError
 from serene.spawn import RUN
 from topologies.isolation import die_with
+from workers import data
 
 CLONE_NEWNET = 0x40000000
+PR_SET_NAME = 15
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Process(Protocol):
@@ -75,26 +79,53 @@ class ForkedProcess:
             os.kill(self.pid, sig)
 
 
-def start(host: int, command: Sequence[str], output: IO[bytes], environment: Mapping[str, str]) -> ForkedProcess:
-    """Runs a command of `serene.spawn.module` in a child, in the network of process ``host``. It ends with this one."""
+def prepare(exchange: str, dataset: str, directory: Path | None) -> None:
+    """What every process of a run needs is imported and read, once for all. Raises DataError."""
+    import torch
+
+    torch.set_num_threads(1)  # those of a pool would not be there in a fork
+    data.keep(dataset, directory)
+    if exchange == "gloo":
+        import torch.distributed
+    import workers.server
+    import workers.train  # noqa: F401
+
+
+def start(
+    name: str, command: Sequence[str], output: IO[bytes], environment: Mapping[str, str], host: int | None = None
+) -> ForkedProcess:
+    """Runs a command of `serene.spawn.module` in a child that ends with this process. name: for ``ps -o comm``.
+    host: a process in whose network namespace it runs; None: in ours."""
     if list(command[:3]) != [sys.executable, "-c", RUN]:
         raise SereneError(f"only our own modules are forked, not {command[0]}")
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
+    # Python's handlers are for this process: in the child, a signal must find its own, or it would unwind our stack.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     child = os.fork()
-    if child:
-        return ForkedProcess(child)
+    if child == 0:
+        _child(parent, name, command[3:], output.fileno(), environment, host)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return ForkedProcess(child)
+
+
+def _child(
+    parent: int, name: str, command: Sequence[str], output: int, environment: Mapping[str, str], host: int | None
+) -> NoReturn:
     status = 1
     try:
         die_with(parent)
-        _enter_network(host)
-        for stream in (1, 2):
-            os.dup2(output.fileno(), stream)
-        for number in (signal.SIGINT, signal.SIGTERM):
+        os.setsid()  # a terminal's Ctrl-C is for the run, which stops its workers
+        ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())
+        for number in SIGNALS:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        if host is not None:
+            _enter_network(host)
+        _take_streams(output)
         os.environ.update(environment)
-        status = _run(command[3], command[4:])
+        status = _run(command[0], command[1:])
     except BaseException:
         traceback.print_exc()
     finally:
@@ -104,11 +135,22 @@ def start(host: int, command: Sequence[str], output: IO[bytes], environment: Map
         os._exit(status)
 
 
+def _take_streams(output: int) -> None:
+    """Nothing to read, and a log, written line by line; the run's own streams may be a live view's."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for stream, file in enumerate((nothing, output, output)):
+        os.dup2(file, stream)
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115 # for as long as the process lives
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+
+
 def _run(name: str, arguments: Sequence[str]) -> int:
     sys.argv = [name, *arguments]
     try:
         runpy.run_module(name, run_name="__main__", alter_sys=True)
     except SystemExit as ended:
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     return 0
 

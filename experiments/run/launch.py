@@ -19,7 +19,7 @@ from rich.console import Console
 
 from controller.http.client import ControllerClient, NoController, Rejected
 from controller.status.model import JobStatus
-from experiments.run import baseline, results
+from experiments.run import baseline, forked, results
 from experiments.run.events import Events
 from experiments.run.live import View
 from experiments.run.network import (
@@ -62,6 +62,7 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
     if settings.exchange != "switch":
         return baseline.train(settings, work, console)
     kind = MininetNetwork if settings.mininet else LocalNetwork
+    forked.prepare(settings.exchange, settings.dataset, settings.data_dir)
     with kind(settings, work.directory) as network, ControllerClient(network.url) as controller:
         job = controller.create_job(settings.workers, settings.strategy).job
         workers = [

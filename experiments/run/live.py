@@ -27,7 +27,7 @@ class View:
         self._settings = settings
         self._console = console
         self._hint = hint
-        self._live = Live(console=console, refresh_per_second=5) if console.is_terminal else None
+        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
         self._printed = 0.0
         self._epoch = 0
 
@@ -44,7 +44,7 @@ class View:
 
     def show(self, job: JobStatus) -> None:
         if self._live is not None:
-            self._live.update(self._table(job))
+            self._live.update(self._table(job), refresh=True)
             return
         changed = job.epoch != self._epoch
         if changed or time.monotonic() - self._printed >= PLAIN_EVERY_S:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import socket
 import subprocess
@@ -11,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from typing_extensions import Self
 
@@ -20,7 +19,7 @@ from experiments.run.forked import Process
 from experiments.run.settings import Settings
 from serene.errors import SereneError
 from serene.spawn import module
-from topologies.processes import Background, NotReady, free_ports, listens, mortal, program, set_up_turn
+from topologies.processes import Background, NotReady, free_ports, listens, program, set_up_turn
 
 SWITCH_UDP_PORT = 20000  # the first of the switch's, where it has no Mininet
 
@@ -127,28 +126,17 @@ class Network(ABC):
         return None
 
     @abstractmethod
-    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        """A command in a worker's place in the network; options as subprocess.Popen's."""
-
-    @abstractmethod
     def _worker_address(self, worker: int) -> list[str]: ...
 
-    def _begin(self, place: int, command: list[str], output: IO[bytes], environment: dict[str, str]) -> Process:
-        """One of our modules in a place in the network: as a program, or forked from this process."""
-        if self.settings.forked:
-            return forked.start(self._host(place), command, output, environment)
-        return self.popen(place, command, stdout=output, stderr=output, env=environment)
-
-    def _host(self, place: int) -> int:
-        """A process in the network of a place."""
-        raise NetworkError("workers are forked into Mininet's hosts only")
+    def _host(self, place: int) -> int | None:
+        """A process in the network namespace of a worker's place; None: in ours."""
+        return None
 
     def start_worker(self, worker: int, arguments: Sequence[str]) -> WorkerProcess:
         log = self.work / f"worker-{worker}.log"
         command = module("workers.train", *arguments, *self._worker_address(worker))
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         with log.open("ab") as output:  # a worker that starts again goes on in the same log
-            process = self._begin(worker, command, output, environment)
+            process = forked.start(f"worker-{worker}", command, output, {}, self._host(worker))
         self._workers.append(WorkerProcess(worker, process, log))
         return self._workers[-1]
 
@@ -245,6 +233,7 @@ class MininetNetwork(Network):
                 self._controller.start_again()
 
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        """A command in a worker's host; options as subprocess.Popen's."""
         return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
 
     def _host(self, place: int) -> int:
@@ -310,12 +299,6 @@ class LocalNetwork(Network):
         with _network_errors():
             self.parts[part].start_again()
             self.parts[part].wait_until(lambda: listens(port), 90)
-
-    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        end = self._ends[worker].fileno()
-        return subprocess.Popen(
-            mortal(command), stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=(end,), **options
-        )
 
     def _worker_address(self, worker: int) -> list[str]:
         return ["--frame-udp", f"fd{self._ends[worker].fileno()}:{self._switch_ports[worker]}"]

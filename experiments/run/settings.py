@@ -53,7 +53,6 @@ class Settings:
     faults_file: Path | None = None
     parameters: int = 0
     eval_every: int = 5  # steps
-    forked: bool = False  # workers are forked from this process (forked.py); needs Mininet
 
     @property
     def shim_file(self) -> Path | None:

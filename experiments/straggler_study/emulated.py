@@ -23,7 +23,7 @@ from rich.console import Console
 
 from controller.http.client import ControllerClient
 from controller.status.model import JobStatus
-from experiments.run import launch
+from experiments.run import forked, launch
 from experiments.run.forked import ForkedProcess
 from experiments.run.results import Json, Results, Work
 from experiments.run.settings import Settings, check
@@ -33,7 +33,7 @@ from experiments.straggler_study.strategies import automatic_parts
 from experiments.straggler_study.trace import STEP, BadTrace, Swap, Trace
 from serene.errors import SereneError
 from topologies.isolation import die_with
-from workers import data, stragglers
+from workers import stragglers
 
 SET_UP_S = 240.0  # until a run is given up, besides
 LOOK_S = 0.1
@@ -44,18 +44,6 @@ class RunFailed(SereneError):
     """A part of the run died or took far too long; the message has the end of its log."""
 
 
-def warm(cell: Cell) -> None:
-    """What every run of this kind needs, once for this process and those that are forked from it."""
-    import torch
-
-    torch.set_num_threads(1)
-    data.keep(cell.dataset)
-    if cell.exchange == "gloo":
-        import torch.distributed
-    import workers.server
-    import workers.train  # noqa: F401
-
-
 def emulate(cell: Cell, scratch: Path) -> Trace:
     """One cell in a Mininet of its own, gone when this returns or raises. scratch: where its files are meanwhile.
 
@@ -64,7 +52,7 @@ def emulate(cell: Cell, scratch: Path) -> Trace:
     cell.check()
     if os.geteuid() != 0:
         raise RunFailed("Mininet needs root")
-    warm(cell)
+    forked.prepare(cell.exchange, cell.dataset, None)  # once for all runs of this process
     work = Path(tempfile.mkdtemp(prefix=".run-", dir=scratch))
     began = time.perf_counter()
     try:
@@ -157,7 +145,7 @@ def settings(cell: Cell, work: Path) -> Settings:
         learning_rate="" if cell.learning_rate is None else repr(cell.learning_rate), packets=cell.packets,
         exchange=cell.exchange,
     )  # fmt: skip
-    return replace(checked, eval_every=cell.eval_every, forked=True)
+    return replace(checked, eval_every=cell.eval_every)
 
 
 def str_of(cell: Cell) -> str:

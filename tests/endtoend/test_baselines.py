@@ -49,7 +49,7 @@ def test_a_server_that_is_killed_ends_the_run_with_an_error(tmp_path: Path) -> N
             return len(rows) == WORKERS and min(rows) > 2
 
         until(trains, "the workers train")
-        os.kill(training.find("workers.server", "server-1.json"), signal.SIGKILL)
+        os.kill(training.find("server-1:"), signal.SIGKILL)
         assert training.wait() == 1
         assert "error: " in training.output and "ended with status" in training.output
         until(lambda: not training.alive(), "all is gone")

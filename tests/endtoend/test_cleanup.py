@@ -84,7 +84,7 @@ def test_sigkill(start: StartRun, victim: str) -> None:
 @pytest.mark.parametrize(
     ("victim", "said"),
     [
-        (("workers.train", "--worker 1 "), "worker 1 ended"),
+        (("worker-1:",), "worker 1 ended"),
         (("--no-p4",), "the switch ended"),
         (("up --foreground",), "the controller ended"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,4 +83,4 @@ def test_cells_that_make_no_sense_are_refused() -> None:
 
 def test_only_our_own_modules_are_forked(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log, pytest.raises(SereneError, match="only our own modules"):
-        forked.start(os.getpid(), ["sleep", "1"], log, {})
+        forked.start("sleeper", ["sleep", "1"], log, {})
