@@ -249,13 +249,15 @@ class Tree:
         members: Mapping[int, Sequence[int]],
         read: Callable[[Switch, Mapping[int, Sequence[int]]], Awaitable[dict[tuple[int, int], Read]]],
     ) -> dict[tuple[int, int], Read]:
+        racks = dict(self._racks)  # as of now: a job may be lost meanwhile
+
         async def of(rack: int, leaf: Switch) -> dict[tuple[int, int], Read]:
             here: dict[int, list[int]] = {}
             for job, workers in members.items():
-                placed = [self._racks[job].place(worker) for worker in workers] if job in self._racks else []
+                placed = [racks[job].place(worker) for worker in workers] if job in racks else []
                 here[job] = [place for where, place in placed if where == rack]
             found = await read(leaf, {job: places for job, places in here.items() if places})
-            return {(job, self._racks[job].first(rack) + place): value for (job, place), value in found.items()}
+            return {(job, racks[job].first(rack) + place): value for (job, place), value in found.items()}
 
         parts = await _all(of(rack, leaf) for rack, leaf in enumerate(self.leaves))
         return {who: value for part in parts for who, value in part.items()}

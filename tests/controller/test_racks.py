@@ -11,8 +11,8 @@ import pytest
 from controller.http.client import ControllerClient
 from serene.client import Client, Refused, Session
 from serene.racks import Racks
-from serene.strategy import BSP
-from tests.controller.processes import ControllerProcess
+from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
+from tests.controller.processes import ControllerProcess, until
 from tests.controller.trees import Tree, controller
 
 SIZES = (2, 2, 1)
@@ -93,3 +93,50 @@ def test_a_worker_is_where_its_hello_comes_from(tree: Tree, client: ControllerCl
         pytest.raises(Refused, match="job 0 has no workers in rack 2: it has 2, 1 by rack"),
     ):
         elsewhere.join(10.0)
+
+
+def test_swaps_under_way_lose_nothing(tree: Tree, client: ControllerClient) -> None:
+    """Workers hear of a new epoch one after the other, so that they finish their steps one after the other, too."""
+    racks, workers, steps = Racks(SIZES), sum(SIZES), 300
+    strategies: list[Strategy] = [SSP(2), Quorum(3), ASP(), Mixed((0, 4)), Mixed((1,), 2), BSP()]
+    client.create_job(workers, BSP(), racks=SIZES)
+    with ThreadPoolExecutor(workers) as pool:
+        members = [tree.client(*racks.place(number), VALUES) for number in range(workers)]
+        training = [pool.submit(train, member, number, steps) for number, member in enumerate(members)]
+        for turn, strategy in enumerate(strategies, 1):
+            reached = turn * steps // (3 * len(strategies))
+            until(lambda reached=reached: min(worker.iteration for worker in client.job(0).workers) >= reached, "steps")  # type: ignore[misc]
+            assert client.set_strategy(0, strategy).changed
+        totals = [each.result(60) for each in training]
+    for total in totals:
+        assert (total == steps * sum(range(1, workers + 1))).all()
+    done = client.job(0)
+    assert [begun.strategy for begun in done.history if begun.reason == "requested"] == strategies
+    assert [worker.contributions for worker in done.workers] == [worker.contributions_sent for worker in done.workers]
+
+
+def test_a_worker_that_is_restarted_or_evicted_comes_back(tree: Tree, client: ControllerClient) -> None:
+    """In its own rack, under the number that it had."""
+    client.create_job(3, BSP(), racks=[1, 2])
+    with tree.client(0, 0, VALUES) as one, tree.client(1, 0, VALUES) as two, ThreadPoolExecutor(3) as pool:
+        first = tree.client(1, 1, VALUES)
+        for joining in [pool.submit(member.join) for member in (one, two, first)]:
+            joining.result(30)
+        assert [member.number for member in (one, two, first)] == [0, 1, 2]
+        gradient = np.ones(VALUES, np.float32)
+        for update in [pool.submit(member.exchange, gradient) for member in (one, two, first)]:
+            assert (update.result(30).delta == 3).all()
+        first.close()
+        with tree.client(1, 1, VALUES, lane=1) as again:
+            again.join(30.0)
+            caught = again.catch_up()
+            assert caught is not None and (caught.delta == 3).all()
+            assert [worker.state for worker in client.job(0).workers] == ["running"] * 3
+            assert "worker 1.1 restarted" in client.job(0).history[-1].reason
+            client.evict(0, 2)
+            for update in [pool.submit(member.exchange, gradient) for member in (one, two)]:
+                update.result(30)
+            for update in [pool.submit(member.exchange, gradient) for member in (one, two)]:
+                update.result(30)
+            client.readmit(0, 2)
+            assert [worker.state for worker in client.job(0).workers] == ["running"] * 3
