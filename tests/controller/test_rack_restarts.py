@@ -4,10 +4,11 @@ restarted: the next controller goes on, or the job does, in a new session."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from controller.coordinator import Coordinator
 from controller.settings import settings
 from controller.switch.tree import Tree as Fabric
-from serene.client import Client
+from serene.client import Client, Update
 from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP
 from serene.wire import ReadMode
@@ -23,6 +24,7 @@ from tests.controller.processes import until
 from tests.controller.test_racks import train
 from tests.controller.trees import Tree, controller
 
+T = TypeVar("T")
 SIZES = (2, 1)
 VALUES = 700
 WORKERS = sum(SIZES)
@@ -52,9 +54,9 @@ async def ended(work: asyncio.Task[None]) -> None:
         await work
 
 
-async def at_once(members: list[Client], what: str, *given: object) -> list[object]:
+async def at_once(members: list[Client], what: Callable[[Client], T]) -> list[T]:
     """Every worker does the same, each in a thread of its own."""
-    return list(await asyncio.gather(*(asyncio.to_thread(getattr(member, what), *given) for member in members)))
+    return list(await asyncio.gather(*(asyncio.to_thread(what, member) for member in members)))
 
 
 @pytest.mark.parametrize("dies", ["before the flip", "after the flip"])
@@ -63,6 +65,9 @@ def test_a_controller_that_dies_in_the_middle_of_a_swap_is_followed(
 ) -> None:
     racks, gradient = Racks(SIZES), np.ones(VALUES, np.float32)
 
+    def exchange(member: Client) -> Update:
+        return member.exchange(gradient)
+
     async def die(*_: object, **__: object) -> None:
         raise Crash
 
@@ -70,8 +75,8 @@ def test_a_controller_that_dies_in_the_middle_of_a_swap_is_followed(
         members = [tree.client(*racks.place(number), VALUES) for number in range(WORKERS)]
         first, fabric, work = await commanding(tree)
         await first.create_job(WORKERS, BSP(), racks=SIZES)
-        await at_once(members, "join")
-        await at_once(members, "exchange", gradient)
+        await at_once(members, Client.join)
+        await at_once(members, exchange)
         if dies == "before the flip":
             monkeypatch.setattr(fabric.root, "write", die)
         else:
@@ -89,7 +94,7 @@ def test_a_controller_that_dies_in_the_middle_of_a_swap_is_followed(
         assert [job.epoch, job.strategy] == ([1, BSP()] if dies == "before the flip" else [2, SSP(2)])
         for leaf in fabric.leaves:  # a WELCOME tells of the epoch in force
             assert (await leaf.read_entries()).jobs[0].epoch == job.epoch
-        for update in await at_once(members, "exchange", gradient):
+        for update in await at_once(members, exchange):
             assert update.epoch in (1, job.epoch)
         swapped = await second.set_strategy(0, ASP())
         assert swapped.epoch == job.epoch == (2 if dies == "before the flip" else 3)
