@@ -9,19 +9,40 @@ from rich.text import Text
 from controller.jobs.job import Fact, JobState, Report, WorkerState
 from controller.status.explain import automatic_in_words
 from controller.status.model import JobExplanation, JobStatus, Status, SwapStatus, SwitchStatus
+from serene.racks import Racks
 
 NOT_YET = "-"
 
 
 def whole(status: Status) -> RenderableType:
     """The switch, every job with a line per worker, and the drops. Jobs that go on come last, next to the prompt."""
-    parts: list[RenderableType] = [Text(switch_line(status.switch))]
+    parts: list[RenderableType] = [Text(line) for line in switch_lines(status)]
     if not status.jobs:
         parts.append(Text("no jobs; 'serenectl jobs create --workers N' makes one"))
     for job in sorted(status.jobs, key=lambda job: job.state is not JobState.FINISHED):
         parts += [Text(job_line(job), style="bold"), workers_table(job)]
     parts.append(Text(drops_line(status.switch)))
     return Group(*parts)
+
+
+def switch_lines(status: Status) -> list[str]:
+    """The switch; over racks also each switch, with its level."""
+    if len(status.switches) == 1:
+        return [switch_line(status.switch)]
+    lines = [f"{len(status.switches) - 1} racks: {status.switch.slots} slots of {status.switch.lanes} values"]
+    for switch in status.switches:
+        state = "connected" if switch.connected else f"NOT connected: {switch.trouble}"
+        rack = "" if switch.rack is None else f" of rack {switch.rack}"
+        lines.append(f"  {switch.level}{rack} {switch.name} {switch.address}, program {switch.program}; {state}")
+    return lines
+
+
+def fabric_line(status: Status) -> str:
+    """In one line: the switch, or how many there are and which are not connected."""
+    if len(status.switches) == 1:
+        return switch_line(status.switch)
+    away = [f"{switch.name} NOT connected: {switch.trouble}" for switch in status.switches if not switch.connected]
+    return f"root and {len(status.switches) - 1} racks: {'; '.join(away) or 'all connected'}"
 
 
 def switch_line(switch: SwitchStatus) -> str:
@@ -38,7 +59,7 @@ def job_line(job: JobStatus) -> str:
         here = sum(worker.state is not WorkerState.EXPECTED for worker in job.workers)
         return f"{line}, {here} of {job.workers_expected} workers here"
     line += f", epoch {job.epoch}, {job.vector_length} values in {job.slots} slots"
-    return f"{line}; {automatic_in_words(job.automatic)}" if job.automatic else line
+    return f"{line}; {automatic_in_words(job.automatic, Racks(tuple(job.racks)))}" if job.automatic else line
 
 
 def drops_line(switch: SwitchStatus) -> str:
@@ -61,10 +82,11 @@ def workers_table(job: JobStatus) -> Table:
         "repeats",
     ):
         table.add_column(heading, justify="left" if heading == "state" else "right")
+    racks = Racks(tuple(job.racks))
     for worker in job.workers:
         report = worker.report or {}
         table.add_row(
-            str(worker.worker),
+            racks.name(worker.worker),
             shown(report.get("state") if worker.state is WorkerState.RUNNING and report else worker.state.value),
             str(worker.iteration),
             shown(report.get("round")),
