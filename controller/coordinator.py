@@ -13,13 +13,24 @@ from controller.automatic import Decision
 from controller.automatic.choices import shipped
 from controller.automatic.runner import AutomaticRunner
 from controller.events import Events
+from controller.jobs.errors import Conflict
 from controller.jobs.job import EpochBegun, Job, JobEpoch, JobState, Report
-from controller.jobs.jobs import Conflict, Jobs
+from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Swap
 from controller.settings import Settings, port_numbers, shm_port_paths, udp_port_numbers
 from controller.status.explain import explain, headline
 from controller.status.metrics import Metrics
-from controller.status.model import Choices, JobExplanation, JobStatus, Listening, Live, Status, SwapStatus, workers
+from controller.status.model import (
+    Choices,
+    JobExplanation,
+    JobStatus,
+    Listening,
+    Live,
+    PrecisionStatus,
+    Status,
+    SwapStatus,
+    workers,
+)
 from controller.status.recorder import Recorder
 from controller.status.snapshot import job_status, status
 from controller.switch.connection import SwitchError
@@ -267,9 +278,12 @@ class Coordinator:
         scale: int = DEFAULT_SCALE,
         limit: float = DEFAULT_LIMIT,
         pool_slots: int | None = None,
+        precision: int = 32,
     ) -> JobStatus:
         async with self._lock:
-            created = self.jobs.create(workers, strategy, job=job, scale=scale, limit=limit, pool_slots=pool_slots)
+            created = self.jobs.create(
+                workers, strategy, job=job, scale=scale, limit=limit, pool_slots=pool_slots, precision=precision
+            )
             created.asked_at = time.monotonic()
             self.telemetry.forget(created.id)
             self.recorder.forget(created.id)
@@ -324,6 +338,18 @@ class Coordinator:
             return SwapStatus(
                 epoch=begun.epoch, strategy=strategy, t=begun.t, before=before, write_ms=write_ms, changed=True
             )
+
+    async def set_precision(self, job_id: int, bits: int) -> PrecisionStatus:
+        """Of a process group's gradients from now on. Bits that they have already begin no epoch."""
+        async with self._lock:
+            job, plan = self.jobs[job_id], self.jobs.plan_precision(job_id, bits)
+            before, write_ms = job.precision, 0.0
+            if plan is not None:
+                _, write_ms = await self._swap(plan)
+                text = f"job {job_id}: {before} -> {bits} bits, epoch {job.epoch} ({write_ms:.0f} ms)"
+                self.events.emit("precision", text, job=job_id, epoch=job.epoch)
+            changed = plan is not None
+            return PrecisionStatus(epoch=job.epoch, precision=bits, before=before, write_ms=write_ms, changed=changed)
 
     async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> JobStatus:
         """From now on an automatic strategy decides."""

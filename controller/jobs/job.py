@@ -94,6 +94,7 @@ class Job:
     limit: float  # the largest |value| that one worker contributes
     state: JobState = JobState.WAITING
     pool: bool = False  # its slots are used in turn (serene/client/pool.py): under BSP, by the workers that began it
+    precision: int = 32  # bits that the values of a pool's gradients have on their way
     asked_at: float = -math.inf  # when it was made, or a worker asked to join; on the monotonic clock
     session: int = 0
     epoch: int = 0
@@ -150,6 +151,7 @@ class Job:
             self.began_at = now
         self.session = policy.session
         self.epoch = policy.epoch
+        self.precision = policy.fields.precision
         if not self.restoring:
             self.strategy = policy.strategy
         begun = EpochBegun(now, policy.session, policy.epoch, policy.strategy, reason)

@@ -111,6 +111,7 @@ class JobStatus(Model):
     epoch: int
     strategy: StrategyField
     pool: bool  # a process group's: BSP, and nobody is replaced
+    precision: int  # bits of its gradients' values on their way; of other jobs 32
     automatic: AutomaticStatus | None
     lost_sessions: int
     restoring: bool
@@ -141,6 +142,17 @@ class SwapStatus(Model):
     strategy: StrategyField
     t: float
     before: StrategyField
+    write_ms: float
+    changed: bool
+
+
+class PrecisionStatus(Model):
+    """A change of the number format that was asked for: its epoch, the bits before, how long the switch took. Not
+    ``changed``: the values had so many bits already, and no epoch has begun."""
+
+    epoch: int
+    precision: int
+    before: int
     write_ms: float
     changed: bool
 

@@ -12,7 +12,7 @@ from finsy.p4entity import P4UpdateList
 from controller.jobs.plans import Endpoint, Policy, Readmission, Start, Swap
 from controller.jobs.slots import SlotRange
 from serene.strategy import PolicyFields
-from serene.wire import ReadMode
+from serene.wire import ReadMode, precision_in
 
 FLOOD_GROUP = 1
 JOB_GROUPS = 16
@@ -141,7 +141,7 @@ def policy_entry(job: int, policy: Policy) -> fy.P4TableEntry:
             staleness=fields.staleness,
             quorum=fields.quorum,
             read_mode=int(fields.read_mode),
-            members=fields.members,
+            members=fields.members_field,
         ),
     )
 
@@ -262,6 +262,7 @@ def installed(entries: Iterable[fy.P4TableEntry]) -> Installed:
                 staleness=args["staleness"],
                 quorum=args["quorum"],
                 read_mode=ReadMode(args["read_mode"]),
+                precision=precision_in(args["members"]) or 32,
             )
         elif entry.table_id == "forward":
             found.forwarded[mac_text(key["destination"])] = args["port"]

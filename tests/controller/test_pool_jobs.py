@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from controller.http.client import Rejected
+from controller.jobs.errors import BadRequest, Conflict
 from controller.jobs.job import JobState
-from controller.jobs.jobs import BadRequest, Conflict
 from controller.jobs.plans import Start, Waiting
 from controller.jobs.slots import SlotRange
 from serene.strategy import ASP, BSP, SSP
