@@ -14,13 +14,24 @@ from controller.automatic import Decision
 from controller.automatic.choices import shipped
 from controller.automatic.runner import AutomaticRunner
 from controller.events import Events
+from controller.jobs.errors import BadRequest, Conflict
 from controller.jobs.job import EpochBegun, Job, JobEpoch, JobState, Report
-from controller.jobs.jobs import BadRequest, Conflict, Jobs
+from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Swap
 from controller.settings import Settings
 from controller.status.explain import explain, headline
 from controller.status.metrics import Metrics
-from controller.status.model import Choices, JobExplanation, JobStatus, Listening, Live, Status, SwapStatus, workers
+from controller.status.model import (
+    Choices,
+    JobExplanation,
+    JobStatus,
+    Listening,
+    Live,
+    PrecisionStatus,
+    Status,
+    SwapStatus,
+    workers,
+)
 from controller.status.recorder import Recorder
 from controller.status.snapshot import job_status, status
 from controller.switch.connection import SwitchError
@@ -260,13 +271,14 @@ class Coordinator:
         limit: float = DEFAULT_LIMIT,
         pool_slots: int | None = None,
         racks: Sequence[int] | None = None,
+        precision: int = 32,
     ) -> JobStatus:
         """racks: workers in each, as far as there are some; by default they are divided evenly. scale: by default as
         large as a round of all workers allows."""
         async with self._lock:
             created = self.jobs.create(
                 workers, strategy, job=job, scale=FixedPoint.of(workers).scale if scale is None else scale, limit=limit,
-                pool_slots=pool_slots, racks=self._racks(workers, racks),
+                pool_slots=pool_slots, racks=self._racks(workers, racks), precision=precision,
             )  # fmt: skip
             created.asked_at = time.monotonic()
             self.telemetry.forget(created.id)
@@ -340,6 +352,18 @@ class Coordinator:
                 changed=True,
                 **(asdict(phases) if phases else {}),
             )
+
+    async def set_precision(self, job_id: int, bits: int) -> PrecisionStatus:
+        """Of a process group's gradients from now on. Bits that they have already begin no epoch."""
+        async with self._lock:
+            job, plan = self.jobs[job_id], self.jobs.plan_precision(job_id, bits)
+            before, write_ms = job.precision, 0.0
+            if plan is not None:
+                _, write_ms, _ = await self._swap(plan)
+                text = f"job {job_id}: {before} -> {bits} bits, epoch {job.epoch} ({write_ms:.0f} ms)"
+                self.events.emit("precision", text, job=job_id, epoch=job.epoch)
+            changed = plan is not None
+            return PrecisionStatus(epoch=job.epoch, precision=bits, before=before, write_ms=write_ms, changed=changed)
 
     async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> JobStatus:
         """From now on an automatic strategy decides."""

@@ -12,7 +12,7 @@ from dataclasses import MISSING, asdict, dataclass
 from typing import Any, ClassVar
 
 from serene.errors import SereneError, choices
-from serene.wire import UNBOUNDED, ReadMode
+from serene.wire import UNBOUNDED, ReadMode, members_field
 
 MAX_STALENESS = 15  # the switch's ring of round counters holds 16 rounds
 NAMES = ("bsp", "ssp:S", "asp", "quorum:K", "mixed:W,W,...[:S]")
@@ -24,18 +24,25 @@ class BadStrategy(SereneError):
 
 @dataclass(frozen=True)
 class PolicyFields:
-    """The part of the switch's policy entry that a strategy decides, for the workers in member_mask."""
+    """The part of the switch's policy entry that a strategy decides, for the workers in member_mask. precision: bits
+    that a pool's values have on their way, which no strategy decides."""
 
     member_mask: int
     sync_mask: int
     staleness: int
     quorum: int
     read_mode: ReadMode
+    precision: int = 32
 
     @property
     def members(self) -> int:
         """How many workers take part."""
         return self.member_mask.bit_count()
+
+    @property
+    def members_field(self) -> int:
+        """The field `members` of the entry and of answers."""
+        return members_field(self.members, self.precision)
 
 
 def _bitmap(workers: Sequence[int]) -> int:

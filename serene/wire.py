@@ -20,6 +20,8 @@ SERENE_UDP_PORT = 24142
 PROTOCOL_VERSION = 2
 UNBOUNDED = 255  # the staleness of a policy under which nobody waits
 ROOT = 255  # the root among a leaf's members
+PRECISIONS = (32, 16, 8)  # bits of a pool's values on their way, by their code in packets
+MEMBER_BITS = 6  # of a pool's field `members`; the two above them are such a code
 SWITCH_IP = "10.0.0.254"
 SWITCH_MAC = "02:00:00:00:fe:fe"
 
@@ -134,6 +136,22 @@ def membership(**fields: int) -> bytes:
     for name, value in fields.items():
         body[name] = value
     return body.tobytes()
+
+
+def members_field(members: int, precision: int) -> int:
+    """What a policy's field `members` says: how many workers take part (256: 0), and how many bits a pool's values
+    have, which has fewer than 64. The switch passes it on to workers and decides nothing by it."""
+    return members & 0xFF | PRECISIONS.index(precision) << MEMBER_BITS
+
+
+def members_in(field: int) -> int:
+    return field & (1 << MEMBER_BITS) - 1
+
+
+def precision_in(field: int) -> int | None:
+    """None: a code that stands for nothing."""
+    code = field >> MEMBER_BITS
+    return PRECISIONS[code] if code < len(PRECISIONS) else None
 
 
 def headers_of(payloads: np.ndarray) -> np.ndarray:

@@ -22,10 +22,11 @@ from serene.wire import (
     encapsulation,
     mac_bytes,
     membership,
+    precision_in,
 )
 from tests.model import Answer, Model, Policy, Slot
 
-LANES, SLOTS = 16, 4  # few, so that runs are fast
+LANES, SLOTS = 32, 4  # few, so that runs are fast
 
 _HEADER = struct.Struct(">BBBBIIIIIIIIBBBB")
 _IP, _MAC = number(SWITCH_IP).to_bytes(4, "big"), mac_bytes(SWITCH_MAC)
@@ -50,8 +51,9 @@ class ModelSwitch:
         if entry.table == "job":
             self._model(entry.match[0]).workers = entry.params[5]
         elif entry.table == "policy":
-            session, epoch, member_mask, sync_mask, staleness, quorum, read_mode, _ = entry.params
-            fields = PolicyFields(member_mask, sync_mask, staleness, quorum, ReadMode(read_mode))
+            session, epoch, member_mask, sync_mask, staleness, quorum, read_mode, members = entry.params
+            precision = precision_in(members) or 32
+            fields = PolicyFields(member_mask, sync_mask, staleness, quorum, ReadMode(read_mode), precision)
             self._model(entry.match[0]).policy = Policy(session, epoch, fields)
 
     def delete(self, entry: Entry) -> None:
@@ -62,6 +64,10 @@ class ModelSwitch:
 
     def set_ports(self, ports: Sequence[int]) -> None:
         self._ports = ports
+
+    def contributions(self, job: int) -> Mapping[int, int]:
+        """Accepted from each worker, since the beginning."""
+        return self._model(job).contributions
 
     def _model(self, job: int) -> Model:
         if job not in self._models:
@@ -150,7 +156,7 @@ class ModelSwitch:
             head = _HEADER.pack(
                 PROTOCOL_VERSION, answer.op, job, answer.worker, policy.session, answer.epoch, answer.base, answer.seq,
                 slot, answer.total, seen, fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode),
-                fields.members & 0xFF,
+                fields.members_field,
             )  # fmt: skip
             payload = head + (np.array(answer.values, ">i4").tobytes() if answer.op is Op.ANSWER else body)
             to = (_text(mac, 6), ".".join(str(part) for part in ip.to_bytes(4, "big")), udp_port)

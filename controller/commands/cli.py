@@ -336,6 +336,18 @@ def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None)
         print(f"job {chosen}: worker {worker} is readmitted, epoch {epoch}")
 
 
+@app.command()
+def precision(
+    bits: Annotated[int, typer.Argument(metavar="32|16|8", help="Bits of a gradient's value on its way.")],
+    job: JobOption = None,
+    controller: Url = None,
+) -> None:
+    """A process group's gradients have so many bits a value from now on; nothing stops, nothing is lost."""
+    with ControllerClient(controller) as client:
+        chosen = only_job(client) if job is None else job
+        print(view.precision_line(chosen, client.set_precision(chosen, bits)))
+
+
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run one command and exit; without any, explain."""
     leave_garbage()

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from controller.jobs.job import Fact, JobState, Report, WorkerState
 from controller.status.explain import automatic_in_words
-from controller.status.model import JobExplanation, JobStatus, Status, SwapStatus, SwitchStatus
+from controller.status.model import JobExplanation, JobStatus, PrecisionStatus, Status, SwapStatus, SwitchStatus
 from serene.racks import Racks
 
 NOT_YET = "-"
@@ -58,7 +58,8 @@ def job_line(job: JobStatus) -> str:
     if job.state is JobState.WAITING:
         here = sum(worker.state is not WorkerState.EXPECTED for worker in job.workers)
         return f"{line}, {here} of {job.workers_expected} workers here"
-    line += f", epoch {job.epoch}, {job.vector_length} values in {job.slots} slots"
+    bits = f" in {job.precision} bits" if job.pool else ""
+    line += f"{bits}, epoch {job.epoch}, {job.vector_length} values in {job.slots} slots"
     return f"{line}; {automatic_in_words(job.automatic, Racks(tuple(job.racks)))}" if job.automatic else line
 
 
@@ -125,6 +126,13 @@ def swap_line(job: int, swap: SwapStatus) -> str:
     if swap.epoch == 0:
         return f"{line}, when it starts"
     return f"{line}, epoch {swap.epoch} ({swap.write_ms:.0f} ms)"
+
+
+def precision_line(job: int, change: PrecisionStatus) -> str:
+    """``job 0: 32 -> 8 bits, epoch 2 (1 ms)``."""
+    if not change.changed:
+        return f"job {job}: {change.precision} bits already, nothing changes"
+    return f"job {job}: {change.before} -> {change.precision} bits, epoch {change.epoch} ({change.write_ms:.0f} ms)"
 
 
 def waiting_share(report: Report) -> str:

@@ -10,7 +10,7 @@ import httpx
 from pydantic import TypeAdapter
 from typing_extensions import Self
 
-from controller.status.model import Event, JobExplanation, JobStatus, Snapshot, Status, SwapStatus
+from controller.status.model import Event, JobExplanation, JobStatus, PrecisionStatus, Snapshot, Status, SwapStatus
 from serene.errors import SereneError
 from serene.http import CONTROLLER, connection, controller_url
 from serene.strategy import Strategy, to_dict
@@ -21,6 +21,7 @@ STATUS = TypeAdapter(Status)
 JOB = TypeAdapter(JobStatus)
 JOBS = TypeAdapter(list[JobStatus])
 SWAP = TypeAdapter(SwapStatus)
+PRECISION = TypeAdapter(PrecisionStatus)
 EXPLANATION = TypeAdapter(JobExplanation)
 ANYTHING = TypeAdapter(object)
 TOLD: TypeAdapter[Snapshot | Event] = TypeAdapter(Snapshot | Event)
@@ -78,13 +79,18 @@ class ControllerClient:
         limit: float | None = None,
         pool_slots: int | None = None,
         racks: Sequence[int] | None = None,
+        precision: int | None = None,
     ) -> JobStatus:
         """The new job; the controller chooses its id unless ``job`` is given, and the numbers that are not.
 
-        pool_slots: makes it a process group's, with so many slots. racks: workers in each rack.
+        pool_slots: makes it a process group's, with so many slots; precision: bits of its gradients' values. racks:
+        workers in each rack.
         """
         by_rack = None if racks is None else list(racks)
-        chosen = {"job": job, "scale": scale, "limit": limit, "pool_slots": pool_slots, "racks": by_rack}
+        chosen = {
+            "job": job, "scale": scale, "limit": limit, "pool_slots": pool_slots, "racks": by_rack,
+            "precision": precision,
+        }  # fmt: skip
         given = {name: value for name, value in chosen.items() if value is not None}
         return self._ask(JOB, "POST", "/v1/jobs", {"workers": workers, "strategy": to_dict(strategy), **given})
 
@@ -94,6 +100,10 @@ class ControllerClient:
     def set_strategy(self, job: int, strategy: Strategy) -> SwapStatus:
         """The swap; its epoch is 0 when the job has not started, the present one where nothing changed."""
         return self._ask(SWAP, "PUT", f"/v1/jobs/{job}/strategy", to_dict(strategy))
+
+    def set_precision(self, job: int, bits: int) -> PrecisionStatus:
+        """Of a process group's gradients from now on."""
+        return self._ask(PRECISION, "PUT", f"/v1/jobs/{job}/precision", {"bits": bits})
 
     def set_automatic(self, job: int, name: str, parameters: Mapping[str, object] | None = None) -> JobStatus:
         """The job, for which an automatic strategy decides from now on."""

@@ -18,7 +18,7 @@ from controller.http.answers import Json, to_json
 from controller.http.cookie import give
 from controller.http.guard import Guard
 from controller.http.page import add_page
-from controller.jobs.jobs import Conflict, NoSuchJob
+from controller.jobs.errors import Conflict, NoSuchJob
 from controller.status.explain import NoSuchWorker
 from controller.status.metrics import CONTENT_TYPE
 from controller.status.model import Snapshot, StrategyField
@@ -45,6 +45,15 @@ class NewJob(BaseModel):
     limit: float = Field(default=DEFAULT_LIMIT, allow_inf_nan=False)
     pool_slots: int | None = None  # of a job whose slots are used in turn
     racks: Annotated[list[int], Field(max_length=256)] | None = None  # workers in each
+    precision: int = 32  # bits of its gradients' values on their way
+
+
+class Precision(BaseModel):
+    """The body of PUT /v1/jobs/{job}/precision."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    bits: int
 
 
 Text = Annotated[str, Field(max_length=4096)]
@@ -84,7 +93,7 @@ def application(
     @app.post("/v1/jobs")
     async def create_job(new: NewJob) -> Json:
         created = await coordinator.create_job(
-            new.workers, new.strategy, new.job, new.scale, new.limit, new.pool_slots, new.racks
+            new.workers, new.strategy, new.job, new.scale, new.limit, new.pool_slots, new.racks, new.precision
         )
         return Json(created, 201)
 
@@ -96,6 +105,10 @@ def application(
     @app.put("/v1/jobs/{job}/strategy")
     async def set_strategy(job: int, strategy: Annotated[StrategyField, Body()]) -> Json:
         return Json(await coordinator.set_strategy(job, strategy))
+
+    @app.put("/v1/jobs/{job}/precision")
+    async def set_precision(job: int, wanted: Precision) -> Json:
+        return Json(await coordinator.set_precision(job, wanted.bits))
 
     @app.put("/v1/jobs/{job}/automatic")
     async def set_automatic(job: int, chosen: Chosen) -> Json:

@@ -96,6 +96,7 @@ class Job:
     state: JobState = JobState.WAITING
     racks: Racks = NO_RACKS  # who is where; without any, all are at one switch, which is one rack
     pool: bool = False  # its slots are used in turn (serene/client/pool.py): under BSP, by the workers that began it
+    precision: int = 32  # bits that the values of a pool's gradients have on their way
     asked_at: float = -math.inf  # when it was made, or a worker asked to join; on the monotonic clock
     session: int = 0
     epoch: int = 0
@@ -168,6 +169,7 @@ class Job:
             self.began_at = now
         self.session = policy.session
         self.epoch = policy.epoch
+        self.precision = policy.fields.precision
         if not self.restoring:
             self.strategy = policy.strategy
         begun = EpochBegun(now, policy.session, policy.epoch, policy.strategy, reason)

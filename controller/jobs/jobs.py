@@ -11,28 +11,18 @@ import math
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from controller.jobs import precision as precisions
+from controller.jobs.errors import BadRequest, Conflict, NoSuchJob
 from controller.jobs.job import EpochBegun, Job, JobState, Report, Worker, WorkerState
 from controller.jobs.plans import Endpoint, Leave, Policy, Readmission, Refusal, Start, Swap, Waiting
 from controller.jobs.slots import SlotRange, first_fit, free_ranges
-from serene.errors import SereneError, choices
+from serene.errors import choices
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, LARGEST, POOL_SCALE
 from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 
 LARGEST_SESSION = 2**32 - 1
 LATEST_BY_CLOCK = 2**32 - 2**20  # in the year 2106
-
-
-class NoSuchJob(SereneError):
-    """A job id that is not in use."""
-
-
-class Conflict(SereneError):
-    """A request that is well formed, but not for the state the jobs are in."""
-
-
-class BadRequest(SereneError):
-    """A request that is wrong whatever the state."""
 
 
 class Jobs:
@@ -75,9 +65,10 @@ class Jobs:
         limit: float = DEFAULT_LIMIT,
         pool_slots: int | None = None,
         racks: Racks | None = None,
+        precision: int = 32,
     ) -> Job:
         """A new job that waits for ``workers`` workers; with ``pool_slots`` a pool, which has that many from now on.
-        racks: who is where; None: at one switch.
+        racks: who is where; None: at one switch. precision: bits that the values of a pool's gradients begin with.
 
         Raises BadRequest or Conflict.
         """
@@ -88,6 +79,9 @@ class Jobs:
         created = Job(self._free_id(job), workers, strategy, scale, limit, racks=racks or Racks((workers,)))
         if pool_slots is not None:
             self._make_pool(created, pool_slots)
+        if precision != created.precision:
+            precisions.check(created, self.lanes, precision)
+            created.precision = precision
         self._jobs[created.id] = created
         return created
 
@@ -233,7 +227,8 @@ class Jobs:
         self._last_session = session
         members = job.places()
         first = BSP() if job.lost_sessions else job.strategy  # the sums are restored first
-        policy = Policy(session, 1, first, shrunk(first, sorted(members)).compile(sorted(members)))
+        fields = replace(shrunk(first, sorted(members)).compile(sorted(members)), precision=job.precision)
+        policy = Policy(session, 1, first, fields)
         return Start(
             job.id, job.slots, job.vector_length, job.scale, job.limit_units, members, job.lost_sessions, policy,
             job.racks,
@@ -309,6 +304,15 @@ class Jobs:
         fields = strategy.compile(job.members())
         return Swap(job_id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
 
+    def plan_precision(self, job_id: int, bits: int) -> Swap | None:
+        """Other bits for the values of a pool's gradients; None where they have so many already. Raises NoSuchJob,
+        BadRequest or Conflict."""
+        job = self[job_id]
+        fields = precisions.change(job, self.lanes, bits)
+        if fields is None:
+            return None
+        return Swap(job_id, Policy(job.session, self._next_epoch(job), job.strategy, fields), f"precision {bits}")
+
     def has_already(self, job_id: int, strategy: Strategy) -> bool:
         """Whether a running job's switch surely has this strategy: a new epoch would be needless, and costs a BSP run
         its exactness. After a write that failed nobody can know. Raises NoSuchJob."""
@@ -368,6 +372,7 @@ class Jobs:
     ) -> Swap:
         """``free``: the evicted workers that go on when no member is left; without them nobody takes part any more."""
         fields = shrunk(strategy, members).compile(members) if members else ASP().compile(free)
+        fields = replace(fields, precision=job.precision)
         return Swap(job.id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
 
     @staticmethod

@@ -127,6 +127,7 @@ class JobStatus(Model):
     epoch: int
     strategy: StrategyField
     pool: bool  # a process group's: BSP, and nobody is replaced
+    precision: int  # bits of its gradients' values on their way; of other jobs 32
     automatic: AutomaticStatus | None
     lost_sessions: int
     restoring: bool
@@ -163,6 +164,17 @@ class SwapStatus(Model):
     write_ms: float
     prepare_ms: float | None = None
     flip_ms: float | None = None
+    changed: bool
+
+
+class PrecisionStatus(Model):
+    """A change of the number format that was asked for: its epoch, the bits before, how long the switch took. Not
+    ``changed``: the values had so many bits already, and no epoch has begun."""
+
+    epoch: int
+    precision: int
+    before: int
+    write_ms: float
     changed: bool
 
 

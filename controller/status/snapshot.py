@@ -80,6 +80,7 @@ def job_status(job: Job, telemetry: Telemetry, automatic: AutomaticRunner, lates
         epoch=job.epoch,
         strategy=job.strategy,
         pool=job.pool,
+        precision=job.precision,
         automatic=running.status() if running is not None else None,
         lost_sessions=job.lost_sessions,
         restoring=job.restoring,

@@ -13,7 +13,7 @@ from controller.jobs.plans import Endpoint, Policy, Readmission, Start, Swap
 from controller.jobs.slots import SlotRange
 from serene.racks import Racks
 from serene.strategy import PolicyFields
-from serene.wire import ReadMode
+from serene.wire import ReadMode, members_field, precision_in
 
 FLOOD_GROUP = 1
 JOB_GROUPS = 16
@@ -146,7 +146,7 @@ def policy_of(job: int, session: int, epoch: int, fields: PolicyFields, members:
             staleness=fields.staleness,
             quorum=fields.quorum,
             read_mode=int(fields.read_mode),
-            members=members & 0xFF,
+            members=members_field(members, fields.precision),
         ),
     )
 
@@ -273,6 +273,7 @@ def installed(entries: Iterable[fy.P4TableEntry]) -> Installed:
                 staleness=args["staleness"],
                 quorum=args["quorum"],
                 read_mode=ReadMode(args["read_mode"]),
+                precision=precision_in(args["members"]) or 32,
             )
         elif entry.table_id == "prepared":
             job, era = found.job(key["job"]), (key["session"], key["epoch"])

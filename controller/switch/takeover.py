@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from controller.jobs.job import Job, JobState, WorkerState
 from controller.jobs.plans import Policy
 from controller.switch.entries import InstalledJob
@@ -22,7 +24,7 @@ def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
     assert found.slots is not None and found.fields is not None
     mask = found.fields.member_mask
     members = [worker for worker in range(mask.bit_length()) if mask >> worker & 1]
-    strategy = recognise(found.fields, members)
+    strategy = recognise(replace(found.fields, precision=32), members)
     # Who was gone before a later session began is not among its workers, but ids do not move up.
     places = max(found.workers, 1 + max([*members, *found.members]))
     racks = found.racks or Racks((places,))

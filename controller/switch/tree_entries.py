@@ -13,7 +13,7 @@ from controller.switch import entries
 from controller.switch.entries import JOB_GROUPS, InstalledJob, SwitchAddress, Updates
 from serene.racks import LeafPolicy
 from serene.sim.entries import ECHOES
-from serene.wire import ROOT, SERENE_UDP_PORT
+from serene.wire import ROOT, SERENE_UDP_PORT, members_field
 
 
 def root_port(rack: int) -> int:
@@ -63,7 +63,7 @@ def prepared(job: int, session: int, epoch: int, policy: LeafPolicy, members: in
             staleness_bound=fields.staleness,
             quorum=fields.quorum,
             read_mode=int(fields.read_mode),
-            members=members & 0xFF,
+            members=members_field(members, fields.precision),
             enough=policy.enough,
             by_arrivals=int(policy.by_arrivals),
             flush_mask=policy.flush_mask,

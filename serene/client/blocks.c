@@ -2,7 +2,7 @@
 
 enum { NONE = -1, UNKNOWN = -2 };                    /* classes */
 enum { MANTISSA_BITS = 23, MAX_EXPONENT = 127, NOISE_BITS = 16, SPECIAL_BITS = 10 };
-enum { SIGNATURE_LANES = 2, PIECES_PER_BLOCK = 4 };
+enum { SIGNATURE_LANES = 2, VOTE_LANES = 2, PIECES_PER_BLOCK = 4 };
 enum { MAGNITUDE = 0x7FFFFFFF, INFINITE = 0x7F800000 };
 
 struct layout {                  /* serene.client.blocks.Layout */

@@ -32,12 +32,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from serene.errors import SereneError, choices
+from serene.wire import PRECISIONS
 
-BITS = (32, 16, 8)  # of a value: the number formats
+BITS = PRECISIONS  # of a value: the number formats
 MANTISSA_BITS = 23  # of float32
 MAX_EXPONENT = 127
 NOISE_BITS = 16  # how finely a value's place between two levels is told
-SIGNATURE_LANES = 2  # at the beginning of an exponent piece
+SIGNATURE_LANES, VOTE_LANES = 2, 2  # at the beginning of an exponent piece
+HEAD_LANES = SIGNATURE_LANES + VOTE_LANES
 PIECES_PER_BLOCK = 4  # more would mix more magnitudes, fewer would cost more exponent pieces
 SPECIAL_BITS = 10  # of a counter of values that are not finite
 NONE = -1  # the class of a block of zeros
@@ -58,7 +60,7 @@ class Layout:
         if not self.blocks_per_piece:
             raise SereneError(
                 f"slots of {self.lanes} lanes are too short for a pool of {self.workers} workers and values of "
-                f"{self.bits} bits: the exponents of a block take {SIGNATURE_LANES + self.lanes_per_block} lanes"
+                f"{self.bits} bits: the exponents of a block take {HEAD_LANES + self.lanes_per_block} lanes"
             )
         if not self.levels:
             raise SereneError(f"{self.bits} bits are too few for the sum of {self.workers} workers' values")
@@ -97,7 +99,7 @@ class Layout:
 
     @property
     def blocks_per_piece(self) -> int:
-        return max(self.lanes - SIGNATURE_LANES, 0) // self.lanes_per_block
+        return max(self.lanes - HEAD_LANES, 0) // self.lanes_per_block
 
     @property
     def rows_per_block(self) -> int:

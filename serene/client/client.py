@@ -429,9 +429,15 @@ class Client:
         self.contributions_sent += slots.stop - slots.start
         protocol.begin_part(slots, now)
 
-    def expect_answers(self) -> None:
-        """A pool's collective begins (serene.client.pool): silence counts from now on."""
+    def begin_anew(self) -> None:
+        """For a pool: there is nothing to catch up with, whatever the epoch (serene.client.pool)."""
+        self._caught_up = True
+
+    def expect_answers(self, announced: int) -> None:
+        """A pool's collective begins (serene.client.pool): silence counts from now on. announced: the newest epoch that
+        it has heard of."""
         self._contributing.exchange.restart(self._clock())
+        self._contributing.exchange.announced = announced
         self._heard_at = self._asked_at = self._clock()
 
     def begin_slots(self, slots: np.ndarray) -> None:

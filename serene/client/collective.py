@@ -15,9 +15,11 @@ from enum import IntEnum
 import numpy as np
 
 from serene.client.blocks import (
+    HEAD_LANES,
     NONE,
     PIECES_PER_BLOCK,
     SIGNATURE_LANES,
+    VOTE_LANES,
     Layout,
     add_specials,
     count_specials,
@@ -68,6 +70,23 @@ def hashes(signature: bytes, number: int, count: int, bits: int) -> np.ndarray:
     return np.frombuffer(hashlib.blake2b(facts, digest_size=4 * SIGNATURE_LANES).digest(), ">u4").astype(np.uint32)
 
 
+def vote_for(epoch: int, precision: int) -> np.ndarray:
+    """What a worker says in an exponent piece of the newest epoch that it has heard of: uint32[VOTE_LANES]."""
+    return np.frombuffer(
+        hashlib.blake2b(b"%d %d" % (epoch, precision), digest_size=4 * VOTE_LANES).digest(), ">u4"
+    ).astype(np.uint32)
+
+
+def most_under_way(slots: int) -> int:
+    """Pieces, counted from the first that is not answered on: half a pool.
+
+    Who begins the piece after that many has read a piece that all others had begun, and so they have read what is a
+    whole pool before it. Nobody contributes to a slot, then, before all have read its last piece: what the switch holds
+    there is that piece's sum and no more, also where a new epoch has taken away the snapshot.
+    """
+    return max(slots // 2, 1)
+
+
 def noise_seed(signature: np.ndarray, worker: int) -> int:
     """Of a worker's roundings in a collective."""
     facts = b"%d " % worker + signature.tobytes()
@@ -76,11 +95,15 @@ def noise_seed(signature: np.ndarray, worker: int) -> int:
 
 class Collective:
     """values: float32[n], C-contiguous, which becomes the sum piece by piece. signature: uint32[SIGNATURE_LANES].
-    slots: of the pool; exponent pieces are at least so many pieces ahead of their values, as far as it goes.
-    seed: of this worker's roundings at random."""
+    vote: uint32[VOTE_LANES], about how the next collectives are sent; ``votes``: the sum of all workers'. slots: of the
+    pool; exponent pieces are at least so many pieces ahead of their values, as far as it goes. seed: of this worker's
+    roundings at random."""
 
-    def __init__(self, values: np.ndarray, layout: Layout, slots: int, signature: np.ndarray, seed: int) -> None:
+    def __init__(
+        self, values: np.ndarray, layout: Layout, slots: int, signature: np.ndarray, vote: np.ndarray, seed: int
+    ) -> None:
         self.values = values
+        self.vote, self.votes = vote, np.zeros(VOTE_LANES, np.uint32)
         self.seed = seed
         self.layout = layout
         self.signature = signature
@@ -128,7 +151,8 @@ class Collective:
         lanes = np.zeros(self.layout.lanes, np.int32)
         if piece.kind is Kind.EXPONENTS:
             counters = self.layout.count(self._of_group(piece.index))
-            lanes[: SIGNATURE_LANES + counters.size] = np.concatenate([self.signature, counters.reshape(-1)]).view("i4")
+            said = np.concatenate([self.signature, self.vote, counters.reshape(-1)])
+            lanes[: said.size] = said.view(np.int32)
             return lanes
         values, highest = self._of_piece(piece.index), self._class(piece.index)[0]
         if piece.kind is Kind.SPECIALS:
@@ -168,8 +192,9 @@ class Collective:
         if (sums[:SIGNATURE_LANES] != self.signature * np.uint32(self.layout.workers)).any():
             raise Disagreement.of(self.layout.workers, len(self.values))
         self.agreed = True
+        self.votes = sums[SIGNATURE_LANES:HEAD_LANES].copy()
         blocks, lanes = self.layout.blocks_per_piece, self.layout.lanes_per_block
-        counters = sums[SIGNATURE_LANES : SIGNATURE_LANES + blocks * lanes].reshape(blocks, lanes)
+        counters = sums[HEAD_LANES : HEAD_LANES + blocks * lanes].reshape(blocks, lanes)
         self.classes[group * blocks : (group + 1) * blocks] = self.layout.classes(counters)
 
     def _class(self, index: int) -> tuple[int, bool]:

@@ -36,6 +36,7 @@ class Exchange:
         self.transmissions = 0
         self.latest_answered = 0  # by ``order``
         self.announced = 0  # newest epoch seen beyond the worker's own
+        self.announcement: np.void | None = None  # the header that it was first seen in, with its policy
         self.policy: np.void | None = None  # the header of the answer accepted last
         self.seen = 0  # highest seq that the switch has accepted
         self.heard_at = now

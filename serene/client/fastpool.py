@@ -6,9 +6,9 @@ import ctypes
 
 import numpy as np
 
-from serene.client.blocks import PIECES_PER_BLOCK, SIGNATURE_LANES, Layout
+from serene.client.blocks import PIECES_PER_BLOCK, SIGNATURE_LANES, VOTE_LANES, Layout
 from serene.client.client import Client
-from serene.client.collective import Disagreement, Incomplete
+from serene.client.collective import Disagreement, Incomplete, most_under_way
 from serene.client.fastpath import FastPath, Link, Outcome
 from serene.client.protocol import Protocol
 
@@ -40,8 +40,12 @@ class _Pool(ctypes.Structure):
         )],
         ("until", ctypes.c_double),
         ("layout", _Layout),
-        *[(name, ctypes.c_uint32) for name in ("noise_seed", "block", "row", "inbox_rows", "inbox_bytes")],
+        *[(name, ctypes.c_uint32) for name in (
+            "noise_seed", "block", "row", "inbox_rows", "inbox_bytes", "most_under_way",
+        )],
         ("signature", ctypes.c_uint32 * SIGNATURE_LANES),
+        ("vote", ctypes.c_uint32 * VOTE_LANES),
+        ("votes", ctypes.c_uint32 * VOTE_LANES),
         *[(name, ctypes.c_uint8) for name in ("agreed", "disagreed", "special_begun", "no_more", "joins")],
     )  # fmt: skip
 
@@ -68,10 +72,13 @@ class FastPool(FastPath):
             **{name: array.ctypes.data for name, array in self._arrays_in_c.items()},
             inbox_rows=inbox.shape[0],
             inbox_bytes=inbox.shape[1],
+            most_under_way=most_under_way(slots),
             joins=link.cuts,
         )
 
-    def begin(self, values: np.ndarray, layout: Layout, signature: np.ndarray, seed: int, until: float) -> None:
+    def begin(
+        self, values: np.ndarray, layout: Layout, signature: np.ndarray, vote: np.ndarray, seed: int, until: float
+    ) -> None:
         """A collective, as `Collective`. until: when `step` returns at the latest, on the monotonic clock."""
         pool, self._layout = self._pool, layout
         for name in LAYOUT:
@@ -89,6 +96,7 @@ class FastPool(FastPath):
             setattr(pool, name, array.ctypes.data)
         pool.count, pool.groups, pool.until = len(values), groups, until
         pool.signature[:] = signature.tolist()
+        pool.vote[:] = vote.tolist()
         for name in ("group", "exponents", "block", "row", "agreed", "disagreed", "special_begun", "no_more"):
             setattr(pool, name, 0)
 
@@ -117,6 +125,11 @@ class FastPool(FastPath):
         if self._outcome is Outcome.NO_MORE:
             raise Incomplete("pieces are left" if self._pool.no_more else "a read has another number of contributions")
         return self._outcome is Outcome.ALL_ANSWERED
+
+    @property
+    def votes(self) -> np.ndarray:
+        """Of a collective that is over, as `Collective.votes`."""
+        return np.array(self._pool.votes, np.uint32)
 
     @property
     def slots_under_way(self) -> list[int]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from serene.client.blocks import Layout
 from serene.client.client import Client
-from serene.client.collective import Collective, Incomplete, Piece
+from serene.client.collective import Collective, Incomplete, Piece, most_under_way
 from serene.client.exchange import ANSWERED
 from serene.client.protocol import Protocol
 
@@ -25,13 +25,20 @@ class PlainPool:
         self._no_more = False
 
     @property
+    def votes(self) -> np.ndarray:
+        """Of a collective that is over, as `Collective.votes`."""
+        return self._collective.votes
+
+    @property
     def slots_under_way(self) -> list[int]:
         return list(self._under_way)
 
-    def begin(self, values: np.ndarray, layout: Layout, signature: np.ndarray, seed: int, until: float) -> None:
+    def begin(
+        self, values: np.ndarray, layout: Layout, signature: np.ndarray, vote: np.ndarray, seed: int, until: float
+    ) -> None:
         """A collective, as `Collective`."""
         self._layout = layout
-        self._collective = Collective(values, layout, self._slots, signature, seed)
+        self._collective = Collective(values, layout, self._slots, signature, vote, seed)
         self._order = self._collective.pieces()
         self._no_more = False
 
@@ -48,12 +55,14 @@ class PlainPool:
 
     def _begin(self, order: Iterator[Piece | None]) -> Iterator[int]:
         """Writes what can begin into slots that are free, and gives their numbers."""
-        while (slot := self._begun % self._slots) not in self._under_way:
+        most = most_under_way(self._slots)
+        while (self._begun - most) % self._slots not in self._under_way:
             piece = next(order, None)
             if piece is None:
                 break
             if self._no_more:
                 raise Incomplete("pieces are left")
+            slot = self._begun % self._slots
             self._protocol.values[slot] = self._collective.contribution(piece)
             self._under_way[slot] = piece
             self._begun += 1
@@ -66,8 +75,8 @@ class PlainPool:
         slots = np.array([slot for slot in self._under_way if state[slot] == ANSWERED], np.int64)
         if slots.size:
             read = self._protocol.finish_part(slots)
-            # Nobody contributes a slot's next round before it has seen all contributions of this one: so a read with
-            # as many contributions as there are workers holds one of each, whatever was in force meanwhile.
+            # Nobody contributes to a slot again before all are known to have read it: so a read with as many
+            # contributions as there are workers holds one of each, whatever was in force meanwhile.
             if (read.contributions != self._layout.workers).any():
                 raise Incomplete(f"reads hold {read.contributions.tolist()} contributions")
             for slot, sums in zip(slots.tolist(), read.difference, strict=True):

@@ -23,7 +23,9 @@ struct pool {                    /* serene.client.fastpool.FastPool */
     double until;
     struct layout layout;        /* the collective's */
     uint32_t noise_seed, block, row, inbox_rows, inbox_bytes;
-    uint32_t signature[SIGNATURE_LANES];
+    uint32_t most_under_way;     /* pieces, from the first that is not answered on */
+    uint32_t signature[SIGNATURE_LANES], vote[VOTE_LANES];
+    uint32_t votes[VOTE_LANES];  /* the sum of all workers' */
     uint8_t agreed, disagreed, special_begun, no_more;
     uint8_t joins;               /* the kernel may put packets of one size together in one buffer */
 };
@@ -81,6 +83,7 @@ static int next_piece(struct pool *pool, uint8_t *kind, uint64_t *index) {
 
 static void count_exponents(const struct pool *pool, uint64_t group, uint32_t *to) {
     for (uint32_t i = 0; i < SIGNATURE_LANES; i++) *to++ = __builtin_bswap32(pool->signature[i]);
+    for (uint32_t i = 0; i < VOTE_LANES; i++) *to++ = __builtin_bswap32(pool->vote[i]);
     uint64_t block_values = (uint64_t)pool->layout.rows_per_block * pool->exchange->lanes;
     for (uint32_t i = 0; i < pool->layout.blocks_per_piece; i++, to += pool->layout.lanes_per_block) {
         uint64_t first = (group * pool->layout.blocks_per_piece + i) * block_values;
@@ -104,6 +107,7 @@ static void learn(struct pool *pool, uint64_t group, const uint32_t *sums) {
             return;
         }
     pool->agreed = 1;
+    for (uint32_t i = 0; i < VOTE_LANES; i++) pool->votes[i] = *sums++;
     uint32_t mask = (uint32_t)((1ull << pool->layout.counter_bits) - 1);
     for (uint32_t i = 0; i < pool->layout.blocks_per_piece; i++, sums += pool->layout.lanes_per_block) {
         uint64_t block = group * pool->layout.blocks_per_piece + i;
@@ -142,7 +146,7 @@ static void contribute(const struct pool *pool, uint32_t slot) {
     uint32_t *header = (uint32_t *)packet;
     header[AT_EPOCH / 4] = __builtin_bswap32(exchange->epoch);
     header[AT_ROUND / 4] = __builtin_bswap32(exchange->rounds[slot]);
-    header[AT_SEQ / 4] = __builtin_bswap32(exchange->rounds[slot] + 1);
+    header[AT_SEQ / 4] = __builtin_bswap32(exchange->awaited[slot] + 1);
     header[AT_TOTAL / 4] = __builtin_bswap32(pool->held_totals[slot]);
     packet[AT_OP] = OP_PUSH;
 }
@@ -199,9 +203,15 @@ static int finish_piece(struct pool *pool, uint32_t slot, uint32_t total, const 
     return 1;
 }
 
+/* 0: no piece's sum. One that lacks contributions, because an epoch has overtaken it, is asked for again. */
 static int accept_piece(struct pool *pool, const uint8_t *packet, uint32_t slot, struct batch *batch) {
     struct exchange *exchange = pool->exchange;
-    if (read32(packet + AT_TOTAL) - pool->held_totals[slot] != pool->layout.workers) return 0;
+    int32_t held = (int32_t)(read32(packet + AT_TOTAL) - pool->held_totals[slot]);
+    if (held < (int32_t)pool->layout.workers && read32(packet + AT_EPOCH) != exchange->epoch) {
+        exchange->ignored++;
+        return 1;
+    }
+    if (held != (int32_t)pool->layout.workers) return 0;
     answered(exchange, packet, slot, batch);
     return finish_piece(pool, slot, read32(packet + AT_TOTAL), packet + HEADER_BYTES);
 }
@@ -307,10 +317,11 @@ static int begin_pieces(struct pool *pool, const struct flight *flight) {
     struct exchange *exchange = pool->exchange;
     while (flight->in_network + (pool->begun - pool->sent) < (uint64_t)exchange->window) {
         uint32_t slot = (uint32_t)(pool->begun % exchange->slots);
-        if (pool->under_way[slot] || next_piece(pool, &pool->kind[slot], &pool->index[slot]) != PIECE) return GO_ON;
+        uint32_t before = (slot + exchange->slots - pool->most_under_way) % exchange->slots;
+        if (pool->under_way[before] || next_piece(pool, &pool->kind[slot], &pool->index[slot]) != PIECE) return GO_ON;
         if (pool->no_more) return NO_MORE;
         contribute(pool, slot);
-        exchange->awaited[slot] = exchange->rounds[slot] + 1;
+        exchange->awaited[slot]++;
         exchange->attempts[slot] = 0;
         exchange->state[slot] = UNSENT;
         pool->under_way[slot] = 1;

@@ -7,8 +7,9 @@
 
 A job under BSP serves as a pool: its slots are used in turn, so a vector's next piece goes to the slot that was
 begun longest ago, in that slot's next round. The slot's sum is cumulative, so the difference of two reads is the sum of
-one piece over all workers; that it is whole, the count of contributions that comes with it proves. So a pool works in
-the first epoch of a session and under BSP; when anything else is in force it raises, and never returns another sum.
+one piece over all workers; that it is whole, the count of contributions that comes with it proves. So a pool works
+under BSP of all its workers; when anything else is in force it raises, and never returns another sum. An epoch that
+begins under the same strategy may have another precision: the workers go over to it together, between two collectives.
 (docs/protocol.md; the numbers: docs/decisions/block-exponents.md)
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -24,7 +26,7 @@ from typing_extensions import Self
 
 from serene.client.blocks import Layout
 from serene.client.client import Client
-from serene.client.collective import Disagreement, Incomplete, hashes, noise_seed
+from serene.client.collective import Disagreement, Incomplete, hashes, noise_seed, vote_for
 from serene.client.exchange import UNSENT
 from serene.client.fastpool import FastPool
 from serene.client.plainpool import PlainPool
@@ -33,10 +35,10 @@ from serene.client.reports import Reports
 from serene.client.requests import NoAnswer, Refused, SessionLost
 from serene.client.transport import Transport
 from serene.errors import SereneError
-from serene.wire import HEADER, Op, ReadMode, control_payload, in_header
+from serene.wire import HEADER, Op, ReadMode, control_payload, in_header, members_in, precision_in
 
 ASK_S = 0.2  # for an answer to the question of how many workers are missing
-LAST_ROUND = PULL_SEQ - 2  # of a slot: its seqs end where those of reads begin
+LAST_SEQ = PULL_SEQ - 1  # of a slot: its seqs end where those of reads begin
 
 
 class PoolBroken(SereneError):
@@ -44,9 +46,17 @@ class PoolBroken(SereneError):
     strategy was swapped, or a collective has failed in the middle. The message says which."""
 
 
+@dataclass(frozen=True)
+class Format:
+    """An epoch, and the bits that values of gradients have in it."""
+
+    epoch: int = 1
+    precision: int = 32
+
+
 class Pool:
-    """One worker's. slots, lanes: of the job, which has to be there under BSP. Not thread-safe: one collective at a
-    time. silence_s, give_up_s, incarnation, clock: as `Client`.
+    """One worker's. slots, lanes: of the job, which has to be there under BSP. precision: that it begins with, on all
+    workers. Not thread-safe: one collective at a time. silence_s, give_up_s, incarnation, clock: as `Client`.
     """
 
     def __init__(
@@ -57,6 +67,7 @@ class Pool:
         *,
         slots: int,
         lanes: int,
+        precision: int = 32,
         silence_s: float = 2.0,
         give_up_s: float = 60.0,
         incarnation: int | None = None,
@@ -70,6 +81,8 @@ class Pool:
         self._transport = transport
         self._clock = clock
         self._job, self._worker = job, worker
+        self._format = Format(precision=precision)  # what all workers are known to have agreed on
+        self._heard = self._format  # the newest one that the switch has announced to this worker
         self._broken: str | None = None  # why nothing more is contributed
         self._reports = Reports(self._client, self.telemetry)
         self._client.while_waiting = self._wait
@@ -97,6 +110,12 @@ class Pool:
         """Packets sent, received and retransmitted since it joined."""
         return self._client.counts
 
+    @property
+    def precision(self) -> int:
+        """Bits of a gradient's values in the next collective, on all workers: as `serenectl precision` says, as soon as
+        all workers have heard of it. Other values have 32."""
+        return self._format.precision
+
     def _wait(self) -> None:
         self._reports.say("waiting")
         self.while_waiting()
@@ -110,16 +129,18 @@ class Pool:
 
     def join(self, timeout_s: float = 60.0) -> Membership:
         """Takes the worker's place; all of the job's workers have to come. Raises as `Client.join`, and PoolBroken when
-        the job has begun before."""
+        the job is no pool, or has begun before."""
         welcome = self._client.join(timeout_s)
         if (welcome.slots, welcome.lanes) != (self._slots, self._lanes):
             self._broken = f"has {welcome.slots} slots of {welcome.lanes} lanes, not {self._slots} of {self._lanes}"
         elif welcome.lost_sessions:
             self._broken = f"has begun before: the switch has lost {welcome.lost_sessions} of its sessions"
-        elif welcome.epoch != 1:
-            self._broken = f"has begun before: it is in epoch {welcome.epoch}"
         self._expect_whole()
         self._layouts = {32: Layout(welcome.workers, welcome.lanes)}
+        self._client.begin_anew()
+        protocol = self._client.protocol
+        protocol.whole = welcome.workers
+        protocol.begin_epoch(self._format.epoch)  # where all begin, whatever some may have heard of before they came
         compiled = self._client.compiled_link()
         self._engine: PlainPool | FastPool = (
             PlainPool(self._client) if compiled is None else FastPool(self._client, *compiled)
@@ -162,13 +183,18 @@ class Pool:
             self.compute_s += began - self._ended_at
         engine, until = self._engine, began + timeout_s
         layout = self._layout(bits)
-        if int(protocol.exchange.rounds.max()) + 3 * len(values) // (self._slots * self._lanes) + 3 > LAST_ROUND:
+        if int(protocol.exchange.awaited.max()) + 3 * len(values) // (self._slots * self._lanes) + 3 > LAST_SEQ:
             raise SereneError(f"the slots of job {self._job} have no seqs left: start another job")
         try:
             mine = hashes(signature, self.collectives, len(values), bits)
-            engine.begin(values, layout, mine, noise_seed(mine, self._worker), until)
-            self._client.expect_answers()
+            vote = vote_for(self._heard.epoch, self._heard.precision)
+            voted = self._heard
+            engine.begin(values, layout, mine, vote, noise_seed(mine, self._worker), until)
+            self._client.expect_answers(self._heard.epoch)
             self._exchange(engine, protocol, until, timeout_s)
+            if (engine.votes == vote * np.uint32(self._client.membership.workers)).all() and voted != self._format:
+                protocol.begin_epoch(voted.epoch)
+                self._format = voted
         except (SessionLost, Refused, PlaceTaken) as error:
             self._broken = f"is over for this worker: {error}"
             raise PoolBroken(self._said()) from error
@@ -223,20 +249,27 @@ class Pool:
         return f"job {self._job} {self._broken}"
 
     def _change(self, protocol: Protocol) -> str | None:
-        """What is in force that does not suit a pool, if something is."""
-        policy, epoch = protocol.exchange.policy, protocol.exchange.announced
-        workers = self._client.membership.workers
-        if policy is not None and policy["epoch"] >= max(epoch, protocol.epoch):
-            if not policy["sync_mask"] >> self._worker & 1:
-                return "does not wait for this worker any more: it was evicted, or the strategy was swapped"
-            if policy["members"] != workers:
-                return f"has {policy['members']} members now, not {workers}: a worker has left or was evicted"
-            said = tuple(int(policy[name]) for name in ("sync_mask", "staleness", "quorum", "read_mode"))
-            if (said[0].bit_count(), *said[1:]) != (workers, 0, workers, ReadMode.SNAPSHOT):
-                return "is not under BSP any more, which a pool needs"
-        if epoch:
-            return f"is in epoch {epoch}: a worker has left, was evicted or started anew, or the strategy was swapped"
+        """What is in force that does not suit a pool, if something is. Takes note of an epoch that does."""
+        for policy in (protocol.exchange.announcement, protocol.exchange.policy):
+            if policy is None or policy["epoch"] < self._heard.epoch:
+                continue
+            precision = precision_in(int(policy["members"]))
+            if (misfit := self._misfit(policy, precision)) is not None or precision is None:
+                return misfit
+            if policy["epoch"] > self._heard.epoch:
+                self._heard = Format(int(policy["epoch"]), precision)
         return None
+
+    def _misfit(self, policy: np.void, precision: int | None) -> str | None:
+        workers, members = self._client.membership.workers, members_in(int(policy["members"]))
+        if not policy["sync_mask"] >> self._worker & 1:
+            return "does not wait for this worker any more: it was evicted, or the strategy was swapped"
+        if members != workers:
+            return f"has {members} members now, not {workers}: a worker has left or was evicted"
+        said = tuple(int(policy[name]) for name in ("sync_mask", "staleness", "quorum", "read_mode"))
+        if (said[0].bit_count(), *said[1:]) != (workers, 0, workers, ReadMode.SNAPSHOT):
+            return "is not under BSP any more, which a pool needs"
+        return "has a number format that this worker does not know" if precision is None else None
 
     def _missing(self, protocol: Protocol, engine: PlainPool | FastPool) -> str:
         """Asks the switch, at the slot that has waited longest, how many contributions it has."""
@@ -265,6 +298,7 @@ class Pool:
         client = self._client
         return {
             "iteration": self.collectives,
+            "precision": self.precision,
             "epoch": client.epoch,
             "round": client.round,
             "at_epoch": client.epoch,

@@ -27,7 +27,17 @@ from serene.client.exchange import ANSWERED, IN_FLIGHT, UNSENT, Exchange
 from serene.client.window import RoundTrip, Window
 from serene.errors import SereneError
 from serene.fixedpoint import LARGEST
-from serene.wire import HEADER, MEMBERSHIP, PROTOCOL_VERSION, UNBOUNDED, Op, ReadMode, headers_of, values_of
+from serene.wire import (
+    HEADER,
+    MEMBERSHIP,
+    PROTOCOL_VERSION,
+    UNBOUNDED,
+    Op,
+    ReadMode,
+    headers_of,
+    members_in,
+    values_of,
+)
 
 PULL_SEQ = 1 << 31  # reads have seqs of their own, above those of contributions
 READ_MODES = np.isin(np.arange(2**8), list(ReadMode))  # whether that byte is one
@@ -111,6 +121,7 @@ class Protocol:
         self.last: Read | None = None  # of the last of them
         self.in_parts = False  # some of them
         self.overtaken = False  # a part was begun before all of the iteration before its own
+        self.whole = 0  # contributions that a read has to hold: a pool's workers; 0 where it may hold any number
         self.payloads = np.zeros((slots, HEADER.itemsize + 4 * lanes), np.uint8)  # what a slot sends
         self._headers = self.payloads[:, : HEADER.itemsize].view(HEADER)[:, 0]
         self._headers["version"], self._headers["slot"] = PROTOCOL_VERSION, np.arange(slots)
@@ -161,11 +172,17 @@ class Protocol:
         self._begin(Op.PUSH, slots, self.seq, now)
 
     def begin_slots(self, slots: np.ndarray, now: float) -> None:
-        """Begins a contribution of some slots, each in its own round and under a seq of its own. slots: their numbers,
-        int[n]; as `begin_part` otherwise. Not to be mixed with it."""
+        """Begins a contribution of some slots, each in its own round and under the seq after its last one. slots: their
+        numbers, int[n]; as `begin_part` otherwise. Not to be mixed with it."""
         if (self.exchange.state[slots] != ANSWERED).any():
             raise RuntimeError("the last contributions of these slots are not finished")
-        self._begin(Op.PUSH, slots, self.exchange.rounds[slots] + np.uint32(1), now)
+        self._begin(Op.PUSH, slots, self.exchange.awaited[slots] + np.uint32(1), now)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """What is sent from now on is of this epoch; nothing is under way. A pool's, whose workers agree on when."""
+        self._expect_rest()
+        self.epoch = epoch
+        self.exchange.rounds[:] = 0
 
     def pull(self, now: float) -> None:
         """Begins a read that contributes nothing."""
@@ -308,6 +325,11 @@ class Protocol:
         )
         release = (headers["seq"] == 0) & (headers["epoch"] == self.epoch) & within_bound & (not self.exchange.pulling)
         waited = (self.exchange.state[slots] == IN_FLIGHT) & READ_MODES[headers["read_mode"]]
+        if self.whole:
+            # Of a contribution that an epoch's beginning has overtaken the switch gives whatever it has by now: not yet
+            # everybody's, it may be. The packet is sent again until it has.
+            held = (headers["total"].astype(np.uint32) - self.held_totals[slots]).astype(np.int32)
+            waited &= (headers["epoch"] == self.epoch) | (held >= self.whole)
         answers = ours & (headers["op"] == _ANSWER) & waited
         if (answers & echo & (headers["seen"] > headers["seq"])).any():
             raise PlaceTaken(
@@ -324,6 +346,7 @@ class Protocol:
         newest = int(headers["epoch"].max(initial=0))
         if newest > max(self.epoch, self.exchange.announced):
             self.exchange.announced = newest
+            self.exchange.announcement = headers[headers["epoch"] == newest][0].copy()
             self.exchange.due[self.exchange.state == IN_FLIGHT] = True
 
     def _accept(
@@ -389,7 +412,7 @@ class Protocol:
             staleness=int(policy["staleness"]),
             quorum=int(policy["quorum"]),
             read_mode=ReadMode(int(policy["read_mode"])),
-            members=int(policy["members"]) or (MOST_WORKERS if self.membership.workers == MOST_WORKERS else 0),
+            members=self._members(int(policy["members"])),
             waited_s=self.exchange.waited_s,
         )
         self.held_values[slots], self.held_totals[slots] = (
@@ -405,10 +428,16 @@ class Protocol:
         if not self.exchange.pulling:
             self.iterations, self.last = self.iterations + 1, read
         # All slots of an iteration go out under one epoch: not between its parts.
-        if self.exchange.announced:
+        if self.exchange.announced and not self.whole:
             self.epoch = self.exchange.announced
             self.exchange.rounds[:] = 0
         return read
+
+    def _members(self, field: int) -> int:
+        """How many workers an answer says take part: besides that, a pool's says how many bits its values have."""
+        if self.whole:
+            return members_in(field)
+        return field or (MOST_WORKERS if self.membership.workers == MOST_WORKERS else 0)
 
 
 MOST_WORKERS = 256  # of a job over racks; more than a byte holds, in which they are 0

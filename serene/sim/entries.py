@@ -110,7 +110,7 @@ def policy(job: int, session: int, epoch: int, fields: PolicyFields) -> Entry:
             fields.staleness,
             fields.quorum,
             int(fields.read_mode),
-            fields.members & 0xFF,
+            fields.members_field,
         ],
     )
 
@@ -171,7 +171,7 @@ def prepared(job: int, session: int, epoch: int, policy: LeafPolicy) -> Entry:
         fields.staleness,
         fields.quorum & 0xFF,
         int(fields.read_mode),
-        fields.members & 0xFF,
+        fields.members_field,
         policy.enough,
         int(policy.by_arrivals),
         policy.flush_mask,

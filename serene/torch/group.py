@@ -193,9 +193,8 @@ class SwitchGroup(ProcessGroup):
         number = self.summed
         operation = _name(opts.reduceOp)
         # Nobody expects of other sums, a loss or a count of right answers, that they are rounded at random.
-        assert self._access is not None
-        bits = self._access.bits if in_backward() else 32
-        call = f"{what} of {_described(inputs)}, {operation}{f', in {bits} bits' if bits != 32 else ''}"
+        narrow = in_backward()
+        call = f"{what} of {_described(inputs)}, {operation}"
         values = sum(tensor.numel() for tensor in inputs)
         signature = f"{number} {what} {inputs[0].dtype} {values} {operation}".encode()
         timeout = opts.timeout if opts.timeout > timedelta(0) else self._timeout
@@ -203,7 +202,7 @@ class SwitchGroup(ProcessGroup):
 
         def run() -> None:
             flat = _flat(inputs, writable=not scatter)
-            self._exchange(flat, bits, signature, number, call, timeout)
+            self._exchange(flat, narrow, signature, number, call, timeout)
             if scatter:
                 flat = flat.view(self.size(), -1)[self.rank()]
             if operation == "AVG":
@@ -216,17 +215,19 @@ class SwitchGroup(ProcessGroup):
 
         assert self._runner is not None
         work = self._runner.submit(run, list(outputs))
-        if in_backward():
+        if narrow:
             at_the_end_of_backward(work.wait)
         return work
 
-    def _exchange(self, flat: Tensor, bits: int, signature: bytes, number: int, call: str, timeout: timedelta) -> None:
+    def _exchange(
+        self, flat: Tensor, narrow: bool, signature: bytes, number: int, call: str, timeout: timedelta
+    ) -> None:
         assert self._pool is not None and self._ring is not None
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
         self._pool.while_waiting = partial(self._ring.check, number)
         try:
-            self._add_up(flat, bits, signature, timeout)
+            self._add_up(flat, narrow, signature, timeout)
         except Disagreement:
             calls = what_each_does(self._store, self.rank(), self.size(), number, call)
             raise CollectiveFailed(f"the ranks' calls do not fit together: {calls}") from None
@@ -236,13 +237,14 @@ class SwitchGroup(ProcessGroup):
             self._ring.fail(reason)
             raise self._failed from error
 
-    def _add_up(self, flat: Tensor, bits: int, signature: bytes, timeout: timedelta) -> None:
-        assert self._pool is not None and self._access is not None
-        values, timeout_s = flat.numpy(), timeout.total_seconds()
+    def _add_up(self, flat: Tensor, narrow: bool, signature: bytes, timeout: timedelta) -> None:
+        """narrow: whether the values may have fewer bits than 32; as many as all ranks have agreed on by now."""
+        assert self._pool is not None
+        values, timeout_s, bits = flat.numpy(), timeout.total_seconds(), self._pool.precision
         try:
-            self._pool.all_reduce(values, signature, timeout_s, bits=bits)
+            self._pool.all_reduce(values, signature, timeout_s, bits=bits if narrow else 32)
         except Disagreement:
-            if self._access.bits == 32:
+            if bits == 32:
                 raise
             # One rank may call in its backward pass what another calls beside its own, as DistributedDataParallel does
             # when a rank has joined. All ranks see it, before any has changed its values.

@@ -17,14 +17,14 @@ import httpx
 from torch.distributed import Store  # type: ignore[attr-defined]
 
 from serene.client import FrameTransport, ShmTransport, Transport, TransportError, UdpTransport
-from serene.client.blocks import BITS, Layout
+from serene.client.blocks import BITS
 from serene.client.pool import Pool
 from serene.errors import SereneError, choices
 from serene.http import CONTROLLER, connection, controller_url
 from serene.torch.ring import Ring
 from serene.wire import SERENE_UDP_PORT
 
-PRECISION = "SERENE_PRECISION"  # bits that a gradient's values have on their way
+PRECISION = "SERENE_PRECISION"  # bits that a gradient's values have on their way, until 'serenectl precision' says more
 SLOTS = 512  # of a group: pieces that may be on their way at a time
 HTTP_TIMEOUT_S = 15.0
 LOOPBACK = "127.0.0.1"
@@ -44,7 +44,7 @@ class OpeningFailed(SereneError, RuntimeError):
 class JobAccess:
     """Where a group's job is. udp_ports: of an embedded switch on this machine, the UDP ports of each of its ports (the
     switch's, ours); shm_ports: the path of each; neither where the switch is reached over the network, at switch_ip.
-    bits: of a gradient's values on their way, on all ranks."""
+    precision: bits of a gradient's values on their way that the job begins with."""
 
     job: int
     slots: int
@@ -52,7 +52,7 @@ class JobAccess:
     switch_ip: str
     udp_ports: Sequence[tuple[int, int, int]] = ()
     shm_ports: Sequence[tuple[int, str]] = ()
-    bits: int = 32
+    precision: int = 32
 
 
 class Controller:
@@ -62,7 +62,7 @@ class Controller:
         self.url = controller_url()
 
     def create(self, workers: int) -> JobAccess:
-        bits = gradient_bits()
+        precision = gradient_bits()
         switch = self._ask("GET", "/v1/status").get("switch")
         if switch is None:
             raise SereneError(f"what answers at {self.url} is no controller of Serene's; name one in ${CONTROLLER}")
@@ -72,7 +72,7 @@ class Controller:
                 self.url,
                 switch["trouble"],
             )
-        job = self._ask("POST", "/v1/jobs", {"workers": workers, "pool_slots": SLOTS})
+        job = self._ask("POST", "/v1/jobs", {"workers": workers, "pool_slots": SLOTS, "precision": precision})
         return JobAccess(
             job["job"],
             job["slots"],
@@ -80,7 +80,7 @@ class Controller:
             switch["ip"],
             [(at["port"], at["switch"], at["host"]) for at in switch["udp_ports"]],
             [(at["port"], at["path"]) for at in switch["shm_ports"]],
-            bits,
+            precision,
         )
 
     def delete(self, job: int) -> None:
@@ -125,11 +125,10 @@ def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[P
     try:
         problem = ""
         try:
-            if (bits := gradient_bits()) != access.bits:
-                raise NotOpened(f"${PRECISION} is {bits} here and {access.bits} on rank 0 of the group")
-            Layout(size, access.lanes, bits)
+            if (bits := gradient_bits()) != access.precision:
+                raise NotOpened(f"${PRECISION} is {bits} here and {access.precision} on rank 0 of the group")
             transport = transport_to(access, rank)
-            pool = Pool(transport, access.job, rank, slots=access.slots, lanes=access.lanes)
+            pool = Pool(transport, access.job, rank, slots=access.slots, lanes=access.lanes, precision=bits)
         except SereneError as missing:
             problem = str(missing)
         _agree(store, "transport", rank, size, problem, timeout)

@@ -19,7 +19,7 @@ from serene.client.blocks import (
 from serene.errors import SereneError
 from tests.support.numbers import expected, random_values, same, within_bound
 
-LANES = 16
+LANES = 20
 CLASSES = 64  # of finite values, in 32 bits
 EXPONENT_BITS = 25
 FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)

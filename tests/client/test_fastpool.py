@@ -13,7 +13,7 @@ from serene.client.blocks import SIGNATURE_LANES
 from serene.client.fastpath import library
 from serene.faults import Faults
 from serene.program import Program
-from serene.strategy import ASP, BSP, Strategy
+from serene.strategy import ASP, SSP, Strategy
 from tests.support.numbers import expected, random_values, same
 from tests.support.pools import FINE, lossy
 from tests.support.threaded_pools import Run, all_reduce
@@ -90,7 +90,7 @@ def test_collective_after_collective(switch: P4Switch) -> None:
         assert all(same(one, expected(of, LANES)) for one in result)
 
 
-@pytest.mark.parametrize("strategy", [ASP(), BSP()], ids=str)
+@pytest.mark.parametrize("strategy", [ASP(), SSP(1)], ids=str)
 def test_a_swap_ends_it(switch: P4Switch, strategy: Strategy) -> None:
     run, given = Run(switch, 2, 4), mixed(2, 3000 * LANES)
     begun = threading.Barrier(2, lambda: run.network.swap(strategy, 2))

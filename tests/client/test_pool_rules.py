@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from serene.client import plainpool
 from serene.client.blocks import Layout
 from serene.client.collective import Collective, Disagreement
 from serene.client.plainpool import PlainPool
@@ -22,13 +23,15 @@ from serene.client.protocol import Protocol
 from serene.client.requests import NoAnswer
 from serene.faults import Faults, PacketFaults
 from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
+from serene.wire import PRECISIONS
 from tests.model import Model
 from tests.model_switch import LANES, SLOTS, ModelSwitch
 from tests.planted import Fault, fault, planted
-from tests.support.numbers import expected, random_values, same
+from tests.support.numbers import expected, random_values, same, within_levels
 from tests.support.pools import PoolRun, Stuck
 
 COLLECTIVES = 4
+HAPPENINGS = ("nothing", "disagreement", "swap", "eviction", "lost session", "death", "leaving", "precision")
 TIMEOUT_S = 60.0
 RUNS = 100
 
@@ -48,13 +51,24 @@ def random_faults(rng: random.Random) -> Faults:
     )
 
 
+def moderate(values: np.ndarray) -> np.ndarray:
+    """Without what float32 cannot hold the sum of."""
+    small: np.ndarray = np.where(np.abs(values) < 1e37, values, np.float32(0))
+    return small
+
+
 class Play:
     """One random run; ``happened`` says what was tried in it."""
 
     def __init__(self, switch: ModelSwitch, seed: int) -> None:
         rng = random.Random(seed)
+        self.switch = switch
         workers = rng.randint(1, 5)
-        self.run = PoolRun(switch, workers, rng.randint(1, SLOTS), random_faults(rng), give_up_s=20.0)
+        slots, faults = rng.randint(1, SLOTS), random_faults(rng)
+        happening = rng.choice(HAPPENINGS)
+        # One slot is no room for a new epoch: nobody could begin its next piece before all have read its last one.
+        slots = max(slots, 2) if happening == "precision" else slots
+        self.run = PoolRun(switch, workers, slots, faults, give_up_s=20.0)
         self.happened: Counter[str] = Counter()
         values = np.random.default_rng(seed)
         lengths = [
@@ -65,15 +79,26 @@ class Play:
         self.odd: int | None = None  # a worker that calls something else the second time
         self.over = False  # something has happened that ends the pool
         self.after: Callable[[int], None] = lambda number: None
-        happening = rng.choice(["nothing", "disagreement", "swap", "eviction", "lost session", "death", "leaving"])
-        self.disturbed = happening not in ("nothing", "disagreement")
+        self.disturbed = happening not in ("nothing", "disagreement", "precision")
         self.happened[happening] += 1
+        self.precisions: dict[tuple[int, int], int] = {}  # of the results
         when_s = 10 ** rng.uniform(-3.5, 0.5)
         victim = rng.randrange(workers)
+        if happening == "precision":  # several times, so close together that one may overtake another
+            self.given = [[moderate(vector) for vector in vectors] for vectors in self.given * 3]
+            for number in range(rng.randint(1, 4)):
+                bits = rng.choice(PRECISIONS)
+                self.run.at(
+                    when_s,
+                    lambda number=number, bits=bits: self.run.put_policy(  # type: ignore[misc]
+                        BSP(), 2 + number, precision=bits
+                    ),
+                )
+                when_s += 10 ** rng.uniform(-3.5, 0.5)
         if happening == "disagreement":
             self.odd = victim if workers > 1 else None
         elif happening == "swap":
-            chosen: Strategy = rng.choice([BSP(), SSP(2), ASP(), Quorum(max(workers - 1, 1))])
+            chosen: Strategy = rng.choice([SSP(2), ASP(), Quorum(max(workers - 1, 1))])
             self.run.at(when_s, lambda: self._swap(chosen, range(workers)))
         elif happening == "eviction":
             others = [worker for worker in range(workers) if worker != victim]
@@ -103,8 +128,9 @@ class Play:
         for number, vectors in enumerate(self.given):
             values, late = vectors[worker].copy(), late + self.over
             odd = number == 1 and worker == self.odd
+            self.precisions[number, worker] = pool.precision
             try:
-                pool.all_reduce(values, b"max" if odd else b"sum", TIMEOUT_S)
+                pool.all_reduce(values, b"max" if odd else b"sum", TIMEOUT_S, bits=pool.precision)
             except Disagreement:
                 if number != 1 or self.odd is None or not same(values, vectors[worker]):
                     raise
@@ -119,10 +145,23 @@ class Play:
 
     def play(self) -> None:
         """Raises whatever is wrong."""
+        before = dict(self.switch.contributions(0))
         self.run.play(self._live)
         for (number, worker), values in self.results.items():
-            if not same(values, expected(self.given[number], LANES)):
+            bits = self.precisions[number, worker]
+            if bits != 32:
+                self.happened[f"{bits} bits"] += 1
+                right = within_levels(values, self.given[number], LANES, bits)
+                right &= all(same(values, self.results.get((number, other), values)) for other in range(worker))
+            else:
+                right = same(values, expected(self.given[number], LANES))
+            if not right:
                 raise Wrong(f"worker {worker} has another sum of collective {number}")
+        if not self.disturbed:
+            for worker, pool in enumerate(self.run.pools):
+                counted = self.switch.contributions(0).get(worker, 0) - before.get(worker, 0)
+                if counted != pool.telemetry()["contributions_sent"]:
+                    raise Wrong(f"worker {worker} has sent other contributions than the {counted} that are counted")
         for worker, error in self.run.errors.items():
             if not self.disturbed or not isinstance(error, (PoolBroken, NoAnswer)):
                 raise Wrong(f"worker {worker}: {error!r}") from error
@@ -149,25 +188,38 @@ def test_the_right_rules() -> None:
         played = Play(switch, seed)
         played.play()
         happened.update(played.happened)
-    kinds = {"nothing", "disagreement", "swap", "eviction", "lost session", "death", "leaving"}
-    assert kinds | {"disagreements seen", "PoolBroken", "NoAnswer"} == set(happened)
+    assert {*HAPPENINGS, "disagreements seen", "16 bits", "8 bits", "PoolBroken", "NoAnswer"} == set(happened)
 
 
+EARLY = fault("a round is complete one worker early", Model, "_request",
+              "arrivals == fields.quorum", "arrivals == max(fields.quorum - 1, 1)")  # fmt: skip
 FAULTS = (
     # -- slots in turn
     fault("a slot is used again before its answer", PlainPool, "_begin", " not in self._under_way:", " is not None:"),
+    fault("a slot is used again before all have read it", plainpool, "most_under_way", "slots // 2", "slots"),
     fault("slots go in another order on each worker", PlainPool, "_begin",
-          "self._begun % self._slots", "(self._begun * (1 + self._client._worker)) % self._slots"),
+          "slot = self._begun % self._slots", "slot = (self._begun * (1 + self._client._worker)) % self._slots"),
     fault("a release of another round is believed", Protocol, "receive", " & within_bound", ""),
     fault("the answer to another round is believed", Protocol, "receive",
           'echo = headers["seq"] == ', 'echo = headers["seq"] <= '),
-    fault("all rounds have one seq", Protocol, "begin_slots", "self.exchange.rounds[slots] + np.uint32(1)", "1"),
+    fault("all rounds have one seq", Protocol, "begin_slots", "self.exchange.awaited[slots] + np.uint32(1)", "1"),
     fault("the previous read is not kept", Protocol, "_finish",
           "self.exchange.new_values[slots],\n", "self.held_values[slots],\n"),
     fault("rounds do not go on", Protocol, "_finish", "self.exchange.rounds[slots] += 1", "pass"),
+    # -- when an epoch with another format begins
+    fault("seqs begin anew with an epoch", Protocol, "begin_slots",
+          "self.exchange.awaited[slots] + np.uint32(1)", "self.exchange.rounds[slots] + np.uint32(1)"),
+    fault("rounds go on where an epoch begins", Protocol, "begin_epoch", "self.exchange.rounds[:] = 0", "pass"),
+    fault("what lacks contributions is read", Protocol, "receive", "if self.whole:", "if False:"),
+    fault("each worker goes over when it hears of it", Pool, "all_reduce",
+          "(engine.votes == vote * np.uint32(self._client.membership.workers)).all()", "True"),
+    fault("the switch's epoch is begun in the middle of a collective", Protocol, "_finish",
+          "if self.exchange.announced and not self.whole:", "if self.exchange.announced:"),
+    fault("an epoch is adopted, its format is not", Pool, "all_reduce",
+          "self._format = voted", "self._format = Format(voted.epoch, self._format.precision)"),
+    fault("a worker says what it has agreed on, not what it has heard", Pool, "all_reduce",
+          "vote_for(self._heard.epoch, self._heard.precision)", "vote_for(self._format.epoch, 32)"),
     # -- when it is not a pool any more
-    fault("a read need not hold every worker's contribution", PlainPool, "end",
-          "(read.contributions != self._layout.workers)", "(read.contributions < 0)"),
     fault("who has only answers to wait for does not get them", Pool, "_exchange",
           "if (protocol.exchange.state == UNSENT).any():", "if True:"),
     fault("a collective never gives up", Pool, "_exchange",
@@ -186,8 +238,7 @@ FAULTS = (
     fault("sums wipe infinities out", Collective, "answer", "elif index not in self._without_specials:", "elif False:"),
     # -- the switch
     fault("repeats count", Model, "_request", " and seq > slot.seen.get(worker, 0)", ""),
-    fault("a round is complete one worker early", Model, "_request",
-          "arrivals == fields.quorum", "arrivals == max(fields.quorum - 1, 1)"),
+    EARLY,
     fault("snapshots are the latest sum", Model, "_request",
           "current and counted and fields.read_mode is ReadMode.SNAPSHOT", "False"),
 )  # fmt: skip
@@ -198,3 +249,17 @@ def test_a_broken_rule_is_found(broken: Fault) -> None:
     (line,) = broken.lines
     with planted(line):
         assert hunt(RUNS) is not None
+
+
+def test_a_read_that_lacks_contributions_is_no_sum() -> None:
+    """Where the switch itself is wrong, and in no other epoch that could be the reason: an error, not another sum."""
+    switch, errors = ModelSwitch(), 0
+    with planted(EARLY.lines[0]):
+        for seed in range(20):
+            played = Play(switch, seed)
+            try:
+                played.play()
+            except Wrong as found:
+                assert "another sum" not in str(found)
+                errors += "did not give every worker's contribution" in str(found)
+    assert errors

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.jobs.errors import BadRequest, Conflict, NoSuchJob
 from controller.jobs.job import JobState, WorkerState
-from controller.jobs.jobs import BadRequest, Conflict, NoSuchJob
 from controller.jobs.plans import Endpoint, Readmission, Start, Swap, Waiting
 from controller.jobs.slots import SlotRange, first_fit, free_ranges
 from serene.errors import SereneError

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from controller.http.client import Rejected
+from controller.jobs.errors import BadRequest, Conflict
 from controller.jobs.job import JobState
-from controller.jobs.jobs import BadRequest, Conflict
+from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Start, Waiting
 from controller.jobs.slots import SlotRange
-from serene.strategy import ASP, BSP, SSP
+from serene.strategy import ASP, BSP, SSP, Quorum, Strategy
 from serene.wire import Op
 from tests.controller.hosts import Host, join
 from tests.controller.planning import NOW, at, new_jobs, reason
@@ -65,6 +68,110 @@ def test_nobody_is_replaced_evicted_or_readmitted() -> None:
     assert reason(jobs.hello(0, 0, restarted, jobs.lanes, NOW)).endswith("start the group anew")
     with pytest.raises(Conflict, match="process group's"):
         jobs.taking_part(0, {1})
+
+
+def running(workers: int = 2, precision: int = 32, slots: int = 3) -> Jobs:
+    jobs = new_jobs()
+    jobs.create(workers, BSP(), pool_slots=slots, precision=precision)
+    for worker in range(workers):
+        start = jobs.hello(0, worker, at(worker + 1), slots * jobs.lanes, NOW)
+    assert isinstance(start, Start)
+    jobs.started(start, NOW)
+    return jobs
+
+
+def test_a_precision_is_a_new_epoch_of_the_same_strategy() -> None:
+    jobs = running(precision=16)
+    plan = jobs.plan_precision(0, 8)
+    assert plan is not None
+    assert (plan.policy.epoch, plan.policy.strategy, plan.reason) == (2, BSP(), "precision 8")
+    assert plan.policy.fields == replace(BSP().compile([0, 1]), precision=8)
+    assert jobs[0].precision == 16  # until the switch has taken it
+    jobs.swapped(plan, NOW)
+    assert (jobs[0].precision, jobs[0].epoch) == (8, 2)
+    assert jobs.plan_precision(0, 8) is None
+
+
+def test_after_a_write_that_failed_it_is_written_again() -> None:
+    """Nobody can know whether it arrived."""
+    jobs = running()
+    assert jobs.plan_precision(0, 8) is not None
+    again = jobs.plan_precision(0, 32)
+    assert again is not None and again.policy.epoch == 3
+
+
+def test_who_leaves_changes_no_format() -> None:
+    jobs = running(precision=8)
+    leave = jobs.plan_leave(0, 1, at(2), None)
+    assert leave.swap is not None and leave.swap.policy.fields.precision == 8
+    jobs.left(leave, NOW)
+    with pytest.raises(Conflict, match="job 0 is ending: a worker has left"):
+        jobs.plan_precision(0, 32)
+
+
+@pytest.mark.parametrize("bits", [0, 4, 64])
+def test_other_bits_are_refused_with_those_that_there_are(bits: int) -> None:
+    with pytest.raises(BadRequest, match=f"{bits} bits: expected 32, 16 or 8"):
+        running().plan_precision(0, bits)
+    with pytest.raises(BadRequest, match=f"{bits} bits: expected 32, 16 or 8"):
+        new_jobs().create(2, BSP(), pool_slots=3, precision=bits)
+
+
+def test_bits_that_no_sum_of_its_workers_fits_are_refused() -> None:
+    jobs = Jobs(slots=64, lanes=32, max_jobs=8, max_workers=32)
+    jobs.create(8, BSP(), pool_slots=2, precision=16)
+    with pytest.raises(
+        BadRequest, match="slots of 32 lanes are too short for a pool of 8 workers and values of 8 bits"
+    ):
+        jobs.create(8, BSP(), pool_slots=2, precision=8)
+    assert [job.id for job in jobs] == [0]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "why"),
+    [
+        (BSP(), r"under BSP a read may hold 4 contributions, of which 8 bits tell 31 levels apart"),
+        (SSP(3), r"under SSP\(3\) a read may hold 28 contributions, of which 8 bits tell 4 levels apart"),
+        (ASP(), r"under ASP a read may hold any number of contributions"),
+        (Quorum(3), r"under Quorum\(3\) a read may hold any number of contributions"),
+    ],
+    ids=str,
+)
+def test_jobs_with_slots_for_each_parameter_keep_32_bits(strategy: Strategy, why: str) -> None:
+    jobs = new_jobs()
+    jobs.create(4, strategy)
+    with pytest.raises(Conflict, match=f"job 0 keeps 32 bits: .* one scale, and {why}. .*'The process group'"):
+        jobs.plan_precision(0, 8)
+    with pytest.raises(Conflict, match="job 1 keeps 32 bits"):
+        jobs.create(4, strategy, precision=8)
+
+
+def test_a_job_that_waits_or_has_one_slot_cannot_change_it() -> None:
+    jobs = new_jobs()
+    jobs.create(2, BSP(), pool_slots=3)
+    with pytest.raises(Conflict, match="job 0 is waiting: the precision of a job that runs can be changed"):
+        jobs.plan_precision(0, 8)
+    with pytest.raises(Conflict, match="has one slot, which has no room for a new epoch: expected 2 or more"):
+        running(slots=1).plan_precision(0, 8)
+
+
+def test_a_controller_that_takes_over_finds_it_in_the_switch(
+    switch: SwitchProcess, hosts: list[Host], start: StartController
+) -> None:
+    first = start()
+    first.client.create_job(2, BSP(), pool_slots=2, precision=16)
+    join(hosts[:2], 0, 2 * LANES)
+    said = serenectl("precision", "8", controller=first.url)
+    assert re.fullmatch(r"job 0: 16 -> 8 bits, epoch 2 \(\d+ ms\)\n", said.stdout), said
+    assert serenectl("precision", "8", controller=first.url).stdout == "job 0: 8 bits already, nothing changes\n"
+    assert "BSP in 8 bits, epoch 2" in serenectl("status", controller=first.url).stdout
+    refused = serenectl("precision", "12", controller=first.url)
+    assert (refused.returncode, refused.stderr) == (2, "error: 12 bits: expected 32, 16 or 8\n")
+    first.kill()
+    second = start()
+    (job,) = second.client.jobs()
+    assert (job.precision, job.epoch, job.strategy, job.pool) == (8, 2, BSP(), True)
+    assert second.client.set_precision(0, 32).epoch == 3
 
 
 def test_over_http(switch: SwitchProcess, start: StartController) -> None:

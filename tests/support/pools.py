@@ -6,7 +6,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import greenlet
 import numpy as np
@@ -117,9 +117,11 @@ class PoolRun:
             for wire in self.wires
         ]  # fmt: skip
 
-    def put_policy(self, strategy: Strategy, epoch: int, members: Sequence[int] | None = None) -> None:
-        """A live swap, or with other members an eviction."""
-        fields = strategy.compile(range(self.workers) if members is None else members)
+    def put_policy(
+        self, strategy: Strategy, epoch: int, members: Sequence[int] | None = None, precision: int = 32
+    ) -> None:
+        """A live swap, or with other members an eviction, or with other bits a change of the format."""
+        fields = replace(strategy.compile(range(self.workers) if members is None else members), precision=precision)
         self.switch.put(entries.policy(0, self.session, epoch, fields))
 
     def _put_job(self, lost_sessions: int) -> None:

@@ -9,6 +9,7 @@ import select
 import socket
 import threading
 import time
+from dataclasses import replace
 from types import TracebackType
 
 from typing_extensions import Self
@@ -64,13 +65,14 @@ class UdpSwitch:
         switch = self._ports[worker].getsockname()
         return FrameTransport(worker, local=self._ends.pop(worker).detach(), switch=switch)
 
-    def put_policy(self, strategy: Strategy, epoch: int) -> None:
-        self.switch.put(entries.policy(0, self.session, epoch, strategy.compile(range(self.workers))))
+    def put_policy(self, strategy: Strategy, epoch: int, precision: int = 32) -> None:
+        fields = replace(strategy.compile(range(self.workers)), precision=precision)
+        self.switch.put(entries.policy(0, self.session, epoch, fields))
 
-    def swap(self, strategy: Strategy, epoch: int) -> None:
+    def swap(self, strategy: Strategy, epoch: int, precision: int = 32) -> None:
         """While it serves."""
         with self._lock:
-            self.put_policy(strategy, epoch)
+            self.put_policy(strategy, epoch, precision)
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -1,0 +1,134 @@
+"""`serenectl precision` from a pool's side: 32 -> 8 -> 16 -> 32 bits while it works, exactly accounted.
+
+An epoch begins in the middle of a collective, and packets are lost, repeated and late. The switch is the protocol's
+rules in Python, the P4 program on the embedded switch and on BMv2. (Random runs: tests/client/test_pool_rules.py.)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from itertools import groupby
+from typing import Protocol
+
+import numpy as np
+import pytest
+
+from experiments.correctness.virtual.switch import P4Switch, VirtualSwitch
+from serene.client import Pool
+from serene.client.fastpath import library
+from serene.faults import Faults
+from serene.program import Program
+from serene.strategy import BSP
+from tests.model_switch import ModelSwitch
+from tests.support.bmv2_switch import Bmv2Switch
+from tests.support.numbers import expected, same, within_levels
+from tests.support.pools import FINE, PoolRun, lossy
+from tests.support.threaded_pools import Run
+from tests.switch.bmv2 import why_not
+
+CHANGES = {2: 8, 7: 16, 12: 32}  # by collective, in the middle of which an epoch begins
+EPOCHS = {number: epoch for epoch, number in enumerate(CHANGES, 2)}
+COLLECTIVES = 18
+MOST_LATER = 3  # collectives: one in which some hear of it, one in which all do, one in which all say so
+WORKERS = 3
+
+
+class Counting(VirtualSwitch, Protocol):
+    def count(self, counter: str, worker: int) -> int: ...
+
+
+class CountingModel(ModelSwitch):
+    def count(self, counter: str, worker: int) -> int:
+        assert counter == "contributions"
+        return self.contributions(0).get(worker, 0)
+
+
+@pytest.fixture(scope="module", params=["model", "embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
+def switch(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counting]:
+    if request.param == "model":
+        yield CountingModel()
+    elif request.param == "embedded":
+        yield P4Switch(Program.load("serene"))
+    else:
+        if lacking := why_not():
+            pytest.skip(lacking)
+        bmv2 = Bmv2Switch(tmp_path_factory.mktemp("bmv2"))
+        yield bmv2
+        bmv2.close()
+
+
+def vectors(lanes: int, pieces: int) -> list[list[np.ndarray]]:
+    """By collective and worker."""
+    rng = np.random.default_rng(1)
+    length = pieces * lanes + 3
+    return [[rng.normal(size=length).astype(np.float32) for _ in range(WORKERS)] for _ in range(COLLECTIVES)]
+
+
+class Told:
+    """What each worker's collectives were sent in, and what they gave."""
+
+    def __init__(self, given: list[list[np.ndarray]]) -> None:
+        self.given = given
+        self.results = [[vector.copy() for vector in of] for of in given]
+        self.bits: list[list[int]] = [[] for _ in range(WORKERS)]
+
+    def all_reduce(self, pool: Pool, worker: int, number: int) -> None:
+        self.bits[worker].append(pool.precision)
+        pool.all_reduce(self.results[number][worker], bits=pool.precision)
+
+    def check(self, lanes: int) -> None:
+        """All workers alike, right in each format, and no change takes more than a few collectives."""
+        assert all(bits == self.bits[0] for bits in self.bits)
+        assert [bits for bits, _ in groupby(self.bits[0])] == [32, *CHANGES.values()]
+        for begun, bits in CHANGES.items():
+            assert bits in self.bits[0][begun + 1 : begun + 1 + MOST_LATER]
+        for bits, given, results in zip(self.bits[0], self.given, self.results, strict=True):
+            assert all(same(result, results[0]) for result in results)
+            if bits == 32:
+                assert same(results[0], expected(given, lanes))
+            else:
+                assert within_levels(results[0], given, lanes, bits)
+
+
+@pytest.mark.parametrize("faults", [FINE, lossy(3)], ids=["fine", "lossy"])
+def test_32_8_16_32(switch: Counting, faults: Faults) -> None:
+    run, told = PoolRun(switch, WORKERS, 4, faults), Told(vectors(switch.lanes, 12))
+    before = [switch.count("contributions", worker) for worker in range(WORKERS)]
+
+    def live(worker: int, pool: Pool) -> None:
+        for number in range(COLLECTIVES):
+            if worker == 0 and number in CHANGES:
+                run.at(0.0007, partial(run.put_policy, BSP(), EPOCHS[number], precision=CHANGES[number]))
+            told.all_reduce(pool, worker, number)
+
+    run.play(live)
+    assert not run.errors
+    told.check(switch.lanes)
+    counted = [switch.count("contributions", worker) - first for worker, first in enumerate(before)]
+    assert counted == [pool.telemetry()["contributions_sent"] for pool in run.pools]
+    assert {pool.telemetry()["epoch"] for pool in run.pools} == {1 + len(CHANGES)}
+
+
+@pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
+@pytest.mark.parametrize("plain", [(), (1,)], ids=["C", "C and Python"])
+def test_in_c(plain: tuple[int, ...]) -> None:
+    """Over sockets. The change begins while no worker waits for the others; they hear of it at different times."""
+    embedded = P4Switch(Program.load("serene"))
+    run, told = Run(embedded, WORKERS, 16, lossy(5, 0.01), plain), Told(vectors(embedded.lanes, 200))
+    begun = {
+        number: threading.Barrier(WORKERS, partial(run.network.swap, BSP(), EPOCHS[number], bits))
+        for number, bits in CHANGES.items()
+    }
+
+    def live(worker: int, pool: Pool) -> None:
+        for number in range(COLLECTIVES):
+            if number in begun:
+                begun[number].wait(60)
+            told.all_reduce(pool, worker, number)
+
+    assert run.play(live) == [None] * WORKERS
+    told.check(embedded.lanes)
+    sent = [pool.telemetry()["contributions_sent"] for pool in run.pools]
+    assert [embedded.count("contributions", worker) for worker in range(WORKERS)] == sent
