@@ -6,6 +6,8 @@ import errno
 import os
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +69,17 @@ def place() -> Path:
     return Path(runtime) / "serene" if runtime else Path.home() / ".local" / "state" / "serene"
 
 
+@contextmanager
+def room() -> Iterator[None]:
+    """Raises NoFolder where there is no room for a file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise NoFolder(place(), os.strerror(error.errno)) from None
+
+
 def start(arguments: list[str], url: str, files: Files) -> int:
     """Run ``serenectl ARGUMENTS`` detached and wait until it answers at ``url``; its pid.
 
@@ -82,10 +95,10 @@ def start(arguments: list[str], url: str, files: Files) -> int:
         )
     try:
         _wait(process, url, files.log)
+        files.pid.write_text(f"{process.pid}\n")
     except BaseException:
         process.terminate()  # also after Ctrl-C
         raise
-    files.pid.write_text(f"{process.pid}\n")
     return process.pid
 
 

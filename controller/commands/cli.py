@@ -146,10 +146,11 @@ def up(
         shm_ports=shm_ports,
     )
     if local:
-        with _local_switch(chosen, shm, keep=not foreground) as there:
+        with background.room(), _local_switch(chosen, shm, keep=not foreground) as there:
             said = _start(there, foreground)
     else:
-        said = _start(chosen, foreground)
+        with background.room():
+            said = _start(chosen, foreground)
     # Not before the switch is kept: whoever reads our output may have gone (`serenectl up --local | head -1`), and what
     # cannot be said must not stop the switch of a controller that runs.
     if said:

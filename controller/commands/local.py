@@ -93,15 +93,23 @@ def _run(address: str, ports: Sequence[UdpPort | ShmPort], file: IO[str]) -> Non
             start_new_session=True,
             pass_fds=[file.fileno()],
         )
-    file.truncate(0)
-    json.dump([process.pid, [list(astuple(at)) for at in ports]], file)
-    file.flush()
+    try:
+        file.truncate(0)
+        json.dump([process.pid, [list(astuple(at)) for at in ports]], file)
+        file.flush()
+        _wait(process, log)
+    except BaseException:  # also where there is no room for the file, and after Ctrl-C
+        process.kill()
+        process.wait()
+        raise
+
+
+def _wait(process: subprocess.Popen[bytes], log: Path) -> None:
     end = time.monotonic() + START_TIMEOUT_S
     while READY not in log.read_text():
         if process.poll() is not None:
             raise NoLocalSwitch(last_error(log, "the switch"))
         if time.monotonic() > end:
-            process.kill()
             raise NoLocalSwitch(f"the switch was not ready within {START_TIMEOUT_S:g} s; its log: {log}")
         time.sleep(0.02)
 

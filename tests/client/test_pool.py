@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Disagreement, Pool, PoolBroken
+from serene.client.pool import LAST_ROUND
 from serene.errors import SereneError
 from serene.faults import Faults
 from serene.program import Program
@@ -185,6 +187,34 @@ def test_a_worker_that_dies_is_missing(switch: P4Switch) -> None:
         assert error == "NoAnswer: the collective was not over after 30 s: 1 of 3 workers have not contributed"
     with pytest.raises(PoolBroken, match="serves this worker no more since a collective failed"):
         run.pools[0].all_reduce(np.zeros(1, np.float32))
+
+
+def test_slots_without_seqs_begin_nothing(switch: P4Switch) -> None:
+    def live(worker: int, pool: Pool) -> None:
+        pool._client.protocol.exchange.rounds[:] = LAST_ROUND - 2
+        pool.all_reduce(np.ones(10, np.float32))
+
+    run = PoolRun(switch, 1, 4)
+    run.play(live)
+    assert str(run.errors[0]) == "the slots of job 0 have no seqs left: start another job"
+
+
+def test_a_worker_that_computes_for_long_gives_signs(switch: P4Switch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the controller would take it for dead."""
+
+    def live(worker: int, pool: Pool) -> None:
+        pool.all_reduce(np.ones(10, np.float32))
+        said.append(len(run.punted))
+        for _ in range(10):
+            run.now += 1.0
+            pool.idle()
+
+    run, said = PoolRun(switch, 1, 4), list[int]()
+    monkeypatch.setattr("serene.client.reports.time", SimpleNamespace(monotonic=lambda: run.now))
+    run.play(live)
+    assert not run.errors
+    signs = [frame[2 + ENCAPSULATION_BYTES :] for frame in run.punted[said[0] :]]
+    assert len([sign for sign in signs if sign[1] == Op.REPORT]) >= 9
 
 
 def test_a_worker_that_finds_all_answered_goes_on_though_its_time_is_up(switch: P4Switch) -> None:

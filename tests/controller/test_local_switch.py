@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from controller.commands import local as local_switch
 from controller.http.client import NoController
 from serene.client import Pool
 from serene.strategy import BSP
@@ -222,6 +224,40 @@ def test_in_the_foreground_the_switch_ends_with_the_controller(local: Local) -> 
     process.communicate()
     assert process.returncode == 0
     assert not listens(local.switch)
+
+
+def test_a_full_disk_is_named_and_nothing_is_left(local: Local) -> None:
+    local.folder.mkdir(parents=True)
+    pid = local.folder / f"controller-{local.client.url.rpartition(':')[2]}.pid"
+    pid.symlink_to("/dev/full")
+    up = local.serenectl("up", "--local", "--switch", local.switch, "--http", local.client.url.removeprefix("http://"))
+    assert up.returncode == 1
+    assert up.stderr == (
+        f"error: logs and pid files go to {local.folder}: No space left on device; "
+        "XDG_RUNTIME_DIR=/PATH chooses another place\n"
+    )
+    assert not listens(local.switch)
+    until(lambda: not listens(local.client.url.removeprefix("http://")), "the controller is gone")
+    pid.unlink()
+    local.up()
+
+
+def test_a_switch_whose_record_cannot_be_written_is_not_left(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    def dump(record: tuple[int, object], file: object) -> None:
+        started.append(record[0])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(local.folder.parent))
+    with monkeypatch.context() as full:
+        full.setattr("controller.commands.local.json.dump", dump)
+        with pytest.raises(OSError, match="No space left"):
+            local_switch.start(local.switch, [1, 2])
+    (pid,) = started
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    local.up()
 
 
 def test_output_that_nobody_reads_ends_nothing(local: Local) -> None:
