@@ -19,6 +19,7 @@ from controller.jobs.job import Report
 from controller.status.model import AutomaticStatus
 from tests.controller.hosts import Link, PacketLink, UdpLink
 from tests.ports import some_port, some_ports
+from tests.support.warm_process import WarmProcess, run
 
 PORTS = 3
 PATIENCE_S = 60.0
@@ -40,12 +41,16 @@ def until(condition: Callable[[], T | None], what: str, patience_s: float = PATI
 
 
 class Process:
-    """A child process with its output in a file."""
+    """A process with its output in a file. The command is a program, or the arguments of a warm Python."""
 
-    def __init__(self, command: list[str], log: Path) -> None:
+    def __init__(self, command: list[str], log: Path, *, warm: bool = False) -> None:
         self.log = log
+        self.process: subprocess.Popen[bytes] | WarmProcess
         with log.open("w") as out:
-            self.process = subprocess.Popen(command, stdout=out, stderr=out, cwd=ROOT)
+            if warm:
+                self.process = WarmProcess(command, out.fileno(), out.fileno(), ROOT)
+            else:
+                self.process = subprocess.Popen(command, stdout=out, stderr=out, cwd=ROOT)
 
     def stop(self) -> int:
         self.process.terminate()
@@ -81,13 +86,13 @@ class SwitchProcess:
         grpc = ["--", "--grpc-server-addr", self.grpc, "--cpu-port", "255"]
         common = ["--no-p4", "--device-id", "0"]
         if self.target == "embedded":
-            command = [sys.executable, "-m", "serene.switch.cli", *common]
+            command = ["-m", "serene.switch_command", *common]
             for port, local in self.udp_ports.items():
                 command.append(f"-i{port}@udp:{local}:{self.peer_udp_ports[port]}")
         else:
             command = ["simple_switch_grpc", *common, "--thrift-port", str(some_port())]
             command += [f"-i{port}@s{self._others + port}" for port in self.udp_ports]
-        self._process = Process([*command, *grpc], self.log)
+        self._process = Process([*command, *grpc], self.log, warm=self.target == "embedded")
         until(
             lambda: self._process.process.poll() is not None or listens(self.grpc),
             "the switch listens",
@@ -120,21 +125,23 @@ class SwitchProcess:
 class ControllerProcess(Process):
     """``serenectl up --foreground`` that answers, at ``http`` or a port of loopback."""
 
-    def __init__(self, switch: SwitchProcess, log: Path, *options: str, http: str | None = None) -> None:
-        self._begin(switch.grpc, log, http, "--ports", f"1-{PORTS}", *options)
+    def __init__(
+        self, switch: SwitchProcess, log: Path, *options: str, http: str | None = None, warm: bool = True
+    ) -> None:
+        self._begin(switch.grpc, log, http, warm, "--ports", f"1-{PORTS}", *options)
 
     @classmethod
     def of(cls, switch: str, log: Path, *options: str) -> ControllerProcess:
         """The same, of what ``--switch`` names."""
         made = cls.__new__(cls)
-        made._begin(switch, log, None, *options)
+        made._begin(switch, log, None, True, *options)
         return made
 
-    def _begin(self, switch: str, log: Path, http: str | None, *options: str) -> None:
+    def _begin(self, switch: str, log: Path, http: str | None, warm: bool, *options: str) -> None:
         http = http or f"127.0.0.1:{some_port()}"
         self.url = f"http://{http}"
-        up = ["up", "--foreground", "--switch", switch, "--http", http]
-        Process.__init__(self, [sys.executable, "-m", "controller", *up, *options], log)
+        command = ["-m", "controller", "up", "--foreground", "--switch", switch, "--http", http, *options]
+        Process.__init__(self, command if warm else [sys.executable, *command], log, warm=warm)
         self.client = ControllerClient(self.url)
         until(self._answers, "the controller answers")
 
@@ -155,15 +162,7 @@ def serenectl(*arguments: str, controller: str | None = None) -> subprocess.Comp
     environment = {name: value for name, value in os.environ.items() if name != "SERENE_CONTROLLER"}
     if controller is not None:
         environment["SERENE_CONTROLLER"] = controller
-    return subprocess.run(
-        [sys.executable, "-m", "controller", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        timeout=PATIENCE_S,
-        env=environment,
-    )
+    return run(["-m", "controller", *arguments], ROOT, environment, PATIENCE_S)
 
 
 def missing(target: str) -> str | None:

@@ -25,6 +25,11 @@ from tests.controller.hosts import Caught, Host
 from tests.controller.processes import ControllerProcess, resident_mb, until
 
 
+@pytest.fixture(scope="module")
+def warm() -> bool:
+    return False
+
+
 @pytest.fixture
 def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
     yield controller.client

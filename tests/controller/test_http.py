@@ -24,6 +24,11 @@ from tests.controller.hosts import Host, join
 from tests.controller.processes import ControllerProcess, report, resident_mb, until
 
 
+@pytest.fixture(scope="module")
+def warm() -> bool:
+    return False
+
+
 @pytest.fixture
 def client(controller: ControllerProcess) -> Iterator[ControllerClient]:
     yield controller.client

@@ -234,7 +234,9 @@ def test_no_request_without_the_token(guarded: ControllerProcess, path: Path) ->
     assert guarded.client.jobs() == []
 
 
-def test_who_has_the_token_is_served(guarded: ControllerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_has_the_token_is_served(start: Start, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERENE_TOKEN", TOKEN)
+    guarded = start("--socket", str(path), warm=False)  # its command line is what a user's would be
     for scheme in ("Bearer", "bearer"):
         headers = {"Authorization": f"{scheme} {TOKEN}"}
         assert get(f"{guarded.url}/metrics", headers=headers).status_code == 200

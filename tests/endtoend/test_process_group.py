@@ -23,13 +23,14 @@ from experiments.run.network import MininetNetwork
 from experiments.run.settings import check
 from tests.controller.processes import until
 from tests.runs import ROOT, private_network
+from tests.support.warm import warm_python
 
 pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
 
 RANKS, STEPS = 3, 25
 PATIENCE_S = 300.0
 MASTER = ("10.0.0.1", "29500")  # a host's own address: the others reach it through the switch
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
+TORCHRUN = ["-m", "torch.distributed.run"]
 NEAR = 1e-4  # of a loss; as tests.torch.test_examples has it
 BAD_LINKS = """
 seed = 3
@@ -66,25 +67,26 @@ def environment(network: MininetNetwork, rank: int) -> dict[str, str]:
 
 
 def start(network: MininetNetwork, folder: Path, arguments: Sequence[str]) -> list[subprocess.Popen[bytes]]:
-    """``python ARGUMENTS`` as each host's rank; what they say goes to files."""
+    """``python ARGUMENTS`` as each host's rank, in a warm Python; what they say goes to files."""
     processes = []
     for rank in range(RANKS):
         variables = {"RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(RANKS)}
         variables |= {"MASTER_ADDR": MASTER[0], "MASTER_PORT": MASTER[1]}
         with (folder / f"rank-{rank}.log").open("wb") as log:
-            command = [sys.executable, *arguments]
+            command = [warm_python(), *arguments]
             env = {**environment(network, rank), **variables}
             processes.append(network.popen(rank, command, stdout=log, stderr=log, cwd=str(ROOT), env=env))
     return processes
 
 
 def torchrun(network: MininetNetwork, folder: Path, arguments: Sequence[str]) -> list[subprocess.Popen[bytes]]:
+    """As a user does it: torchrun and the ranks start in interpreters of their own."""
     processes = []
     for rank in range(RANKS):
         nodes = ["--nnodes", str(RANKS), "--node-rank", str(rank), "--nproc-per-node", "1"]
         nodes += ["--master-addr", MASTER[0], "--master-port", MASTER[1]]
         with (folder / f"rank-{rank}.log").open("wb") as log:
-            command = [*TORCHRUN, *nodes, *arguments]
+            command = [sys.executable, *TORCHRUN, *nodes, *arguments]
             env = environment(network, rank)
             processes.append(network.popen(rank, command, stdout=log, stderr=log, cwd=str(ROOT), env=env))
     return processes
@@ -108,11 +110,13 @@ def end(processes: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
 @pytest.fixture(scope="module")
 def gloo_losses(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
     """Of the same program, on loopback."""
+    warm = warm_python()
     out = tmp_path_factory.mktemp("gloo") / "losses.json"
-    command = [*TORCHRUN, "--standalone", "--nproc-per-node", str(RANKS), "examples/ddp.py", "--backend", "gloo"]
+    command = [warm, *TORCHRUN, "--standalone", "--nproc-per-node", str(RANKS), "examples/ddp.py", "--backend", "gloo"]
     done = subprocess.run(
         [*command, "--steps", str(STEPS), "--losses", str(out)],
-        env={**os.environ, "OMP_NUM_THREADS": "1"}, cwd=ROOT, timeout=PATIENCE_S, capture_output=True, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHON_EXEC": warm}, cwd=ROOT, timeout=PATIENCE_S,
+        capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return np.array(json.loads(out.read_text()))

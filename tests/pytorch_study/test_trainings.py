@@ -13,6 +13,7 @@ from experiments.pytorch_study.mirrored import BACKEND as MIRRORED
 from experiments.pytorch_study.switch import local_switch
 from serene.client.blocks import Layout
 from tests.controller.processes import missing, until
+from tests.support.warm import warm_python
 
 RANKS, STEPS = 4, 12
 # A sum over four ranks is off by at most 2^-24 of a block's largest value through the switch, by about as much in gloo;
@@ -27,7 +28,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
     """Where trainings are kept, while there is a switch for them."""
     if lacking := missing("embedded"):
         pytest.skip(f"the embedded switch needs {lacking}")
-    with local_switch(RANKS) as controller:
+    with pytest.MonkeyPatch.context() as patch, local_switch(RANKS) as controller:
+        patch.setenv("PYTHON_EXEC", warm_python())  # torchrun starts the ranks with it
         yield Results(tmp_path_factory.mktemp("trainings"))
         until(lambda: {job.state.value for job in controller.jobs()} <= {"finished"}, "all jobs are over")
 

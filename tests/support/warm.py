@@ -1,10 +1,12 @@
-"""A Python that has imported PyTorch: programs that tests start often begin in it within milliseconds.
+"""A Python that has imported what programs need: those that tests start often begin in it within milliseconds.
 
 ``warm_python()`` is the path of an executable that takes the place of ``sys.executable``: the same arguments, streams,
 environment, folder and network namespace; the program ends as it would otherwise, with the same status or signal, and
 is killed when its caller is. It is a process of its own, forked from a server that has no threads: importing PyTorch,
 and what its optimisers import when they are first used, takes four seconds of a processor, in each of a test's many
-ranks. That our programs start in an interpreter of their own is tested in tests/endtoend and tests/unit/test_spawn.py.
+ranks. Controllers and embedded switches, whose imports take half a second, are started by `warm_process.py`. That our
+programs start in an interpreter of their own is tested in tests/endtoend, tests/unit/test_spawn.py and
+tests/controller/test_local_switch.py.
 """
 
 from __future__ import annotations
@@ -33,12 +35,19 @@ from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = Path(__file__).with_name("warm_client.py")
-MODULES = (
-    "numpy", "torch", "torch._dynamo", "torch.distributed.fsdp", "torch.distributed.run",
-    "torch.distributed.checkpoint.state_dict_saver", "torch.distributed.checkpoint.state_dict_loader",
-    "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "serene.torch.group", "serene.torch.hook",
-    "controller.http.client", "workers.options", "workers.results", "workers.training",
-)  # fmt: skip
+# What a server imports, by its name.
+MODULES = {
+    "torch": (
+        "numpy", "torch", "torch._dynamo", "torch.distributed.fsdp", "torch.distributed.run",
+        "torch.distributed.checkpoint.state_dict_saver", "torch.distributed.checkpoint.state_dict_loader",
+        "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "serene.torch.group", "serene.torch.hook",
+        "controller.http.client", "workers.options", "workers.results", "workers.training",
+    ),
+    "controller": (
+        "controller.commands.cli", "controller.daemon", "pydantic.v1", "serene.switch.cli", "concurrent.futures.thread",
+        "grpc._server", "grpc._interceptor", "encodings.idna",
+    ),
+}  # fmt: skip
 END = b"\n"
 FILES = 4  # that a caller sends: its three streams, and its network namespace
 
@@ -46,25 +55,36 @@ FILES = 4  # that a caller sends: its three streams, and its network namespace
 @cache
 def warm_python() -> str:
     """The executable's path; it serves as long as this process lives."""
-    folder = Path(tempfile.mkdtemp(prefix="serene-warm-"))  # the server removes it
-    listener, executable = folder / "socket", folder / "python"
+    listener = server("torch")
+    executable = listener.with_name("python")
     executable.write_text(f"#!{sys.executable} -IS\nSOCKET = {str(listener)!r}\n{CLIENT.read_text()}")
     executable.chmod(0o755)
+    return str(executable)
+
+
+@cache
+def server(modules: str) -> Path:
+    """Starts one that has imported MODULES[modules]; where it listens, as long as this process lives."""
+    folder = Path(tempfile.mkdtemp(prefix="serene-warm-"))  # the server removes it
+    listener = folder / "socket"
     # It ends when its input does, as it does with this process, however that ends.
-    server = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(listener)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__, str(listener), modules],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
     )
-    assert server.stdin is not None and server.stdout is not None
-    assert server.stdout.readline() == b"ready\n", "the server of warm Pythons ended"
+    assert process.stdin is not None and process.stdout is not None
+    assert process.stdout.readline() == b"ready\n", "the server of warm Pythons ended"
 
     def end() -> None:
-        assert server.stdin is not None and server.stdout is not None
-        server.stdin.close()
-        server.wait()
-        server.stdout.close()
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.close()
+        process.wait()
+        process.stdout.close()
 
     atexit.register(end)
-    return str(executable)
+    return listener
 
 
 class Caller:
@@ -195,10 +215,10 @@ def end_of(request: dict[str, Any]) -> NoReturn:
 
 if __name__ == "__main__":
     gc.disable()
-    for module in MODULES:
+    for module in MODULES[sys.argv[2]]:
         importlib.import_module(module)
     gc.freeze()
-    assert threading.active_count() == 1
+    assert len(os.listdir("/proc/self/task")) == 1  # a lock that another thread held would stay held in a fork
     asked = serve(sys.argv[1])
     gc.enable()
     end_of(asked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from controller.http.client import ControllerClient
 from tests.controller.processes import ROOT
 from tests.ports import some_port, some_ports
 from tests.support.warm import warm_python
+from tests.support.warm_process import run
 
 PATIENCE_S = 240.0
 
@@ -28,15 +28,7 @@ class Local:
     environment: Mapping[str, str]
 
     def serenectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "controller", *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=ROOT,
-            env=dict(self.environment),
-            timeout=PATIENCE_S,
-        )
+        return run(["-m", "controller", *arguments], ROOT, dict(self.environment), PATIENCE_S)
 
     def up(self, *options: str) -> None:
         http = self.client.url.removeprefix("http://")

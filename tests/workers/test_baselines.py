@@ -218,9 +218,10 @@ def test_a_run_gives_the_bits_of_one_process_and_the_same_summary(exchange: str,
 def test_a_worker_that_is_killed_ends_the_run_with_an_error(exchange: str, tmp_path: Path) -> None:
     process = run(tmp_path / "out", "--exchange", exchange, "--steps", "100000", "--compute-ms", "5")
 
-    def children() -> list[int]:
-        found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        return [int(pid) for pid in found if b"workers.train" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    def worker(number: int) -> int:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        (found,) = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == f"worker-{number}"]
+        return int(found)
 
     def trains() -> bool:
         assert process.poll() is None, process.communicate()[0]
@@ -228,7 +229,7 @@ def test_a_worker_that_is_killed_ends_the_run_with_an_error(exchange: str, tmp_p
         return len(steps) == 3 and min(steps) > 2
 
     until(trains, "the workers train")
-    os.kill(children()[1], signal.SIGKILL)
+    os.kill(worker(1), signal.SIGKILL)
     output, _ = process.communicate(timeout=110)
     assert process.returncode == 1
     assert "error: " in output and "ended with status" in output
