@@ -6,7 +6,7 @@ enum { SIGNATURE_LANES = 2, VOTE_LANES = 2, PIECES_PER_BLOCK = 4 };
 enum { MAGNITUDE = 0x7FFFFFFF, INFINITE = 0x7F800000 };
 
 struct layout {                  /* serene.client.blocks.Layout */
-    uint32_t workers, lanes, bits, values_per_lane, levels, exponent_bits, classes_of_finite, counter_bits;
+    uint32_t workers, lanes, bits, values_per_lane, levels, level_bits, exponent_bits, classes_of_finite, counter_bits;
     uint32_t counters_per_lane, lanes_per_block, blocks_per_piece, rows_per_block;
 };
 
@@ -16,8 +16,14 @@ static uint32_t bits_of(float value) {
     return bits;
 }
 
-/* The class of the largest finite magnitude; whether any value is not finite. */
-static int classify(const float *values, uint64_t count, uint32_t exponent_bits, int *not_finite) {
+static float float_of(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+
+/* The largest finite magnitude; whether any value is not finite. */
+static float largest_of(const float *values, uint64_t count, int *not_finite) {
     uint32_t largest = 0;
     for (uint64_t i = 0; i < count; i++) {
         uint32_t bits = bits_of(values[i]) & MAGNITUDE;
@@ -31,7 +37,26 @@ static int classify(const float *values, uint64_t count, uint32_t exponent_bits,
             if (bits < INFINITE && bits > largest) largest = bits;
         }
     }
-    return largest ? (int)(largest >> exponent_bits) : NONE;
+    return float_of(largest);
+}
+
+/* Adds the finite values to what was held back; its largest magnitude then. */
+static double add_to_held(const float *restrict values, uint64_t count, double *restrict held) {
+    double largest = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        held[i] += (bits_of(values[i]) & MAGNITUDE) < INFINITE ? (double)values[i] : 0.0;
+        double magnitude = fabs(held[i]);
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return largest;
+}
+
+static int class_of(const struct layout *layout, double largest) {
+    if (largest == 0) return NONE;
+    double spread = layout->bits == 32 ? largest : ldexp(largest, (int)layout->level_bits) / layout->levels;
+    int field = ilogb(spread) + 127;
+    field = field < 0 ? 0 : field > 254 ? 254 : field;
+    return field >> (layout->exponent_bits - MANTISSA_BITS);
 }
 
 static int top_of(const struct layout *layout, int class) {
@@ -92,7 +117,7 @@ static inline uint32_t noise(uint32_t seed, uint32_t index) {
 static void to_packed(const struct layout *layout, const float *restrict values, uint64_t count, uint32_t seed,
                       uint32_t first, int class, uint32_t *restrict to) {
     uint32_t lanes = layout->lanes;
-    double scale = ldexp(layout->levels, NOISE_BITS - top_of(layout, class));
+    double scale = ldexp(1.0, (int)layout->level_bits + NOISE_BITS - top_of(layout, class));
     memset(to, 0, 4 * lanes);
     for (uint32_t place = 0; count; place += layout->bits) {
         uint32_t length = count < lanes ? (uint32_t)count : lanes;
@@ -106,11 +131,43 @@ static void to_packed(const struct layout *layout, const float *restrict values,
     for (uint32_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32(to[i]);
 }
 
+/* An integer to send, rounded to nearest; the rest stays in its place. */
+static inline int32_t hold_back(double *held, double per_unit, double unit, double highest) {
+    double sent = rint(*held * per_unit);
+    sent = sent > highest ? highest : sent < -highest ? -highest : sent;
+    *held -= sent * unit;
+    return (int32_t)sent;
+}
+
+/* As to_fixed, with error feedback. */
+static void held_to_fixed(const struct layout *layout, double *restrict held, uint64_t count, int class,
+                          uint32_t *restrict to) {
+    int shift = shift_of(layout, class), bits = worker_bits(layout);
+    double per_unit = ldexp(1.0, shift), unit = ldexp(1.0, -shift), highest = ldexp(1.0, 31 - bits) - 1;
+    for (uint64_t i = 0; i < count; i++)
+        to[i] = __builtin_bswap32((uint32_t)hold_back(held + i, per_unit, unit, highest));
+}
+
+/* As to_packed, with error feedback. */
+static void held_to_packed(const struct layout *layout, double *restrict held, uint64_t count, int class,
+                           uint32_t *restrict to) {
+    uint32_t lanes = layout->lanes;
+    int above = top_of(layout, class) - (int)layout->level_bits;
+    double per_unit = ldexp(1.0, -above), unit = ldexp(1.0, above), highest = layout->levels;
+    memset(to, 0, 4 * lanes);
+    for (uint32_t place = 0; count; place += layout->bits) {
+        uint32_t length = count < lanes ? (uint32_t)count : lanes;
+        for (uint32_t i = 0; i < length; i++) to[i] += (uint32_t)hold_back(held + i, per_unit, unit, highest) << place;
+        held += length, count -= length;
+    }
+    for (uint32_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32(to[i]);
+}
+
 /* Sums of what was packed, less what was read before. */
 static void from_packed(const struct layout *layout, uint32_t *restrict sums, uint64_t count, int class,
                         float *restrict values) {
     uint32_t lanes = layout->lanes, above = 32 - layout->bits;
-    double level = ldexp(1.0, top_of(layout, class)) / layout->levels;
+    double level = ldexp(1.0, top_of(layout, class) - (int)layout->level_bits);
     while (count) {
         uint32_t length = count < lanes ? (uint32_t)count : lanes;
         for (uint32_t i = 0; i < length; i++) {

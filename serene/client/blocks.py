@@ -18,10 +18,15 @@ That is the format of 32 bits. In 16 and 8 bits a lane carries two and four valu
 signed digits are the values. Sums of such lanes are the same numbers with the sums as digits, whatever carried into
 what, as long as each sum of digits fits its bits. So for the switch nothing changes. For n workers a value has
 ``(2 ** (bits - 1) - 1) // n`` *levels* on either side of 0 (31 for 4 workers and 8 bits, 3 for 32). A class is two
-powers of two in 16 bits and one in 8. With T the power above it, T has the highest level. Values between two levels
-are rounded at random, so that a sum's expectation is the exact sum (to 2 ** -17 of a level a worker); it is off by
-less than ``n * T / levels``, where T is at most 4 M and 2 M, M as above. A block goes in 32 bits where values are not
-finite, so large that the sum of n times T is beyond float32, or all of class 0.
+powers of two in 16 bits and one in 8: of ``2 ** level_bits / levels`` times the magnitude, so that a level's height is
+a power of two and the highest level is the top T of the class. Values between two levels are rounded at random, so
+that a sum's expectation is the exact sum (to 2 ** -17 of a level a worker); it is off by less than ``n * T / levels``,
+where T is at most 4 M and 2 M, M as above. A block goes in 32 bits where values are not finite, so large that the sum
+of n times T may be beyond float32, or all of class 0.
+
+*Error feedback*: a worker that is given what it has held back of a vector's earlier values, float64, sends the sum of
+both rounded to nearest, in whichever format, and holds the rest back. Scales are powers of two, so nothing is lost by
+that: what is sent and what is held back add up to the gradients, to the bit, as long as float64 holds them.
 """
 
 from __future__ import annotations
@@ -75,6 +80,11 @@ class Layout:
         return ((1 << self.bits - 1) - 1) // self.workers
 
     @property
+    def level_bits(self) -> int:
+        """The levels lie within a power of two with this exponent."""
+        return (self.levels - 1).bit_length()
+
+    @property
     def exponent_bits(self) -> int:
         """Shifts a float32's bits, without its sign, to its class."""
         return MANTISSA_BITS + {32: 2, 16: 1, 8: 0}[self.bits]
@@ -110,6 +120,11 @@ class Layout:
     def values_per_block(self) -> int:
         return self.rows_per_block * self.lanes
 
+    @property
+    def values_per_group(self) -> int:
+        """Of the blocks whose exponents are in one piece."""
+        return self.blocks_per_piece * self.values_per_block
+
     def top(self, block_class: int) -> int:
         """The power of two that values of a class are smaller than."""
         return (block_class + 1 << self.exponent_bits - MANTISSA_BITS) - 127
@@ -127,17 +142,36 @@ class Layout:
 
     def levels_per_unit(self, block_class: int) -> float:
         """What values of a class are multiplied by, in 16 and 8 bits."""
-        return math.ldexp(self.levels, -self.top(block_class))
+        return math.ldexp(1.0, self.level_bits - self.top(block_class))
 
     def level(self, block_class: int) -> float:
         """The distance of two levels of a class, in 16 and 8 bits."""
-        return math.ldexp(1.0, self.top(block_class)) / self.levels
+        return math.ldexp(1.0, self.top(block_class) - self.level_bits)
 
-    def count(self, values: np.ndarray) -> np.ndarray:
-        """This worker's counters for one exponent piece. float32[n] to uint32[blocks_per_piece, lanes_per_block]."""
+    @property
+    def highest(self) -> int:
+        """What a worker's integers do not exceed in 32 bits, whatever it has held back."""
+        return (1 << 31 - (self.workers - 1).bit_length()) - 1
+
+    def class_of(self, largest: float) -> int:
+        """Of a magnitude, NONE for 0."""
+        if not largest:
+            return NONE
+        spread = largest if self.bits == 32 else math.ldexp(largest, self.level_bits) / self.levels
+        field = math.frexp(spread)[1] + 126  # float32's
+        return min(max(field, 0), (1 << 8) - 2) >> self.exponent_bits - MANTISSA_BITS
+
+    def count(self, values: np.ndarray, held_back: np.ndarray | None = None) -> np.ndarray:
+        """This worker's counters for one exponent piece. float32[n] to uint32[blocks_per_piece, lanes_per_block].
+        held_back: float64[n], to which the finite values are added, and which counts then."""
         counters = np.zeros((self.blocks_per_piece, self.lanes_per_block), np.uint32)
         for block, start in enumerate(range(0, len(values), self.values_per_block)):
-            highest, not_finite = classify(values[start : start + self.values_per_block], self.exponent_bits)
+            part = slice(start, start + self.values_per_block)
+            largest, not_finite = largest_of(values[part])
+            if held_back is not None:
+                held_back[part] += np.where(np.isfinite(values[part]), values[part], 0)
+                largest = float(np.abs(held_back[part]).max())
+            highest = self.class_of(largest)
             for counter in ([highest] if highest != NONE else []) + ([self.classes_of_finite] if not_finite else []):
                 lane, place = divmod(counter, self.counters_per_lane)
                 counters[block, lane] += np.uint32(1 << place * self.counter_bits)
@@ -155,12 +189,18 @@ class Layout:
         ]
 
 
-def classify(values: np.ndarray, exponent_bits: int) -> tuple[int, bool]:
-    """The class of the largest finite magnitude, NONE if all are 0; and whether any value is not finite."""
+def largest_of(values: np.ndarray) -> tuple[float, bool]:
+    """The largest finite magnitude; and whether any value is not finite."""
     bits = values.view(np.uint32) & MAGNITUDE
     finite = bits < INFINITE
-    largest = int(bits[finite].max(initial=0))
-    return largest >> exponent_bits if largest else NONE, not finite.all()
+    return float(bits[finite].max(initial=0).view(np.float32)), not finite.all()
+
+
+def hold_back(held: np.ndarray, per_unit: float, highest: int) -> np.ndarray:
+    """float64[n] to int32[n], rounded to nearest; what they leave stays. per_unit: a power of two."""
+    sent = np.clip(np.rint(held * per_unit), -highest, highest)
+    held -= sent / per_unit
+    return sent.astype(np.int32)
 
 
 def quantise(values: np.ndarray, shift: int) -> np.ndarray:

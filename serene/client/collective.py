@@ -8,6 +8,7 @@ the signature; the others go so far ahead of their values that nobody waits for 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -25,6 +26,7 @@ from serene.client.blocks import (
     count_specials,
     dequantise,
     from_levels,
+    hold_back,
     noise,
     pack,
     quantise,
@@ -97,12 +99,20 @@ class Collective:
     """values: float32[n], C-contiguous, which becomes the sum piece by piece. signature: uint32[SIGNATURE_LANES].
     vote: uint32[VOTE_LANES], about how the next collectives are sent; ``votes``: the sum of all workers'. slots: of the
     pool; exponent pieces are at least so many pieces ahead of their values, as far as it goes. seed: of this worker's
-    roundings at random."""
+    roundings at random; in their place held_back: float64[n] of earlier collectives, which becomes what this one holds
+    back."""
 
     def __init__(
-        self, values: np.ndarray, layout: Layout, slots: int, signature: np.ndarray, vote: np.ndarray, seed: int
+        self,
+        values: np.ndarray,
+        layout: Layout,
+        slots: int,
+        signature: np.ndarray,
+        vote: np.ndarray,
+        seed: int,
+        held_back: np.ndarray | None = None,
     ) -> None:
-        self.values = values
+        self.values, self.held_back = values, held_back
         self.vote, self.votes = vote, np.zeros(VOTE_LANES, np.uint32)
         self.seed = seed
         self.layout = layout
@@ -150,13 +160,20 @@ class Collective:
         """What this worker sends. int32[lanes]"""
         lanes = np.zeros(self.layout.lanes, np.int32)
         if piece.kind is Kind.EXPONENTS:
-            counters = self.layout.count(self._of_group(piece.index))
+            held = None if self.held_back is None else self._of_group(self.held_back, piece.index)
+            counters = self.layout.count(self._of_group(self.values, piece.index), held)
             said = np.concatenate([self.signature, self.vote, counters.reshape(-1)])
             lanes[: said.size] = said.view(np.int32)
             return lanes
         values, highest = self._of_piece(piece.index), self._class(piece.index)[0]
         if piece.kind is Kind.SPECIALS:
             lanes[: len(values)] = count_specials(values)
+        elif self.held_back is not None:
+            start, layout = piece.index * self.layout.lanes, self.layout
+            held = self.held_back[start : start + len(values)]
+            if self._rows(piece.index) > 1:
+                return pack(hold_back(held, layout.levels_per_unit(highest), layout.levels), layout.lanes, layout.bits)
+            lanes[: len(values)] = hold_back(held, math.ldexp(1.0, layout.shift(highest)), layout.highest)
         elif self._rows(piece.index) == 1:
             lanes[: len(values)] = quantise(values, self.layout.shift(highest))
         else:
@@ -206,9 +223,9 @@ class Collective:
         """Of the pieces of a block."""
         return self.layout.values_in_lane(*self._class(index))
 
-    def _of_group(self, group: int) -> np.ndarray:
-        length = self.layout.blocks_per_piece * self.layout.values_per_block
-        return self.values[group * length : (group + 1) * length]
+    def _of_group(self, of: np.ndarray, group: int) -> np.ndarray:
+        length = self.layout.values_per_group
+        return of[group * length : (group + 1) * length]
 
     def _of_piece(self, index: int) -> np.ndarray:
         return self.values[index * self.layout.lanes : (index + self._rows(index)) * self.layout.lanes]

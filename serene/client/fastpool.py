@@ -15,8 +15,8 @@ from serene.client.protocol import Protocol
 RUN_MOST = 45  # packets that one call hands to the kernel in one buffer: few large ones cost less, and a pool has room
 JOINED = (16, 65536)  # buffers for packets that the kernel puts together: rows and bytes
 LAYOUT = (
-    "workers", "lanes", "bits", "values_per_lane", "levels", "exponent_bits", "classes_of_finite", "counter_bits",
-    "counters_per_lane", "lanes_per_block", "blocks_per_piece", "rows_per_block",
+    "workers", "lanes", "bits", "values_per_lane", "levels", "level_bits", "exponent_bits", "classes_of_finite",
+    "counter_bits", "counters_per_lane", "lanes_per_block", "blocks_per_piece", "rows_per_block",
 )  # fmt: skip
 UNKNOWN = -2  # the class of a block whose exponents have not been answered
 
@@ -33,7 +33,7 @@ class _Pool(ctypes.Structure):
     _fields_ = (
         *[(name, ctypes.c_void_p) for name in (
             "exchange", "values", "held_values", "held_totals", "index", "place", "kind", "under_way", "classes",
-            "not_finite", "specials", "specials_state", "inbox",
+            "not_finite", "specials", "specials_state", "inbox", "held_back",
         )],
         *[(name, ctypes.c_uint64) for name in (
             "count", "begun", "sent", "pieces_under_way", "group", "groups", "exponents", "ahead",
@@ -77,7 +77,14 @@ class FastPool(FastPath):
         )
 
     def begin(
-        self, values: np.ndarray, layout: Layout, signature: np.ndarray, vote: np.ndarray, seed: int, until: float
+        self,
+        values: np.ndarray,
+        layout: Layout,
+        signature: np.ndarray,
+        vote: np.ndarray,
+        seed: int,
+        held_back: np.ndarray | None,
+        until: float,
     ) -> None:
         """A collective, as `Collective`. until: when `step` returns at the latest, on the monotonic clock."""
         pool, self._layout = self._pool, layout
@@ -89,9 +96,11 @@ class FastPool(FastPath):
             "values": values,
             "classes": np.full(groups * layout.blocks_per_piece, UNKNOWN, np.int16),
             "not_finite": np.zeros(groups * layout.blocks_per_piece, np.uint8),
+            **({} if held_back is None else {"held_back": held_back}),
         }
         pool.ahead = -(-len(self._arrays_in_c["index"]) // (layout.blocks_per_piece * PIECES_PER_BLOCK + 1))
         pool.noise_seed = seed
+        pool.held_back = None
         for name, array in self._by_block.items():
             setattr(pool, name, array.ctypes.data)
         pool.count, pool.groups, pool.until = len(values), groups, until

@@ -34,11 +34,18 @@ class PlainPool:
         return list(self._under_way)
 
     def begin(
-        self, values: np.ndarray, layout: Layout, signature: np.ndarray, vote: np.ndarray, seed: int, until: float
+        self,
+        values: np.ndarray,
+        layout: Layout,
+        signature: np.ndarray,
+        vote: np.ndarray,
+        seed: int,
+        held_back: np.ndarray | None,
+        until: float,
     ) -> None:
         """A collective, as `Collective`."""
         self._layout = layout
-        self._collective = Collective(values, layout, self._slots, signature, vote, seed)
+        self._collective = Collective(values, layout, self._slots, signature, vote, seed, held_back)
         self._order = self._collective.pieces()
         self._no_more = False
 

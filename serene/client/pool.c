@@ -19,6 +19,7 @@ struct pool {                    /* serene.client.fastpool.FastPool */
     int32_t *specials;           /* 2 * slots rows of lanes: counts that wait for their sums, by the sums' place */
     uint8_t *specials_state;
     uint8_t *inbox;              /* inbox_rows x inbox_bytes: what was received */
+    double *held_back;           /* count of them: of earlier collectives, and then of this one; NULL: rounds at random */
     uint64_t count, begun, sent, pieces_under_way, group, groups, exponents, ahead;
     double until;
     struct layout layout;        /* the collective's */
@@ -89,7 +90,10 @@ static void count_exponents(const struct pool *pool, uint64_t group, uint32_t *t
         uint64_t first = (group * pool->layout.blocks_per_piece + i) * block_values;
         uint64_t count = length_of(pool, first, block_values);
         if (!count) return;
-        int not_finite, class = classify(pool->values + first, count, pool->layout.exponent_bits, &not_finite);
+        int not_finite;
+        double largest = largest_of(pool->values + first, count, &not_finite);
+        if (pool->held_back) largest = add_to_held(pool->values + first, count, pool->held_back + first);
+        int class = class_of(&pool->layout, largest);
         int counters[2] = {class, not_finite ? (int)pool->layout.classes_of_finite : NONE};
         for (int j = 0; j < 2; j++)
             if (counters[j] != NONE) {
@@ -134,10 +138,14 @@ static void contribute(const struct pool *pool, uint32_t slot) {
         count_exponents(pool, index, to);
     } else if (rows_of(pool, block) > 1) {
         uint64_t count = length_of(pool, first, (uint64_t)pool->layout.values_per_lane * lanes);
-        to_packed(&pool->layout, pool->values + first, count, pool->noise_seed, (uint32_t)first, pool->classes[block], to);
+        if (pool->held_back) held_to_packed(&pool->layout, pool->held_back + first, count, pool->classes[block], to);
+        else to_packed(&pool->layout, pool->values + first, count, pool->noise_seed, (uint32_t)first,
+                       pool->classes[block], to);
     } else {
         uint64_t count = length_of(pool, first, lanes);
-        if (pool->kind[slot] == VALUES)
+        if (pool->kind[slot] == VALUES && pool->held_back)
+            held_to_fixed(&pool->layout, pool->held_back + first, count, pool->classes[block], to);
+        else if (pool->kind[slot] == VALUES)
             to_fixed(pool->values + first, count, shift_of(&pool->layout, pool->classes[block]), pool->not_finite[block], to);
         else
             count_specials(pool->values + first, count, to);

@@ -159,21 +159,36 @@ class Pool:
     # -- collectives -----------------------------------------------------------------------------------------
 
     def all_reduce(
-        self, values: np.ndarray, signature: bytes = b"", timeout_s: float = 300.0, *, bits: int = 32
+        self,
+        values: np.ndarray,
+        signature: bytes = b"",
+        timeout_s: float = 300.0,
+        *,
+        bits: int = 32,
+        held_back: np.ndarray | None = None,
     ) -> None:
         """values: float32[n], C-contiguous, becomes the sum over all workers, to the bit the same on each of them (how
         exact: `serene.client.blocks`). bits: that a value has on its way, 32, 16 or 8; with 16 and 8 it is rounded at
-        random, in the same way when the program runs again. signature: what this call has in common with the other
-        workers' calls, beside n and bits.
+        random, in the same way when the program runs again. held_back: error feedback, which is each worker's own
+        affair: float64[n], what earlier calls for the same vector have held back (at first zeros). It is sent with the
+        values, rounded to nearest, and becomes what this call holds back. signature: what this call has in common with
+        the other workers' calls, beside n and bits.
 
-        Raises Disagreement when it does not, after which ``values`` are as before and the pool goes on; NoAnswer when
-        it takes longer than the time, PoolBroken, or what `Client.exchange` raises: then the values are void, and the
-        pool serves no more.
+        Raises Disagreement when it does not, after which ``values`` and ``held_back`` are as before and the pool goes
+        on; NoAnswer when it takes longer than the time, PoolBroken, or what `Client.exchange` raises: then both are
+        void, and the pool serves no more.
         """
         plain = values.flags.c_contiguous and values.flags.writeable
         if values.dtype != np.float32 or values.ndim != 1 or not plain:
             raise SereneError(
                 f"values are {values.dtype}{list(values.shape)}: expected float32[n], contiguous and writeable"
+            )
+        if held_back is not None and (
+            held_back.dtype != np.float64 or held_back.shape != values.shape or not held_back.flags.c_contiguous
+        ):
+            raise SereneError(
+                f"what is held back is {held_back.dtype}{list(held_back.shape)}: expected "
+                f"float64{list(values.shape)}, contiguous"
             )
         protocol = self._client.protocol
         self._expect_whole()
@@ -185,11 +200,12 @@ class Pool:
         layout = self._layout(bits)
         if int(protocol.exchange.awaited.max()) + 3 * len(values) // (self._slots * self._lanes) + 3 > LAST_SEQ:
             raise SereneError(f"the slots of job {self._job} have no seqs left: start another job")
+        before = None if held_back is None else held_back[: layout.values_per_group].copy()
         try:
             mine = hashes(signature, self.collectives, len(values), bits)
             vote = vote_for(self._heard.epoch, self._heard.precision)
             voted = self._heard
-            engine.begin(values, layout, mine, vote, noise_seed(mine, self._worker), until)
+            engine.begin(values, layout, mine, vote, noise_seed(mine, self._worker), held_back, until)
             self._client.expect_answers(self._heard.epoch)
             self._exchange(engine, protocol, until, timeout_s)
             if (engine.votes == vote * np.uint32(self._client.membership.workers)).all() and voted != self._format:
@@ -199,6 +215,8 @@ class Pool:
             self._broken = f"is over for this worker: {error}"
             raise PoolBroken(self._said()) from error
         except BaseException as error:
+            if held_back is not None and before is not None:  # all that a disagreement is told by
+                held_back[: len(before)] = before
             if not isinstance(error, Disagreement) or engine.slots_under_way:
                 self._broken = self._broken or f"serves this worker no more since a collective failed ({error!r})"
             raise

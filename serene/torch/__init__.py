@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import torch.distributed as dist
 
 if TYPE_CHECKING:
+    from serene.torch.feedback import ErrorFeedback as ErrorFeedback
+    from serene.torch.feedback import held_back as held_back
     from serene.torch.group import CollectiveFailed as CollectiveFailed
     from serene.torch.group import SwitchGroup as SwitchGroup
     from serene.torch.hook import SwitchReducer as SwitchReducer
@@ -23,11 +25,21 @@ if TYPE_CHECKING:
 BACKEND = "serene"
 _HOME = {
     "CollectiveFailed": "serene.torch.group",
+    "ErrorFeedback": "serene.torch.feedback",
     "SwitchGroup": "serene.torch.group",
     "SwitchReducer": "serene.torch.hook",
+    "held_back": "serene.torch.feedback",
     "reduce_bucket": "serene.torch.hook",
 }
-__all__ = ["BACKEND", "CollectiveFailed", "SwitchGroup", "SwitchReducer", "reduce_bucket"]
+__all__ = [
+    "BACKEND",
+    "CollectiveFailed",
+    "ErrorFeedback",
+    "SwitchGroup",
+    "SwitchReducer",
+    "held_back",
+    "reduce_bucket",
+]
 
 
 def __getattr__(name: str) -> Any:

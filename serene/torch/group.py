@@ -114,6 +114,14 @@ class SwitchGroup(ProcessGroup):
             return self._sum("all_reduce", tensors, tensors, opts)
         return self._plain.allreduce(tensors, opts)
 
+    def mean_with_feedback(self, tensor: Tensor, held_back: Tensor) -> Work:
+        """As all-reduce with AVG, of gradients. held_back: float64[n], as `Pool.all_reduce` has it
+        (serene.torch.feedback)."""
+        options = _options(dist.AllreduceOptions(), ReduceOp.AVG)
+        if not self._sums([tensor], options.reduceOp):  # a group of one rank, or a tensor that is not for the switch
+            return self._plain.allreduce([tensor], options)
+        return self._sum("all_reduce", [tensor], [tensor], options, held_back=held_back)
+
     def allreduce_coalesced(self, tensors: list[Tensor], opts: Any = None) -> Work:
         opts = dist.AllreduceCoalescedOptions() if opts is None else opts
         if self._sums(tensors, opts.reduceOp):
@@ -179,16 +187,31 @@ class SwitchGroup(ProcessGroup):
         return (whole or parts) and self._sums([output, *inputs], operation)
 
     def _sum(
-        self, what: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], opts: Any, *, scatter: bool = False
+        self,
+        what: str,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        opts: Any,
+        *,
+        scatter: bool = False,
+        held_back: Tensor | None = None,
     ) -> Work:
         """The sum of the inputs, laid end to end, over all ranks; into the outputs goes all of it, or with ``scatter``
         this rank's of as many equal parts as there are ranks."""
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
         with self._in_order:  # threads may share a group: numbers are given in the order in which the pool is used
-            return self._submit(what, inputs, outputs, opts, scatter)
+            return self._submit(what, inputs, outputs, opts, scatter, held_back)
 
-    def _submit(self, what: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], opts: Any, scatter: bool) -> Work:
+    def _submit(
+        self,
+        what: str,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        opts: Any,
+        scatter: bool,
+        held_back: Tensor | None,
+    ) -> Work:
         self.summed += 1
         number = self.summed
         operation = _name(opts.reduceOp)
@@ -202,7 +225,7 @@ class SwitchGroup(ProcessGroup):
 
         def run() -> None:
             flat = _flat(inputs, writable=not scatter)
-            self._exchange(flat, narrow, signature, number, call, timeout)
+            self._exchange(flat, narrow, held_back, signature, number, call, timeout)
             if scatter:
                 flat = flat.view(self.size(), -1)[self.rank()]
             if operation == "AVG":
@@ -220,14 +243,21 @@ class SwitchGroup(ProcessGroup):
         return work
 
     def _exchange(
-        self, flat: Tensor, narrow: bool, signature: bytes, number: int, call: str, timeout: timedelta
+        self,
+        flat: Tensor,
+        narrow: bool,
+        held_back: Tensor | None,
+        signature: bytes,
+        number: int,
+        call: str,
+        timeout: timedelta,
     ) -> None:
         assert self._pool is not None and self._ring is not None
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
         self._pool.while_waiting = partial(self._ring.check, number)
         try:
-            self._add_up(flat, narrow, signature, timeout)
+            self._add_up(flat, narrow, held_back, signature, timeout)
         except Disagreement:
             calls = what_each_does(self._store, self.rank(), self.size(), number, call)
             raise CollectiveFailed(f"the ranks' calls do not fit together: {calls}") from None
@@ -237,18 +267,21 @@ class SwitchGroup(ProcessGroup):
             self._ring.fail(reason)
             raise self._failed from error
 
-    def _add_up(self, flat: Tensor, narrow: bool, signature: bytes, timeout: timedelta) -> None:
+    def _add_up(
+        self, flat: Tensor, narrow: bool, held_back: Tensor | None, signature: bytes, timeout: timedelta
+    ) -> None:
         """narrow: whether the values may have fewer bits than 32; as many as all ranks have agreed on by now."""
         assert self._pool is not None
         values, timeout_s, bits = flat.numpy(), timeout.total_seconds(), self._pool.precision
+        held = None if held_back is None else held_back.numpy()
         try:
-            self._pool.all_reduce(values, signature, timeout_s, bits=bits if narrow else 32)
+            self._pool.all_reduce(values, signature, timeout_s, bits=bits if narrow else 32, held_back=held)
         except Disagreement:
             if bits == 32:
                 raise
             # One rank may call in its backward pass what another calls beside its own, as DistributedDataParallel does
             # when a rank has joined. All ranks see it, before any has changed its values.
-            self._pool.all_reduce(values, signature, timeout_s)
+            self._pool.all_reduce(values, signature, timeout_s, held_back=held)
 
     def _reason(self, number: int, error: SereneError) -> str:
         """Why a collective has failed; where another rank is to blame, what is known of that."""

@@ -11,9 +11,9 @@ from serene.client.blocks import (
     NONE,
     Layout,
     add_specials,
-    classify,
     count_specials,
     dequantise,
+    largest_of,
     quantise,
 )
 from serene.errors import SereneError
@@ -21,7 +21,6 @@ from tests.support.numbers import expected, random_values, same, within_bound
 
 LANES = 20
 CLASSES = 64  # of finite values, in 32 bits
-EXPONENT_BITS = 25
 FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)
 ANY = st.floats(width=32)
 
@@ -42,6 +41,11 @@ def reduce(vectors: list[np.ndarray], lanes: int = LANES) -> np.ndarray:
             if not_finite:
                 add_specials(result[part], sum((count_specials(vector[part]) for vector in vectors), np.int32(0)))
     return result
+
+
+def classify(values: np.ndarray) -> tuple[int, bool]:
+    largest, not_finite = largest_of(values)
+    return Layout(4, 320).class_of(largest), not_finite
 
 
 def columns(of: st.SearchStrategy[float]) -> st.SearchStrategy[list[list[float]]]:
@@ -84,7 +88,7 @@ def test_counters_of_all_workers_in_one_class_do_not_carry(workers: int) -> None
     layout = Layout(workers, 320)
     for highest in range(CLASSES):
         value = np.array([2.0 ** (4 * highest - 125), np.inf], np.float32)
-        assert classify(value, EXPONENT_BITS) == (highest, True)
+        assert classify(value) == (highest, True)
         assert layout.classes(workers * layout.count(value))[:2] == [(highest, True), (NONE, False)]
 
 
@@ -94,7 +98,7 @@ def test_the_largest_values_of_each_class_fit_31_bits_together(workers: int) -> 
     for highest in range(CLASSES):
         largest = np.nextafter(np.float32(min(2.0 ** (4 * highest - 123), 2.0**127 * 1.99)), np.float32(0))
         value = np.array([largest, -largest], np.float32)
-        shift = layout.shift(classify(value, EXPONENT_BITS)[0])
+        shift = layout.shift(classify(value)[0])
         assert np.abs(quantise(value, shift).astype(np.int64) * workers).max() < 2**31
 
 
@@ -108,15 +112,15 @@ def test_the_lowest_class_is_exact(workers: int) -> None:
 
 def test_classes_are_those_of_the_largest_magnitude() -> None:
     tiny, huge = np.finfo(np.float32).smallest_subnormal, np.finfo(np.float32).max
-    assert classify(np.array([0.0, -0.0], np.float32), EXPONENT_BITS) == (NONE, False)
-    assert classify(np.array([0.0, -tiny], np.float32), EXPONENT_BITS) == (0, False)
-    assert classify(np.array([1.0, -huge], np.float32), EXPONENT_BITS) == (CLASSES - 1, False)
-    assert classify(np.array([np.nan, -1.0], np.float32), EXPONENT_BITS) == (
-        classify(np.ones(1, np.float32), EXPONENT_BITS)[0],
+    assert classify(np.array([0.0, -0.0], np.float32)) == (NONE, False)
+    assert classify(np.array([0.0, -tiny], np.float32)) == (0, False)
+    assert classify(np.array([1.0, -huge], np.float32)) == (CLASSES - 1, False)
+    assert classify(np.array([np.nan, -1.0], np.float32)) == (
+        classify(np.ones(1, np.float32))[0],
         True,
     )
-    assert classify(np.array([np.inf, 0.0], np.float32), EXPONENT_BITS) == (NONE, True)
-    assert classify(np.zeros(0, np.float32), EXPONENT_BITS) == (NONE, False)
+    assert classify(np.array([np.inf, 0.0], np.float32)) == (NONE, True)
+    assert classify(np.zeros(0, np.float32)) == (NONE, False)
 
 
 def test_exponents_take_two_pieces_in_a_hundred_at_most() -> None:

@@ -78,7 +78,7 @@ def test_the_highest_levels_of_all_workers_fit(workers: int, bits: int) -> None:
     layout = Layout(workers, 320, bits)
     assert workers * layout.levels < 2 ** (bits - 1)
     for block_class in (0, 1, 127, layout.classes_of_finite - 1):
-        top = np.float32(min(2.0 ** layout.top(block_class), float(np.finfo(np.float32).max)))
+        top = np.float32(min(layout.levels * layout.level(block_class), float(np.finfo(np.float32).max)))
         largest = np.nextafter(top, np.float32(0)) * np.array([1, -1], np.float32)
         for random in (0, 2**32 - 1):
             found = to_levels(largest, layout.levels_per_unit(block_class), np.full(2, random, np.uint32))
@@ -93,7 +93,7 @@ def test_how_many_levels_there_are() -> None:
 def test_rounding_at_random_is_right_on_average() -> None:
     values = np.array([0.0, 1e-3, -1e-3, 0.25, -0.4999, 0.9, 1.0, -1.0], np.float32)
     layout, draws = Layout(4, 320, 8), 40_000
-    block_class = int(np.float32(1.0).view(np.uint32) >> layout.exponent_bits)
+    block_class = layout.class_of(1.0)
     seeds = [noise(noise_seed(SIGNATURE + np.uint32(draw), 0), 0, len(values)) for draw in range(draws)]
     found = np.array([to_levels(values, layout.levels_per_unit(block_class), random) for random in seeds])
     sums = from_levels(found, layout.level(block_class))
@@ -293,13 +293,19 @@ def hunt(switch: P4Switch) -> str | None:
         levels = (2 ** (bits - 1) - 1) // workers - 1  # that highest one would be in the next class
         chosen = np.random.default_rng(bits).integers(-levels, levels + 1, size=(workers, 100 * LANES))
         chosen[:, ::7], chosen[:, 3::7] = levels, -levels
-        run, results = PoolRun(switch, workers, 1), list((chosen * (2.0 / (levels + 1))).astype(np.float32))
+        run, results = PoolRun(switch, workers, 1), list((chosen * 0.25).astype(np.float32))
         run.play(lambda worker, pool, bits=bits, results=results: pool.all_reduce(results[worker], bits=bits))  # type: ignore[misc]
         if run.errors:
             raise AssertionError(run.errors)
-        exact = (chosen.sum(axis=0) * (2.0 / (levels + 1))).astype(np.float32)
+        exact = (chosen.sum(axis=0) * 0.25).astype(np.float32)
         if not all(same(result, exact) for result in results):
             return f"a sum of {workers} workers' values of {bits} bits is wrong"
+        power = 2.0 ** (levels + 1).bit_length()  # as large as values may be that are not in the next class
+        given = [np.full(20 * LANES, power - 0.01, np.float32) for _ in range(workers)]
+        run, results = PoolRun(switch, workers, 1), [vector.copy() for vector in given]
+        run.play(lambda worker, pool, bits=bits, results=results: pool.all_reduce(results[worker], bits=bits))  # type: ignore[misc]
+        if run.errors or not within_levels(results[0], given, LANES, bits):
+            return f"{workers} workers' largest values of {bits} bits do not fit"
     return None
 
 

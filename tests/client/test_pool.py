@@ -12,7 +12,7 @@ import pytest
 
 from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Disagreement, Pool, PoolBroken
-from serene.client.pool import LAST_ROUND
+from serene.client.pool import LAST_SEQ
 from serene.errors import SereneError
 from serene.faults import Faults
 from serene.program import Program
@@ -191,7 +191,7 @@ def test_a_worker_that_dies_is_missing(switch: P4Switch) -> None:
 
 def test_slots_without_seqs_begin_nothing(switch: P4Switch) -> None:
     def live(worker: int, pool: Pool) -> None:
-        pool._client.protocol.exchange.rounds[:] = LAST_ROUND - 2
+        pool._client.protocol.exchange.awaited[:] = LAST_SEQ - 2
         pool.all_reduce(np.ones(10, np.float32))
 
     run = PoolRun(switch, 1, 4)

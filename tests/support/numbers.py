@@ -76,8 +76,9 @@ def within_levels(result: np.ndarray, vectors: Sequence[np.ndarray], lanes: int,
     for start in range(0, len(exact), block):
         part = slice(start, start + block)
         largest = max(float(np.abs(vector[part]).max()) for vector in vectors)
-        field = int(np.floor(np.log2(largest))) + 127 if largest >= 2.0**-126 else 0  # float32's
-        top = 2.0 ** ((field // powers + 1) * powers - 127)
-        most = workers * top / levels * (1 + 2.0**-15) + np.abs(exact[part]) * 2.0**-23
+        spread = largest * 2.0 ** (levels - 1).bit_length() / levels
+        field = int(np.floor(np.log2(spread))) + 127 if spread >= 2.0**-126 else 0  # float32's
+        level = 2.0 ** ((field // powers + 1) * powers - 127 - (levels - 1).bit_length())
+        most = workers * level * (1 + 2.0**-15) + np.abs(exact[part]) * 2.0**-23
         right &= bool((np.abs(result[part] - exact[part]) <= most).all())
     return right

@@ -1,0 +1,67 @@
+"""Error feedback for DistributedDataParallel: what few bits lost of a gradient is sent with the next one.
+
+    model = DistributedDataParallel(module)
+    model.register_comm_hook(ErrorFeedback(), held_back)
+
+Each rank holds back for itself, parameter by parameter, in float64: eight bytes a value. It is DistributedDataParallel
+that says which parameters a bucket's values belong to, so nothing is mixed up where buckets are made anew.
+"""
+
+from collections.abc import Sequence
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed import GradBucket  # type: ignore[attr-defined] # documented, but not in PyTorch's __all__
+from torch.futures import Future
+
+from serene.errors import SereneError
+from serene.torch.group import SwitchGroup
+
+
+class ErrorFeedback:
+    """One rank's. group: whose sums they are, by default the default group; one that goes through the switch."""
+
+    def __init__(self, group: dist.ProcessGroup | None = None) -> None:
+        chosen = dist.group.WORLD if group is None else group
+        if not isinstance(chosen, SwitchGroup) or (chosen.size() > 1 and chosen.job is None):
+            raise SereneError(
+                "error feedback is for sums that go through the switch: expected a process group 'serene' with a job, "
+                f"not {chosen!r}"
+            )
+        self._group = chosen
+        self._by_parameter: dict[Tensor, Tensor] = {}  # parts of what is held back of its bucket
+        self._by_bucket: dict[tuple[int, ...], Tensor] = {}  # by the parameters' identities
+
+    def held_back(self, parameter: Tensor) -> Tensor:
+        """Of its gradients so far: float64, shaped like it; what will be sent with the next one."""
+        flat = self._by_parameter.get(parameter)
+        return torch.zeros(parameter.shape, dtype=torch.float64) if flat is None else flat.view(parameter.shape)
+
+    def of_bucket(self, parameters: Sequence[Tensor]) -> Tensor:
+        """float64[n], the parameters' values one after the other; the same tensor in each step."""
+        key = tuple(id(parameter) for parameter in parameters)
+        if key not in self._by_bucket:
+            held = torch.cat([self.held_back(parameter).reshape(-1) for parameter in parameters])
+            parts = torch.split(held, [parameter.numel() for parameter in parameters])
+            self._by_parameter.update(zip(parameters, parts, strict=True))
+            moved = set(key)
+            self._by_bucket = {old: kept for old, kept in self._by_bucket.items() if not moved & set(old)}
+            self._by_bucket[key] = held
+        return self._by_bucket[key]
+
+    def mean(self, bucket: GradBucket) -> Future[Tensor]:
+        buffer, parameters = bucket.buffer(), list(bucket.parameters())
+        held = self.of_bucket(parameters)
+        if held.numel() != buffer.numel():
+            raise SereneError(
+                f"a bucket of {buffer.numel()} values has parameters of {held.numel()}: what is held back cannot be "
+                "told apart"
+            )
+        work = self._group.mean_with_feedback(buffer, held)
+        return work.get_future().then(lambda done: done.value()[0])
+
+
+def held_back(state: ErrorFeedback, bucket: GradBucket) -> Future[Tensor]:
+    """For ``register_comm_hook``, which looks at the annotations: they have to be types, not text."""
+    return state.mean(bucket)

@@ -1,0 +1,186 @@
+"""Error feedback: what a worker sends and what it holds back add up to its gradients, to the bit.
+
+One worker alone reads what it has sent; several read the sum of it. The oracle is exact: fractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from experiments.correctness.virtual.switch import P4Switch
+from serene.client import Disagreement, Pool, collective
+from serene.client.blocks import Layout, hold_back
+from serene.client.fastpath import library
+from serene.errors import SereneError
+from serene.faults import Faults
+from serene.program import Program
+from tests.planted import fault, planted
+from tests.support.numbers import same
+from tests.support.pools import FINE, PoolRun, lossy
+from tests.support.threaded_pools import Run
+
+LANES = 320
+STEPS = [8, 8, 32, 16, 8, 8, 16, 32, 8]
+NARROW = [8, 8, 16, 8, 8, 16, 8]  # sums of 32 bits are rounded once more, to float32, when they are read
+
+
+@pytest.fixture(scope="module")
+def switch() -> P4Switch:
+    return P4Switch(Program.load("serene"))
+
+
+def gradients(workers: int, length: int, seed: int = 0) -> list[list[np.ndarray]]:
+    """By step and worker: normal, of magnitudes that differ from place to place and from step to step."""
+    rng = np.random.default_rng([workers, length, seed])
+    places = np.float32(10.0) ** rng.integers(-3, 3, size=length).astype(np.float32)
+    return [
+        [
+            (rng.normal(size=length) * 10.0 ** rng.integers(-2, 2)).astype(np.float32) * places
+            for _ in range(workers)
+        ]
+        for _ in STEPS
+    ]  # fmt: skip
+
+
+def exactly(vectors: list[np.ndarray]) -> list[Fraction]:
+    return [sum((Fraction(float(value)) for value in column), Fraction()) for column in zip(*vectors, strict=True)]
+
+
+def play(
+    switch: P4Switch, workers: int, length: int, faults: Faults = FINE, steps: Sequence[int] = tuple(NARROW)
+) -> float:
+    """By how much all that was read and all that is held back differs from all that was given."""
+    given, run = gradients(workers, length)[: len(steps)], PoolRun(switch, workers, 6, faults)
+    held = [np.zeros(length) for _ in range(workers)]
+    results = [[vector.copy() for vector in step] for step in given]
+
+    def live(worker: int, pool: Pool) -> None:
+        for bits, step in zip(steps, results, strict=True):
+            pool.all_reduce(step[worker], bits=bits, held_back=held[worker])
+
+    run.play(live)
+    assert not run.errors
+    assert all(same(vector, step[0]) for step in results for vector in step)
+    before, after = exactly([vector for step in given for vector in step]), exactly([*[s[0] for s in results], *held])
+    return float(max(abs(one - other) for one, other in zip(before, after, strict=True)))
+
+
+@pytest.mark.parametrize("length", [1, LANES, 16 * LANES + 5])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_nothing_is_lost_across_formats(switch: P4Switch, workers: int, length: int) -> None:
+    assert play(switch, workers, length, lossy(2)) == 0
+    largest = max(float(np.abs(vector).max()) for step in gradients(workers, length) for vector in step)
+    assert play(switch, workers, length, lossy(3), STEPS) <= STEPS.count(32) * workers * largest * 2.0**-24
+
+
+@pytest.mark.parametrize("bits", [32, 16, 8])
+@pytest.mark.parametrize("workers", [1, 2, 4, 32])
+def test_each_contribution_is_split_to_the_bit(workers: int, bits: int) -> None:
+    """Whatever the format: what is held back is less than half of what the integers count."""
+    layout, rng = Layout(workers, LANES, bits), np.random.default_rng(bits)
+    values = (rng.normal(size=2000) * 10.0 ** rng.integers(-8, 1, size=2000)).astype(np.float32)
+    held = np.zeros(len(values))
+    layout.count(values, held)
+    top = layout.class_of(float(np.abs(held).max()))
+    per_unit = layout.levels_per_unit(top) if bits != 32 else 2.0 ** layout.shift(top)
+    most = layout.levels if bits != 32 else layout.highest
+    sent = hold_back(held, per_unit, most)
+    assert np.abs(sent.astype(np.int64)).max() <= most
+    assert np.abs(held).max() <= 0.5 / per_unit
+    assert [Fraction(float(v)) for v in values] == [
+        Fraction(int(q)) / Fraction(per_unit) + Fraction(float(r)) for q, r in zip(sent, held, strict=True)
+    ]
+
+
+def test_small_gradients_arrive_in_the_end(switch: P4Switch) -> None:
+    """Each is less than half a level of its block; rounded to nearest and forgotten they would never arrive."""
+    small, steps = np.full(5 * LANES, 1e-3, np.float32), 200
+    small[0] = 1.0
+    run, total, held = PoolRun(switch, 1, 6), np.zeros(len(small)), np.zeros(len(small))
+
+    def live(worker: int, pool: Pool) -> None:
+        for _ in range(steps):
+            values = small.copy()
+            pool.all_reduce(values, bits=8, held_back=held)
+            total[:] += values
+
+    run.play(live)
+    assert not run.errors
+    assert np.abs(total - steps * small.astype(np.float64)).max() <= 0.5 / 64
+    assert total[1] > 0
+
+
+def test_a_disagreement_leaves_what_is_held_back(switch: P4Switch) -> None:
+    run = PoolRun(switch, 2, 4)
+    held = [np.full(9000, 0.25 + worker) for worker in range(2)]
+    kept = [vector.copy() for vector in held]
+
+    def live(worker: int, pool: Pool) -> None:
+        with pytest.raises(Disagreement):
+            pool.all_reduce(np.ones(9000, np.float32), b"%d" % worker, bits=8, held_back=held[worker])
+
+    run.play(live)
+    assert not run.errors
+    assert all((vector == before).all() for vector, before in zip(held, kept, strict=True))
+
+
+def test_what_is_not_finite_is_not_held_back(switch: P4Switch) -> None:
+    run, values, held = PoolRun(switch, 1, 4), np.ones(5000, np.float32), np.full(5000, 0.25)
+    values[7], values[9] = np.nan, np.inf
+    run.play(lambda worker, pool: pool.all_reduce(values, bits=8, held_back=held))
+    assert not run.errors
+    assert np.isfinite(held).all() and np.isnan(values[7]) and values[9] == np.inf
+
+
+@pytest.mark.parametrize(
+    "held", [np.zeros(5), np.zeros(6, np.float32), np.zeros(12)[::2]], ids=["length", "type", "stride"]
+)
+def test_anything_else_is_refused(switch: P4Switch, held: np.ndarray) -> None:
+    run = PoolRun(switch, 1, 4)
+    run.play(lambda worker, pool: pool.all_reduce(np.ones(6, np.float32), held_back=held))
+    with pytest.raises(SereneError, match=r"expected float64\[6\], contiguous"):
+        raise run.errors[0]
+
+
+@pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
+def test_c_and_python_hold_back_the_same_bits() -> None:
+    """Both in one job, and a job of each; with blocks that go in 32 bits among them."""
+    embedded = P4Switch(Program.load("serene"))
+    length = 300 * LANES + 5
+    given = gradients(3, length)
+    given[3][1][7], given[5][0][70_000] = np.nan, -np.inf
+    given[4][2][:500] *= np.float32(1e-42)
+    found = []
+    for plain in ((), (1,), (0, 1, 2)):
+        held = [np.zeros(length) for _ in range(3)]
+        results = [[vector.copy() for vector in step] for step in given]
+        run = Run(embedded, 3, 16, FINE, plain)
+
+        def live(worker: int, pool: Pool, held: list[np.ndarray] = held,
+                 results: list[list[np.ndarray]] = results) -> None:  # fmt: skip
+            for bits, step in zip(STEPS, results, strict=True):
+                pool.all_reduce(step[worker], bits=bits, held_back=held[worker])
+
+        assert run.play(live) == [None] * 3
+        found.append((results, held))
+    for results, held in found:
+        for step, first in zip(results, found[0][0], strict=True):
+            assert all(same(vector, first[0]) for vector in step)
+        assert all(np.array_equal(one, other) for one, other in zip(held, found[0][1], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("held -= sent / per_unit", "held[:] = 0"),
+        ("held -= sent / per_unit", "held -= (sent / per_unit).astype(np.float32) * np.float32(0.999)"),
+    ],
+)
+def test_a_broken_rule_is_found(switch: P4Switch, right: str, wrong: str) -> None:
+    (line,) = fault("", collective, "hold_back", right, wrong).lines
+    with planted(line):
+        assert play(switch, 2, 700) > 0

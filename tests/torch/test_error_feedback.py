@@ -1,0 +1,46 @@
+"""Error feedback in DistributedDataParallel: nothing of a gradient is lost, to the bit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from serene.errors import SereneError
+from serene.torch import ErrorFeedback
+from serene.torch.group import SwitchGroup
+from tests.torch.local import Local, outputs, start_ranks
+
+WORKERS = 2  # the mean is half the sum, to the bit
+
+
+@pytest.mark.parametrize("bits", ["16", "8"])
+def test_what_is_read_and_what_is_held_back_are_the_gradients(local: Local, bits: str) -> None:
+    ranks = start_ranks(local, WORKERS, ["-m", "tests.torch.error_feedback"], [{"SERENE_PRECISION": bits}] * WORKERS)
+    for said in [json.loads(text.splitlines()[-1]) for text in outputs(ranks)]:
+        assert said["precision"] == int(bits) and said["buckets"] > 1
+        assert said["apart"] == 0
+        assert said["held"] > 0
+
+
+def test_what_is_held_back_goes_with_its_parameter() -> None:
+    """From bucket to bucket, as DistributedDataParallel makes them anew."""
+    feedback = ErrorFeedback.__new__(ErrorFeedback)
+    feedback._by_parameter, feedback._by_bucket = {}, {}
+    first, second, third = (nn.Parameter(torch.zeros(size)) for size in (3, 4, 5))
+    held = feedback.of_bucket([first, second])
+    held[:] = torch.arange(7.0)
+    assert feedback.of_bucket([first, second]) is held
+    feedback.of_bucket([third])[:] = 9.0
+    assert feedback.of_bucket([second, third]).tolist() == [3, 4, 5, 6, 9, 9, 9, 9, 9]
+    assert feedback.of_bucket([first]).tolist() == [0, 1, 2]
+    assert feedback.held_back(third).tolist() == [9] * 5
+    assert len(feedback._by_bucket) == 2
+
+
+def test_a_group_of_another_kind_is_refused() -> None:
+    with pytest.raises(SereneError, match="expected a process group 'serene' with a job"):
+        ErrorFeedback(object())  # type: ignore[arg-type]
+    assert SwitchGroup is not None
