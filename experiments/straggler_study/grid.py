@@ -223,7 +223,7 @@ def full() -> Grid:
             *_map(IN_RACKS, (STRENGTHS["transient"][1], STRENGTHS["permanent"][2]), brief=True, shares=(0.30,)),
         ),
         tuple(_scale(TIMING_SIZES, 500)),
-        {"mlp": 0.70, "cnn-large": 0.60, SOFTMAX: 0.85},
+        {"mlp": 0.70, "cnn-large": 0.50, SOFTMAX: 0.85},
         {0.05: Together(6, 3), 0.30: Together(4, 1), 0.65: Together(3, 1)},
     )
 
