@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +70,17 @@ def place() -> Path:
     return Path(runtime) / "serene" if runtime else Path.home() / ".local" / "state" / "serene"
 
 
+@contextmanager
+def alone(files: Files) -> Iterator[None]:
+    """No other process starts a daemon with these files meanwhile. Raises NotStarted while one does."""
+    with files.log.open("a") as log:
+        try:
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise NotStarted("another 'serenectl up' is about to start a controller there: wait for it") from None
+        yield
+
+
 def start(arguments: list[str], url: str, files: Files) -> int:
     """Run ``serenectl ARGUMENTS`` detached and wait until it answers at ``url``; its pid.
 
@@ -95,7 +109,8 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
         while process.poll() is None:
             try:
                 client.status()
-                return
+                if process.poll() is None:  # else that was another one
+                    return
             except NoController:
                 if time.monotonic() > end:
                     raise NotStarted(
