@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import subprocess
 import time
@@ -80,6 +81,17 @@ def room() -> Iterator[None]:
         raise NoFolder(place(), os.strerror(error.errno)) from None
 
 
+@contextmanager
+def alone(files: Files) -> Iterator[None]:
+    """No other process starts a daemon with these files meanwhile. Raises NotStarted while one does."""
+    with files.log.open("a") as log:
+        try:
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise NotStarted("another 'serenectl up' is about to start a controller there: wait for it") from None
+        yield
+
+
 def start(arguments: list[str], url: str, files: Files) -> int:
     """Run ``serenectl ARGUMENTS`` detached and wait until it answers at ``url``; its pid.
 
@@ -108,7 +120,8 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
         while process.poll() is None:
             try:
                 client.status()
-                return
+                if process.poll() is None:  # else that was another one
+                    return
             except NoController:
                 if time.monotonic() > end:
                     raise NotStarted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar
@@ -145,11 +145,12 @@ def up(
         udp_ports=udp_ports,
         shm_ports=shm_ports,
     )
-    if local:
-        with background.room(), _local_switch(chosen, shm, keep=not foreground) as there:
-            said = _start(there, foreground)
-    else:
-        with background.room():
+    # Whoever comes second would take the first one's switch, and the first one its own back when it is refused.
+    with background.room(), nullcontext() if foreground else background.alone(background.Files.of(chosen.http)):
+        if local:
+            with _local_switch(chosen, shm, keep=not foreground) as there:
+                said = _start(there, foreground)
+        else:
             said = _start(chosen, foreground)
     # Not before the switch is kept: whoever reads our output may have gone (`serenectl up --local | head -1`), and what
     # cannot be said must not stop the switch of a controller that runs.
@@ -170,10 +171,10 @@ def _local_switch(chosen: Settings, shm: bool, *, keep: bool) -> Iterator[Settin
         yield chosen.model_copy(update={**told, "ports": numbers})
     except BaseException:
         if started:
-            local_switch.stop(chosen.switch)
+            local_switch.stop(chosen.switch, ports)
         raise
     if started and not keep:
-        local_switch.stop(chosen.switch)
+        local_switch.stop(chosen.switch, ports)
 
 
 def _start(chosen: Settings, foreground: bool) -> str:
@@ -228,7 +229,8 @@ def down(
             except NoController:
                 _await_removal(before.listening.socket)
                 background.Files.of(before.listening.http).pid.unlink(missing_ok=True)
-                ended = bool(switch.udp_ports or switch.shm_ports) and local_switch.stop(switch.address)
+                ports: list[UdpPort | ShmPort] = [*switch.udp_ports, *switch.shm_ports]
+                ended = bool(ports) and local_switch.stop(switch.address, ports)
                 fate = "the switch stopped, too" if ended else "the switch goes on"
                 if not switch.connected and not ended:
                     fate = "it had no connection to its switch"

@@ -22,8 +22,9 @@ from controller.http.client import ControllerClient, NoController, NotAControlle
 from controller.settings import DEFAULT_SWITCH, host_and_port
 from serene.errors import SereneError
 from serene.http import DEFAULT_HTTP
+from serene.native.build import compiler
 from serene.native.cache import safe_cache
-from serene.native.errors import UnsafeCache
+from serene.native.errors import CompilerMissing, UnsafeCache
 
 OLDEST_PYTHON = (3, 10)
 PROBE_TIMEOUT_S = 20
@@ -92,8 +93,9 @@ def _versions() -> Iterator[Finding]:
 
 
 def _compiler() -> Finding:
-    cc = shutil.which(os.environ.get("CC", "cc"))
-    if cc is None:
+    try:
+        cc = compiler()
+    except CompilerMissing:
         advice = "apt-get install gcc libc6-dev: the embedded switch and the workers' fast path are compiled"
         return Finding(Mark.MISSING, "C compiler", "none", advice)
     said = _first_line([cc, "--version"])

@@ -31,6 +31,8 @@ ATTEMPTS = 5  # another program may take a port between our look at it and the s
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
 LEASE_TIMEOUT_S = 5.0  # for a switch to say whether a port is free
+RECORD_TIMEOUT_S = 5.0  # for a process that has the lock to say which switch it starts, or to let it go
+STARTING = 0  # in the place of a pid: whoever has the lock has started no switch
 READY = "serene-switch: P4Runtime on"  # what it prints
 
 
@@ -39,6 +41,10 @@ Ports = list[UdpPort] | list[ShmPort]
 
 class NoLocalSwitch(SereneError):
     """The switch of `serenectl up --local` could not be started."""
+
+
+class NotStopped(SereneError):
+    """The switch of `serenectl up --local` could not be stopped."""
 
 
 def start(address: str, ports: Sequence[int], *, shm: bool = False) -> tuple[Ports, bool]:
@@ -94,11 +100,12 @@ def _run(address: str, ports: Sequence[UdpPort | ShmPort], file: IO[str]) -> Non
             pass_fds=[file.fileno()],
         )
     try:
-        file.truncate(0)
-        json.dump([process.pid, [list(astuple(at)) for at in ports]], file)
-        file.flush()
+        _write(file, process.pid, ports)
         _wait(process, log)
-    except BaseException:  # also where there is no room for the file, and after Ctrl-C
+    except BaseException:  # also where there is no room for the file, and after Ctrl-C, which the switch does not get
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_TIMEOUT_S)
         process.kill()
         process.wait()
         raise
@@ -118,22 +125,26 @@ def _where(at: UdpPort | ShmPort) -> str:
     return f"udp:{at.switch}:{at.host}" if isinstance(at, UdpPort) else f"shm:{at.path}"
 
 
-def stop(address: str) -> bool:
-    """Ends the switch at ``address``, if `start` made it; whether there was one."""
+def stop(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
+    """Ends the switch at ``address`` that has these ports, if `start` made it on this machine; whether there was one.
+
+    Raises NotStopped.
+    """
     record = _record(address)
     if not record.exists():
         return False
     with record.open("a+") as file:
         there = _of_the_living(file)
-        if there is None:
+        if there is None or there[1] != list(ports) or not _has(there[0], file):
             return False
-        _signal(there[0], signal.SIGTERM)
-        end = time.monotonic() + STOP_TIMEOUT_S
-        while _of_the_living(file) is not None:
-            if time.monotonic() > end:
-                _signal(there[0], signal.SIGKILL)
-            time.sleep(0.02)
-    return True
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            _signal(there[0], number)
+            end = time.monotonic() + STOP_TIMEOUT_S
+            while time.monotonic() < end:
+                if _lock(file):
+                    return True
+                time.sleep(0.02)
+    raise NotStopped(f"the switch at {address} (process {there[0]}) did not end, or another process has {record}")
 
 
 def is_deserted(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
@@ -151,12 +162,18 @@ def is_deserted(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
 
 
 def _is_here(pid: int, file: IO[str]) -> bool:
-    """Whether that is a process of this machine and network namespace that holds the file, whose folder others may
-    share."""
+    """Whether that is a process of this machine and network namespace that holds the file."""
+    try:
+        return _has(pid, file) and os.path.samefile(f"/proc/{pid}/ns/net", "/proc/self/ns/net")
+    except OSError:
+        return False
+
+
+def _has(pid: int, file: IO[str]) -> bool:
+    """Whether that is a process of this machine that holds the file, whose folder others may share."""
     try:
         ours = os.fstat(file.fileno())
-        holds = any(os.path.samestat(each.stat(), ours) for each in Path(f"/proc/{pid}/fd").iterdir())
-        return holds and os.path.samefile(f"/proc/{pid}/ns/net", "/proc/self/ns/net")
+        return any(os.path.samestat(each.stat(), ours) for each in Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
         return False
 
@@ -175,8 +192,12 @@ def _is_leased(path: str) -> bool:
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):  # it has just ended by itself
+    try:
         os.kill(pid, number)
+    except ProcessLookupError:  # it has just ended by itself
+        pass
+    except PermissionError:
+        raise NotStopped(f"the switch is process {pid} of another user, who alone can stop it") from None
 
 
 def _record(address: str) -> Path:
@@ -184,23 +205,51 @@ def _record(address: str) -> Path:
 
 
 def _of_the_living(file: IO[str]) -> tuple[int, Ports] | None:
-    """What the file says, if the switch that it is about lives; else this process has its lock now."""
+    """What the file says, if the switch that it is about lives; else this process has its lock now.
+
+    Raises NoLocalSwitch while another process keeps the lock and has started none.
+    """
+    end = time.monotonic() + RECORD_TIMEOUT_S
+    while not _lock(file):
+        pid, ports = _read(file)
+        if pid != STARTING:
+            return pid, ports
+        if time.monotonic() > end:
+            raise NoLocalSwitch("another process is about to start or stop the switch: try again when it has")
+        time.sleep(0.02)
+    return None
+
+
+def _lock(file: IO[str]) -> bool:
+    """Whether this process has the lock now. What the file then says of a process is not true any more."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        file.seek(0)
-        return int(json.load(file)[0]), _ports_before(file)
-    return None
+        return False
+    _write(file, STARTING, _ports_before(file))
+    return True
+
+
+def _write(file: IO[str], pid: int, ports: Sequence[UdpPort | ShmPort]) -> None:
+    file.truncate(0)
+    json.dump([pid, [list(astuple(at)) for at in ports]], file)
+    file.flush()
+
+
+def _read(file: IO[str]) -> tuple[int, Ports]:
+    file.seek(0)
+    try:
+        pid, ports = json.loads(file.read())
+    except ValueError:  # it is new, or just being written
+        return STARTING, []
+    if ports and len(ports[0]) == len(fields(ShmPort)):
+        return pid, [ShmPort(*port) for port in ports]
+    return pid, [UdpPort(*port) for port in ports]
 
 
 def _ports_before(file: IO[str]) -> Ports:
     """Those of the switch that the file is about; none where it is new."""
-    file.seek(0)
-    text = file.read()
-    ports = json.loads(text)[1] if text else []
-    if ports and len(ports[0]) == len(fields(ShmPort)):
-        return [ShmPort(*port) for port in ports]
-    return [UdpPort(*port) for port in ports]
+    return _read(file)[1]
 
 
 def _free_ports(ports: Sequence[int], first: int) -> list[UdpPort]:

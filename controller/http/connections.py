@@ -1,6 +1,7 @@
-"""What a connection may cost before its first request is known, and so before anything asks for a token.
+"""What a connection may cost, also before its first request is known, and so before anything asks for a token.
 
-uvicorn bounds neither how long a request's head may take to come nor how many connections are open.
+uvicorn bounds neither how long a request's head may take to come nor how many connections are open, nor for how long
+an answer may stay unread.
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_TIMEOUT_S = 10.0  # for the whole head of a request, from the connection's start or the request's first byte
+READ_TIMEOUT_S = 20.0  # for whoever asked to read something of an answer
 MOST_CONNECTIONS = 256  # to the TCP port, and as many to the Unix socket, which only the controller's user can fill
 
 
 class Connection(H11Protocol):
-    """One that sends the heads of its requests in time, and is not one too many."""
+    """One that sends the heads of its requests and reads their answers in time, and is not one too many."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # What the kernel does not take at once pauses the writing, so that its deadline holds for all that is sent,
+        # also while the connection is being closed.
+        transport.set_write_buffer_limits(0)
         alike = [other for other in self.connections if isinstance(other, Connection) and other._port == self._port]
         if len(alike) > MOST_CONNECTIONS:
             transport.write(_TOO_MANY)
@@ -43,7 +49,31 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_deadline()
+        self._forget_unread()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        self._forget_unread()
+        super().resume_writing()
+
+    def _await_reader(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._unread = self.loop.call_later(READ_TIMEOUT_S, self._check_reader, left)
+
+    def _check_reader(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() < before:
+            self._await_reader()
+        else:
+            self.transport.abort()
+
+    def _forget_unread(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _await_head(self) -> None:
         if self._deadline is None:

@@ -54,7 +54,7 @@ export function setUp(choices, done, notice) {
     const { workers, strategy } = event.target.elements;
     const meant = strategy.value === "ssp" ? { name: "ssp", staleness: 3 } : { name: strategy.value };
     attempt(async () => {
-      const job = await api.createJob(Number(workers.value), meant);
+      const job = await api.createJob(numberOf(workers, "workers"), meant);
       byId("new-job").open = false;
       return `job ${job.job} waits for ${job.workers_expected} workers`;
     });
@@ -84,11 +84,17 @@ async function move(worker, evict) {
   return `worker ${worker} is ${evict ? "evicted" : "readmitted"}, epoch ${job.epoch}`;
 }
 
+// Of a field without a number, or with something that is none, the value is empty, and Number("") would be 0.
+function numberOf(field, what) {
+  if (field.value === "") throw new Error(`${what}: expected a number`);
+  return Number(field.value);
+}
+
 function chosen(fields) {
   const name = fields.name.value;
-  const staleness = Number(fields.staleness.value);
+  if (name === "quorum") return { name, k: numberOf(fields.k, "k") };
+  const staleness = numberOf(fields.staleness, "staleness");
   if (name === "ssp") return { name, staleness };
-  if (name === "quorum") return { name, k: Number(fields.k.value) };
   const free = fields.async_workers.value.split(",").map((part) => part.trim());
   if (!free.every((part) => /^\d+$/.test(part))) throw new Error("free workers: expected worker ids, for example 3,5");
   return { name, async_workers: free.map(Number), staleness };
@@ -117,7 +123,7 @@ const given = (form) =>
   Object.fromEntries(
     [...byId("parameters").querySelectorAll("input")].map((input) => [
       input.name,
-      input.type === "checkbox" ? input.checked : Number(input.value),
+      input.type === "checkbox" ? input.checked : numberOf(input, input.name),
     ]),
   );
 

@@ -9,8 +9,9 @@ const RATE_OVER_S = 5;
 class WorkerRecord {
   constructor() {
     this.turns = []; // [seconds, state], oldest first
-    this.last = -1; // the newest bin's number
-    this.shares = [0, 1, 2].map(() => new Uint8Array(BINS)); // computing, sending, waiting, in per cent
+    this.first = Infinity; // the number of the bin in which the worker began
+    this.last = -1; // the newest bin's
+    this.shares = [0, 1, 2].map(() => new Uint8Array(BINS)); // computing, exchanging, waiting, in per cent
     this.loss = new Float32Array(BINS).fill(NaN);
     this.accuracy = new Float32Array(BINS).fill(NaN);
     this.iterations = []; // [seconds, iteration] of the last seconds
@@ -36,6 +37,7 @@ class WorkerRecord {
 
   open(bin) {
     if (this.last < 0) this.last = bin - 1;
+    this.first = Math.min(this.first, bin);
     for (let b = Math.max(this.last + 1, bin - BINS + 1); b <= bin; b++) {
       for (const values of this.shares) values[b % BINS] = 0;
       this.loss[b % BINS] = this.accuracy[b % BINS] = NaN;
@@ -44,7 +46,7 @@ class WorkerRecord {
   }
 
   has(bin) {
-    return bin <= this.last && bin > this.last - BINS;
+    return bin >= this.first && bin <= this.last && bin > this.last - BINS;
   }
 
   note(t, iteration) {

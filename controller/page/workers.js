@@ -19,7 +19,7 @@ export function showWorkers(job, told, record, command) {
     const running = worker.state === "running";
     tr.className = doing.state === "silent" ? "silent" : running ? "" : "out";
     say(cells[0], String(worker.worker));
-    say(cells[1], doing.waits_for.length ? `waits for ${ids(doing.waits_for)}` : doing.state === "exchanging" ? "sending" : doing.state);
+    say(cells[1], doing.waits_for.length ? `waits for ${ids(doing.waits_for)}` : doing.state);
     say(cells[2], String(worker.iteration));
     say(cells[3], running ? `+${worker.iteration - least}` : "");
     say(cells[4], fixed(record.worker(worker.worker).rate, 1));
@@ -59,6 +59,6 @@ function timeBar(bar, report) {
     bar.children[i].style.background = colourOfState(PARTS[i][1]);
   });
   const share = (i) => (total ? Math.round((100 * seconds[i]) / total) : 0);
-  bar.title = `computing ${share(0)} %, sending ${share(1)} %, waiting ${share(2)} %`;
+  bar.title = `computing ${share(0)} %, exchanging ${share(1)} %, waiting ${share(2)} %`;
   bar.setAttribute("aria-label", bar.title);
 }

@@ -75,7 +75,7 @@ class _Worker:
 
     def note(self, report: Report, t: float) -> None:
         t = max(t, self._settled)
-        if t - self._settled > SILENT_S:
+        if t - self._heard > SILENT_S:  # whoever has asked since then was told that nothing is known
             self._corrections.append((t, self._settled))
         said = report.get("state")
         state = STATES.index(said) if isinstance(said, str) and said in STATES else UNKNOWN

@@ -62,7 +62,7 @@ class Client:
         self._first_window = window
         self._silence_s = silence_s
         self._give_up_s = give_up_s
-        self.clock = self._clock = clock
+        self.clock = clock
         self._protocol: Protocol | None = None
         self._fast: FastPath | None = None
         self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no packet arrives
@@ -164,7 +164,7 @@ class Client:
         if self._protocol is not None and not self._session_lost:
             self._requests.begin_incarnation()  # or what was under way could not be told from what comes
         self._requests.joining = True
-        until = asked = began = self._clock()
+        until = asked = began = self.clock()
         until += timeout_s
         told = False
         while asked < until:
@@ -172,13 +172,13 @@ class Client:
             if asked - began > SAY_AFTER_S and not told:
                 told = True
                 LOG.warning("worker %d of job %d waits to join: %s", self._worker, self._job, self._unwelcome())
-            while self._clock() < asked + HELLO_EVERY_S:
-                for payload in self._requests.answers(asked + HELLO_EVERY_S - self._clock()):
+            while self.clock() < asked + HELLO_EVERY_S:
+                for payload in self._requests.answers(asked + HELLO_EVERY_S - self.clock()):
                     welcome = self._requests.welcome(payload)
                     if welcome is not None and self._is_news(welcome):
                         self._begin_session(welcome)
                         return welcome
-            asked = self._clock()
+            asked = self.clock()
         raise NoAnswer(
             f"no WELCOME for worker {self._worker} of job {self._job} within {timeout_s:g} s: {self._unwelcome()}"
         )
@@ -216,7 +216,7 @@ class Client:
         """What a fast path needs. None in virtual time, over other things than sockets, and without a C compiler."""
         link = self._transport.link(self._joined.payloads.shape[1])
         compiled = library()
-        if link is None or compiled is None or self._clock is not time.monotonic:
+        if link is None or compiled is None or self.clock is not time.monotonic:
             return None
         return compiled, link
 
@@ -236,8 +236,8 @@ class Client:
             restored = self._restore(protocol, remains)
             contributions = restored.missed
         else:
-            protocol.pull(self._clock())
-            self._exchange_packets(protocol, self._clock())
+            protocol.pull(self.clock())
+            self._exchange_packets(protocol, self.clock())
             contributions = int(protocol.finish().contributions.max())
         self._remains, self._caught_up = None, True
         difference = (protocol.held_values - before).view(np.int32)
@@ -277,8 +277,8 @@ class Client:
 
     def _contribute(self, protocol: Protocol, values: np.ndarray) -> None:
         self.contributions_sent += protocol.membership.slots
-        protocol.push(values, self._clock())
-        self._exchange_packets(protocol, self._clock())
+        protocol.push(values, self.clock())
+        self._exchange_packets(protocol, self.clock())
         protocol.finish()
 
     def leave(self, timeout_s: float = 5.0) -> bool:
@@ -295,18 +295,18 @@ class Client:
     def _leave_until(self, timeout_s: float, enough: Callable[[Mapping[str, Any]], bool]) -> bool:
         self._left = self._protocol is not None
         body = json.dumps({"contributions_sent": self.contributions_sent}).encode()
-        until, job_over, heard = self._clock() + timeout_s, False, self._clock()
-        while self._clock() < until:
-            asked = self._clock()
+        until, job_over, heard = self.clock() + timeout_s, False, self.clock()
+        while self.clock() < until:
+            asked = self.clock()
             self._requests.say(Op.LEAVE, body)
             if asked - heard > self._silence_s:
                 self._hello()  # a switch that has lost its state does not know this worker any more
             # One LEAVE each time, however many packets come: each of them is answered.
-            while self._clock() < asked + LEAVE_EVERY_S:
-                for payload in self._requests.answers(asked + LEAVE_EVERY_S - self._clock()):
+            while self.clock() < asked + LEAVE_EVERY_S:
+                for payload in self._requests.answers(asked + LEAVE_EVERY_S - self.clock()):
                     self._check_session(payload)
                     if payload[1] == Op.BYE:
-                        heard = self._clock()
+                        heard = self.clock()
                         facts = json.loads(payload[HEADER.itemsize :])
                         job_over = bool(facts.get("job_over"))
                         if enough(facts):
@@ -327,7 +327,7 @@ class Client:
         return self._requests.confirmations
 
     def _ask(self, last: float) -> None:
-        now = self._clock()
+        now = self.clock()
         if now - last > self._silence_s:
             self._asked_at = now
             self._hello()
@@ -351,21 +351,21 @@ class Client:
         clipped = quantise(gradient, self._fixed, protocol)
         self.clipped_values += clipped
         self.contributions_sent += protocol.membership.slots
-        began, before = self._clock(), protocol.counts.retransmissions
+        began, before = self.clock(), protocol.counts.retransmissions
         protocol.begin(began)
         return self._finish(began, before, clipped)
 
     def pull(self) -> Update:
         """Reads without contributing."""
         protocol = self._running
-        began, before = self._clock(), protocol.counts.retransmissions
+        began, before = self.clock(), protocol.counts.retransmissions
         protocol.pull(began)
         return self._finish(began, before, 0)
 
     def _finish(self, began: float, retransmissions: int, clipped: int) -> Update:
         protocol = self._running
         self._exchange_packets(protocol, began)
-        ended = self._clock()
+        ended = self.clock()
         read = protocol.finish()
         most = int(read.contributions.max())
         return Update(
@@ -398,7 +398,7 @@ class Client:
             anything = step(protocol)
         else:
             anything = self.fast_round(protocol, self._fast) if self._fast else self.plain_round(protocol)
-        now = self._clock()
+        now = self.clock()
         if anything:
             self._heard_at = now
         elif now - self._heard_at > WAITING_S:
@@ -421,7 +421,7 @@ class Client:
     def begin_part(self, slots: slice, gradient: np.ndarray) -> None:
         """Contributes to some slots, none of which has a part under way; the last one is filled up with zeros."""
         protocol = self._contributing
-        now, lanes = self._clock(), protocol.membership.lanes
+        now, lanes = self.clock(), protocol.membership.lanes
         if protocol.done:
             self._heard_at = self._asked_at = now
         self.clipped_values += quantise(gradient, self._fixed, protocol, slots.start * lanes)
@@ -436,14 +436,14 @@ class Client:
     def expect_answers(self, announced: int) -> None:
         """A pool's collective begins (serene.client.pool): silence counts from now on. announced: the newest epoch that
         it has heard of."""
-        self._contributing.exchange.restart(self._clock())
+        self._contributing.exchange.restart(self.clock())
         self._contributing.exchange.announced = announced
-        self._heard_at = self._asked_at = self._clock()
+        self._heard_at = self._asked_at = self.clock()
 
     def begin_slots(self, slots: np.ndarray) -> None:
         """Contributes what was written to these slots' ``protocol.values``."""
         self.contributions_sent += len(slots)
-        self._contributing.begin_slots(slots, self._clock())
+        self._contributing.begin_slots(slots, self.clock())
 
     def part_done(self, slots: slice) -> bool:
         return self._running.part_done(slots)
@@ -461,17 +461,17 @@ class Client:
 
     def plain_round(self, protocol: Protocol) -> bool:
         """Sends what is to be sent, and receives once; whether anything came."""
-        now = self._clock()
+        now = self.clock()
         self._transport.send(protocol.packets(now))
         deadline = protocol.deadline()
-        payloads, lengths = self._transport.receive((deadline or now) - self._clock())
+        payloads, lengths = self._transport.receive((deadline or now) - self.clock())
         if len(payloads):
             self.hand_over(payloads, lengths)
         return bool(len(payloads))
 
     def fast_round(self, protocol: Protocol, fast: FastPath) -> bool:
         """The same, for as long as nothing happens that the protocol has to decide."""
-        self._transport.send(protocol.retransmissions(self._clock()))
+        self._transport.send(protocol.retransmissions(self.clock()))
         sent, received = protocol.counts.sent, protocol.counts.received
         try:
             outcome = fast.run()
@@ -485,7 +485,7 @@ class Client:
 
     def hand_over(self, payloads: np.ndarray, lengths: np.ndarray) -> None:
         """To the protocol what is its, the rest is looked at here. payloads: uint8[n, bytes]; lengths: int[n]."""
-        protocol, now = self._joined, self._clock()
+        protocol, now = self._joined, self.clock()
         width = HEADER.itemsize + 4 * protocol.membership.lanes
         whole = lengths == width
         if whole.any():

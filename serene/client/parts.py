@@ -78,7 +78,8 @@ class Parts:
         self._waits = False  # and `_waiting` knows
         self._confirmed: int | None = None  # how often the switch had answered when the patience was over
         self._exchanging_s = 0.0
-        self._queue: queue.SimpleQueue[_Part | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Part] = queue.SimpleQueue()
+        self._pending: list[_Part] = []  # those that wait for the same slots' last part to end, or to begin again
         self._under_way: list[_Part] = []
         self._iteration: list[_Part] = []  # of the present one, also those that are answered
         # What is read before it is due: float32[slots * lanes], to be added to what the slots' next parts give. A part
@@ -135,12 +136,12 @@ class Parts:
     # -- in the thread ---------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        waiting: list[_Part] = []  # for the same slots' last part to end
         try:
             while self._failed is None:
-                if not self._under_way:
+                if not self._under_way and not self._pending:
                     self._rest()
-                waiting = [part for part in waiting + self._drain() if not self._begin(part)]
+                self._pending += self._drain()  # kept as a whole until all have been tried: one may be refused
+                self._pending = [part for part in self._pending if not self._begin(part)]
                 try:
                     self._exchange() if self._under_way else self._idle()
                 except SessionLost as lost:
@@ -149,7 +150,7 @@ class Parts:
             self._failed = error
         with self._lock:
             self._ended = True
-        for part in (*self._under_way, *waiting, *self._drain()):
+        for part in (*self._iteration, *self._under_way, *self._pending, *self._drain()):
             if not part.result.done():
                 part.result.set_exception(self._why())
 
@@ -207,9 +208,7 @@ class Parts:
             return []
         parts = []
         while not self._queue.empty():
-            part = self._queue.get()
-            if part is not None:
-                parts.append(part)
+            parts.append(self._queue.get())
         return parts
 
     def _begin(self, part: _Part) -> bool:
@@ -271,14 +270,13 @@ class Parts:
         self._client.wake_with(self._waker)
         if missed is None:
             raise SereneError("the job's next session knows of none before it, so what was under way may have counted")
-        parts, self._under_way, self._iteration = self._iteration, [], []
+        self._under_way = []
         self._session.reads_at_risk += missed.overflow_possible
         self._owe(slice(0, len(missed.delta)), missed.delta)
         if missed.restored is not None and missed.restored.contained and last is not None:
-            for part in parts:
+            for part in self._iteration:
                 nothing = np.zeros((part.slots.stop - part.slots.start) * self._client.membership.lanes, np.float32)
                 self._give(part, PartUpdate(nothing, last.members, overflow_possible=False))
             self._end_iteration(last)
         else:
-            for part in parts:
-                self._begin(part)
+            self._pending, self._iteration = self._iteration + self._pending, []

@@ -105,14 +105,15 @@ class ArrayControl(Loaded):
             raise ControlError(f"register {register!r} has another size or width there")
         for first, rows in source._register_parts(register):
             pointer = rows.ctypes.data_as(ctypes.c_void_p)
-            self._lib.switch_register(self._state, array.id, first, len(rows), 1, pointer)
+            self._lib.switch_register(self._state, array.id, first, len(rows), 2, pointer)
 
-    def register_write(self, register: str, index: int, value: int) -> None:
-        array = self._indexed(self.program.registers, "register", register, index)
+    def register_write(self, register: str, index: int, value: int, count: int = 1) -> None:
+        """The same to ``count`` cells from ``index`` on."""
+        array = self._indexed(self.program.registers, "register", register, index, count)
         if value < 0 or value > mask(array.width):
             raise ControlError(f"register {register!r}: {value} does not fit {array.width} bits")
         row = np.array(limbs(value, array.width), np.uint64).astype(_register_type(array.width))
-        self._lib.switch_register(self._state, array.id, index, 1, 1, row.ctypes.data_as(ctypes.c_void_p))
+        self._lib.switch_register(self._state, array.id, index, count, 1, row.ctypes.data_as(ctypes.c_void_p))
 
     def value_set_write(self, value_set: str, values: Sequence[int]) -> None:
         """What a parser's value set holds from now on. Several fields follow each other in one value."""

@@ -70,9 +70,11 @@ class SwitchGroup(ProcessGroup):
         for group in (self, self._plain):
             group._set_default_backend(kind)
             group._register_backend(torch.device("cpu"), kind, gloo)
-        self.summed = 0  # collectives that went through the switch
+        self.summed = 0  # collectives that were to go through the switch
+        self._took_part = 0  # in so many of them
         self._in_order = threading.Lock()
         self._failed: Exception | None = None
+        self._left = False  # no other collective can begin
         self._process = os.getpid()
         self._pool: Pool | None = None
         self._runner: Runner | None = None
@@ -169,7 +171,7 @@ class SwitchGroup(ProcessGroup):
     def _sums(self, tensors: Sequence[Tensor], operation: Any) -> bool:
         """Whether the switch adds these up."""
         return (
-            self._pool is not None
+            self._access is not None
             and bool(tensors)
             and _name(operation) is not None
             and tensors[0].dtype in DTYPES
@@ -212,6 +214,8 @@ class SwitchGroup(ProcessGroup):
         scatter: bool,
         held_back: Tensor | None,
     ) -> Work:
+        if self._left:
+            raise CollectiveFailed("the group has been destroyed")
         self.summed += 1
         number = self.summed
         operation = _name(opts.reduceOp)
@@ -258,7 +262,9 @@ class SwitchGroup(ProcessGroup):
         self._pool.while_waiting = partial(self._ring.check, number)
         try:
             self._add_up(flat, narrow, held_back, signature, timeout)
+            self._took_part = number
         except Disagreement:
+            self._took_part = number
             calls = what_each_does(self._store, self.rank(), self.size(), number, call)
             raise CollectiveFailed(f"the ranks' calls do not fit together: {calls}") from None
         except SereneError as error:
@@ -338,16 +344,22 @@ class SwitchGroup(ProcessGroup):
         self._plain.abort()
 
     def leave(self, patience_s: float) -> None:
-        """Waits so long for what is under way."""
-        pool, self._pool = self._pool, None
-        if pool is None or self._runner is None or self._ring is None or self._process != os.getpid():
+        """Waits so long for what is under way, and for what waits behind it."""
+        if self._pool is None or self._runner is None or self._ring is None or self._process != os.getpid():
             return
+        with self._in_order:
+            if self._left:
+                return
+            self._left = True
         if self._runner.stop(max(patience_s, STOP_TIMEOUT_S)):
-            self._ring.leave(self.summed)
-            pool.leave(LEAVE_TIMEOUT_S)
-            pool.close()
+            self._ring.leave(self._took_part)
+            self._pool.leave(LEAVE_TIMEOUT_S)
+            self._pool.close()
+            self._pool = None
         else:
-            self._ring.fail(f"rank {self.rank()} has ended in the middle of a collective")
+            ended = f"rank {self.rank()} has ended in the middle of a collective"
+            self._failed = CollectiveFailed(ended)  # for what waits behind it
+            self._ring.fail(ended)
 
     def let_go(self) -> None:
         """For a child that was forked (by a DataLoader, say): while it kept the sockets, nobody would see that this

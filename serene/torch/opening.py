@@ -136,7 +136,7 @@ def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[P
         try:
             pool.join(timeout.total_seconds())
             ring = Ring(store, rank, size, _our_address(access), timeout)
-        except (SereneError, OSError) as refused:
+        except (SereneError, OSError, RuntimeError) as refused:  # RuntimeError: of the store
             problem = str(refused)
         _agree(store, "joined", rank, size, problem, timeout)
         return pool, ring, access

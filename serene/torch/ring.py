@@ -11,6 +11,7 @@ import json
 import secrets
 import select
 import socket
+import time
 from contextlib import suppress
 from datetime import timedelta
 
@@ -19,6 +20,7 @@ from torch.distributed import Store  # type: ignore[attr-defined]
 from serene.errors import SereneError
 
 LONGEST = 1 << 16  # bytes of a message
+TOKEN_TIMEOUT_S = 5.0  # for who has connected to say the token, which a rank does at once
 
 
 class RankGone(SereneError):
@@ -40,11 +42,18 @@ class Ring:
             forward.sendall(password.encode())
             backward = _accept(listener, token.encode(), timeout)
         self._peers = {forward: after, backward: before}
+        self._left: dict[int, int] = {}  # by rank, after how many collectives
         for peer in self._peers:
             peer.setblocking(False)
 
     def check(self, collective: int) -> None:
         """Raises RankGone if the collective of this number, from 1, cannot end any more."""
+        self._hear()
+        for rank, after in self._left.items():
+            if after < collective:
+                raise RankGone(f"rank {rank} of the group has left it, or its program has ended")
+
+    def _hear(self) -> None:
         for peer in select.select(list(self._peers), [], [], 0)[0]:
             rank = self._peers[peer]
             try:
@@ -56,8 +65,7 @@ class Ring:
             told = json.loads(said)
             if "failed" in told:
                 raise RankGone(told["failed"])
-            if told["left after"] < collective:
-                raise RankGone(f"rank {rank} of the group has left it, or its program has ended")
+            self._left[rank] = told["left after"]
             del self._peers[peer]
             peer.close()
 
@@ -83,11 +91,14 @@ class Ring:
 
 
 def _accept(listener: socket.socket, token: bytes, timeout: timedelta) -> socket.socket:
-    """The one that knows the token: others may find the port, too."""
-    listener.settimeout(timeout.total_seconds())
-    while True:
+    """The one that knows the token: others may find the port, too. Raises TimeoutError."""
+    until = time.monotonic() + timeout.total_seconds()
+    while (left_s := until - time.monotonic()) > 0:
+        listener.settimeout(left_s)
         peer, _ = listener.accept()
-        peer.settimeout(timeout.total_seconds())
-        if peer.recv(len(token), socket.MSG_WAITALL) == token:
-            return peer
+        with suppress(OSError):
+            peer.settimeout(min(TOKEN_TIMEOUT_S, left_s))
+            if peer.recv(len(token), socket.MSG_WAITALL) == token:
+                return peer
         peer.close()
+    raise TimeoutError("timed out")

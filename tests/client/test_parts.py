@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import Future
+
 import numpy as np
 import pytest
 
 from serene.client import Client, NoAnswer, Session
 from serene.client.parts import Parts, Waiting
+from serene.client.updates import PartUpdate
 from serene.errors import SereneError
+from serene.fixedpoint import BadGradient
 from serene.strategy import BSP
 from serene.wire import Op
 from tests.client.test_rejoin import welcome
@@ -113,3 +118,25 @@ def test_a_session_that_knows_of_none_before_it_is_an_error(wire: InProcess, sil
         with pytest.raises(SereneError, match="the job's next session knows of none before it"):
             part.result(RESULT_S)
     assert session.sessions_lost == 1
+
+
+def test_a_gradient_that_is_refused_ends_all_parts(wire: InProcess) -> None:
+    """Those under way, it, and those that were taken up together with it, before it and behind it."""
+    session, seized = joined(wire), threading.Event()
+    slot = VALUES // SLOTS
+
+    def submit_the_others() -> None:
+        """In the exchange's own thread, so that it takes up all of them at once."""
+        if not seized.is_set():
+            seized.set()
+            bad = np.full(slot, np.nan, np.float32)
+            others.extend(parts.submit(at, values) for at, values in ((1, ONES[:slot]), (2, bad), (3, ONES[:slot])))
+
+    others: list[Future[PartUpdate]] = []
+    with Parts(session) as parts:
+        wire.meanwhile = submit_the_others
+        first = parts.submit(0, ONES[:slot])
+        assert seized.wait(RESULT_S)
+        for part in (first, *others):
+            with pytest.raises(BadGradient, match="the gradient is nan at index 0"):
+                part.result(RESULT_S)

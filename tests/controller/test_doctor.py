@@ -42,9 +42,17 @@ def test_a_machine_that_has_all_it_needs(tmp_path: Path) -> None:
 
 
 def test_without_a_compiler_nothing_runs(tmp_path: Path) -> None:
-    done = run(tmp_path, CC="no-such-compiler")
+    done = run(tmp_path, PATH=str(tmp_path))
     assert (done.returncode, done.stderr) == (1, "error: nothing can run without C compiler\n")
     assert "!!  C compiler          none\n                        apt-get install gcc libc6-dev" in done.stdout
+
+
+def test_the_compiler_is_the_one_that_will_be_used(tmp_path: Path) -> None:
+    """The first of $CC, cc, gcc and clang that is there; $CC is a name, no command with options."""
+    (tmp_path / "clang").symlink_to("/usr/bin/gcc")
+    done = run(tmp_path, PATH=str(tmp_path), CC="gcc -m64")
+    assert done.returncode == 0, done.stderr
+    assert "ok  C compiler          clang " in done.stdout
 
 
 def test_without_mininet(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -12,12 +13,14 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
 
-from controller.commands import local as local_switch
+from controller.commands import local as local_commands
 from controller.http.client import NoController
+from controller.settings import UdpPort
 from serene.client import Pool
 from serene.strategy import BSP
 from serene.torch.opening import Controller, NotOpened, transport_to
@@ -154,6 +157,66 @@ def test_a_second_controller_is_refused_and_nothing_is_disturbed(local: Local) -
     assert local.client.status().switch.udp_ports == before.udp_ports
 
 
+def test_of_two_that_start_it_at_once_one_is_refused(local: Local) -> None:
+    """And the other's files stay its own."""
+    http = local.client.url.removeprefix("http://")
+    command = ["up", "--local", "--switch", local.switch, "--http", http]
+    with ThreadPoolExecutor(2) as threads:
+        done = sorted(threads.map(lambda _: local.serenectl(*command), range(2)), key=lambda one: one.returncode)
+    assert [one.returncode for one in done] == [0, 1], done
+    assert done[1].stderr.count("\n") == 1 and "'serenectl" in done[1].stderr, done[1].stderr
+    pid = int(next(local.folder.glob("controller-*.pid")).read_text())
+    assert f"pid {pid}," in done[0].stdout
+    assert b"--foreground" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    assert listens(local.switch)
+
+
+def test_no_switch_stays_when_its_start_is_interrupted(local: Local) -> None:
+    command = [sys.executable, "-m", "controller", "up", "--local", "--switch", local.switch]
+    command += ["--http", local.client.url.removeprefix("http://")]
+    with subprocess.Popen(command, env=dict(local.environment), stderr=subprocess.PIPE) as starting:
+        until(lambda: record(local).exists() and pid_of(record(local)) > 0, "the switch is being started")
+        pid = pid_of(record(local))
+        starting.send_signal(signal.SIGINT)
+        starting.communicate(timeout=60)
+    assert starting.returncode == 130
+    until(lambda: not Path(f"/proc/{pid}").exists(), "the switch has ended")
+
+
+def pid_of(file: Path) -> int:
+    """Of the switch that a record is about; 0: of none."""
+    text = file.read_text()
+    return int(json.loads(text)[0]) if text.endswith("]]") else 0
+
+
+@pytest.fixture
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IO[str]]:
+    """The record of a switch at ADDRESS, which this process has the lock of."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    with local_commands._record(ADDRESS).open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+ADDRESS = "127.0.0.1:9"
+
+
+def test_no_process_is_stopped_that_does_not_have_the_record(held: IO[str]) -> None:
+    ports = [UdpPort(1, 24200, 24201)]
+    with subprocess.Popen(["sleep", "60"]) as other:
+        held.write(json.dumps([other.pid, [[1, 24200, 24201]]]))
+        held.flush()
+        assert not local_commands.stop(ADDRESS, ports)
+        assert other.poll() is None
+        other.kill()
+
+
+def test_a_switch_that_another_process_is_about_to_start(held: IO[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_commands, "RECORD_TIMEOUT_S", 0.1)
+    with pytest.raises(local_commands.NoLocalSwitch, match="another process is about to start or stop the switch"):
+        local_commands.start(ADDRESS, [1])
+
+
 def test_the_switch_outlives_a_controller_that_is_killed(local: Local) -> None:
     local.up("--ports", "1-2")
     ports = local.client.status().switch.udp_ports
@@ -253,7 +316,7 @@ def test_a_switch_whose_record_cannot_be_written_is_not_left(local: Local, monke
     with monkeypatch.context() as full:
         full.setattr("controller.commands.local.json.dump", dump)
         with pytest.raises(OSError, match="No space left"):
-            local_switch.start(local.switch, [1, 2])
+            local_commands.start(local.switch, [1, 2])
     (pid,) = started
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

@@ -134,6 +134,20 @@ def test_a_silent_worker_does_nothing_that_is_known_until_it_is_heard() -> None:
     assert told(recorder, T + 11, T + 11.5).first == FIRST + 5, "once"
 
 
+def test_a_gap_that_was_asked_about_is_corrected_too() -> None:
+    """A page that was open all along is told in the end what one is told that is opened then."""
+    recorder = recorded((0.0, {"state": "computing"}))
+    page: dict[int, int] = {}
+    for step in range(1, 17):
+        if step == 10:
+            recorder.note(0, 3, {"state": "computing"}, T + 5.0)
+        worker = told(recorder, T + 0.5 * (step - 1), T + 0.5 * step)
+        page |= enumerate(worker.computing, worker.first)
+    whole = told(recorder, 0, T + 8)
+    assert page == dict(enumerate(whole.computing, whole.first))
+    assert whole.computing == [100, 100, 100, 100, 0]
+
+
 def test_a_clock_that_jumps_by_years_costs_no_more_than_an_hour() -> None:
     """A machine without a clock of its own begins in 1970, until somebody sets it."""
     recorder = recorded((-T, {"state": "computing"}), (0.0, {"state": "waiting"}), (1.0, {"state": "computing"}))

@@ -171,6 +171,13 @@ def test_forms(page: Chrome, controller: ControllerProcess, switch: SwitchProces
     until_text(page, "#in-force", "BSP")
     page.find_element(By.CSS_SELECTOR, "#choose summary").click()
     name = page.find_element(By.CSS_SELECTOR, "#other select")
+    name.send_keys("ssp")
+    staleness = page.find_element(By.NAME, "staleness")
+    staleness.clear()
+    button(page, "Swap").click()
+    until_text(page, "#notice", "staleness: expected a number")
+    assert controller.client.job(0).strategy == BSP()
+    staleness.send_keys("2")
     name.send_keys("mixed")
     page.find_element(By.NAME, "async_workers").send_keys("0,x")
     button(page, "Swap").click()
@@ -188,6 +195,9 @@ def test_forms(page: Chrome, controller: ControllerProcess, switch: SwitchProces
     until(lambda: controller.client.job(0).automatic is None, "the user decides again")
     low = page.find_element(By.NAME, "low")
     low.clear()
+    button(page, "Let it decide").click()
+    until_text(page, "#notice", "low: expected a number")
+    assert controller.client.job(0).automatic is None
     low.send_keys("12")
     high = page.find_element(By.NAME, "high")
     high.clear()
@@ -204,6 +214,24 @@ def test_a_job_that_cannot_be_is_told(page: Chrome, controller: ControllerProces
     button(page, "Create").click()
     until_text(page, "#notice", "a job of 40 workers: expected 1 to 32")
     assert controller.client.jobs() == []
+
+
+def test_nothing_is_known_of_a_worker_before_it_began(page: Chrome) -> None:
+    """Or the share of time that a new worker has waited would be taken over seconds in which it was not there."""
+    script = """
+        const [done] = arguments;
+        import("/page/store.js").then(({ JobRecord }) => {
+          const worker = new JobRecord(0).worker(3);
+          const hear = (first, waiting) => {
+            const nothing = waiting.map(() => 0);
+            worker.hear({ turns: [], first, computing: nothing, sending: nothing, waiting, loss: [], accuracy: [] });
+          };
+          hear(1000, [100]);
+          hear(1001, [100, 50]);
+          done([999, 1000, 1001, 1002, 1003].map((bin) => worker.has(bin)));
+        });
+    """
+    assert page.execute_async_script(script) == [False, True, True, True, False]
 
 
 def test_by_keyboard_alone(page: Chrome, controller: ControllerProcess) -> None:

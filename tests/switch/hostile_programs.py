@@ -22,7 +22,10 @@ def run(made: Node, packets: list[tuple[int, bytes]], *, group: int = 0) -> list
         if group:
             switch.multicast_set(1, [(port % 500, port) for port in range(group)])
             switch.clone_session_set(1, [(port % 500, port) for port in range(group)])
-        return switch.process_many(packets)
+        sent = switch.process_many(packets)
+        counts = switch.port_counts(1)
+        assert counts.dropped <= counts.received, "a packet is dropped once, however many copies it had"
+        return sent
 
 
 def a_large_varbit_header_that_is_not_there() -> None:

@@ -6,16 +6,18 @@ import threading
 
 import grpc
 import pytest
-from finsy.proto import p4r
+from finsy.proto import p4d, p4r
 
-from serene.switch import engine
+from serene.switch import control, engine
 from serene.switch.p4runtime import service
 from serene.switch.p4runtime.arbitration import WAITING_NOTICES, Session
+from serene.switch.p4runtime.device import Device, Pipeline
 from serene.switch.p4runtime.replication import _replicas
+from serene.switch.p4runtime.service import P4RuntimeServer
 from serene.switch.p4runtime.status import Failure, batch_status, invalid, shortened
 from tests.switch.conftest import embedded_target
-from tests.switch.p4rt_controller import Code, Controller, WriteFailed
-from tests.switch.p4rt_probe import JSON
+from tests.switch.p4rt_controller import Code, Controller, WriteFailed, until
+from tests.switch.p4rt_probe import JSON, Probe
 
 
 def notice(number: int) -> p4r.StreamMessageResponse:
@@ -49,12 +51,50 @@ def test_notices_keep_their_order_among_other_messages() -> None:
 
 def test_large_messages_do_not_pile_up_either() -> None:
     session = Session()
-    for _ in range(1000):
-        session.offer(p4r.StreamMessageResponse(packet=p4r.PacketIn(payload=bytes(1 << 20))))
-    assert session.lost > 980
+    taken = [session.offer(p4r.StreamMessageResponse(packet=p4r.PacketIn(payload=bytes(1 << 20)))) for _ in range(1000)]
+    assert session.lost == taken.count(False) > 980
     session.notify(notice(1))  # never lost
     session.close()
     assert [message.WhichOneof("update") for message in session.messages()][-1] == "arbitration"
+
+
+def test_what_no_controller_had_room_for_is_not_delivered() -> None:
+    server = P4RuntimeServer([], address="127.0.0.1:0")
+    reading, slow = Session(), Session()
+    while slow.offer(p4r.StreamMessageResponse(packet=p4r.PacketIn(payload=bytes(1 << 20)))):
+        pass
+    message = p4r.StreamMessageResponse(digest=p4r.DigestList(data=[p4d.P4Data(bitstring=bytes(1 << 20))]))
+    for primaries, delivered in (((), False), ((slow,), False), ((slow, reading), True)):
+        server._arbitration._primaries = primaries
+        assert server._deliver(message) is delivered
+    server.stop()
+
+
+def test_packets_that_find_no_room_are_told_of_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither the controller nor a count tells of them."""
+    go_on = threading.Event()
+    hand_over = Device._hand_over
+
+    running: list[engine.Switch] = []
+
+    def later(self: Device, events: control.Events, pipeline: Pipeline | None) -> None:
+        running.extend([self.running] if self.running is not None and not running else [])
+        assert go_on.wait(60)
+        hand_over(self, events, pipeline)
+
+    monkeypatch.setattr(Device, "_hand_over", later)
+    with embedded_target() as target:
+        controller = target.controller()
+        stream = controller.become_primary()
+        controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
+        for _ in range(600):
+            controller.packet_out(stream, Probe().frame(bytes(9000)))
+        until(lambda: any(switch.lost_events for switch in running), "some are lost")
+        go_on.set()
+        until(lambda: "are lost: too many came at once" in caplog.text, "the log tells")
+        controller.close()
 
 
 def test_replicas_are_checked_in_one_pass() -> None:

@@ -201,6 +201,7 @@ def test_direct_counters_that_are_not_there(embedded_primary: Controller) -> Non
 
 # A token every 1,000 s, and a burst of 1 and 2: the first packet is green, the second yellow, others are red.
 SLOW = p4r.MeterConfig(cir=0, cburst=1, pir=0, pburst=2)
+SLOWER = p4r.MeterConfig(cir=0, cburst=1, pir=0, pburst=1)
 GREEN, YELLOW, RED = 0, 1, 2
 
 
@@ -231,6 +232,12 @@ def test_meters_by_default_and_reset(embedded_primary: Controller, embedded: Tar
     assert not any(entry.HasField("config") for entry in found)
     controller.modify(meter(controller, None, SLOW))
     assert [entry.config for entry in controller.read(p4r.MeterEntry())] == [SLOW] * 4
+    controller.modify(meter(controller, 1))
+    controller.modify(meter(controller, 2, SLOWER))
+    found = controller.read(meter(controller, None))
+    assert [entry.config if entry.HasField("config") else None for entry in found] == [SLOW, None, SLOWER, SLOW]
+    controller.modify(meter(controller, None))
+    assert not any(entry.HasField("config") for entry in controller.read(p4r.MeterEntry()))
     controller.close()
 
 

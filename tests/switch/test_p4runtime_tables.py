@@ -12,8 +12,9 @@ from finsy.proto import p4r
 
 from serene.switch import Exact, Switch
 from serene.switch.p4runtime.idle import IdleTimeouts
+from serene.switch.p4runtime.parts import MESSAGE_ITEMS
 from serene.switch.p4runtime.tables import MAX_METADATA_BYTES
-from tests.switch.conftest import Target
+from tests.switch.conftest import Target, embedded_target
 from tests.switch.p4rt_controller import Code, Controller, Stream, WriteFailed, same, until, update
 from tests.switch.p4rt_probe import JSON, Probe, send
 
@@ -258,6 +259,22 @@ def test_initial_entries_can_be_changed(target: Target, primary: Controller, str
     assert [send(primary, stream, Probe(a=a)).by_initial for a in (1, 2, 3)] == [500, 0, 600]
 
 
+def test_an_initial_entry_s_bits_that_do_not_count_are_no_part_of_it() -> None:
+    """p4c writes a key as it stands in the program, `0x134 &&& 0xff00`, and its mask beside it."""
+    written = JSON.read_text().replace('"0x0100"', '"0x0134"')
+    assert written != JSON.read_text()
+    with embedded_target() as target:
+        controller = target.controller()
+        controller.become_primary()
+        controller.set_pipeline("VERIFY_AND_COMMIT", written.encode())
+        entry = controller.entry("by_preset", {"b": (0x100, 0xFF00)}, "found_preset", 41, priority=2)
+        assert list(entry.match) in [list(found.match) for found in controller.read(controller.key("by_preset"))]
+        assert controller.refused("INSERT", entry).codes == [Code.ALREADY_EXISTS]
+        controller.delete(entry)
+        controller.insert(entry)
+        controller.close()
+
+
 def test_initial_entries_have_priorities_that_controllers_can_exceed(
     embedded_primary: Controller, embedded: Target
 ) -> None:
@@ -365,7 +382,7 @@ def test_many_idle_entries_are_told_of_in_messages_that_every_client_takes() -> 
         idle.send_due()
     told = [message.idle_timeout_notification for message in sent]
     assert [entry.priority - 1 for each in told for entry in each.table_entry] == list(range(600))
-    assert all(each.timestamp and each.ByteSize() < 2 << 20 and len(each.table_entry) <= 256 for each in told)
+    assert all(each.timestamp and each.ByteSize() < 2 << 20 and len(each.table_entry) <= MESSAGE_ITEMS for each in told)
     assert len(told) < 12
 
 

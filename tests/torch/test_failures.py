@@ -13,6 +13,7 @@ import pytest
 
 from serene.strategy import BSP
 from tests.controller.processes import missing, until
+from tests.torch import leaving
 from tests.torch.local import PATIENCE_S, Local, local_switch, outputs, start_ranks
 
 WORKERS = 3
@@ -93,6 +94,12 @@ def test_a_rank_that_goes(local: Local, tmp_path: Path, how: str) -> None:
     for rank in (0, 1):
         assert said[rank] == f"rank {rank}: CollectiveFailed: all_reduce of float32[7, 100], SUM: {gone}"
     assert said[2] == ("" if how == "leaves" else "[rank2]: ValueError: a mistake in the program")
+
+
+def test_a_group_that_is_destroyed_ends_what_is_under_way(local: Local) -> None:
+    """And what waits behind it."""
+    for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.leaving"])):
+        assert text.split() == ["True"] * leaving.COLLECTIVES
 
 
 @pytest.mark.parametrize("again", [0, 1])

@@ -53,13 +53,14 @@ class Session:
         self._waiting_bytes += message.ByteSize()
         self._changed.notify()
 
-    def offer(self, message: p4r.StreamMessageResponse) -> None:
-        """Sends a message that may get lost: a packet-in, a digest list, an error."""
+    def offer(self, message: p4r.StreamMessageResponse) -> bool:
+        """Sends a message that may get lost: a packet-in, a digest list, an error. Whether it was not."""
         with self._changed:
             if len(self._waiting) >= WAITING_MESSAGES or self._waiting_bytes + message.ByteSize() > WAITING_BYTES:
                 self.lost += 1
-                return
+                return False
             self._add(message)
+            return True
 
     def close(self) -> None:
         """Ends the stream when what waits has been sent. Never blocks: gRPC calls it from its own thread."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from serene.switch.p4runtime.status import Code, Failure, invalid, refused
 from serene.switch.p4runtime.values import pack_metadata, unpack_metadata
 
 POLL_S = 0.2  # how long stopping the event thread may take
+LOST_EVERY_S = 1.0  # the log tells of losses
 
 log = logging.getLogger("serene.switch")
 
@@ -161,10 +163,9 @@ class Device:
             raise Failure(Code.UNAVAILABLE, f"no program runs now: {error}") from error
         self._switch, self._pipeline = switch, pipeline
         self._stopping.clear()
-        self._pump = threading.Thread(
-            target=self._pump_events, args=(switch, pipeline), name="p4runtime-events", daemon=True
-        )
-        self._pump.start()
+        pump = threading.Thread(target=self._pump_events, args=(switch, pipeline), name="p4runtime-events", daemon=True)
+        pump.start()
+        self._pump = pump  # one that could not start cannot be joined
 
     def _stop_running(self) -> None:
         self._stopping.set()
@@ -232,10 +233,17 @@ class Device:
 
     def _pump_events(self, switch: Switch, pipeline: Pipeline | None) -> None:
         wait_s: float = POLL_S
+        lost, tell_at = 0, 0.0
         while not self._stopping.is_set():
             self._hand_over(switch.wait_events(wait_s), pipeline)
             wait_s = self._send_due(pipeline)
             self.observers.tell_of_captures()
+            if pipeline is not None and switch.lost_events > lost and time.monotonic() >= tell_at:
+                log.warning(
+                    "%d packets to or from controllers, or digests, are lost: too many came at once",
+                    switch.lost_events - lost,
+                )
+                lost, tell_at = switch.lost_events, time.monotonic() + LOST_EVERY_S
 
     def _hand_over(self, events: Events, pipeline: Pipeline | None) -> None:
         """To the controllers, who cannot have any of a program without a P4Info. A defect here costs these events, not

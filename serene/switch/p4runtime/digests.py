@@ -6,17 +6,19 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from finsy.proto import p4d, p4i, p4r
 
 from serene.switch.p4runtime.datatypes import Structs, structured
+from serene.switch.p4runtime.parts import parts_of
 from serene.switch.p4runtime.status import Code, Failure, invalid, not_found
 
 LIST_VALUES = 1024  # a longer list is sent before its time, or before it has the size that was asked for
 UNACKNOWLEDGED_LISTS = 256  # of one digest; of older ones the values may come again
 
 Values = tuple[int, ...]
-Deliver = Callable[[p4r.StreamMessageResponse], bool]  # whether a controller was there to take it
+Deliver = Callable[[p4r.StreamMessageResponse], bool]  # whether a controller was there and had room for it
 
 
 @dataclass
@@ -115,18 +117,16 @@ class DigestLists:
 
     def _send(self, digest_id: int, stream: _Stream) -> None:
         spec = self._infos[digest_id].type_spec
-        message = p4r.StreamMessageResponse()
-        message.digest.digest_id = digest_id
-        message.digest.list_id = self._next_list_id
-        message.digest.timestamp = time.time_ns()
-        message.digest.data.extend(self._value(spec, values) for values in stream.waiting)
         timeout_s = stream.entry.config.ack_timeout_ns / 1e9
-        if self._deliver(message) and timeout_s:
-            known = (time.monotonic() + timeout_s, frozenset(stream.waiting))
-            stream.unacknowledged[self._next_list_id] = known
-            if len(stream.unacknowledged) > UNACKNOWLEDGED_LISTS:
-                del stream.unacknowledged[next(iter(stream.unacknowledged))]
-        self._next_list_id += 1
+        waiting = iter(stream.waiting)
+        for data in parts_of(self._value(spec, values) for values in stream.waiting):
+            told = p4r.DigestList(digest_id=digest_id, list_id=self._next_list_id, timestamp=time.time_ns(), data=data)
+            values = frozenset(islice(waiting, len(data)))
+            if self._deliver(p4r.StreamMessageResponse(digest=told)) and timeout_s:
+                stream.unacknowledged[self._next_list_id] = (time.monotonic() + timeout_s, values)
+                if len(stream.unacknowledged) > UNACKNOWLEDGED_LISTS:
+                    del stream.unacknowledged[next(iter(stream.unacknowledged))]
+            self._next_list_id += 1
         stream.waiting.clear()
 
     def _value(self, spec, values: Values) -> p4d.P4Data:  # type: ignore[no-untyped-def]

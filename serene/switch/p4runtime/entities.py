@@ -141,8 +141,8 @@ class Entities:
         _only_modify(kind, "a register")
         register = self.schema.register(entry.register_id)
         cells, value = indices(entry, register), self._register_value(register, entry.data)
-        for index in cells:
-            self._switch.register_write(register.preamble.name, index, value)
+        if cells:
+            self._switch.register_write(register.preamble.name, cells.start, value, len(cells))
 
     def _register_value(self, register: p4i.Register, data: p4d.P4Data) -> int:
         name, width = register.preamble.name, self._register_width(register)

@@ -11,10 +11,7 @@ from finsy.proto import p4r
 
 from serene.switch.engine import Switch
 from serene.switch.p4runtime.digests import Deliver
-
-# A client of gRPC takes 4 MiB unless told otherwise.
-MESSAGE_ENTRIES = 256
-MESSAGE_BYTES = 1 << 20
+from serene.switch.p4runtime.parts import parts_of
 
 
 @dataclass
@@ -85,16 +82,7 @@ class IdleTimeouts:
 
 
 def _notifications(entries: Iterable[p4r.TableEntry]) -> Iterator[p4r.StreamMessageResponse]:
-    """In messages that every client takes."""
-    message, size, now = p4r.StreamMessageResponse(), 0, time.time_ns()
-    for entry in entries:
-        told = message.idle_timeout_notification
-        if told.table_entry and (len(told.table_entry) == MESSAGE_ENTRIES or size + entry.ByteSize() > MESSAGE_BYTES):
-            yield message
-            message, size = p4r.StreamMessageResponse(), 0
-            told = message.idle_timeout_notification
-        told.timestamp = now
-        told.table_entry.append(entry)
-        size += entry.ByteSize()
-    if size:
-        yield message
+    now = time.time_ns()
+    for part in parts_of(entries):
+        notification = p4r.IdleTimeoutNotification(table_entry=part, timestamp=now)
+        yield p4r.StreamMessageResponse(idle_timeout_notification=notification)

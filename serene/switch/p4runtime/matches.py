@@ -80,13 +80,18 @@ def _field(table: str, field: p4i.MatchField, given: p4r.FieldMatch | None) -> c
 
 
 def normal(table: p4i.Table, match: Match) -> Match:
-    """A match as ``match_of`` writes it: the program's own entries have ternary values for optional fields."""
+    """A match as ``match_of`` writes it: the program's own entries have ternary values for optional fields, and p4c
+    leaves bits in their values that do not count."""
     return tuple(_normal(field, item) for field, item in zip(table.match_fields, match, strict=True))
 
 
 def _normal(field: p4i.MatchField, item: control.Match) -> control.Match:
     if isinstance(item, control.Ternary) and MATCH_KINDS[field.match_type] == "optional":
         return control.Optional(item.value if item.mask else None)
+    if isinstance(item, control.Ternary):
+        return control.Ternary(item.value & item.mask, item.mask)
+    if isinstance(item, control.Lpm):
+        return control.Lpm(item.value & ~mask(field.bitwidth - item.prefix_len), item.prefix_len)
     return item
 
 

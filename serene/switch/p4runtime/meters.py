@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from finsy.proto import p4r
@@ -26,21 +27,28 @@ class Meters:
     def __init__(self, schema: Schema, switch: engine.Switch) -> None:
         self._schema = schema
         self._switch = switch
-        self._configs: dict[tuple[int, int], p4r.MeterConfig] = {}
+        self._of_all: dict[int, p4r.MeterConfig | None] = {}  # by meter: of its cells that have none of their own
+        self._own: defaultdict[int, dict[int, p4r.MeterConfig | None]] = defaultdict(dict)
 
     def write(self, entry: p4r.MeterEntry) -> None:
         meter = self._schema.meter(entry.meter_id)
         _check_counters(entry)
         config = rates(entry.config) if entry.HasField("config") else None
-        kept = p4r.MeterConfig()
-        kept.CopyFrom(entry.config)
+        kept = None
+        if config is not None:
+            kept = p4r.MeterConfig()
+            kept.CopyFrom(entry.config)
         cells = indices(entry, meter)
         if cells:
             self._switch.meter_set(meter.preamble.name, cells.start, config, len(cells))
-        for index in cells:
-            self._configs.pop((entry.meter_id, index), None)
-            if config is not None:
-                self._configs[entry.meter_id, index] = kept
+        own = self._own[entry.meter_id]
+        if not entry.HasField("index"):
+            self._of_all[entry.meter_id] = kept
+            own.clear()
+        elif kept is None and self._of_all.get(entry.meter_id) is None:
+            own.pop(cells.start, None)
+        else:
+            own[cells.start] = kept
 
     def read(self, wanted: p4r.MeterEntry) -> Iterator[p4r.MeterEntry]:
         _check_counters(wanted)
@@ -48,15 +56,20 @@ class Meters:
         for meter in meters:
             for index in indices(wanted, meter) if wanted.meter_id else range(meter.size):
                 entry = p4r.MeterEntry(meter_id=meter.preamble.id, index=p4r.Index(index=index))
-                config = self._configs.get((meter.preamble.id, index))
+                id_ = meter.preamble.id
+                config = self._own[id_].get(index, self._of_all.get(id_))
                 if config is not None:
                     entry.config.CopyFrom(config)
                 yield entry
 
     def configured(self) -> Iterator[p4r.MeterEntry]:
-        """The cells that have rates: few of many, as a rule."""
-        for (id_, index), config in self._configs.items():
-            yield p4r.MeterEntry(meter_id=id_, index=p4r.Index(index=index), config=config)
+        """What makes new meters these: first that of all cells, then the others. They are few of many, as a rule."""
+        for id_, config in self._of_all.items():
+            if config is not None:
+                yield p4r.MeterEntry(meter_id=id_, config=config)
+        for id_, own in self._own.items():
+            for index, config in own.items():
+                yield p4r.MeterEntry(meter_id=id_, index=p4r.Index(index=index), config=config)
 
 
 def _check_counters(entry: p4r.MeterEntry) -> None:

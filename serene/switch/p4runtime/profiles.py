@@ -89,7 +89,12 @@ class Profiles:
             raise invalid(f"{what} needs an action")
         action, params = action_values(self._schema, self._table(profile), entry.action)
         place = held.place if held else self._member_places[entry.action_profile_id].take(what)
-        self._switch.member_set(name, place, action, params)
+        try:
+            self._switch.member_set(name, place, action, params)
+        except ControlError:
+            if held is None:
+                self._member_places[entry.action_profile_id].release(place)
+            raise
         kept = p4r.ActionProfileMember()
         kept.CopyFrom(entry)
         members[entry.member_id] = _Held(place, kept)

@@ -19,6 +19,7 @@ from serene.switch.engine import Switch
 from serene.switch.p4runtime.arbitration import Arbitration, Session, role_name
 from serene.switch.p4runtime.device import Device
 from serene.switch.p4runtime.observers import Watcher
+from serene.switch.p4runtime.parts import parts_of
 from serene.switch.p4runtime.ports import Port
 from serene.switch.p4runtime.status import (
     Code,
@@ -34,7 +35,6 @@ from serene.switch.p4runtime.status import (
 from serene.switch.p4runtime.watching import Watching
 
 API_VERSION = "1.4.1"
-ENTITIES_PER_ANSWER = 1000
 MAX_MESSAGE_BYTES = 64 << 20  # a pipeline configuration is one message
 MAX_CALLS = 64  # at once; a stream takes one as long as it is open
 MAX_STREAMS = 32
@@ -97,8 +97,8 @@ class _Service(p4r_grpc.P4RuntimeServicer):
 
     def Read(self, request: p4r.ReadRequest, context: grpc.ServicerContext) -> Iterator[p4r.ReadResponse]:
         found = self._guarded(context, lambda: self._read(request))
-        for start in range(0, len(found), ENTITIES_PER_ANSWER):
-            yield p4r.ReadResponse(entities=found[start : start + ENTITIES_PER_ANSWER])
+        for entities in parts_of(found):
+            yield p4r.ReadResponse(entities=entities)
 
     def _read(self, request: p4r.ReadRequest) -> list[p4r.Entity]:
         self._check_device(request.device_id)  # a role is a filter here, and each has access to everything
@@ -236,6 +236,8 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             with self._lock:
                 self._arbitration.leave(session)
             self._streams.release()
+            if session.lost:
+                log.warning("a controller read too slowly: %d messages for it were lost", session.lost)
         if failures:
             context.abort(failures[0].code, failures[0].message)
 
@@ -344,11 +346,8 @@ class P4RuntimeServer:
             self.run(program)
 
     def _deliver(self, message: p4r.StreamMessageResponse) -> bool:
-        """To every role's primary: each has access to everything."""
-        primaries = self._arbitration.primaries
-        for primary in primaries:
-            primary.offer(message)
-        return bool(primaries)
+        """To every role's primary: each has access to everything. Whether one has it."""
+        return any([primary.offer(message) for primary in self._arbitration.primaries])
 
     def start(self) -> None:
         self._server.start()

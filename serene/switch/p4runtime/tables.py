@@ -25,7 +25,7 @@ from serene.switch.p4runtime.profiles import Choice, Profiles
 from serene.switch.p4runtime.status import Code, Failure, denied, invalid, not_found
 
 Key = tuple[int, Match, int]  # table id, match, priority
-MAX_METADATA_BYTES = 1 << 15  # of an entry, so that messages of many entries stay as small as clients take them
+MAX_METADATA_BYTES = 1 << 15  # of an entry, so that each fits a message that clients take
 INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
 
 
@@ -165,7 +165,7 @@ class Tables:
             if self._has_idle(table):
                 held.entry.idle_timeout_ns = entry.idle_timeout_ns
                 self._idle.set(name, held.handle, held.entry, new=False)
-        self.direct.write(table, held.handle, entry)
+        self.direct.write(table, held.handle, entry)  # by P4Runtime, all that a MODIFY without an action can change
 
     def _delete(self, table: p4i.Table, entry: p4r.TableEntry) -> None:
         held = self._held(table, entry)

@@ -242,6 +242,7 @@ EXPORT void switch_count(struct state *state, uint32_t counter, uint32_t index, 
     pthread_mutex_unlock(&state->runtime.lock);
 }
 
+/* set: 0 reads `number` cells, 1 sets them all to one value, 2 to a value each. */
 EXPORT void switch_register(struct state *state, uint32_t which, uint32_t index, uint32_t number, int set,
                             void *values) {
     struct register_array *array = &state->registers[which];
@@ -250,7 +251,7 @@ EXPORT void switch_register(struct state *state, uint32_t which, uint32_t index,
     for (uint32_t i = 0; i < number; i++) {
         memcpy(set ? item : value, set ? value : item, array->element_bytes);
         item += array->row_bytes;
-        value += array->element_bytes;
+        if (set != 1) value += array->element_bytes;
     }
     pthread_mutex_unlock(&state->runtime.lock);
 }

@@ -17,14 +17,16 @@ enum instance_type {
 static void run_ingress(struct packet *packet, int passes);
 static void run_egress(struct packet *packet, uint32_t port, uint32_t instance, int passes);
 
-/* A received packet that has caused too many copies or steps is dropped and counted at its ingress port. */
+/* A received packet that has caused too many copies or steps is dropped and counted at its ingress port, once. */
 static void cut_off(struct runtime *runtime, const struct packet *packet) {
     uint32_t port = packet->h.standard_metadata.ingress_port;
-    if (port < MAX_PORTS) runtime->counts[port].dropped++;
+    if (port < MAX_PORTS) runtime->counts[port].dropped += !runtime->was_cut_off;
+    runtime->was_cut_off = 1;
     TRACE_POINT(packet, TRACE_DROP, DROPPED_CUT_OFF);
 }
 
-/* Each pass of each copy takes steps, more of them for longer packets, whose copies take room. */
+/* Each pass of each copy takes steps, more of them for longer packets, whose copies take room. When none are left no
+ * other copy is made. */
 static int may_run(const struct packet *packet) {
     struct runtime *runtime = &packet->state->runtime;
     runtime->steps_left -= 1 + packet->length / 256;
@@ -89,7 +91,7 @@ static void egress_pass(struct packet *packet, uint32_t port, uint32_t instance,
         struct packet *copy = replicas ? copy_room(runtime) : NULL;
         TRACE_EVENT(packet, TRACE_COPIES, COPIES_EGRESS_CLONE, packet->requests.clone_session,
                     copy ? replicas->count : 0);
-        for (uint32_t i = 0; copy && i < replicas->count; i++) {
+        for (uint32_t i = 0; copy && runtime->steps_left >= 0 && i < replicas->count; i++) {
             copy_packet(copy, packet);
             metadata_clear(&copy->h);
             copy_fields(packet->requests.clone_fields, &copy->h, &packet->h);
@@ -170,7 +172,7 @@ static void replicate(struct packet *packet, const struct replicas *replicas, in
     }
     struct runtime *runtime = &packet->state->runtime;
     struct packet *copy = replicas->count > 1 ? copy_room(runtime) : NULL;
-    for (uint32_t i = 0; copy && i + 1 < replicas->count; i++) {
+    for (uint32_t i = 0; copy && runtime->steps_left >= 0 && i + 1 < replicas->count; i++) {
         copy_packet(copy, packet);
         run_egress(copy, replicas->items[i].port, replicas->items[i].instance, passes);
     }
@@ -198,7 +200,7 @@ static void ingress_pass(struct packet *packet, int passes) {
         struct replicas *replicas = runtime->sessions[requests.clone_session % MAX_SESSIONS];
         struct packet *copy = replicas ? copy_room(runtime) : NULL;
         TRACE_EVENT(packet, TRACE_COPIES, COPIES_INGRESS_CLONE, requests.clone_session, copy ? replicas->count : 0);
-        for (uint32_t i = 0; copy && i < replicas->count; i++) {
+        for (uint32_t i = 0; copy && runtime->steps_left >= 0 && i < replicas->count; i++) {
             begin_packet(copy, packet->state, packet->h.standard_metadata.ingress_port, packet->data, packet->length);
             parse(copy);
             copy_fields(requests.clone_fields, &copy->h, &packet->h);
@@ -247,6 +249,7 @@ static void process_packet(struct state *state, uint32_t port, const uint8_t *da
     struct runtime *runtime = &state->runtime;
     if (port < MAX_PORTS) runtime->counts[port].received++;
     runtime->steps_left = MAX_STEPS;
+    runtime->was_cut_off = 0;
     runtime->copies_used = 0;
     struct packet *packet = length <= MAX_FRAME ? copy_room(runtime) : NULL;
     if (!packet) {

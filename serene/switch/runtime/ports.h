@@ -365,7 +365,10 @@ static void flush_outputs(struct runtime *runtime) {
     if (ports->next_capacity < outputs->items_capacity) {
         uint32_t *next = realloc(ports->next, outputs->items_capacity * sizeof *next);
         if (!next) {
+            for (uint32_t i = 0; i < outputs->count; i++)
+                if (outputs->items[i].port < MAX_PORTS) runtime->counts[outputs->items[i].port].dropped++;
             outputs_clear(outputs);
+            STAGE(runtime, STAGE_OUTSIDE);
             return;
         }
         ports->next = next;

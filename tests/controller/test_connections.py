@@ -1,0 +1,73 @@
+"""What ends a connection to the controller that costs more than it should, in the test's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+import uvicorn
+from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
+from uvicorn.server import ServerState
+
+from controller.http import connections
+from controller.http.connections import Connection
+from tests.controller.processes import PATIENCE_S
+
+ANSWER = b"a" * (8 << 20)  # more than a kernel's buffers take
+REQUEST = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+
+async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(ANSWER))]})
+    await send({"type": "http.response.body", "body": ANSWER, "more_body": False})
+
+
+async def serving(state: ServerState) -> asyncio.Server:
+    config = uvicorn.Config(answer, http=Connection, log_config=None, lifespan="off", timeout_keep_alive=1)
+    config.load()
+    return await asyncio.get_running_loop().create_server(
+        lambda: Connection(config=config, server_state=state, app_state={}), "127.0.0.1", 0
+    )
+
+
+@pytest.mark.parametrize("request_bytes", [REQUEST * 3, REQUEST.replace(b"1.1", b"1.0")], ids=["again", "closing"])
+def test_one_that_does_not_read_its_answers_is_ended(monkeypatch: pytest.MonkeyPatch, request_bytes: bytes) -> None:
+    """Also one whose answer is its last: closing a connection waits for what is unread."""
+    monkeypatch.setattr(connections, "READ_TIMEOUT_S", 0.2)
+
+    async def check() -> None:
+        state = ServerState()
+        server = await serving(state)
+        with socket.create_connection(server.sockets[0].getsockname()) as lazy:
+            lazy.sendall(request_bytes)
+            while not state.connections:
+                await asyncio.sleep(0.01)
+            while state.connections:
+                await asyncio.sleep(0.01)
+        server.close()
+
+    asyncio.run(asyncio.wait_for(check(), PATIENCE_S))
+
+
+def test_one_that_reads_slowly_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "READ_TIMEOUT_S", 1.0)
+
+    async def check() -> int:
+        server = await serving(ServerState())
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(REQUEST)
+        head = await reader.readuntil(b"\r\n\r\n")
+        read = 0
+        while read < len(ANSWER):
+            part = await reader.read(1 << 16)
+            if not part:
+                break
+            read += len(part)
+            await asyncio.sleep(0.02)
+        writer.close()
+        server.close()
+        assert head.startswith(b"HTTP/1.1 200")
+        return read
+
+    assert asyncio.run(asyncio.wait_for(check(), PATIENCE_S)) == len(ANSWER)
