@@ -66,17 +66,20 @@ def _rounding(options: Json, expected: np.ndarray) -> float:
 
 
 def serene(options: Json) -> Json:
-    """All-reduce through the switch: every worker's sum, within the fixed-point error."""
+    """All-reduce through the switch: every worker's sum, within the fixed-point error. udp_port, incarnation: that the
+    switch knows already, where there is no controller to join by or to leave."""
     expected = _expected(options)
     mine = gradient(options["worker"], options["values"])
     bound = _rounding(options, expected)
-    carried = PACKETS[options.get("packets", "compiled")](UdpTransport())
-    with Client(carried, 0, options["worker"], options["values"]) as client:
+    carried = PACKETS[options.get("packets", "compiled")](UdpTransport(port=options.get("udp_port", 0)))
+    incarnation = options.get("incarnation")
+    with Client(carried, 0, options["worker"], options["values"], incarnation=incarnation) as client:
         client.join()
         measured = _repeat(lambda: client.exchange(mine).delta, expected, bound, options)
         measured["retransmissions"] = client.counts.retransmissions
         measured["window"] = client.window
-        client.leave()
+        if incarnation is None:
+            client.leave()
     return measured
 
 
