@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from controller.admission.admission import Admission
 from controller.admission.frames import Answerer
@@ -14,24 +14,24 @@ from controller.automatic.choices import shipped
 from controller.automatic.runner import AutomaticRunner
 from controller.events import Events
 from controller.jobs.job import EpochBegun, Job, JobEpoch, JobState, Report
-from controller.jobs.jobs import Conflict, Jobs
+from controller.jobs.jobs import BadRequest, Conflict, Jobs
 from controller.jobs.plans import Swap
-from controller.settings import Settings, port_numbers, shm_port_paths, udp_port_numbers
+from controller.settings import Settings
 from controller.status.explain import explain, headline
 from controller.status.metrics import Metrics
 from controller.status.model import Choices, JobExplanation, JobStatus, Listening, Live, Status, SwapStatus, workers
 from controller.status.recorder import Recorder
 from controller.status.snapshot import job_status, status
 from controller.switch.connection import SwitchError
-from controller.switch.entries import InstalledJob, SwitchAddress
-from controller.switch.switch import Switch, SwitchOptions, credentials
+from controller.switch.entries import InstalledJob
+from controller.switch.fabric import fabric
 from controller.switch.takeover import job_from
 from controller.switch.telemetry import Telemetry
 from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
 from serene.errors import SereneError
-from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
+from serene.fixedpoint import DEFAULT_LIMIT, FixedPoint
 from serene.palette import COLOUR_OF, COMPUTING, GREY, SENDING, WAITING
-from serene.program import Program
+from serene.racks import Racks
 from serene.strategy import MAX_STALENESS, Strategy
 from serene.wire import SWITCH_IP, SWITCH_MAC
 
@@ -47,30 +47,20 @@ class Coordinator:
     """The controller without its interface. Operations raise SereneError."""
 
     def __init__(self, settings: Settings) -> None:
-        program = Program.load(settings.program)
         self._listening = Listening(http=settings.http, socket=settings.socket)
         self._grace_s = settings.grace_s
         self._gone_after_s = settings.gone_after
         self._wait_s = settings.wait
         self._lock = asyncio.Lock()
         self.events = Events()
+        self.switch = fabric(settings, self._on_packet, self._on_connected)
+        program = self.switch.program
         self.jobs = Jobs(
             slots=program.slots,
             lanes=program.lanes,
             max_jobs=program.max_jobs,
-            max_workers=program.max_workers,
+            max_workers=program.max_workers * self.switch.rack_count,
         )
-        options = SwitchOptions(
-            settings.switch,
-            settings.device_id,
-            settings.election_id,
-            port_numbers(settings.ports),
-            SwitchAddress(SWITCH_IP, SWITCH_MAC),
-            udp_port_numbers(settings.udp_ports),
-            shm_port_paths(settings.shm_ports),
-            credentials(settings),
-        )
-        self.switch = Switch(options, program, on_packet=self._on_packet, on_connected=self._on_connected)
         self.telemetry = Telemetry(self.switch, self.jobs)
         self.recorder = Recorder()
         self.automatic = AutomaticRunner(self.jobs, self.telemetry, self.events, self._enact)
@@ -202,8 +192,8 @@ class Coordinator:
             if worker.endpoint is not None and self.telemetry.silent_s(job.id, worker) < self._gone_after_s
         }
 
-    def _on_packet(self, port: int, frame: bytes) -> None:
-        self._admission.on_packet(port, frame)
+    def _on_packet(self, rack: int, port: int, frame: bytes) -> None:
+        self._admission.on_packet(rack, port, frame)
 
     def _on_report(self, job_id: int, worker: int, report: Report) -> None:
         self.recorder.note(job_id, worker, report, time.time())
@@ -264,12 +254,18 @@ class Coordinator:
         workers: int,
         strategy: Strategy,
         job: int | None = None,
-        scale: int = DEFAULT_SCALE,
+        scale: int | None = None,
         limit: float = DEFAULT_LIMIT,
         pool_slots: int | None = None,
+        racks: Sequence[int] | None = None,
     ) -> JobStatus:
+        """racks: workers in each, as far as there are some; by default they are divided evenly. scale: by default as
+        large as a round of all workers allows."""
         async with self._lock:
-            created = self.jobs.create(workers, strategy, job=job, scale=scale, limit=limit, pool_slots=pool_slots)
+            created = self.jobs.create(
+                workers, strategy, job=job, scale=FixedPoint.of(workers).scale if scale is None else scale, limit=limit,
+                pool_slots=pool_slots, racks=self._racks(workers, racks),
+            )  # fmt: skip
             created.asked_at = time.monotonic()
             self.telemetry.forget(created.id)
             self.recorder.forget(created.id)
@@ -280,6 +276,18 @@ class Coordinator:
             )
             self.automatic.stop(created.id)
             return self.job_status(created.id)
+
+    def _racks(self, workers: int, sizes: Sequence[int] | None) -> Racks | None:
+        """Who is where; None: at the one switch. Raises BadStrategy."""
+        racks = self.switch.rack_count
+        if sizes is None:
+            return None if racks == 1 or workers < 1 else Racks.even(workers, min(workers, racks))
+        if len(sizes) > racks:
+            raise BadRequest(f"{len(sizes)} racks: expected at most {racks}, the leaves that the controller commands"
+                             if racks > 1 else "racks: the controller commands one switch")  # fmt: skip
+        if sum(sizes) != workers:
+            raise BadRequest(f"{sum(sizes)} workers by rack, {workers} in the job: expected the same number")
+        return Racks.of(sizes)
 
     async def delete_job(self, job_id: int) -> None:
         async with self._lock:

@@ -9,12 +9,15 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from serene.errors import SereneError
+from serene.errors import SereneError, choices
 from serene.http import DEFAULT_HTTP, LONGEST_PATH, TOKEN, token
-from serene.program import Program
+from serene.program import TREE, VARIANTS, Program
+from serene.racks import MAX_RACKS
 
 DEFAULT_SWITCH = "127.0.0.1:9559"
 DEFAULT_PORTS = "1-32"
+DEFAULT_UPLINK = 33
+ROOT = "root"  # the name of the switch that decides; every other name is a leaf's
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,14 @@ class ShmPort:
     path: str
 
 
+@dataclass(frozen=True)
+class NamedSwitch:
+    """One of several switches: a leaf, which is its rack's, or the root."""
+
+    name: str
+    address: str
+
+
 class BadSettings(SereneError):
     """A setting that makes no sense."""
 
@@ -43,13 +54,15 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    switch: str = DEFAULT_SWITCH  # HOST:PORT of its P4Runtime server
+    switch: str = DEFAULT_SWITCH  # HOST:PORT of its P4Runtime server; of several NAME=HOST:PORT,...
     switch_ca: str = ""  # file of the authority that vouches for the switch; with it, the connection is TLS
     switch_cert: str = ""  # files of the certificate that the controller shows, and of its key
     switch_key: str = Field(default="", validate_default=True)
     device_id: int = Field(default=0, ge=0, lt=2**64)
     election_id: int = Field(default=1, ge=1, lt=2**128)
-    ports: str = DEFAULT_PORTS  # ordinary traffic is flooded to these
+    ports: str = DEFAULT_PORTS  # ordinary traffic is flooded to these; of several switches the leaves' own
+    # Of several switches a leaf's port to the root; the root's ports to the leaves are 1, 2, ... in their order.
+    uplink: int = Field(default=DEFAULT_UPLINK, ge=1, le=254, validate_default=True)
     udp_ports: str = ""  # PORT:SWITCH:HOST,...: those of its ports that are UDP sockets on this machine
     shm_ports: str = ""  # PORT:PATH,...: those that are memory shared with processes of this machine
     program: str = "serene"  # a variant, or the path of a build's JSON
@@ -63,7 +76,7 @@ class Settings(BaseModel):
     @field_validator("switch")
     @classmethod
     def _switch(cls, value: str) -> str:
-        host_and_port(value)
+        switches_of(value)
         return value
 
     @field_validator("switch_ca", "switch_cert", "switch_key")
@@ -108,6 +121,13 @@ class Settings(BaseModel):
         port_numbers(value)
         return value
 
+    @field_validator("udp_ports", "shm_ports")
+    @classmethod
+    def _of_one_switch(cls, value: str, info: ValidationInfo) -> str:
+        if value and cls._several(info):
+            raise ValueError("expected one switch: those of several are not told")
+        return value
+
     @field_validator("udp_ports")
     @classmethod
     def _udp_ports(cls, value: str) -> str:
@@ -122,12 +142,30 @@ class Settings(BaseModel):
 
     @field_validator("program")
     @classmethod
-    def _program(cls, value: str) -> str:
+    def _program(cls, value: str, info: ValidationInfo) -> str:
         try:
             Program.load(value)
         except SereneError as error:
             raise ValueError(str(error)) from None
+        if value != VARIANTS[0] and cls._several(info):
+            raise ValueError(f"{value!r} with several switches: their programs are {choices(TREE)}")
         return value
+
+    @field_validator("uplink")
+    @classmethod
+    def _uplink(cls, value: int, info: ValidationInfo) -> int:
+        if cls._several(info) and value in port_numbers(info.data.get("ports", DEFAULT_PORTS)):
+            raise ValueError(f"{value} is among --ports {info.data['ports']}, where workers are: expected another port")
+        return value
+
+    @staticmethod
+    def _several(info: ValidationInfo) -> bool:
+        return "=" in info.data.get("switch", "")
+
+    @property
+    def switches(self) -> list[NamedSwitch]:
+        """The root and the leaves, in the order of their racks; none where one switch is commanded."""
+        return switches_of(self.switch)
 
 
 def check_token() -> None:
@@ -156,6 +194,35 @@ def host_and_port(text: str) -> tuple[str, int]:
     if not (colon and host and port.isdigit() and 0 < int(port) < 2**16):
         raise ValueError(f"{text!r}: expected HOST:PORT, for example {DEFAULT_SWITCH}")
     return host.strip("[]"), int(port)
+
+
+def switches_of(text: str) -> list[NamedSwitch]:
+    """``root=HOST:PORT,leaf1=HOST:PORT,...`` taken apart, the root first; empty for one HOST:PORT. Or ValueError."""
+    if "=" not in text and "," not in text:
+        host_and_port(text)
+        return []
+    found: list[NamedSwitch] = []
+    for part in text.split(","):
+        name, equals, address = part.partition("=")
+        if not (equals and name.isidentifier()):
+            raise ValueError(
+                f"{part!r}: of several switches each is NAME=HOST:PORT, for example leaf1={DEFAULT_SWITCH}"
+            )
+        host_and_port(address)
+        for other in found:
+            if name == other.name:
+                raise ValueError(f"two switches have the name {name}")
+            if address == other.address:
+                raise ValueError(f"{other.name} and {name} are both at {address}")
+        found.append(NamedSwitch(name, address))
+    leaves = [switch for switch in found if switch.name != ROOT]
+    if len(leaves) == len(found):
+        raise ValueError(f"no {ROOT}: expected {ROOT}=HOST:PORT beside {choices([leaf.name for leaf in leaves])}")
+    if not 2 <= len(leaves) <= MAX_RACKS:
+        alone = "; one switch needs no root: --switch HOST:PORT" if len(leaves) < 2 else ""
+        raise ValueError(f"{len(leaves)} {'leaf' if len(leaves) == 1 else 'leaves'} below the root: expected 2 to "
+                         f"{MAX_RACKS}{alone}")  # fmt: skip
+    return [*(switch for switch in found if switch.name == ROOT), *leaves]
 
 
 def port_numbers(text: str, first_port: int = 1, last_port: int = 254) -> list[int]:

@@ -48,6 +48,16 @@ class Racks:
             raise BadStrategy(f"{workers} workers in {racks} racks: expected {racks} to {racks * RACK_WORKERS}")
         return cls(tuple(workers // racks + (rack < workers % racks) for rack in range(racks)))
 
+    @classmethod
+    def of(cls, sizes: Sequence[int]) -> Racks:
+        """Raises BadStrategy where there is no room for so many, or nobody at all."""
+        if not 1 <= len(sizes) <= MAX_RACKS:
+            raise BadStrategy(f"{len(sizes)} racks: expected 1 to {MAX_RACKS}")
+        if not sizes or not any(sizes) or not all(0 <= size <= RACK_WORKERS for size in sizes):
+            by_rack = ", ".join(map(str, sizes))
+            raise BadStrategy(f"{by_rack} workers by rack: expected 0 to {RACK_WORKERS} in each, and not none at all")
+        return cls(tuple(sizes))
+
     def place(self, worker: int) -> tuple[int, int]:
         """The rack, and the worker's number in it."""
         for rack, size in enumerate(self.sizes):
@@ -56,13 +66,38 @@ class Racks:
             worker -= size
         raise BadStrategy(f"no such worker: there are {sum(self.sizes)}")
 
+    def first(self, rack: int) -> int:
+        """Workers in the racks before it: the number in the job of its own worker 0."""
+        return sum(self.sizes[:rack])
+
+    def number(self, rack: int, place: int) -> int | None:
+        """The number in the job of a rack's worker; None where there is no such rack or worker."""
+        there = 0 <= rack < len(self.sizes) and 0 <= place < self.sizes[rack]
+        return self.first(rack) + place if there else None
+
+    def name(self, worker: int) -> str:
+        """As people read it: ``1.0``, worker 0 of rack 1; with one rack the number alone."""
+        return str(worker) if len(self.sizes) < 2 else "{}.{}".format(*self.place(worker))
+
+    def worker(self, name: str) -> int:
+        """The number in the job that is meant by ``1.0`` or by that number itself. Raises BadStrategy."""
+        rack, dot, place = name.strip().partition(".")
+        number = self.number(int(rack), int(place)) if dot and rack.isdecimal() and place.isdecimal() else None
+        if number is None and not dot and rack.isdecimal():
+            number = int(rack)
+        if number is None or number >= sum(self.sizes):
+            last = sum(self.sizes) - 1
+            named = f", or {self.name(0)} to {self.name(last)}" if len(self.sizes) > 1 else ""
+            raise BadStrategy(f"no worker {name}: expected 0 to {last}{named}")
+        return number
+
     def mask(self, rack: int) -> int:
         """Of the workers in it, by their numbers in the job."""
-        return ((1 << self.sizes[rack]) - 1) << sum(self.sizes[:rack])
+        return ((1 << self.sizes[rack]) - 1) << self.first(rack)
 
     def part(self, fields: PolicyFields, rack: int) -> PolicyFields:
         """A policy with a rack's workers alone, by their numbers in it."""
-        first = sum(self.sizes[:rack])
+        first = self.first(rack)
         member_mask, sync_mask = ((mask & self.mask(rack)) >> first for mask in (fields.member_mask, fields.sync_mask))
         told = min(fields.quorum, MAX_QUORUM)  # what an answer has room for
         return replace(fields, member_mask=member_mask, sync_mask=sync_mask, quorum=told)
@@ -75,6 +110,9 @@ class Racks:
             strategy.compile(members), [self.mask(rack) for rack in range(len(self.sizes))], flush_every
         )
         return [replace(leaf, fields=self.part(leaf.fields, rack)) for rack, leaf in enumerate(leaves)], root
+
+
+NO_RACKS = Racks(())
 
 
 def compile_for_racks(

@@ -11,6 +11,7 @@ from pathlib import Path
 from serene.arguments import Parser
 from serene.client import FrameTransport, Transport, UdpTransport
 from serene.errors import SereneError, choices
+from serene.racks import MAX_RACKS, RACK_WORKERS, Racks
 from serene.strategy import parse
 from serene.wire import HEADER, SWITCH_IP
 from workers import architectures, data, packets, stragglers
@@ -28,6 +29,20 @@ def _two_ports(text: str) -> tuple[tuple[str, int] | int, tuple[str, int]]:
     raise argparse.ArgumentTypeError(f"{text}: expected LOCAL:SWITCH, UDP ports (or fdN:SWITCH)")
 
 
+def _sizes(text: str) -> Racks:
+    try:
+        return Racks.of([int(size) for size in text.split(",")])
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text}: expected the workers in each rack, for example 2,2") from None
+    except SereneError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def place(options: argparse.Namespace) -> tuple[int | None, int]:
+    """The rack, if there are several, and the worker's number in it, which is its number in packets."""
+    return (None, options.worker) if options.racks is None else options.racks.place(options.worker)
+
+
 def _addresses(text: str) -> list[tuple[str, int]]:
     found = [re.fullmatch(r"([\w.-]+):(\d+)", part) for part in text.split(",")]
     if all(each and 0 < int(each[2]) < 65536 for each in found):
@@ -41,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     add("--job", type=int, default=0)
     add("--worker", type=int, required=True, help="this worker's id, from 0")
     add("--workers", type=int, required=True, help="of the whole job")
+    add("--racks", type=_sizes, default=None, metavar="2,2", help="workers in each rack, one rack after the other")
     add("--switch-ip", default=SWITCH_IP, help=f"where the switch answers (default {SWITCH_IP})")
     add(
         "--frame-udp",
@@ -76,7 +92,12 @@ def check(options: argparse.Namespace) -> None:
     architectures.check_model(options.model)
     data.check_dataset(options.dataset)
     # What packets can say at all; which jobs and workers the switch's program has, the controller tells.
-    _expect(options, "workers", 1, 8 * HEADER["sync_mask"].itemsize)
+    racks = options.racks
+    _expect(options, "workers", 1, MAX_RACKS * RACK_WORKERS if racks else RACK_WORKERS)
+    if racks is not None and sum(racks.sizes) != options.workers:
+        raise SereneError(
+            f"--racks {','.join(map(str, racks.sizes))}: expected {options.workers} workers, as --workers"
+        )
     _expect(options, "worker", 0, options.workers - 1)
     _expect(options, "job", 0, 256 ** HEADER["job"].itemsize - 1)
     for name in ("steps", "batch_size", "eval_every"):

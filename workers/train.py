@@ -76,8 +76,9 @@ class Worker:
         """What the gradients go through: the switch, or a baseline."""
         options, apply = self._options, self._trainer.apply
         if options.exchange == "switch":
+            rack, worker = command_line.place(options)
             return Session(
-                Client(command_line.transport(options), options.job, options.worker, self._trainer.size),
+                Client(command_line.transport(options), options.job, worker, self._trainer.size, rack=rack),
                 apply,
                 join_timeout_s=options.join_timeout,
                 on_lost=lambda lost: say(f"worker {options.worker}: {lost}; joining again"),

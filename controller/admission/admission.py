@@ -16,7 +16,7 @@ from controller.jobs.job import Job, JobState, Report, WorkerState
 from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Readmission, Refusal, Start, Waiting
 from controller.switch.connection import SwitchError
-from controller.switch.switch import Switch
+from controller.switch.fabric import Fabric
 from serene.errors import SereneError
 from serene.wire import Op
 
@@ -41,7 +41,7 @@ class Admission:
     def __init__(
         self,
         jobs: Jobs,
-        switch: Switch,
+        switch: Fabric,
         answerer: Answerer,
         events: Events,
         lock: asyncio.Lock,
@@ -69,12 +69,12 @@ class Admission:
         """Requests for which there was no room; those workers ask again."""
         return self._inbox.overlooked
 
-    def on_packet(self, port: int, frame: bytes) -> None:
+    def on_packet(self, rack: int, port: int, frame: bytes) -> None:
         """Take one frame, to be served in its turn."""
         try:
-            self._inbox.put(parse(port, frame))
+            self._inbox.put(parse(port, frame, rack))
         except NotARequest as error:
-            self._complain(port, f"ignored from port {port}: {error}")
+            self._complain((rack, port), f"ignored from port {port}: {error}")
 
     async def run(self) -> None:
         """Serve for ever. What goes wrong is logged, and the worker, which hears nothing, asks again."""
@@ -84,15 +84,15 @@ class Admission:
             try:
                 await self._serve(request)
             except SereneError as error:
-                self._complain(request.sender.port, f"{who} from {request.sender}: {error}")
+                self._complain(request.sender.behind, f"{who} from {request.sender}: {error}")
             except Exception:
                 LOG.exception("%s", who)  # a request that fails must not end the service of others
 
     async def _serve(self, request: Request) -> None:
         if request.op is Op.REPORT:
             facts = request.facts()
-            self._jobs.report(request.job, request.worker, request.sender, facts, time.monotonic())
-            self._on_report(request.job, request.worker, facts)
+            worker = self._jobs.report(request.job, request.worker, request.sender, facts, time.monotonic())
+            self._on_report(request.job, worker, facts)
             return
         async with self._lock:
             if request.op is Op.HELLO:
@@ -106,7 +106,7 @@ class Admission:
         job = self._jobs.get(request.job)
         if job is not None and self._proof.lacks(job, request.worker, request.sender, request.proof):
             number = self._proof.number(job, request.worker, request.sender)
-            await self._switch.send(request.sender.port, self._answerer.prove(request, number))
+            await self._switch.send(request.sender, self._answerer.prove(request, number, job.racks))
             return
         if job is not None:
             job.asked_at = time.monotonic()
@@ -118,12 +118,13 @@ class Admission:
             time.time(),
             request.session,
             goes_on=request.epoch > 0,
+            says_rack=request.says_rack,
         )
         if isinstance(plan, Refusal):
             await self._answer(request, self._answerer.refused, plan.reason)
         elif isinstance(plan, Waiting):
             who = "worker" if len(plan.missing) == 1 else "workers"
-            missing = ", ".join(str(worker) for worker in plan.missing)
+            missing = ", ".join(self._jobs[plan.job].racks.name(worker) for worker in plan.missing)
             await self._answer(request, self._answerer.wait, f"job {plan.job} waits for {who} {missing}")
         elif isinstance(plan, Start):
             await self._switch.start(plan)
@@ -140,9 +141,10 @@ class Admission:
 
     def _just_readmitted(self, request: Request) -> bool:
         job = self._jobs.get(request.job)
-        if job is None or job.state is not JobState.RUNNING or request.worker >= len(job.workers):
+        worker = None if job is None else job.worker_at(request.sender.rack, request.worker)
+        if job is None or worker is None or job.state is not JobState.RUNNING:
             return False
-        return time.monotonic() - job.workers[request.worker].readmitted_at < READMISSION_INTERVAL_S
+        return time.monotonic() - worker.readmitted_at < READMISSION_INTERVAL_S
 
     async def _readmit(self, plan: Readmission) -> None:
         job = self._jobs[plan.job]
@@ -152,7 +154,8 @@ class Admission:
             worker.move(plan.new)
             worker.state = WorkerState.RUNNING
 
-        if await self._starts_over(job, f"worker {plan.worker} came back", come_back):
+        name = job.racks.name(plan.worker)
+        if await self._starts_over(job, f"worker {name} came back", come_back):
             return  # it asks again, as everybody does
         try:
             await self._switch.readmit(plan)
@@ -163,7 +166,7 @@ class Admission:
         self._jobs[plan.job].workers[plan.worker].readmitted_at = time.monotonic()
         self._events.emit(
             "worker_readmitted",
-            f"job {plan.job}: worker {plan.worker} restarted at {plan.new}, epoch {plan.swap.policy.epoch}",
+            f"job {plan.job}: worker {name} restarted at {plan.new}, epoch {plan.swap.policy.epoch}",
             job=plan.job,
             worker=plan.worker,
         )
@@ -172,18 +175,18 @@ class Admission:
         """Answer, unless the same worker was answered just now, or too many answers went out of its port."""
         sender = request.sender
         if not self._answers.allows(
-            sender.port, (make.__name__, sender, request.job, request.worker), time.monotonic()
+            sender.behind, (make.__name__, sender, request.job, request.worker), time.monotonic()
         ):
             return
-        self._complain(sender.port, f"told {sender}: {text}")
-        await self._switch.send(sender.port, make(sender, request.job, request.worker, text))
+        self._complain(sender.behind, f"told {sender}: {text}")
+        await self._switch.send(sender, make(sender, request.job, request.worker, text))
 
     async def send_away(self, job: Job, reason: str) -> None:
         """Tell a job's workers that it was deleted. A worker that misses this asks again and is refused then."""
         for worker in job.workers:
             if worker.endpoint is not None and worker.state is not WorkerState.LEFT:
-                refusal = self._answerer.refused(worker.endpoint, job.id, worker.id, reason)
-                await self._switch.send(worker.endpoint.port, refusal)
+                refusal = self._answerer.refused(worker.endpoint, job.id, job.racks.place(worker.id)[1], reason)
+                await self._switch.send(worker.endpoint, refusal)
 
     async def _leave(self, request: Request) -> None:
         sent = None
@@ -191,28 +194,25 @@ class Admission:
             said = request.facts().get("contributions_sent")
             sent = said if type(said) is int and said >= 0 else None
         except NotARequest as error:
-            self._complain(request.sender.port, str(error))
+            self._complain(request.sender.behind, str(error))
         job = self._jobs[request.job]
         plan = self._jobs.plan_leave(request.job, request.worker, request.sender, sent, self._active(job))
         news = job.workers[plan.worker].state is not WorkerState.LEFT
         alone = replace(plan, swap=None)
         goes_on = plan.swap is not None and not plan.job_over
-        if goes_on and await self._starts_over(
-            job, f"worker {plan.worker} left", lambda: self._jobs.left(alone, time.time())
-        ):
+        name = job.racks.name(plan.worker)
+        if goes_on and await self._starts_over(job, f"worker {name} left", lambda: self._jobs.left(alone, time.time())):
             plan = alone
         else:
             if plan.swap is not None:
                 await self._switch.swap(plan.swap)
             self._jobs.left(plan, time.time())
-        await self._switch.send(request.sender.port, self._answerer.bye(request, job_over=plan.job_over))
+        await self._switch.send(request.sender, self._answerer.bye(request, job_over=plan.job_over))
         if news:
-            self._events.emit(
-                "worker_left", f"job {plan.job}: worker {plan.worker} left", job=plan.job, worker=plan.worker
-            )
+            self._events.emit("worker_left", f"job {plan.job}: worker {name} left", job=plan.job, worker=plan.worker)
             if plan.job_over:
                 await self._on_job_over(plan.job)
 
-    def _complain(self, port: int, text: str) -> None:
-        if self._complaints.allows(port, text, time.monotonic()):
+    def _complain(self, behind: tuple[int, int], text: str) -> None:
+        if self._complaints.allows(behind, text, time.monotonic()):
             LOG.info("%s", text)

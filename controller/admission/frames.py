@@ -12,6 +12,7 @@ import numpy as np
 from controller.jobs.job import Fact, Report
 from controller.jobs.plans import Endpoint
 from serene.errors import SereneError
+from serene.racks import Racks
 from serene.wire import HEADER, MEMBERSHIP, SERENE_UDP_PORT, Op, control_payload, encapsulation
 
 _ETHERNET = struct.Struct("!6s6sH")
@@ -32,7 +33,7 @@ class NotARequest(SereneError):
 
 @dataclass(frozen=True)
 class Request:
-    """A HELLO, REPORT or LEAVE, and where it came from."""
+    """A HELLO, REPORT or LEAVE, and where it came from. worker: its number in its rack."""
 
     op: Op
     job: int
@@ -41,6 +42,7 @@ class Request:
     session: int  # that the worker is in, or was in last; 0: none yet
     epoch: int  # of a HELLO: that the worker is in; 0: it wants to join
     payload: bytes  # after serene_t
+    says_rack: int | None = None  # of a HELLO: where the worker says that it is, if it does
     proof: int = 0  # of a HELLO: the number that it was told last (controller/admission/proof.py); 0: none yet
 
     @property
@@ -63,8 +65,8 @@ class Request:
         return {key: _plain(value) for key, value in facts.items() if _is_text(key)}
 
 
-def parse(port: int, frame: bytes) -> Request:
-    """A frame as it came in on ``port``. Raises NotARequest."""
+def parse(port: int, frame: bytes, rack: int = 0) -> Request:
+    """A frame as it came in on ``port`` of that rack's switch. Raises NotARequest."""
     if len(frame) < _TEXT_AT:
         raise NotARequest(f"a frame of {len(frame)} bytes: expected at least {_TEXT_AT}")
     _, source_mac, _ = _ETHERNET.unpack_from(frame)
@@ -84,9 +86,11 @@ def parse(port: int, frame: bytes) -> Request:
         str(ipaddress.IPv4Address(source_ip)),
         udp_port,
         int(header["incarnation"]),
+        rack,
     )
     job, worker, session, epoch, proof = (int(header[name]) for name in ("job", "worker", "session", "epoch", "seq"))
-    return Request(op, job, worker, sender, session, epoch, payload, proof)
+    says_rack = int(header["round"]) - 1 if op is Op.HELLO and header["round"] else None
+    return Request(op, job, worker, sender, session, epoch, payload, says_rack, proof)
 
 
 def _plain(value: object) -> Fact:
@@ -121,16 +125,19 @@ class Answerer:
         """A whole frame for a worker that has joined a job that has not started."""
         return self._frame(to, job, worker, Op.WAIT, reason.encode())
 
-    def prove(self, request: Request, number: int) -> bytes:
-        """A whole frame for whoever asks for a place: say that number with the next HELLO."""
-        return self._frame(request.sender, request.job, request.worker, Op.WAIT, b"", number)
+    def prove(self, request: Request, number: int, racks: Racks) -> bytes:
+        """A whole frame for whoever asks for a place: say that number with the next HELLO. Of several racks it tells
+        how many there are, and how many workers are in those before."""
+        several = len(racks.sizes) > 1
+        where = {"round": racks.first(request.sender.rack), "slot": len(racks.sizes)} if several else {}
+        return self._frame(request.sender, request.job, request.worker, Op.WAIT, b"", seq=number, **where)
 
     def bye(self, request: Request, *, job_over: bool) -> bytes:
         """A whole frame for the sender of ``request``."""
         body = json.dumps({"job_over": job_over}).encode()
         return self._frame(request.sender, request.job, request.worker, Op.BYE, body)
 
-    def _frame(self, to: Endpoint, job: int, worker: int, op: Op, text: bytes, seq: int = 0) -> bytes:
-        payload = control_payload(op, text, job=job, worker=worker, incarnation=to.incarnation, seq=seq)
+    def _frame(self, to: Endpoint, job: int, worker: int, op: Op, text: bytes, **fields: int) -> bytes:
+        payload = control_payload(op, text, job=job, worker=worker, incarnation=to.incarnation, **fields)
         source = (self.switch_mac, self.switch_ip, SERENE_UDP_PORT)
         return encapsulation(len(payload), source=source, destination=(to.mac, to.ip, to.udp_port)) + payload

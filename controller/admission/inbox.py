@@ -20,8 +20,8 @@ class Inbox:
     """Requests that wait to be served; their number is bounded."""
 
     def __init__(self) -> None:
-        self._requests: dict[int, dict[Hashable, Request]] = {}
-        self._reports: dict[int, dict[Hashable, Request]] = {}
+        self._requests: dict[Hashable, dict[Hashable, Request]] = {}
+        self._reports: dict[Hashable, dict[Hashable, Request]] = {}
         self._anything = asyncio.Event()
         self.overlooked = 0  # requests for which there was no room
 
@@ -29,7 +29,7 @@ class Inbox:
         """Keep it, if there is room."""
         report = request.op is Op.REPORT
         queues, room = (self._reports, REPORTS_PER_PORT) if report else (self._requests, WAITING_PER_PORT)
-        queue = queues.setdefault(request.sender.port, {})
+        queue = queues.setdefault(request.sender.behind, {})
         key = (request.op, request.sender, request.job, request.worker)
         if key in queue or len(queue) < room:
             queue[key] = request  # the latest one, at the place of the first
@@ -58,9 +58,9 @@ class Pace:
     def __init__(self, interval_s: float, per_port: int) -> None:
         self._interval_s = interval_s
         self._per_port = per_port
-        self._told: dict[int, dict[Hashable, float]] = {}
+        self._told: dict[Hashable, dict[Hashable, float]] = {}
 
-    def allows(self, port: int, who: Hashable, now: float) -> bool:
+    def allows(self, port: Hashable, who: Hashable, now: float) -> bool:
         """Whether it is time to tell them again; if so, it is taken for done. ``now`` is on the monotonic clock."""
         told = self._told.setdefault(port, {})
         while told and now - told[oldest := next(iter(told))] >= self._interval_s:

@@ -22,13 +22,16 @@ class Proof:
         self._secret = secrets.token_bytes(16)
 
     def number(self, job: Job, worker: int, who: Endpoint) -> int:
-        """What this process has to say to get that place, 1 to 2^32 - 1."""
-        facts = (job.id, job.tag, job.session, job.lost_sessions, worker, job.workers[worker].endpoint, who)
+        """What this process has to say to get that place, 1 to 2^32 - 1. worker: its number in its rack."""
+        there = job.worker_at(who.rack, worker)
+        held = None if there is None else there.endpoint
+        facts = (job.id, job.tag, job.session, job.lost_sessions, worker, held, who)
         digest = hashlib.blake2s(repr(facts).encode(), key=self._secret, digest_size=4).digest()
         return int.from_bytes(digest, "big") or 1
 
     def lacks(self, job: Job | None, worker: int, who: Endpoint, said: int) -> bool:
         """Whether it asks for a place that it does not hold, and has not said the number."""
-        if job is None or not 0 <= worker < len(job.workers) or job.workers[worker].endpoint == who:
+        there = None if job is None else job.worker_at(who.rack, worker)
+        if job is None or there is None or there.endpoint == who:
             return False
         return said != self.number(job, worker, who)

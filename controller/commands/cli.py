@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 from controller.commands import background, view
 from controller.commands import doctor as doctors
 from controller.commands import local as local_switch
-from controller.commands.common import AsJson, JobOption, Url, console, only_job, print_json
+from controller.commands.common import AsJson, JobOption, Url, console, only_job, print_json, worker_of
 from controller.commands.groups import BadChoice, group
 from controller.commands.jobs import jobs
 from controller.commands.live import LiveView
@@ -28,6 +28,7 @@ from controller.jobs.job import JobState
 from controller.settings import (
     DEFAULT_PORTS,
     DEFAULT_SWITCH,
+    DEFAULT_UPLINK,
     BadSettings,
     Settings,
     ShmPort,
@@ -69,7 +70,14 @@ def common(
 
 @app.command()
 def up(
-    switch: Annotated[str, typer.Option(metavar="HOST:PORT", help="Its P4Runtime server.")] = DEFAULT_SWITCH,
+    switch: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help=f"Its P4Runtime server, {DEFAULT_SWITCH} by default. Of several switches each has a name: "
+            "root=HOST:PORT, and leaf1=HOST:PORT and so on in the order of the racks.",
+        ),
+    ] = None,
     switch_ca: Annotated[
         str, typer.Option(metavar="FILE", help="TLS: the authority (PEM) that vouches for the switch.")
     ] = "",
@@ -79,6 +87,9 @@ def up(
     ports: Annotated[
         str, typer.Option(metavar="1-4", help="Ports that ordinary traffic is flooded to.")
     ] = DEFAULT_PORTS,
+    uplink: Annotated[int, typer.Option(metavar="PORT", help="Of several switches a leaf's port to the root.")] = (
+        DEFAULT_UPLINK
+    ),
     program: Annotated[str, typer.Option(metavar="NAME", help=f"The P4 program: {choices(VARIANTS)}.")] = "serene",
     election_id: Annotated[int, typer.Option(metavar="N", help="The highest one commands the switch.")] = 1,
     http: Annotated[
@@ -114,13 +125,17 @@ def up(
     if shm and not local:
         raise BadChoice("--shm without --local: expected --local --shm, or --shm-ports for a switch that is there")
     check_token()
+    at = ",".join(switch or [DEFAULT_SWITCH])
+    if local and "=" in at:
+        raise BadChoice("--local with several switches: expected one, which it starts")
     chosen = settings(
-        switch=switch,
+        switch=at,
         switch_ca=switch_ca,
         switch_cert=switch_cert,
         switch_key=switch_key,
         device_id=device_id,
         ports=ports,
+        uplink=uplink,
         program=program,
         election_id=election_id,
         http=http,
@@ -179,7 +194,7 @@ def _start(chosen: Settings, foreground: bool) -> str:
         files = background.Files.of(url)
         chosen = chosen if chosen.socket else chosen.model_copy(update={"socket": files.socket_path()})
         pid = background.start(["up", "--foreground", *_options(chosen.model_dump())], url, files)
-        lines = [view.switch_line(client.status().switch)]
+        lines = view.switch_lines(client.status())
     lines += [f"controller at {url}, pid {pid}, log {files.log}", f"live page: {url}/"]
     if chosen.socket:
         lines.append(f"from network namespaces of this machine: {CONTROLLER}={UNIX}{chosen.socket}")
@@ -282,7 +297,7 @@ def doctor() -> None:
 
 @app.command()
 def explain(
-    worker: Annotated[int | None, typer.Option("--worker", metavar="ID", help="Only this worker.")] = None,
+    worker: Annotated[str | None, typer.Option("--worker", metavar="ID", help="Only this worker.")] = None,
     job: JobOption = None,
     as_json: AsJson = False,
     controller: Url = None,
@@ -290,14 +305,14 @@ def explain(
     """Say why each worker waits: for whom, in which round, and what would let it go on."""
     with ControllerClient(controller) as client:
         chosen = only_job(client) if job is None else job
-        told = client.explain(chosen, worker)
+        told = client.explain(chosen, None if worker is None else worker_of(client, chosen, worker))
     if as_json:
         print_json(told)
     else:
         console().print(view.explanation(told))
 
 
-WorkerOption = Annotated[int, typer.Option("--worker", metavar="ID", help="Which worker.")]
+WorkerOption = Annotated[str, typer.Option("--worker", metavar="ID", help="Which worker; over racks RACK.ID, too.")]
 
 
 app.command()(trace)
@@ -308,7 +323,8 @@ def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -
     """The barrier waits for this worker no longer; what it sends still counts."""
     with ControllerClient(controller) as client:
         chosen = only_job(client) if job is None else job
-        print(f"job {chosen}: worker {worker} is evicted, epoch {client.evict(chosen, worker).epoch}")
+        epoch = client.evict(chosen, worker_of(client, chosen, worker)).epoch
+        print(f"job {chosen}: worker {worker} is evicted, epoch {epoch}")
 
 
 @app.command()
@@ -316,7 +332,8 @@ def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None)
     """The barrier waits for this worker again."""
     with ControllerClient(controller) as client:
         chosen = only_job(client) if job is None else job
-        print(f"job {chosen}: worker {worker} is readmitted, epoch {client.readmit(chosen, worker).epoch}")
+        epoch = client.readmit(chosen, worker_of(client, chosen, worker)).epoch
+        print(f"job {chosen}: worker {worker} is readmitted, epoch {epoch}")
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from pydantic import BaseModel, RootModel
@@ -17,7 +17,9 @@ from controller.jobs.job import JobState
 from controller.status.model import JobStatus
 from serene.errors import SereneError, choices
 from serene.http import CONTROLLER
-from serene.strategy import Strategy
+from serene.racks import Racks
+
+T = TypeVar("T")
 
 Url = Annotated[
     str | None,
@@ -33,9 +35,10 @@ JobOption = Annotated[int | None, typer.Option("--job", metavar="ID", help="Whic
 AsJson = Annotated[bool, typer.Option("--json", help="The controller's JSON as it is.")]
 
 
-def make_strategy(make: Callable[[], Strategy]) -> Strategy:
+def make(made: Callable[[], T]) -> T:
+    """What a choice of the user's makes; a wrong one is told as such."""
     try:
-        return make()
+        return made()
     except SereneError as error:
         raise BadChoice(str(error)) from None
 
@@ -49,6 +52,13 @@ def only_job(client: ControllerClient) -> int:
         raise BadChoice(f"--job is missing: expected {choices(unfinished)}")
     what = "every job has finished" if there else "there is no job"
     raise SereneError(f"{what}; 'serenectl jobs create --workers N' makes one")
+
+
+def worker_of(client: ControllerClient, job: int, named: str) -> int:
+    """A worker's number in the job, by that number or by ``RACK.NUMBER``."""
+    if named.strip().isdecimal():
+        return int(named)
+    return make(lambda: Racks(tuple(client.job(job).racks)).worker(named))
 
 
 def print_json(told: BaseModel | list[JobStatus]) -> None:

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from controller.commands import view
-from controller.commands.common import AsJson, Url, console, make_strategy, print_json
-from controller.commands.groups import group
+from controller.commands.common import AsJson, Url, console, make, print_json
+from controller.commands.groups import BadChoice, group
 from controller.http.client import ControllerClient
+from serene.racks import Racks
 from serene.strategy import parse
 
 jobs = group("List the jobs; with create or delete, change them.", invoke_without_command=True)
@@ -48,12 +49,27 @@ def create_job(
     limit: Annotated[
         float | None, typer.Option(metavar="VALUE", help="The largest |value| of a contribution; default 8.")
     ] = None,
+    racks: Annotated[
+        str | None, typer.Option(metavar="N", help="Over so many racks, or 3,3,2 workers in each; default: all racks.")
+    ] = None,
     controller: Url = None,
 ) -> None:
     """Create a job, which starts when its workers have joined."""
-    chosen = make_strategy(lambda: parse(strategy))
+    chosen = make(lambda: parse(strategy))
+    by_rack = None if racks is None else make(lambda: _by_rack(workers, racks))
     with ControllerClient(controller) as client:
-        print(view.job_line(client.create_job(workers, chosen, job=job, scale=scale, limit=limit)))
+        print(view.job_line(client.create_job(workers, chosen, job=job, scale=scale, limit=limit, racks=by_rack)))
+
+
+def _by_rack(workers: int, racks: str) -> list[int]:
+    """``4`` racks with as many workers in each as can be, or ``3,3,2`` in each."""
+    try:
+        given = [int(part) for part in racks.split(",")]
+    except ValueError:
+        raise BadChoice(
+            f"--racks {racks!r}: expected their number, or the workers in each, for example 3,3,2"
+        ) from None
+    return list(Racks.even(workers, given[0]).sizes) if len(given) == 1 else given
 
 
 @jobs.command("delete")

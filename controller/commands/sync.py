@@ -10,7 +10,7 @@ import typer
 
 from controller.automatic import SHIPPED
 from controller.commands import view
-from controller.commands.common import JobOption, Url, make_strategy, only_job
+from controller.commands.common import JobOption, Url, make, only_job, worker_of
 from controller.commands.groups import BadChoice, group
 from controller.http.client import ControllerClient
 from serene.errors import choices
@@ -66,11 +66,13 @@ def sync_mixed(
 ) -> None:
     """Some workers never wait; the others do for each other."""
     given = required("--async-workers", async_workers, "worker ids, for example 3,5")
-    try:
-        free = tuple(int(worker) for worker in given.split(","))
-    except ValueError:
-        raise BadChoice(f"--async-workers {given!r}: expected worker ids, for example 3,5") from None
-    _swap(job, controller, lambda: Mixed(free, staleness))
+    with ControllerClient(controller) as client:
+        chosen = only_job(client) if job is None else job
+        try:
+            free = tuple(worker_of(client, chosen, worker) for worker in given.split(","))
+        except BadChoice as error:
+            raise BadChoice(f"--async-workers {given!r}: expected worker ids, for example 3,5 ({error})") from None
+    _swap(chosen, controller, lambda: Mixed(free, staleness))
 
 
 @sync.command("auto", context_settings={"ignore_unknown_options": True})
@@ -115,8 +117,8 @@ def required(option: str, value: T | None, expected: str) -> T:
     return value
 
 
-def _swap(job: int | None, controller: str | None, make: Callable[[], Strategy]) -> None:
-    strategy = make_strategy(make)
+def _swap(job: int | None, controller: str | None, strategy_of: Callable[[], Strategy]) -> None:
+    strategy = make(strategy_of)
     with ControllerClient(controller) as client:
         chosen = only_job(client) if job is None else job
         print(view.swap_line(chosen, client.set_strategy(chosen, strategy)))

@@ -9,19 +9,32 @@ from rich.text import Text
 from controller.jobs.job import Fact, JobState, Report, WorkerState
 from controller.status.explain import automatic_in_words
 from controller.status.model import JobExplanation, JobStatus, Status, SwapStatus, SwitchStatus
+from serene.racks import Racks
 
 NOT_YET = "-"
 
 
 def whole(status: Status) -> RenderableType:
     """The switch, every job with a line per worker, and the drops. Jobs that go on come last, next to the prompt."""
-    parts: list[RenderableType] = [Text(switch_line(status.switch))]
+    parts: list[RenderableType] = [Text(line) for line in switch_lines(status)]
     if not status.jobs:
         parts.append(Text("no jobs; 'serenectl jobs create --workers N' makes one"))
     for job in sorted(status.jobs, key=lambda job: job.state is not JobState.FINISHED):
         parts += [Text(job_line(job), style="bold"), workers_table(job)]
     parts.append(Text(drops_line(status.switch)))
     return Group(*parts)
+
+
+def switch_lines(status: Status) -> list[str]:
+    """The switch; over racks also each switch, with its level."""
+    if len(status.switches) == 1:
+        return [switch_line(status.switch)]
+    lines = [f"{len(status.switches) - 1} racks: {status.switch.slots} slots of {status.switch.lanes} values"]
+    for switch in status.switches:
+        state = "connected" if switch.connected else f"NOT connected: {switch.trouble}"
+        rack = "" if switch.rack is None else f" of rack {switch.rack}"
+        lines.append(f"  {switch.level}{rack} {switch.name} {switch.address}, program {switch.program}; {state}")
+    return lines
 
 
 def switch_line(switch: SwitchStatus) -> str:
@@ -61,10 +74,11 @@ def workers_table(job: JobStatus) -> Table:
         "repeats",
     ):
         table.add_column(heading, justify="left" if heading == "state" else "right")
+    racks = Racks(tuple(job.racks))
     for worker in job.workers:
         report = worker.report or {}
         table.add_row(
-            str(worker.worker),
+            racks.name(worker.worker),
             shown(report.get("state") if worker.state is WorkerState.RUNNING and report else worker.state.value),
             str(worker.iteration),
             shown(report.get("round")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import httpx
@@ -77,12 +77,14 @@ class ControllerClient:
         scale: int | None = None,
         limit: float | None = None,
         pool_slots: int | None = None,
+        racks: Sequence[int] | None = None,
     ) -> JobStatus:
         """The new job; the controller chooses its id unless ``job`` is given, and the numbers that are not.
 
-        pool_slots: makes it a process group's, with so many slots.
+        pool_slots: makes it a process group's, with so many slots. racks: workers in each rack.
         """
-        chosen = {"job": job, "scale": scale, "limit": limit, "pool_slots": pool_slots}
+        by_rack = None if racks is None else list(racks)
+        chosen = {"job": job, "scale": scale, "limit": limit, "pool_slots": pool_slots, "racks": by_rack}
         given = {name: value for name, value in chosen.items() if value is not None}
         return self._ask(JOB, "POST", "/v1/jobs", {"workers": workers, "strategy": to_dict(strategy), **given})
 

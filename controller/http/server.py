@@ -24,7 +24,7 @@ from controller.status.metrics import CONTENT_TYPE
 from controller.status.model import Snapshot, StrategyField
 from controller.switch.connection import SwitchError
 from serene.errors import SereneError
-from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE
+from serene.fixedpoint import DEFAULT_LIMIT
 from serene.http import token
 from serene.strategy import BSP
 
@@ -41,9 +41,10 @@ class NewJob(BaseModel):
     workers: int
     strategy: StrategyField = BSP()
     job: int | None = None
-    scale: int = DEFAULT_SCALE
+    scale: int | None = None
     limit: float = Field(default=DEFAULT_LIMIT, allow_inf_nan=False)
     pool_slots: int | None = None  # of a job whose slots are used in turn
+    racks: Annotated[list[int], Field(max_length=256)] | None = None  # workers in each
 
 
 Text = Annotated[str, Field(max_length=4096)]
@@ -82,7 +83,9 @@ def application(
 
     @app.post("/v1/jobs")
     async def create_job(new: NewJob) -> Json:
-        created = await coordinator.create_job(new.workers, new.strategy, new.job, new.scale, new.limit, new.pool_slots)
+        created = await coordinator.create_job(
+            new.workers, new.strategy, new.job, new.scale, new.limit, new.pool_slots, new.racks
+        )
         return Json(created, 201)
 
     @app.delete("/v1/jobs/{job}")

@@ -11,6 +11,7 @@ from enum import Enum
 
 from controller.jobs.plans import Endpoint, Policy
 from controller.jobs.slots import SlotRange
+from serene.racks import NO_RACKS, Racks
 from serene.strategy import BSP, Strategy
 
 LONGEST_HISTORY = 1000
@@ -93,6 +94,7 @@ class Job:
     scale: int  # fixed-point units in 1.0
     limit: float  # the largest |value| that one worker contributes
     state: JobState = JobState.WAITING
+    racks: Racks = NO_RACKS  # who is where; without any, all are at one switch, which is one rack
     pool: bool = False  # its slots are used in turn (serene/client/pool.py): under BSP, by the workers that began it
     asked_at: float = -math.inf  # when it was made, or a worker asked to join; on the monotonic clock
     session: int = 0
@@ -114,6 +116,22 @@ class Job:
 
     def __post_init__(self) -> None:
         self.workers = [Worker(worker) for worker in range(self.workers_expected)]
+        if not self.racks.sizes:
+            self.racks = Racks((self.workers_expected,))
+
+    def worker_at(self, rack: int, place: int) -> Worker | None:
+        """The worker with that number in that rack."""
+        number = self.racks.number(rack, place)
+        return None if number is None else self.workers[number]
+
+    def there_is_no(self, rack: int, place: int) -> str:
+        """Why `worker_at` is None, and what would be right."""
+        sizes = self.racks.sizes
+        if len(sizes) < 2 and rack == 0:
+            return f"job {self.id} has no worker {place}: expected 0 to {len(self.workers) - 1}"
+        if rack >= len(sizes) or not sizes[rack]:
+            return f"job {self.id} has no workers in rack {rack}: it has {', '.join(map(str, sizes))} by rack"
+        return f"job {self.id} has no worker {place} in rack {rack}: expected 0 to {sizes[rack] - 1}"
 
     def places(self) -> dict[int, Endpoint]:
         """Where each worker is that is anywhere."""

@@ -16,6 +16,7 @@ from controller.jobs.plans import Endpoint, Leave, Policy, Readmission, Refusal,
 from controller.jobs.slots import SlotRange, first_fit, free_ranges
 from serene.errors import SereneError, choices
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, LARGEST, POOL_SCALE
+from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 
 LARGEST_SESSION = 2**32 - 1
@@ -73,8 +74,10 @@ class Jobs:
         scale: int = DEFAULT_SCALE,
         limit: float = DEFAULT_LIMIT,
         pool_slots: int | None = None,
+        racks: Racks | None = None,
     ) -> Job:
         """A new job that waits for ``workers`` workers; with ``pool_slots`` a pool, which has that many from now on.
+        racks: who is where; None: at one switch.
 
         Raises BadRequest or Conflict.
         """
@@ -82,7 +85,7 @@ class Jobs:
             raise BadRequest(f"a job of {workers} workers: expected 1 to {self.max_workers}")
         _check_numbers(workers, scale, limit)
         strategy.compile(range(workers))
-        created = Job(self._free_id(job), workers, strategy, scale, limit)
+        created = Job(self._free_id(job), workers, strategy, scale, limit, racks=racks or Racks((workers,)))
         if pool_slots is not None:
             self._make_pool(created, pool_slots)
         self._jobs[created.id] = created
@@ -90,6 +93,11 @@ class Jobs:
 
     def _make_pool(self, job: Job, slots: int) -> None:
         """Its slots are its own before its workers come: whether there is room is known at once."""
+        if len(job.racks.sizes) > 1:
+            raise BadRequest(
+                "a process group over several switches: its workers hold every answer against the policy of the whole "
+                "job, and a leaf tells of its own rack. Expected a controller of one switch"
+            )
         if job.strategy != BSP():
             raise BadRequest(
                 f"a pool runs under BSP, not {job.strategy}: its slots hold other values from one round to the next. "
@@ -135,23 +143,30 @@ class Jobs:
     def hello(
         self,
         job_id: int,
-        worker_id: int,
+        place: int,
         endpoint: Endpoint,
         vector_length: int,
         now: float,
         session: int = 0,
         goes_on: bool = False,
+        says_rack: int | None = None,
     ) -> Refusal | Start | Readmission | Waiting | None:
-        """A worker that is no member asks to join; ``now`` is in Unix seconds, ``session`` the one that it was in;
-        ``goes_on``: it thinks that it still is, and would contribute under seqs that another process has used.
+        """A worker that is no member asks to join; ``place`` is its number in the rack that its endpoint is in, ``now``
+        in Unix seconds, ``session`` the one that it was in; ``goes_on``: it thinks that it still is, and would
+        contribute under seqs that another process has used. ``says_rack``: where it says that it is.
 
         None: it has joined already, and said so before it knew.
         """
         job = self._jobs.get(job_id)
         if job is None:
             return Refusal(f"there is no job {job_id} ({self._there_are()})")
-        if not 0 <= worker_id < len(job.workers):
-            return Refusal(f"job {job_id} has no worker {worker_id}: expected 0 to {len(job.workers) - 1}")
+        if says_rack is not None and says_rack != endpoint.rack:
+            return Refusal(f"worker {place} says that it is in rack {says_rack}, and its HELLO came in at rack "
+                           f"{endpoint.rack}: start it with the rack that it is in, or without")  # fmt: skip
+        worker = job.worker_at(endpoint.rack, place)
+        if worker is None:
+            return Refusal(job.there_is_no(endpoint.rack, place))
+        name = job.racks.name(worker.id)
         if not endpoint.incarnation:
             return Refusal("incarnation 0: expected a number from 1 to 4294967295")
         if job.state is JobState.FINISHED:
@@ -159,12 +174,11 @@ class Jobs:
             return Refusal(f"job {job_id} has finished; '{anew}' makes it anew")
         if not job.has_had(session):
             return Refusal(f"session {session} of job {job_id} is over, and this is another job: start the worker anew")
-        worker = job.workers[worker_id]
         if worker.endpoint is not None and worker.endpoint.host != endpoint.host:
-            return Refusal(f"worker {worker_id} of job {job_id} is at {worker.endpoint}, not at {endpoint}")
+            return Refusal(f"worker {name} of job {job_id} is at {worker.endpoint}, not at {endpoint}")
         displaced = worker.endpoint is not None and worker.endpoint.incarnation != endpoint.incarnation
         if endpoint.incarnation in worker.retired or (goes_on and displaced and session == job.session):
-            return Refusal(f"another process has taken the place of worker {worker_id} of job {job_id}")
+            return Refusal(f"another process has taken the place of worker {name} of job {job_id}")
         others = [w for w in job.workers if w is not worker and w.endpoint is not None]
         if (job.state is JobState.RUNNING or others or job.pool) and vector_length != job.vector_length:
             return Refusal(
@@ -221,8 +235,9 @@ class Jobs:
         first = BSP() if job.lost_sessions else job.strategy  # the sums are restored first
         policy = Policy(session, 1, first, shrunk(first, sorted(members)).compile(sorted(members)))
         return Start(
-            job.id, job.slots, job.vector_length, job.scale, job.limit_units, members, job.lost_sessions, policy
-        )
+            job.id, job.slots, job.vector_length, job.scale, job.limit_units, members, job.lost_sessions, policy,
+            job.racks,
+        )  # fmt: skip
 
     def note_session(self, session: int) -> None:
         """The switch has, or has had, a session of this number: those to come are later."""
@@ -257,7 +272,7 @@ class Jobs:
 
     def _plan_readmission(self, job: Job, worker: Worker, endpoint: Endpoint) -> Readmission:
         members = sorted({*job.members(), worker.id})
-        why = f"worker {worker.id} {'restarted' if worker.endpoint else 'came back'}"
+        why = f"worker {job.racks.name(worker.id)} {'restarted' if worker.endpoint else 'came back'}"
         swap = self._plan_policy(job, job.in_force, members, why)
         places = {**job.places(), worker.id: endpoint}
         return Readmission(job.id, worker.id, worker.endpoint, endpoint, places, swap)
@@ -363,23 +378,25 @@ class Jobs:
     # Leaving
 
     def plan_leave(
-        self, job_id: int, worker_id: int, at: Endpoint, contributions_sent: int | None, active: Collection[int] = ()
+        self, job_id: int, place: int, at: Endpoint, contributions_sent: int | None, active: Collection[int] = ()
     ) -> Leave:
-        """A worker's LEAVE, for the first time or again; ``active``: the workers heard from recently.
+        """A worker's LEAVE, for the first time or again; ``place`` is its number in its rack, ``active`` the workers
+        heard from recently.
 
         The job is over when no member is left and none of the evicted is active; as long as one is, it
         goes on freely. The switch is told of the last one, too, or a controller that takes over would wait for it.
         Raises NoSuchJob or Conflict.
         """
-        job = self._begun(job_id, worker_id, at)
-        before, state = job.members(), job.workers[worker_id].state
+        job, worker = self._begun(job_id, place, at)
+        worker_id = worker.id
+        before, state = job.members(), worker.state
         remaining = [member for member in before if member != worker_id]
         free = [worker for worker in job.evicted() if worker in active and worker != worker_id]
         over = job.state is JobState.FINISHED or not (remaining or free)
         swap = None
         gone = state is WorkerState.RUNNING or (state is WorkerState.EVICTED and not remaining)
         if job.state is JobState.RUNNING and gone:
-            swap = self._plan_policy(job, job.in_force, remaining, f"worker {worker_id} left", free)
+            swap = self._plan_policy(job, job.in_force, remaining, f"worker {job.racks.name(worker_id)} left", free)
         return Leave(job_id, worker_id, contributions_sent, swap, job_over=over)
 
     def left(self, leave: Leave, now: float) -> None:
@@ -432,18 +449,20 @@ class Jobs:
         self._jobs[job.id] = job
         self.note_session(job.session)
 
-    def report(self, job_id: int, worker_id: int, at: Endpoint, report: Report, now: float) -> None:
-        """The latest REPORT of a member; ``now`` on the monotonic clock. Raises NoSuchJob or Conflict."""
-        job = self._begun(job_id, worker_id, at)
-        worker = job.workers[worker_id]
+    def report(self, job_id: int, place: int, at: Endpoint, report: Report, now: float) -> int:
+        """The latest REPORT of a member, whose number in its rack is ``place``; its number in the job. ``now`` on the
+        monotonic clock. Raises NoSuchJob or Conflict."""
+        _, worker = self._begun(job_id, place, at)
         worker.report, worker.reported_at = report, now
+        return worker.id
 
-    def _begun(self, job_id: int, worker_id: int, at: Endpoint) -> Job:
-        """The job, unless the worker's packet belongs to an earlier job of this id, or to an earlier incarnation."""
+    def _begun(self, job_id: int, place: int, at: Endpoint) -> tuple[Job, Worker]:
+        """Both, unless the worker's packet belongs to an earlier job of this id, or to an earlier incarnation."""
         job = self[job_id]
-        if job.state is JobState.WAITING or worker_id >= len(job.workers) or job.workers[worker_id].endpoint != at:
-            raise Conflict(f"worker {worker_id} at {at} is no member of job {job_id}")
-        return job
+        worker = job.worker_at(at.rack, place)
+        if job.state is JobState.WAITING or worker is None or worker.endpoint != at:
+            raise Conflict(f"worker {place} at {at} is no member of job {job_id}")
+        return job, worker
 
     def switch_has_only(self, held: Container[int]) -> list[int]:
         """Jobs that the switch lost wait for their workers again. Returns those that ran."""

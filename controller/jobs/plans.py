@@ -10,27 +10,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controller.jobs.slots import SlotRange
+from serene.racks import NO_RACKS, Racks
 from serene.strategy import PolicyFields, Strategy
 
 
 @dataclass(frozen=True)
 class Endpoint:
     """Where a worker is: the switch's port it is behind, its addresses as text, and its incarnation, the number
-    that its process drew when it joined."""
+    that its process drew when it joined. rack: of several switches the leaf whose port that is; one is rack 0."""
 
     port: int
     mac: str
     ip: str
     udp_port: int
     incarnation: int
+    rack: int = 0
 
     @property
-    def host(self) -> tuple[int, str, str]:
+    def behind(self) -> tuple[int, int]:
+        """Rack and port."""
+        return (self.rack, self.port)
+
+    @property
+    def host(self) -> tuple[int, int, str, str]:
         """What stays the same when a worker's process starts anew."""
-        return (self.port, self.mac, self.ip)
+        return (self.rack, self.port, self.mac, self.ip)
 
     def __str__(self) -> str:
-        return f"port {self.port} ({self.mac}, {self.ip}:{self.udp_port})"
+        where = f"port {self.port}" if not self.rack else f"port {self.port} of rack {self.rack}"
+        return f"{where} ({self.mac}, {self.ip}:{self.udp_port})"
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,8 @@ class Policy:
 class Start:
     """Everybody has joined: a session begins, after ``lost_sessions`` others that the switch has lost.
 
-    scale: fixed-point units in 1.0; limit: the largest |contribution| of one worker, in units.
+    scale: fixed-point units in 1.0; limit: the largest |contribution| of one worker, in units. racks: all workers of
+    the job, of whom ``members`` are there.
     """
 
     job: int
@@ -58,6 +67,7 @@ class Start:
     members: Mapping[int, Endpoint]
     lost_sessions: int
     policy: Policy
+    racks: Racks = NO_RACKS
 
 
 @dataclass(frozen=True)

@@ -60,11 +60,26 @@ class SwitchStatus(Model):
     requests_overlooked: int
 
 
+class NamedSwitchStatus(Model):
+    """One of the switches that are commanded. level: switch (the only one), root or leaf; rack: a leaf's."""
+
+    name: str
+    level: Literal["switch", "root", "leaf"]
+    rack: int | None
+    address: str
+    connected: bool
+    trouble: str | None
+    program: str
+
+
 class WorkerStatus(Counters):
-    """One worker; an iteration is a contribution to every slot of the job. ``staleness``: contributions that were 0, 1,
-    ... 14, and 15 or more rounds old when they arrived. ``contributions_sent``: packets, as it said when it left."""
+    """One worker, number ``place`` of its rack (one switch is rack 0); an iteration is a contribution to every slot of
+    the job. ``staleness``: contributions that were 0, 1, ... 14, and 15 or more rounds old when they arrived.
+    ``contributions_sent``: packets, as it said when it left."""
 
     worker: int
+    rack: int
+    place: int
     state: WorkerState
     port: int | None
     ip: str | None
@@ -115,6 +130,7 @@ class JobStatus(Model):
     lost_sessions: int
     restoring: bool
     workers_expected: int
+    racks: list[int]  # workers in each
     first_slot: int | None
     slots: int
     vector_length: int
@@ -129,7 +145,8 @@ class Status(Model):
     """Everything."""
 
     listening: Listening
-    switch: SwitchStatus
+    switch: SwitchStatus  # of several: as one, at the root's address
+    switches: list[NamedSwitchStatus]
     jobs: list[JobStatus]
 
 

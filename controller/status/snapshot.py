@@ -5,9 +5,17 @@ from __future__ import annotations
 from controller.automatic.runner import AutomaticRunner
 from controller.jobs.job import EpochBegun, Job, Worker
 from controller.jobs.jobs import Jobs
-from controller.status.model import EpochStatus, JobStatus, Listening, Status, SwitchStatus, WorkerStatus
+from controller.status.model import (
+    EpochStatus,
+    JobStatus,
+    Listening,
+    NamedSwitchStatus,
+    Status,
+    SwitchStatus,
+    WorkerStatus,
+)
 from controller.switch.counters import Counters
-from controller.switch.switch import Switch
+from controller.switch.fabric import Fabric
 from controller.switch.telemetry import Telemetry
 
 SHORT_HISTORY = 20  # epochs of each job in what is sent several times a second
@@ -15,7 +23,7 @@ SHORT_HISTORY = 20  # epochs of each job in what is sent several times a second
 
 def status(
     listening: Listening,
-    switch: Switch,
+    switch: Fabric,
     jobs: Jobs,
     telemetry: Telemetry,
     automatic: AutomaticRunner,
@@ -40,8 +48,25 @@ def status(
             totals=telemetry.totals(),
             requests_overlooked=overlooked,
         ),
+        switches=_named(switch),
         jobs=[job_status(job, telemetry, automatic, SHORT_HISTORY) for job in jobs],
     )
+
+
+def _named(fabric: Fabric) -> list[NamedSwitchStatus]:
+    several = len(fabric.switches) > 1
+    return [
+        NamedSwitchStatus(
+            name=switch.options.name,
+            level=("leaf" if number else "root") if several else "switch",
+            rack=number - 1 if number else None,
+            address=switch.options.address,
+            connected=switch.connected,
+            trouble=switch.trouble,
+            program=switch.program.name,
+        )
+        for number, switch in enumerate(fabric.switches)
+    ]
 
 
 def job_status(job: Job, telemetry: Telemetry, automatic: AutomaticRunner, latest: int = 0) -> JobStatus:
@@ -58,6 +83,7 @@ def job_status(job: Job, telemetry: Telemetry, automatic: AutomaticRunner, lates
         lost_sessions=job.lost_sessions,
         restoring=job.restoring,
         workers_expected=job.workers_expected,
+        racks=list(job.racks.sizes),
         first_slot=job.slots.first if job.slots is not None else None,
         slots=job.slots_needed,
         vector_length=job.vector_length,
@@ -72,9 +98,12 @@ def job_status(job: Job, telemetry: Telemetry, automatic: AutomaticRunner, lates
 def _worker_status(job: Job, worker: Worker, telemetry: Telemetry) -> WorkerStatus:
     counters = telemetry.of(job.id, worker.id)
     at = worker.endpoint
+    rack, place = job.racks.place(worker.id)
     return WorkerStatus(
         **dict(counters),
         worker=worker.id,
+        rack=rack,
+        place=place,
         state=worker.state,
         port=at.port if at else None,
         ip=at.ip if at else None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import finsy as fy
@@ -103,11 +103,17 @@ class Connection:
     def _away(self) -> Unreachable:
         return Unreachable(f"no connection to a switch at {self.address}")
 
-    async def install_program(self) -> bool:
-        """Push the program unless it runs already; True when it was pushed, and all state is new."""
+    async def install_program(self, others: Mapping[int, str]) -> bool:
+        """Push the program unless it runs already; True when it was pushed, and all state is new. others: programs by
+        cookie that are not replaced: the switch is another one than was meant."""
         running = await self._running_cookie()
         if running == self._schema.p4cookie:
             return False
+        if running is not None and running in others:
+            raise SwitchError(
+                f"the switch at {self.address} runs {others[running]}, which belongs to another level of the tree: are "
+                "the names in --switch mixed up? A switch that is restarted takes any"
+            )
         if running is not None:
             await self._forget_replication()
         assert self._client.channel is not None

@@ -11,6 +11,7 @@ from finsy.p4entity import P4UpdateList
 
 from controller.jobs.plans import Endpoint, Policy, Readmission, Start, Swap
 from controller.jobs.slots import SlotRange
+from serene.racks import Racks
 from serene.strategy import PolicyFields
 from serene.wire import ReadMode
 
@@ -120,7 +121,7 @@ def job_entry(plan: Start) -> fy.P4TableEntry:
             vector_length=plan.vector_length,
             scale=plan.scale,
             limit=plan.limit,
-            workers=len(plan.members),
+            workers=len(plan.members) & 0xFF,  # a byte: over racks 256 is 0
             lost_sessions=plan.lost_sessions,
             share=share_of(len(plan.members)),
         ),
@@ -128,20 +129,24 @@ def job_entry(plan: Start) -> fy.P4TableEntry:
 
 
 def policy_entry(job: int, policy: Policy) -> fy.P4TableEntry:
-    fields = policy.fields
+    return policy_of(job, policy.session, policy.epoch, policy.fields, policy.fields.members)
+
+
+def policy_of(job: int, session: int, epoch: int, fields: PolicyFields, members: int) -> fy.P4TableEntry:
+    """members: how many take part, who may be more than this switch's."""
     return fy.P4TableEntry(
         "policy",
         match=fy.Match(job=job),
         action=fy.Action(
             "set_policy",
-            session=policy.session,
-            epoch=policy.epoch,
+            session=session,
+            epoch=epoch,
             member_mask=fields.member_mask,
             sync_mask=fields.sync_mask,
             staleness=fields.staleness,
             quorum=fields.quorum,
             read_mode=int(fields.read_mode),
-            members=fields.members,
+            members=members & 0xFF,
         ),
     )
 
@@ -204,6 +209,12 @@ class InstalledJob:
     fields: PolicyFields | None = None
     members: dict[int, Endpoint] = field(default_factory=dict)
     strays: list[tuple[int, Endpoint]] = field(default_factory=list)  # more entries in `member`: a worker has one
+    racks: Racks | None = None  # of a job over several switches
+    # What one of these holds of it (controller/switch/tree_entries.py), by (session, epoch) and worker:
+    prepared: dict[tuple[int, int], PolicyFields] = field(default_factory=dict)
+    prepared_members: dict[tuple[int, int], int] = field(default_factory=dict)
+    addresses: set[int] = field(default_factory=set)
+    rack_size: int | None = None  # a leaf's: workers in the rack
 
     @property
     def complete(self) -> bool:
@@ -213,7 +224,7 @@ class InstalledJob:
     @property
     def record(self) -> bool:
         """Whether only the policy of a finished job is left."""
-        return self.slots is None and not self.members
+        return self.slots is None and not self.members and self.rack_size is None
 
 
 @dataclass
@@ -263,6 +274,16 @@ def installed(entries: Iterable[fy.P4TableEntry]) -> Installed:
                 quorum=args["quorum"],
                 read_mode=ReadMode(args["read_mode"]),
             )
+        elif entry.table_id == "prepared":
+            job, era = found.job(key["job"]), (key["session"], key["epoch"])
+            job.prepared[era] = PolicyFields(
+                0, args["sync_mask"], args["staleness_bound"], args["quorum"], ReadMode(args["read_mode"])
+            )
+            job.prepared_members[era] = args["members"]
+        elif entry.table_id == "root":
+            found.job(key["job"]).rack_size = args["own_mac"] >> 16 & 0xFF
+        elif entry.table_id == "address":
+            found.job(key["job"]).addresses.add(key["worker"])
         elif entry.table_id == "forward":
             found.forwarded[mac_text(key["destination"])] = args["port"]
         elif entry.table_id == "known_source":

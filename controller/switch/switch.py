@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import finsy as fy
-from finsy.p4entity import P4UpdateList
+from finsy.p4entity import P4EntityList, P4UpdateList
 
 from controller.jobs.plans import Endpoint, Readmission, Start, Swap
 from controller.settings import Settings, ShmPort, UdpPort
@@ -46,6 +46,8 @@ class SwitchOptions:
     udp_ports: Sequence[UdpPort] = ()  # of an embedded switch on this machine: clients are told
     shm_ports: Sequence[ShmPort] = ()
     credentials: fy.GRPCCredentialsTLS | None = None  # None: the connection is not encrypted
+    name: str = ""  # of one of several
+    others: Sequence[Program] = ()  # that other switches have: one that runs them is mistaken for this one
 
 
 def credentials(settings: Settings) -> fy.GRPCCredentialsTLS | None:
@@ -78,6 +80,9 @@ class Switch:
         self._on_packet = on_packet
         self._on_connected = on_connected
         self._schema = fy.P4Schema(program.p4info_path, program.config_path)
+        self._others = {
+            fy.P4Schema(other.p4info_path, other.config_path).p4cookie: other.name for other in options.others
+        }
         self._connection: Connection | None = None
         self._pushed = False  # the program, over the present connection
         self._learning = Learning()
@@ -87,6 +92,15 @@ class Switch:
             for counter in self._schema.counters
             if counter.alias.startswith(DROPPED)
         ]
+
+    @property
+    def switches(self) -> Sequence[Switch]:
+        """Itself: the only one."""
+        return [self]
+
+    @property
+    def rack_count(self) -> int:
+        return 1
 
     @property
     def connected(self) -> bool:
@@ -160,7 +174,7 @@ class Switch:
     async def _take_over(self) -> None:
         assert self._connection is not None
         try:
-            self._pushed = await self._connection.install_program()
+            self._pushed = await self._connection.install_program(self._others)
             await self._on_connected()
         except SwitchError as error:
             self.trouble = str(error)
@@ -217,50 +231,50 @@ class Switch:
         updates, acks = self._learning.next()
         try:
             if updates:
-                await self._write(updates)
-            await self._write(acks)
+                await self.write(updates)
+            await self.write(acks)
         except (Unreachable, NotPrimary):
             self._learning.forget_waiting()
         except SwitchError as error:
             LOG.warning("addresses are not learned: %s", error)
             with contextlib.suppress(SwitchError):
-                await self._write(self._learning.take_over(await self.read_entries()), missing_ok=True)
+                await self.write(self._learning.take_over(await self.read_entries()), missing_ok=True)
 
     # Jobs
 
     async def start(self, plan: Start) -> None:
         """Write a job, all of it; a job that could not be written whole is taken back."""
-        await self._zero_counters(plan.job, sorted(plan.members))
+        await self.zero_counters(plan.job, sorted(plan.members))
         try:
-            await self._write(entries.job_entries(plan, self.options.own))
-            await self._primary().put(entries.policy_entry(plan.job, plan.policy))  # an earlier job's may be there
-            await self._write(entries.members(plan))
+            await self.write(entries.job_entries(plan, self.options.own))
+            await self.put(entries.policy_entry(plan.job, plan.policy))  # an earlier job's may be there
+            await self.write(entries.members(plan))
         except SwitchError:
             await self.remove(plan.job, plan.members)
             raise
 
     async def swap(self, plan: Swap) -> None:
         """One MODIFY of one entry."""
-        await self._write(entries.swap(plan))
+        await self.write(entries.swap(plan))
 
     async def readmit(self, plan: Readmission) -> None:
         """The old process is out before the new one is in. It can be repeated after it failed, wherever that was."""
         if plan.old is not None:
-            await self._write(entries.no_member(plan.job, plan.worker, plan.old), missing_ok=True)
-        await self._primary().put(entries.job_group(plan.job, plan.members))
-        await self._primary().put(entries.address(plan.job, plan.worker, plan.new, self.options.own))
-        await self._write(entries.readmission(plan))
+            await self.write(entries.no_member(plan.job, plan.worker, plan.old), missing_ok=True)
+        await self.put(entries.job_group(plan.job, plan.members))
+        await self.put(entries.address(plan.job, plan.worker, plan.new, self.options.own))
+        await self.write(entries.readmission(plan))
 
     async def shut_out(self, job: int, worker: int, at: Endpoint) -> None:
         """That process is no member any more."""
-        await self._write(entries.no_member(job, worker, at), missing_ok=True)
+        await self.write(entries.no_member(job, worker, at), missing_ok=True)
 
     async def remove(self, job: int, members: Mapping[int, Endpoint]) -> None:
-        await self._write(entries.removal(job, members), missing_ok=True)
+        await self.write(entries.removal(job, members), missing_ok=True)
 
-    async def send(self, port: int, frame: bytes) -> None:
-        """A frame out of a port."""
-        await self._write([fy.P4PacketOut(frame, egress_port=port, padding=0)])
+    async def send(self, to: Endpoint, frame: bytes) -> None:
+        """A frame out of a worker's port."""
+        await self.write([fy.P4PacketOut(frame, egress_port=to.port, padding=0)])
 
     # Counters
 
@@ -287,8 +301,8 @@ class Switch:
         read = await self._read([fy.P4CounterEntry(DROPPED + reason, index=0) for reason in self.drop_reasons])
         return {entry.counter_id.removeprefix(DROPPED): entry.packet_count for entry in read}
 
-    async def _zero_counters(self, job: int, workers: Sequence[int]) -> None:
-        await self._write(
+    async def zero_counters(self, job: int, workers: Sequence[int]) -> None:
+        await self.write(
             [
                 ~fy.P4CounterEntry(name, index=self._index(job, worker), data=fy.P4CounterData())
                 for name in WORKER_COUNTERS
@@ -307,13 +321,20 @@ class Switch:
     def _staleness_index(self, job: int, worker: int) -> int:
         return self._index(job, worker) * STALENESS_CLASSES
 
-    async def _write(self, updates: Sequence[P4UpdateList], *, missing_ok: bool = False) -> None:
+    async def write(self, updates: Sequence[P4UpdateList], *, missing_ok: bool = False) -> None:
+        """In order; ``missing_ok`` forgives updates of what is not there."""
         await self._primary().write(updates, missing_ok=missing_ok)
+
+    async def put(self, entity: P4EntityList) -> None:
+        """Inserted, or in the place of the one that is there."""
+        await self._primary().put(entity)
 
     async def _read(self, wanted: list[fy.P4CounterEntry]) -> list[fy.P4CounterEntry]:
         return await self._primary().read(wanted)
 
     def _primary(self) -> Connection:
         if self._connection is None or self.trouble is not None:
-            raise Unreachable(f"the switch is out of reach: {self.trouble}")
+            raise Unreachable(
+                f"the switch{' ' * bool(self.options.name)}{self.options.name} is out of reach: {self.trouble}"
+            )
         return self._connection

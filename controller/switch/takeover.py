@@ -7,6 +7,7 @@ from controller.jobs.plans import Policy
 from controller.switch.entries import InstalledJob
 from serene.errors import SereneError
 from serene.fixedpoint import POOL_SCALE
+from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
 from serene.wire import UNBOUNDED
 
@@ -19,11 +20,14 @@ def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
     its entries are there for the last reads.
     """
     assert found.slots is not None and found.fields is not None
-    members = [worker for worker in range(32) if found.fields.member_mask >> worker & 1]
+    mask = found.fields.member_mask
+    members = [worker for worker in range(mask.bit_length()) if mask >> worker & 1]
     strategy = recognise(found.fields, members)
     # Who was gone before a later session began is not among its workers, but ids do not move up.
     places = max(found.workers, 1 + max([*members, *found.members]))
-    job = Job(job_id, places, strategy, found.scale, found.limit / found.scale, JobState.RUNNING)
+    racks = found.racks or Racks((places,))
+    places = sum(racks.sizes)
+    job = Job(job_id, places, strategy, found.scale, found.limit / found.scale, JobState.RUNNING, racks=racks)
     job.pool = found.scale == POOL_SCALE
     job.slots = found.slots
     job.slots_needed = found.slots.count

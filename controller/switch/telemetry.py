@@ -20,7 +20,8 @@ UNKNOWN = (0,) * STALENESS_CLASSES
 class CounterSource(Protocol):
     """The part of a Switch that is needed here."""
 
-    drop_reasons: Sequence[str]
+    @property
+    def drop_reasons(self) -> Sequence[str]: ...
 
     async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]: ...
     async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]: ...

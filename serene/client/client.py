@@ -39,7 +39,8 @@ WAITING_S = 0.1  # without a packet: the worker waits at the barrier, or the net
 
 class Client:
     """One worker of one job. ``silence_s``: after this long without a packet the switch is asked whether it is there;
-    ``give_up_s``: after this long without its answer, NoAnswer is raised. ``incarnation``: as `Requests`."""
+    ``give_up_s``: after this long without its answer, NoAnswer is raised. ``worker``: over several racks its number in
+    its rack. ``incarnation``, ``rack``: as `Requests`."""
 
     def __init__(
         self,
@@ -53,9 +54,10 @@ class Client:
         give_up_s: float = 60.0,
         incarnation: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        rack: int | None = None,
     ) -> None:
         self._transport = transport
-        self._requests = Requests(transport, job, worker, vector_length, incarnation)
+        self._requests = Requests(transport, job, worker, vector_length, incarnation, rack)
         self._job, self._worker, self._vector_length = job, worker, vector_length
         self._first_window = window
         self._silence_s = silence_s
@@ -104,6 +106,16 @@ class Client:
     def incarnation(self) -> int:
         """Tells this client from those that were, or will be, the same worker."""
         return self._requests.incarnation
+
+    @property
+    def number(self) -> int:
+        """The worker's number in the job, which the controller tells when it joins."""
+        return self._requests.number
+
+    @property
+    def racks(self) -> int:
+        """Over which the job's workers are divided."""
+        return self._requests.racks
 
     @property
     def counts(self) -> Counts:
@@ -244,7 +256,7 @@ class Client:
                 "contributed in every iteration"
             )
         vote = remains.vote if remains else Vote()
-        mine = ballot(vote, self._worker, protocol.membership.workers, slots, lanes)
+        mine = ballot(vote, self.number, protocol.membership.workers, slots, lanes)
         self._contribute(protocol, mine)
         if protocol.epoch != protocol.membership.epoch:
             raise SereneError(
@@ -253,11 +265,11 @@ class Client:
             )
         votes = count(protocol.held_values)
         in_flight, last, known = (remains.in_flight, remains.last, remains.known) if remains else (None, None, {})
-        restored = outcome(votes, self._worker, in_flight, last, known)
+        restored = outcome(votes, self.number, in_flight, last, known)
         back = -mine.view(np.uint32)
         if remains:
             remains.known[protocol.membership.session] = restored
-            if restored.donor == self._worker:
+            if restored.donor == self.number:
                 back = back + remains.held
         self._contribute(protocol, back.view(np.int32))
         return restored

@@ -389,7 +389,7 @@ class Protocol:
             staleness=int(policy["staleness"]),
             quorum=int(policy["quorum"]),
             read_mode=ReadMode(int(policy["read_mode"])),
-            members=int(policy["members"]),
+            members=int(policy["members"]) or (MOST_WORKERS if self.membership.workers == MOST_WORKERS else 0),
             waited_s=self.exchange.waited_s,
         )
         self.held_values[slots], self.held_totals[slots] = (
@@ -411,6 +411,9 @@ class Protocol:
         return read
 
 
+MOST_WORKERS = 256  # of a job over racks; more than a byte holds, in which they are 0
+
+
 class PlaceTaken(SereneError):
     """Another process has been this worker meanwhile, and has used the seqs that this one goes on with."""
 
@@ -423,7 +426,7 @@ def parse_welcome(payload: bytes) -> Membership:
     """The membership in a WELCOME's UDP payload. Raises BadWelcome."""
     header = np.frombuffer(payload, HEADER, 1)[0]
     body = np.frombuffer(payload, MEMBERSHIP, 1, HEADER.itemsize)[0]
-    for name in ("vector_length", "scale", "limit", "lanes", "workers"):
+    for name in ("vector_length", "scale", "limit", "lanes"):
         if not body[name]:
             raise BadWelcome(f"the switch's WELCOME says {name} 0: expected at least 1")
     if body["limit"] > LARGEST:
@@ -445,6 +448,6 @@ def parse_welcome(payload: bytes) -> Membership:
         lanes=int(body["lanes"]),
         scale=int(body["scale"]),
         limit=int(body["limit"]),
-        workers=int(body["workers"]),
+        workers=int(body["workers"]) or MOST_WORKERS,
         lost_sessions=int(body["lost_sessions"]),
     )

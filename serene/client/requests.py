@@ -9,6 +9,7 @@ import numpy as np
 from serene.client.protocol import Membership, parse_welcome
 from serene.client.transport import Transport
 from serene.errors import SereneError
+from serene.racks import MAX_RACKS
 from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, in_header, membership
 
 
@@ -29,14 +30,23 @@ class Refused(SereneError):
 
 class Requests:
     """Of one worker of one job. incarnation: tells it from those that were, or will be, the same worker, 1 to 2^32 - 1;
-    drawn at random unless given."""
+    drawn at random unless given. rack: where the worker believes to be; in another the controller refuses it."""
 
     def __init__(
-        self, transport: Transport, job: int, worker: int, vector_length: int, incarnation: int | None = None
+        self,
+        transport: Transport,
+        job: int,
+        worker: int,
+        vector_length: int,
+        incarnation: int | None = None,
+        rack: int | None = None,
     ) -> None:
         self._transport = transport
         self.job = in_header("job", job, 0, 2**8 - 1)
         self.worker = in_header("worker", worker, 0, 2**8 - 1)
+        self._rack = None if rack is None else in_header("rack", rack, 0, MAX_RACKS - 1)
+        self.racks = 1  # of the job, as the controller says
+        self.number = self.worker  # in the job: over several racks another than that in the rack
         self.vector_length = in_header("vector_length", vector_length, 1, 2**32 - 1)
         self.incarnation = 0
         self.begin_incarnation(incarnation)
@@ -54,12 +64,13 @@ class Requests:
         """Asks for a place, or, where the worker has one, whether that still holds: then it says in which epoch it is.
         epoch: 0 when it asks for a place."""
         body = membership(vector_length=self.vector_length)
-        self.say(Op.HELLO, body, epoch=0 if self.joining else epoch, seq=self._proof)
+        says = 0 if self._rack is None else self._rack + 1
+        self.say(Op.HELLO, body, epoch=0 if self.joining else epoch, seq=self._proof, round=says)
 
-    def say(self, op: Op, body: bytes, *, epoch: int = 0, seq: int = 0) -> None:
+    def say(self, op: Op, body: bytes, *, epoch: int = 0, seq: int = 0, round: int = 0) -> None:
         payload = control_payload(
             op, body, job=self.job, worker=self.worker, incarnation=self.incarnation,
-            session=self.session, epoch=epoch, seq=seq,
+            session=self.session, epoch=epoch, seq=seq, round=round,
         )  # fmt: skip
         self._transport.send(np.frombuffer(payload, np.uint8)[None, :])
 
@@ -80,7 +91,7 @@ class Requests:
         if payload[1] == Op.REFUSED:
             raise Refused(payload[HEADER.itemsize :].decode(errors="replace"))
         if payload[1] == Op.WAIT:
-            self._wait(int(np.frombuffer(payload, HEADER, 1)[0]["seq"]), payload[HEADER.itemsize :])
+            self._wait(np.frombuffer(payload, HEADER, 1)[0], payload[HEADER.itemsize :])
         if payload[1] != Op.WELCOME or len(payload) < HEADER.itemsize + MEMBERSHIP.itemsize:
             return None
         welcome = parse_welcome(payload)
@@ -89,11 +100,14 @@ class Requests:
         self.confirmations += welcome.session == self.session
         return welcome
 
-    def _wait(self, proof: int, text: bytes) -> None:
+    def _wait(self, header: np.void, text: bytes) -> None:
         """The controller's answer to a HELLO: say it again with this number, or others are missing."""
+        proof = int(header["seq"])
         if not proof:
             self.missing = text.decode(errors="replace")
-        elif proof != self._proof:
+            return
+        self.racks, self.number = max(int(header["slot"]), 1), int(header["round"]) + self.worker
+        if proof != self._proof:
             self._proof = proof
             if self.joining:  # else it may answer a HELLO of long ago
                 self.hello(0)

@@ -198,11 +198,13 @@ class Frames(Protocol):
 
 
 class Framed:
-    """Payloads in Ethernet frames of a host that is not there: of worker w, it is 10.0.0.(w + 1)."""
+    """Payloads in Ethernet frames of a host that is not there: of worker w, it is 10.0.0.(w + 1), or 10.0.1.x and so on
+    beyond 127 workers."""
 
     def __init__(self, frames: Frames, worker: int, switch_ip: str, switch_mac: str, udp_port: int) -> None:
         self._frames = frames
-        self._source = (f"02:00:00:00:00:{worker + 1:02x}", f"10.0.0.{worker + 1}", udp_port)
+        net, host = divmod(worker + 1, 128)
+        self._source = (f"02:00:00:00:{net:02x}:{host:02x}", f"10.0.{net}.{host}", udp_port)
         self._destination = (switch_mac, switch_ip, SERENE_UDP_PORT)
         self._heads: dict[int, np.ndarray] = {}
         # A switch port also carries ordinary frames. Ours are IPv4 and UDP, from the switch's address and port, to this

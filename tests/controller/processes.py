@@ -121,25 +121,20 @@ class ControllerProcess(Process):
     """``serenectl up --foreground`` that answers, at ``http`` or a port of loopback."""
 
     def __init__(self, switch: SwitchProcess, log: Path, *options: str, http: str | None = None) -> None:
+        self._begin(switch.grpc, log, http, "--ports", f"1-{PORTS}", *options)
+
+    @classmethod
+    def of(cls, switch: str, log: Path, *options: str) -> ControllerProcess:
+        """The same, of what ``--switch`` names."""
+        made = cls.__new__(cls)
+        made._begin(switch, log, None, *options)
+        return made
+
+    def _begin(self, switch: str, log: Path, http: str | None, *options: str) -> None:
         http = http or f"127.0.0.1:{some_port()}"
         self.url = f"http://{http}"
-        super().__init__(
-            [
-                sys.executable,
-                "-m",
-                "controller",
-                "up",
-                "--foreground",
-                "--switch",
-                switch.grpc,
-                "--http",
-                http,
-                "--ports",
-                f"1-{PORTS}",
-                *options,
-            ],
-            log,
-        )
+        up = ["up", "--foreground", "--switch", switch, "--http", http]
+        Process.__init__(self, [sys.executable, "-m", "controller", *up, *options], log)
         self.client = ControllerClient(self.url)
         until(self._answers, "the controller answers")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.jobs.job import Report
-from controller.status.model import JobStatus, Listening, Status, SwitchStatus, WorkerStatus
+from controller.status.model import JobStatus, Listening, NamedSwitchStatus, Status, SwitchStatus, WorkerStatus
 from controller.switch.counters import Counters
 from serene.strategy import BSP, Strategy
 
@@ -11,7 +11,8 @@ from serene.strategy import BSP, Strategy
 def worker_status(number: int, report: Report | None = None, **fields: object) -> WorkerStatus:
     """A running worker that has just been heard, but for ``fields``."""
     usual = {
-        "worker": number, "state": "running", "port": 1, "ip": "10.0.0.1", "mac": "02:00:00:00:00:01",
+        "worker": number, "rack": 0, "place": number, "state": "running",
+        "port": 1, "ip": "10.0.0.1", "mac": "02:00:00:00:00:01",
         "udp_port": 4000, "incarnation": 7, "iteration": 3, "staleness": [1], "silent_s": 0.2,
         "contributions_sent": None, "report": report,
     }  # fmt: skip
@@ -22,7 +23,8 @@ def job_status(*workers: WorkerStatus, strategy: Strategy = BSP(), **fields: obj
     """Job 0, which runs in its first epoch, but for ``fields``."""
     usual = {
         "job": 0, "state": "running", "session": 1, "epoch": 1, "strategy": strategy, "pool": False, "automatic": None,
-        "lost_sessions": 0, "restoring": False, "workers_expected": len(workers), "first_slot": 0, "slots": 1,
+        "lost_sessions": 0, "restoring": False, "workers_expected": len(workers),
+        "racks": [len(workers)], "first_slot": 0, "slots": 1,
         "vector_length": 5, "scale": 65536, "limit": 8.0, "workers": list(workers), "epochs_begun": 1, "history": [],
     }  # fmt: skip
     return JobStatus.model_validate({**usual, **fields})
@@ -35,4 +37,9 @@ def status_of(*jobs: JobStatus, trouble: str | None = None) -> Status:
         connected=trouble is None, trouble=trouble,
         program="serene", lanes=320, slots=1, drops={}, totals=Counters(), requests_overlooked=0,
     )  # fmt: skip
-    return Status(listening=Listening(http="127.0.0.1:8559", socket=""), switch=switch, jobs=list(jobs))
+    named = NamedSwitchStatus(
+        name="", level="switch", rack=None, address=switch.address, connected=switch.connected, trouble=trouble,
+        program=switch.program,
+    )  # fmt: skip
+    listening = Listening(http="127.0.0.1:8559", socket="")
+    return Status(listening=listening, switch=switch, switches=[named], jobs=list(jobs))

@@ -217,7 +217,7 @@ class VirtualController:
         job = self.jobs.get(request.job)
         if job is not None and self._proof.lacks(job, request.worker, request.sender, request.proof):
             number = self._proof.number(job, request.worker, request.sender)
-            self._run.to_port(request.sender.port, self._answerer.prove(request, number))
+            self._run.to_port(request.sender.port, self._answerer.prove(request, number, job.racks))
             return
         plan = self.jobs.hello(
             request.job, request.worker, request.sender, request.vector_length, self.now, request.session

@@ -1,0 +1,80 @@
+"""What the controller commands: one switch, or a tree of them. It asks both the same."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from controller.jobs.plans import Endpoint, Readmission, Start, Swap
+from controller.settings import Settings, port_numbers, shm_port_paths, udp_port_numbers
+from controller.switch.counters import Counters
+from controller.switch.entries import Installed, SwitchAddress
+from controller.switch.switch import Switch, SwitchOptions, credentials
+from controller.switch.tree import Tree
+from serene.program import Program
+from serene.wire import SWITCH_IP, SWITCH_MAC
+
+OnPacket = Callable[[int, int, bytes], None]  # rack, port, frame
+
+
+class Fabric(Protocol):
+    """One switch or several. Its operations raise SwitchError."""
+
+    @property
+    def options(self) -> SwitchOptions: ...
+    @property
+    def program(self) -> Program:
+        """Of the switch or switches that workers talk to."""
+
+    @property
+    def drop_reasons(self) -> Sequence[str]: ...
+    @property
+    def connected(self) -> bool: ...
+    @property
+    def trouble(self) -> str | None:
+        """Why it is not."""
+
+    @property
+    def switches(self) -> Sequence[Switch]:
+        """The one, or the root and the leaves."""
+
+    @property
+    def rack_count(self) -> int:
+        """Switches that have workers."""
+
+    async def bring_up(self, deadline_s: float) -> None: ...
+    async def run(self) -> None: ...
+    async def close(self) -> None: ...
+    async def set_up(self) -> Installed: ...
+    async def start(self, plan: Start) -> None: ...
+    async def swap(self, plan: Swap) -> None: ...
+    async def readmit(self, plan: Readmission) -> None: ...
+    async def shut_out(self, job: int, worker: int, at: Endpoint) -> None: ...
+    async def remove(self, job: int, members: Mapping[int, Endpoint]) -> None: ...
+    async def send(self, to: Endpoint, frame: bytes) -> None: ...
+    async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]: ...
+    async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]: ...
+    async def read_drops(self) -> dict[str, int]: ...
+
+
+def fabric(settings: Settings, on_packet: OnPacket, on_connected: Callable[[], Awaitable[None]]) -> Fabric:
+    """As the settings name it. ``on_connected`` is awaited when all of it is connected, and has to call `set_up`."""
+    options = SwitchOptions(
+        settings.switch,
+        settings.device_id,
+        settings.election_id,
+        port_numbers(settings.ports),
+        SwitchAddress(SWITCH_IP, SWITCH_MAC),
+        udp_port_numbers(settings.udp_ports),
+        shm_port_paths(settings.shm_ports),
+        credentials(settings),
+    )
+    named = settings.switches
+    if not named:
+        program = Program.load(settings.program)
+        return Switch(
+            options, program, on_packet=lambda port, frame: on_packet(0, port, frame), on_connected=on_connected
+        )
+    root, *leaves = (replace(options, name=switch.name, address=switch.address) for switch in named)
+    return Tree(root, leaves, settings.uplink, on_packet=on_packet, on_connected=on_connected)

@@ -1,0 +1,294 @@
+"""Several switches as one: leaves, to which workers talk, and the root, which decides (docs/hierarchy.md).
+
+A new policy is prepared at the leaves, then put in force by one MODIFY at the root, and then the leaves are told what
+is in force. Who stops in between leaves everything as it was, or a policy in force that the leaves' own entries do not
+tell of yet; whoever commands the switches next finds either, and goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from controller.jobs.plans import Endpoint, Readmission, Start, Swap
+from controller.switch import entries, tree_entries
+from controller.switch.assembling import assembled
+from controller.switch.connection import SwitchError, Unreachable
+from controller.switch.counters import Counters
+from controller.switch.switch import Switch, SwitchOptions
+from serene.program import Program
+from serene.racks import LeafPolicy, Racks, policies
+from serene.strategy import PolicyFields
+from serene.wire import ROOT
+
+LOG = logging.getLogger("serene.controller")
+
+T = TypeVar("T")
+Read = TypeVar("Read")
+
+
+class Tree:
+    """The root and the leaves, a leaf for each rack. As `Switch`: workers go by their numbers in the job, and an
+    endpoint says in which rack it is. ``on_connected`` is awaited when all are connected."""
+
+    def __init__(
+        self,
+        root: SwitchOptions,
+        leaves: Sequence[SwitchOptions],
+        uplink: int,
+        *,
+        on_packet: Callable[[int, int, bytes], None],
+        on_connected: Callable[[], Awaitable[None]],
+    ) -> None:
+        of_leaf, of_root = Program.tree()
+        self.program = of_leaf
+        self._on_connected = on_connected
+        self._uplink = uplink
+        self._connecting = asyncio.Lock()
+        self._racks: dict[int, Racks] = {}  # of the jobs that it holds
+
+        def member(options: SwitchOptions, program: Program, rack: int | None) -> Switch:
+            def hear(port: int, frame: bytes) -> None:
+                if rack is not None:  # nobody joins at the root
+                    on_packet(rack, port, frame)
+
+            async def connected() -> None:
+                await self._member_connected(switch)
+
+            switch = Switch(options, program, on_packet=hear, on_connected=connected)
+            return switch
+
+        ports = [tree_entries.root_port(rack) for rack in range(len(leaves))]
+        self.root = member(replace(root, ports=ports, others=(of_leaf,)), of_root, None)
+        self.leaves = [
+            member(replace(leaf, ports=[*leaf.ports, uplink], others=(of_root,)), of_leaf, rack)
+            for rack, leaf in enumerate(leaves)
+        ]
+
+    # As one
+
+    @property
+    def switches(self) -> Sequence[Switch]:
+        return [self.root, *self.leaves]
+
+    @property
+    def rack_count(self) -> int:
+        return len(self.leaves)
+
+    @property
+    def options(self) -> SwitchOptions:
+        return self.root.options
+
+    @property
+    def drop_reasons(self) -> Sequence[str]:
+        return sorted({reason for switch in self.switches for reason in switch.drop_reasons})
+
+    @property
+    def connected(self) -> bool:
+        return self.trouble is None
+
+    @property
+    def trouble(self) -> str | None:
+        troubles = [f"{switch.options.name}: {switch.trouble}" for switch in self.switches if switch.trouble]
+        return "; ".join(troubles) or None
+
+    async def bring_up(self, deadline_s: float) -> None:
+        await asyncio.gather(*(switch.bring_up(deadline_s) for switch in self.switches))
+
+    async def run(self) -> None:
+        await asyncio.gather(*(switch.run() for switch in self.switches))
+
+    async def close(self) -> None:
+        await _all(switch.close() for switch in self.switches)
+
+    async def _member_connected(self, switch: Switch) -> None:
+        """What the switches hold is compared once all are there."""
+        async with self._connecting:
+            if all(other.connected for other in self.switches if other is not switch):
+                await self._on_connected()
+            else:
+                await switch.set_up()
+
+    async def set_up(self) -> entries.Installed:
+        """Switches that have just been connected get their own entries; what all of them hold, as of one switch. Parts
+        of jobs that are not whole are removed: a restarted switch has none, and the others' are of no use then."""
+        held = [await switch.read_entries() if switch.connected else await switch.set_up() for switch in self.switches]
+        found = assembled(held[0], held[1:])
+        for number, job in found.useless:
+            await self.switches[number].write(tree_entries.removal(job, held[number].jobs[job]), missing_ok=True)
+        self._racks = {job: of.racks for job, of in found.installed.jobs.items() if of.racks is not None}
+        for job, of in found.installed.jobs.items():
+            if job in found.untold and of.fields is not None:
+                await self._tell(job, of.session, of.epoch, of.fields)
+        return found.installed
+
+    async def send(self, to: Endpoint, frame: bytes) -> None:
+        await self.leaves[to.rack].send(to, frame)
+
+    # Jobs
+
+    async def start(self, plan: Start) -> None:
+        """Leaves, then the root, then the workers, who are admitted when all else is there. What could not be written
+        whole is taken back."""
+        self._racks[plan.job] = plan.racks
+        here = self._by_rack(plan.job, plan.members)
+        session, own, members = plan.policy.session, self.options.own, plan.policy.fields.members
+        leaf_policies, root_fields = self._policies(plan.job, plan.policy.fields)
+        leaves = {rack: tree_entries.leaf_at(rack, plan.racks.sizes[rack], session) for rack in here}
+        root = replace(plan.policy, fields=root_fields)
+
+        async def begin(rack: int) -> None:
+            leaf, policy = self.leaves[rack], leaf_policies[rack]
+            await leaf.zero_counters(plan.job, sorted(here[rack]))
+            await leaf.write(tree_entries.leaf_entries(plan, rack, here[rack], policy, self._uplink, own))
+            await leaf.put(entries.policy_of(plan.job, session, plan.policy.epoch, policy.fields, members))
+            decides = tree_entries.root_at(self._uplink, session, own)
+            await leaf.write([+entries.member(plan.job, ROOT, decides)])
+
+        try:
+            await _all(begin(rack) for rack in here)
+            await self.root.write(tree_entries.root_entries(plan, leaves, own))
+            await self.root.put(entries.policy_entry(plan.job, root))
+            await self.root.write([+entries.member(plan.job, rack, at) for rack, at in leaves.items()])
+            await _all(
+                self.leaves[rack].write([+entries.member(plan.job, place, at) for place, at in workers.items()])
+                for rack, workers in here.items()
+            )
+        except SwitchError:
+            await self.remove(plan.job, plan.members)
+            raise
+
+    async def swap(self, plan: Swap) -> None:
+        """Prepared at the leaves, in force by one MODIFY at the root."""
+        policy = plan.policy
+        leaf_policies, root_fields = self._policies(plan.job, policy.fields)
+        members = policy.fields.members
+        began = time.perf_counter()
+        await _all(
+            leaf.put(tree_entries.prepared(plan.job, policy.session, policy.epoch, leaf_policies[rack], members))
+            for rack, leaf in self._leaves_of(plan.job)
+        )
+        prepared = time.perf_counter()
+        await self.root.write([~entries.policy_entry(plan.job, replace(policy, fields=root_fields))])
+        flipped = time.perf_counter()
+        LOG.debug("prepared in %.1f ms, flipped in %.1f ms", (prepared - began) * 1e3, (flipped - prepared) * 1e3)
+        try:
+            await self._tell(plan.job, policy.session, policy.epoch, policy.fields)
+        except SwitchError as error:
+            # It is in force all the same; a leaf that comes back is told then, or has lost the job.
+            LOG.warning("job %d, epoch %d: %s", plan.job, policy.epoch, error)
+
+    async def _tell(self, job: int, session: int, epoch: int, fields: PolicyFields) -> None:
+        """The leaves' own entries of a policy that is in force; and policies that were prepared before it may go."""
+        racks = self._racks[job]
+
+        async def tell(rack: int, leaf: Switch) -> None:
+            here = racks.part(fields, rack)
+            await leaf.put(entries.policy_of(job, session, epoch, here, fields.members))
+            held = (await leaf.read_entries()).jobs.get(job)
+            old = tree_entries.old_epochs(held.prepared if held else (), session, epoch)
+            await leaf.write([-tree_entries.not_prepared(job, *era) for era in old], missing_ok=True)
+
+        await _all(tell(rack, leaf) for rack, leaf in self._leaves_of(job))
+
+    async def readmit(self, plan: Readmission) -> None:
+        """The old process is out before the new one is in, and the new one only when its leaf tells of the new epoch.
+        It can be repeated after it failed, wherever that was."""
+        rack, place = self._racks[plan.job].place(plan.worker)
+        leaf = self.leaves[rack]
+        if plan.old is not None:
+            await leaf.shut_out(plan.job, place, plan.old)
+        here = self._by_rack(plan.job, plan.members)[rack]
+        await leaf.put(tree_entries.leaf_group(plan.job, here, self._uplink))
+        await leaf.put(entries.address(plan.job, place, plan.new, self.options.own))
+        await self.swap(plan.swap)
+        await leaf.write([+entries.member(plan.job, place, plan.new)])
+
+    async def shut_out(self, job: int, worker: int, at: Endpoint) -> None:
+        """That process is no member any more."""
+        await self.leaves[at.rack].shut_out(job, self._racks[job].place(worker)[1], at)
+
+    async def remove(self, job: int, members: Mapping[int, Endpoint]) -> None:
+        """All that the switches hold of it. One that is out of reach has lost it, or is cleared when it is back."""
+
+        async def clear(switch: Switch) -> None:
+            with contextlib.suppress(Unreachable):
+                held = (await switch.read_entries()).jobs.get(job)
+                if held is not None and not held.record:
+                    await switch.write(tree_entries.removal(job, held), missing_ok=True)
+
+        await _all(clear(leaf) for leaf in self.leaves)
+        await clear(self.root)
+        self._racks.pop(job, None)
+
+    # Counters
+
+    async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]:
+        """As `Switch` reads them."""
+        return await self._read(members, lambda leaf, here: leaf.read_worker_counters(here))
+
+    async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]:
+        """As `Switch` reads it."""
+        return await self._read(members, lambda leaf, here: leaf.read_staleness(here))
+
+    async def read_drops(self) -> dict[str, int]:
+        """Of all switches together."""
+        total: Counter[str] = Counter(dict.fromkeys(self.drop_reasons, 0))
+        for drops in await _all(switch.read_drops() for switch in self.switches):
+            total.update(drops)
+        return dict(total)
+
+    async def _read(
+        self,
+        members: Mapping[int, Sequence[int]],
+        read: Callable[[Switch, Mapping[int, Sequence[int]]], Awaitable[dict[tuple[int, int], Read]]],
+    ) -> dict[tuple[int, int], Read]:
+        async def of(rack: int, leaf: Switch) -> dict[tuple[int, int], Read]:
+            here: dict[int, list[int]] = {}
+            for job, workers in members.items():
+                placed = [self._racks[job].place(worker) for worker in workers] if job in self._racks else []
+                here[job] = [place for where, place in placed if where == rack]
+            found = await read(leaf, {job: places for job, places in here.items() if places})
+            return {(job, self._racks[job].first(rack) + place): value for (job, place), value in found.items()}
+
+        parts = await _all(of(rack, leaf) for rack, leaf in enumerate(self.leaves))
+        return {who: value for part in parts for who, value in part.items()}
+
+    # Racks
+
+    def _leaves_of(self, job: int) -> list[tuple[int, Switch]]:
+        """Those that have workers of it."""
+        if job not in self._racks:
+            raise SwitchError(f"job {job} is not in the switches any more")
+        return [(rack, self.leaves[rack]) for rack, size in enumerate(self._racks[job].sizes) if size]
+
+    def _by_rack(self, job: int, members: Mapping[int, Endpoint]) -> dict[int, dict[int, Endpoint]]:
+        """Workers by rack and by their numbers in it."""
+        here: dict[int, dict[int, Endpoint]] = {rack: {} for rack, _ in self._leaves_of(job)}
+        for worker, at in members.items():
+            rack, place = self._racks[job].place(worker)
+            here[rack][place] = at
+        return here
+
+    def _policies(self, job: int, fields: PolicyFields) -> tuple[list[LeafPolicy], PolicyFields]:
+        """A compiled strategy at each leaf, by numbers in the rack, and at the root."""
+        racks = self._racks[job]
+        leaves, root = policies(fields, [racks.mask(rack) for rack in range(len(racks.sizes))])
+        return [replace(leaf, fields=racks.part(leaf.fields, rack)) for rack, leaf in enumerate(leaves)], root
+
+
+async def _all(work: Iterable[Awaitable[T]]) -> list[T]:
+    """All at once. The first error is raised when all have ended: nothing is written any more then."""
+    results = await asyncio.gather(*work, return_exceptions=True)
+    done: list[T] = []
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+        done.append(result)
+    return done

@@ -1,0 +1,96 @@
+"""Trees of real switches for controller tests: leaves, a root, and the links between them."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from controller.http.client import ControllerClient
+from serene.client import Client
+from serene.client.transport import FrameTransport
+from tests.controller.hosts import Host, UdpLink
+from tests.controller.processes import ControllerProcess, Process, listens, until
+from tests.ports import some_port, some_ports
+
+UPLINK = 33
+
+
+class EmbeddedSwitch:
+    """A serene-switch whose ports are UDP sockets of loopback; peers: the other end of each."""
+
+    def __init__(self, log: Path, ports: dict[int, int], peers: dict[int, int]) -> None:
+        self.grpc = f"127.0.0.1:{some_port()}"
+        self.log, self.ports, self.peers = log, ports, peers
+        self.start()
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "serene.switch.cli", "--no-p4", "--device-id", "0"]
+        command += [f"-i{port}@udp:{at}:{self.peers[port]}" for port, at in self.ports.items()]
+        self._process = Process([*command, "--", "--grpc-server-addr", self.grpc, "--cpu-port", "255"], self.log)
+        until(lambda: self._process.process.poll() is not None or listens(self.grpc), "the switch listens")
+        assert self._process.process.poll() is None, self.log.read_text()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+
+class Tree:
+    """A leaf for each rack, with a port for each of its workers, and the root."""
+
+    def __init__(self, folder: Path, sizes: Sequence[int]) -> None:
+        self.sizes = tuple(sizes)
+        ports = iter(some_ports(2 * sum(sizes) + 2 * len(sizes), socket.SOCK_DGRAM))
+        downlinks = {rack + 1: next(ports) for rack in range(len(sizes))}
+        uplinks = {rack + 1: next(ports) for rack in range(len(sizes))}
+        self.root = EmbeddedSwitch(folder / "root.log", downlinks, uplinks)
+        self.leaves: list[EmbeddedSwitch] = []
+        for rack, size in enumerate(sizes):
+            here = {port: next(ports) for port in range(1, size + 1)} | {UPLINK: uplinks[rack + 1]}
+            peers = {port: next(ports) for port in range(1, size + 1)} | {UPLINK: downlinks[rack + 1]}
+            self.leaves.append(EmbeddedSwitch(folder / f"leaf{rack + 1}.log", here, peers))
+
+    @property
+    def switches(self) -> list[EmbeddedSwitch]:
+        return [self.root, *self.leaves]
+
+    @property
+    def option(self) -> str:
+        """Of ``serenectl up``."""
+        leaves = [f"leaf{rack + 1}={leaf.grpc}" for rack, leaf in enumerate(self.leaves)]
+        return ",".join([f"root={self.root.grpc}", *leaves])
+
+    def host(self, rack: int, place: int) -> Host:
+        """At the port of that worker's; one at a time has it."""
+        leaf = self.leaves[rack]
+        link = UdpLink(leaf.peers[place + 1], leaf.ports[place + 1])
+        number = 32 * rack + place + 1
+        return Host(number, link)
+
+    def client(
+        self, rack: int, place: int, vector_length: int, job: int = 0, says: int | None = None, lane: int = 0
+    ) -> Client:
+        """A worker's, at its port. says: in which rack, if it does. lane: of its addresses, another after a restart."""
+        leaf = self.leaves[rack]
+        here, there = ("127.0.0.1", leaf.peers[place + 1]), ("127.0.0.1", leaf.ports[place + 1])
+        number = sum(self.sizes[:rack]) + place
+        transport = FrameTransport(number, local=here, switch=there, udp_port=41000 + number + 1000 * lane)
+        return Client(transport, job, place, vector_length, rack=says)
+
+    def stop(self) -> None:
+        for switch in self.switches:
+            switch.kill()
+
+
+def controller(tree: Tree, log: Path, *options: str) -> ControllerProcess:
+    """``serenectl up`` over a tree."""
+    return ControllerProcess.of(tree.option, log, "--ports", f"1-{max(tree.sizes)}", *options)
+
+
+def states(client: ControllerClient, job: int = 0) -> list[str]:
+    return [worker.state.value for worker in client.job(job).workers]
