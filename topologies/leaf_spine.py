@@ -28,14 +28,13 @@ if "__file__" not in globals():
 
 from mininet.topo import Topo
 
-from topologies.nodes import Bmv2Switch, Bridge, EmbeddedSwitch, SereneController
+from topologies.nodes import UPLINK, Bmv2Switch, Bridge, EmbeddedSwitch, SereneController
 from topologies.processes import NotReady
 from topologies.star import HostInterface, SwitchInterface
 
 # As serene/racks.py has them, which Mininet's own command cannot load: it runs the system's Python.
 MAX_RACKS, RACK_WORKERS = 8, 32
 
-UPLINK = RACK_WORKERS + 1  # the port of every leaf
 ROOT_DPID = "ff"  # Mininet takes a switch's number from its name, and the root has none
 
 
@@ -49,8 +48,8 @@ class LeafSpine(Topo):  # type: ignore[misc]
     """``workers`` hosts in ``racks``. Rates in Mbit/s, each way: ``link_mbit`` of every host's link, ``uplink_mbit`` of
     every leaf's link to the root, which may be less than its hosts' together.
 
-    ``mtu`` and ``offload`` as in ``Star``. ``prefix``: of the switches' names. A switch is told its ``level``, leaf or
-    root.
+    ``mtu`` and ``offload`` as in ``Star``. ``prefix``: of the switches' names. A switch is told its ``level``,
+    the name without it.
     """
 
     def build(
@@ -76,7 +75,7 @@ class LeafSpine(Topo):  # type: ignore[misc]
         worker = 0
         for rack in range(racks):
             size = workers // racks + (rack < workers % racks)
-            leaf = self.addSwitch(f"{prefix}leaf{rack + 1}", level="leaf")
+            leaf = self.addSwitch(f"{prefix}leaf{rack + 1}", level=f"leaf{rack + 1}")
             for port in range(1, size + 1):
                 mac, ip = addresses(worker)
                 host = self.addHost(f"h{worker + 1}", ip=f"{ip}/16", mac=mac)

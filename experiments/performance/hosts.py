@@ -66,20 +66,19 @@ def _rounding(options: Json, expected: np.ndarray) -> float:
 
 
 def serene(options: Json) -> Json:
-    """All-reduce through the switch: every worker's sum, within the fixed-point error. udp_port, incarnation: that the
-    switch knows already, where there is no controller to join by or to leave."""
+    """All-reduce through the switch: every worker's sum, within the fixed-point error. place: a worker's rack and its
+    number in it, where there are racks."""
     expected = _expected(options)
     mine = gradient(options["worker"], options["values"])
     bound = _rounding(options, expected)
-    carried = PACKETS[options.get("packets", "compiled")](UdpTransport(port=options.get("udp_port", 0)))
-    incarnation = options.get("incarnation")
-    with Client(carried, 0, options["worker"], options["values"], incarnation=incarnation) as client:
+    carried = PACKETS[options.get("packets", "compiled")](UdpTransport())
+    rack, number = options.get("place", (None, options["worker"]))
+    with Client(carried, 0, number, options["values"], rack=rack) as client:
         client.join()
         measured = _repeat(lambda: client.exchange(mine).delta, expected, bound, options)
         measured["retransmissions"] = client.counts.retransmissions
         measured["window"] = client.window
-        if incarnation is None:
-            client.leave()
+        client.leave()
     return measured
 
 

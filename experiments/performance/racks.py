@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,17 @@ from mininet.net import Mininet
 from mininet.node import Switch
 
 from controller.http.client import ControllerClient
-from experiments.network_study.emulated.hosts import INCARNATION, UDP_PORT
-from experiments.network_study.emulated.measure import Aggregating, expect_ready, part
 from experiments.performance.hosts import WARM_UP
-from experiments.performance.networks import BenchFailed, Json, MininetHosts, run_parts
+from experiments.performance.networks import Json, MininetHosts, run_parts
 from serene.program import Program
 from serene.racks import Racks
 from serene.strategy import BSP
 from serene.wire import ENCAPSULATION_BYTES, HEADER
-from topologies.leaf_spine import UPLINK, LeafSpine
-from topologies.nodes import Bridge, EmbeddedSwitch, SereneController
+from topologies.leaf_spine import LeafSpine
+from topologies.nodes import UPLINK, Bridge, EmbeddedSwitch, SereneController
 
 Samples = tuple[float, ...]
+Place = tuple[int | None, int]  # rack, where there are several, and number in it
 
 
 @dataclass(frozen=True)
@@ -65,35 +64,35 @@ class Measured:
 
 
 def combining(question: Question) -> Measured:
-    """Leaves and a root that add up, with the entries of a job whose workers are known before."""
-    admitted = {"udp_port": UDP_PORT, "incarnation": INCARNATION}
-    with _network(question, Aggregating) as net, tempfile.TemporaryDirectory() as work, ExitStack() as stack:
-        switches = _start_tree(net, question, Path(work), stack)
-        measured = _measure(net, question, "serene", Path(work), admitted)
-        dropped = [json.loads(switch.end()) for switch in switches]
-        if any(dropped):
-            raise BenchFailed(f"switches have dropped packets: {dropped}")
-    return measured
+    """Leaves and a root that add up."""
+    return _adding_up(question, combined=True)
 
 
 def relaying(question: Question) -> Measured:
     """One switch adds up at the top; in the racks are bridges, which combine nothing."""
+    return _adding_up(question, combined=False)
+
+
+def _adding_up(question: Question, *, combined: bool) -> Measured:
     with tempfile.TemporaryDirectory() as work:
-        controller = SereneController("c0", log=Path(work) / "controller.log")
 
         def switch(name: str, level: str, **params: Any) -> Switch:
-            if level == "leaf":
+            if level != "root" and not combined:
                 return Bridge(name, **params)
-            return EmbeddedSwitch(name, log=Path(work) / "switch.log", **params)
+            if combined:
+                params["level"] = level
+            return EmbeddedSwitch(name, log=Path(work) / f"{level}.log", **params)
 
+        controller = SereneController("c0", log=Path(work) / "controller.log")
+        sizes = Racks.even(question.workers, question.racks)
+        places = [sizes.place(worker) if combined else (None, worker) for worker in range(question.workers)]
         try:
             with _network(question, switch) as net:
-                net["root"].start([controller])
-                for rack in range(question.racks):
-                    net[f"leaf{rack + 1}"].start([])
+                for each in net.switches:
+                    each.start([controller])
                 with ControllerClient(controller.url) as client:
-                    client.create_job(question.workers, BSP())
-                    return _measure(net, question, "serene", Path(work), {})
+                    client.create_job(question.workers, BSP(), racks=sizes.sizes if combined else None)
+                    return _measure(net, question, "serene", Path(work), places)
         finally:
             controller.stop()
 
@@ -103,7 +102,7 @@ def gloo(question: Question) -> Measured:
         for bridge in net.switches:
             bridge.start([])
         with tempfile.TemporaryDirectory() as work:
-            return _measure(net, question, "gloo", Path(work), {})
+            return _measure(net, question, "gloo", Path(work), [(None, w) for w in range(question.workers)])
 
 
 @contextmanager
@@ -119,24 +118,9 @@ def _network(question: Question, switch: Any) -> Iterator[Any]:
         net.stop()
 
 
-def _start_tree(net: Any, question: Question, work: Path, stack: ExitStack) -> Sequence[Any]:
-    sizes = Racks.even(question.workers, question.racks).sizes
-    workers = iter(range(question.workers))
-    given: Json = {"racks": [[next(workers) for _ in range(size)] for size in sizes], "values": question.values}
-    parts = []
-    for number, node in enumerate([*(net[f"leaf{rack + 1}"] for rack in range(question.racks)), net["root"]]):
-        ports = {port: interface.name for port, interface in node.intfs.items()}
-        role = {"role": "leaf", "rack": number, "uplink": UPLINK} if number < question.racks else {"role": "root"}
-        options = json.dumps({**given, **role, "ports": ports, "join_udp": True})
-        parts.append(part(node, ("experiments.network_study.emulated.switch", options), work, stack))
-    for each in parts:
-        expect_ready(each)
-    return parts
-
-
-def _measure(net: Any, question: Question, kind: str, work: Path, further: Json) -> Measured:
+def _measure(net: Any, question: Question, kind: str, work: Path, places: Sequence[Place]) -> Measured:
     before = _uplinks(net, question.racks)
-    parts = {worker: (kind, {**question.options, **further}) for worker in range(question.workers)}
+    parts = {worker: (kind, {**question.options, "place": place}) for worker, place in enumerate(places)}
     results = run_parts(MininetHosts(net), parts, work, question.patience_s)
     passed = [after - first for after, first in zip(_uplinks(net, question.racks), before, strict=True)]
     frame = ENCAPSULATION_BYTES + HEADER.itemsize + 4 * Program.load().lanes

@@ -49,7 +49,8 @@ def bridged(**options: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize(("workers", "racks"), [(2, 1), (7, 3), (256, 8)])
 def test_every_worker_is_where_the_racks_have_it(workers: int, racks: int) -> None:
-    from topologies.leaf_spine import UPLINK, LeafSpine
+    from topologies.leaf_spine import LeafSpine
+    from topologies.nodes import UPLINK
 
     topology, sizes = LeafSpine(workers, racks, prefix="s1"), Racks.even(workers, racks)
     assert len(topology.hosts()) == workers
@@ -102,8 +103,15 @@ def test_links_and_uplinks_have_rates_of_their_own() -> None:
         assert passed > 10_000_000 and waited > 100
 
 
-def test_mininets_own_command_pings_through_bridges() -> None:
-    command = ["mn", "--custom", LEAF_SPINE, "--topo", "leaf_spine,4,2", "--switch", "bridge", "--controller", "none"]
+@pytest.mark.parametrize(
+    ("switch", "controller"),
+    [("bridge", "none"), ("embedded", "serene"), pytest.param("bmv2", "serene", marks=pytest.mark.bmv2)],
+)
+def test_mininets_own_command_pings(switch: str, controller: str) -> None:
+    lacking = missing(None if switch == "bridge" else switch)
+    if lacking:
+        pytest.skip(f"needs {lacking}")
+    command = ["mn", "--custom", LEAF_SPINE, "--topo", "leaf_spine,4,2", "--switch", switch, "--controller", controller]
     with private_network():
         run = subprocess.run([*command, "--test", "pingall"], capture_output=True, text=True, timeout=240, cwd="/")
         assert "0% dropped (12/12 received)" in run.stderr + run.stdout, run.stderr

@@ -116,27 +116,26 @@ def _tree(net: Any, emulated: Emulated, logs: Path, stack: ExitStack) -> list[Pa
         node = net[name]
         wanted = half + 1 if number < emulated.leaves else emulated.leaves
         ports = {port: interface.name for port, interface in node.intfs.items() if 0 < port <= wanted}
-        role = {"role": "leaf", "rack": number, "uplink": wanted} if number < emulated.leaves else {"role": "root"}
-        options = json.dumps({**role, "racks": racks, "values": emulated.values, "ports": ports, "join_udp": False})
-        parts.append(part(node, ("experiments.network_study.emulated.switch", options), logs, stack))
-    for each in parts:
-        expect_ready(each)
+        role = {"role": "leaf", "rack": number} if number < emulated.leaves else {"role": "root"}
+        options = json.dumps({**role, "racks": racks, "values": emulated.values, "ports": ports})
+        parts.append(_part(node, ("experiments.network_study.emulated.switch", options), logs, stack))
+    for part in parts:
+        _expect_ready(part)
     for host in net.hosts:
         host.cmd("ip route replace default dev", host.defaultIntf())
     return parts
 
 
-def part(node: Any, arguments: Sequence[str], logs: Path, stack: ExitStack) -> Part:
-    """A module of ours in a node, until the stack ends."""
+def _part(node: Any, arguments: Sequence[str], logs: Path, stack: ExitStack) -> Part:
     log = stack.enter_context((logs / f"{node.name}.log").open("wb"))
-    started = Part(node, arguments, log)
-    stack.callback(started.kill)
-    return started
+    part = Part(node, arguments, log)
+    stack.callback(part.kill)
+    return part
 
 
-def expect_ready(started: Part) -> None:
-    if (said := started.answer()) != "ready":
-        raise NotMeasured(f"{started.name} said {said!r} instead of being ready")
+def _expect_ready(part: Part) -> None:
+    if (said := part.answer()) != "ready":
+        raise NotMeasured(f"{part.name} said {said!r} instead of being ready")
 
 
 def measure(emulated: Emulated, logs: Path, repeats: int = REPEATS) -> Row:
@@ -148,9 +147,9 @@ def measure(emulated: Emulated, logs: Path, repeats: int = REPEATS) -> Row:
         for number in range(emulated.network.hosts):
             options = json.dumps({"emulated": asdict(emulated), "host": number})
             arguments = ("experiments.network_study.emulated.hosts", options)
-            hosts.append(part(net[f"h{number + 1}"], arguments, logs, stack))
+            hosts.append(_part(net[f"h{number + 1}"], arguments, logs, stack))
         for host in hosts:
-            expect_ready(host)
+            _expect_ready(host)
         seconds, waited, idle = [], [], []
         for number in range(-1, repeats):  # the first one warms up
             before = _processors()

@@ -24,9 +24,10 @@ JOB, SESSION, EPOCH = 0, 1, 1
 PROGRAMS = {"leaf": "serene_leaf", "root": "serene_root"}
 
 
-def _leaf(plane: ProgramSwitch, rack: int, racks: list[list[int]], uplink: int) -> None:
-    """Its workers are at the ports from 1 on, the root is at the port ``uplink``."""
+def _leaf(plane: ProgramSwitch, rack: int, racks: list[list[int]]) -> None:
+    """Its workers are at the ports from 1 on, the root at the one after them."""
     here = racks[rack]
+    uplink = len(here) + 1
     policy = compile_for_racks(BSP(), racks)[0][rack]
     hosts = {}
     for port, worker in enumerate(here, 1):
@@ -61,9 +62,9 @@ def main(options: dict[str, Any]) -> int:
     if role == "root":
         _root(plane, racks)
     else:
-        _leaf(plane, options["rack"], racks, options["uplink"])
+        _leaf(plane, options["rack"], racks)
     for port, interface in options["ports"].items():
-        plane.switch.add_interface(int(port), interface, join_udp=options["join_udp"])
+        plane.switch.add_interface(int(port), interface)
     plane.switch.start()  # forwards in a thread of its own
     print("ready", flush=True)
     sys.stdin.read()
