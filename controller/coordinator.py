@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 from controller.admission.admission import Admission
 from controller.admission.frames import Answerer
@@ -25,6 +26,7 @@ from controller.status.snapshot import job_status, status
 from controller.switch.connection import SwitchError
 from controller.switch.entries import InstalledJob
 from controller.switch.fabric import fabric
+from controller.switch.switch import SwapPhases
 from controller.switch.takeover import job_from
 from controller.switch.telemetry import Telemetry
 from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
@@ -164,7 +166,7 @@ class Coordinator:
                     plan = self.jobs.plan_abandoned(job.id)
                     await self.switch.swap(plan)
                     self.jobs.abandoned(plan, time.time())
-                    silent = f"{workers(job.evicted())} silent for {self._gone_after_s:g} s"
+                    silent = f"{workers(job.evicted(), job.racks.name)} silent for {self._gone_after_s:g} s"
                     self.events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
 
     async def _end_pools(self) -> None:
@@ -326,11 +328,17 @@ class Coordinator:
                 return SwapStatus(
                     epoch=0, strategy=strategy, t=time.time(), before=before, write_ms=0.0, changed=changed
                 )
-            begun, write_ms = await self._swap(plan)
+            begun, write_ms, phases = await self._swap(plan)
             self._end_automatic(job_id)
             self._tell_strategy(job_id, before, begun, f"{write_ms:.0f} ms")
             return SwapStatus(
-                epoch=begun.epoch, strategy=strategy, t=begun.t, before=before, write_ms=write_ms, changed=True
+                epoch=begun.epoch,
+                strategy=strategy,
+                t=begun.t,
+                before=before,
+                write_ms=write_ms,
+                changed=True,
+                **(asdict(phases) if phases else {}),
             )
 
     async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> JobStatus:
@@ -364,9 +372,8 @@ class Coordinator:
             job = self.jobs[job_id]
             self.jobs.taking_part(job_id, {worker})
             out = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
-            await self._put_in_force(
-                job, job.in_force, out, f"worker {worker} {'evicted' if evicted else 'readmitted'}"
-            )
+            name = job.racks.name(worker)
+            await self._put_in_force(job, job.in_force, out, f"worker {name} {'evicted' if evicted else 'readmitted'}")
             return self.job_status(job_id)
 
     async def _enact(self, seen: JobEpoch, decided: Strategy | Decision, name: str) -> bool:
@@ -395,12 +402,12 @@ class Coordinator:
         plan = self.jobs.plan_barrier(job.id, strategy, evicted, reason)
         if plan is None:
             return False
-        begun, _ = await self._swap(plan)
+        begun, _, _ = await self._swap(plan)
         for worker in sorted(evicted ^ out):
             what = "worker_evicted" if worker in evicted else "worker_readmitted"
             self.events.emit(
                 what,
-                f"job {job.id}: worker {worker} is {'evicted' if worker in evicted else 'readmitted'} "
+                f"job {job.id}: worker {job.racks.name(worker)} is {'evicted' if worker in evicted else 'readmitted'} "
                 f"({reason}), epoch {begun.epoch}",
                 job=job.id,
                 worker=worker,
@@ -418,13 +425,14 @@ class Coordinator:
             strategy=begun.strategy,
         )
 
-    async def _swap(self, plan: Swap) -> tuple[EpochBegun, float]:
-        """Written and remembered; the new epoch, and how long the switch took in ms. The caller holds the lock."""
+    async def _swap(self, plan: Swap) -> tuple[EpochBegun, float, SwapPhases | None]:
+        """Written and remembered; the new epoch, how long the switch took in ms, and over racks its parts. The caller
+        holds the lock."""
         begun = time.perf_counter()
-        await self.switch.swap(plan)
+        phases = await self.switch.swap(plan)
         write_ms = (time.perf_counter() - begun) * 1e3
         self._metrics.swap_took(write_ms / 1e3)
-        return self.jobs.swapped(plan, time.time()), write_ms
+        return self.jobs.swapped(plan, time.time()), write_ms, phases
 
     async def status(self, older_than_s: float = 0.0) -> Status:
         """Everything; where the switch cannot be asked, the counters that were read last."""

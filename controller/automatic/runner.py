@@ -205,7 +205,10 @@ class AutomaticRunner:
         running.blind_to = blind_to
         if blind_to:
             needs = " and ".join(running.terms.needs)
-            what, event = f"is blind to {workers(blind_to)}, which report nothing to tell {needs} by", "automatic_blind"
+            what, event = (
+                f"is blind to {workers(blind_to, job.racks.name)}, which report nothing to tell {needs} by",
+                "automatic_blind",
+            )
         else:
             what, event = "sees every worker again", "automatic_sees"
         self._events.emit(event, f"job {job.id}: {running.name} {what}", job=job.id, workers=list(blind_to))

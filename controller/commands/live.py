@@ -15,10 +15,11 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from controller.commands.view import drops_line, shown, switch_line
+from controller.commands.view import drops_line, fabric_line, shown
 from controller.jobs.job import JobState, Report, WorkerState
 from controller.status.explain import explain, headline
 from controller.status.model import Event, Explanation, JobStatus, Snapshot, Status, WorkerStatus
+from serene.racks import Racks
 
 WIDE = 110  # columns from which everything is shown
 BAR = 16
@@ -59,7 +60,7 @@ class LiveView:
             yield Text("no word from the controller yet")
             return
         status, jobs = self._status, self._status.jobs
-        yield _line(switch_line(status.switch), "bold" if status.switch.connected else "bold red")
+        yield _line(fabric_line(status), "bold" if status.switch.connected else "bold red")
         if not jobs:
             yield Text("no jobs; 'serenectl jobs create --workers N' makes one")
         going = [job for job in jobs if job.state is not JobState.FINISHED]
@@ -82,7 +83,7 @@ class LiveView:
             yield _line(f"{_clock(event.t)} {event.text}", "dim")
 
     def _workers(self, job: JobStatus, told: Sequence[Explanation], lines: int, width: int) -> Table:
-        wide = width >= WIDE
+        wide, racks = width >= WIDE, Racks(tuple(job.racks))
         table = Table(box=None, pad_edge=False, padding=(0, 1), expand=False)
         columns = ["worker", "doing", "iteration", "lead", "per s"]
         columns += ["loss", "accuracy"] if wide else []
@@ -97,8 +98,8 @@ class LiveView:
             report = worker.report or {}
             doing = words[worker.worker]
             row: list[RenderableType] = [
-                str(worker.worker),
-                _doing(doing),
+                racks.name(worker.worker),
+                _doing(doing, racks),
                 str(worker.iteration),
                 f"+{worker.iteration - least}" if worker.state is WorkerState.RUNNING else "",
                 f"{self._rate(job, worker):.1f}",
@@ -120,9 +121,9 @@ def _line(text: str, style: str) -> Text:
     return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
-def _doing(told: Explanation) -> Text:
+def _doing(told: Explanation, racks: Racks) -> Text:
     if told.waits_for:
-        shown_ids = ",".join(str(number) for number in told.waits_for[:4]) + ("…" if len(told.waits_for) > 4 else "")
+        shown_ids = ",".join(map(racks.name, told.waits_for[:4])) + ("…" if len(told.waits_for) > 4 else "")
         return Text(f"waits for {shown_ids}", style="yellow")
     return Text(told.state, style={"silent": "red", "evicted": "magenta", "waiting": "yellow"}.get(told.state, ""))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -66,12 +67,12 @@ def sync_mixed(
 ) -> None:
     """Some workers never wait; the others do for each other."""
     given = required("--async-workers", async_workers, "worker ids, for example 3,5")
+    named = given.split(",")
+    if not all(re.fullmatch(r"\d+(\.\d+)?", worker) for worker in named):
+        raise BadChoice(f"--async-workers {given!r}: expected worker ids, for example 3,5")
     with ControllerClient(controller) as client:
         chosen = only_job(client) if job is None else job
-        try:
-            free = tuple(worker_of(client, chosen, worker) for worker in given.split(","))
-        except BadChoice as error:
-            raise BadChoice(f"--async-workers {given!r}: expected worker ids, for example 3,5 ({error})") from None
+        free = tuple(worker_of(client, chosen, worker) for worker in named)
     _swap(chosen, controller, lambda: Mixed(free, staleness))
 
 

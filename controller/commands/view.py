@@ -37,6 +37,14 @@ def switch_lines(status: Status) -> list[str]:
     return lines
 
 
+def fabric_line(status: Status) -> str:
+    """In one line: the switch, or how many there are and which are not connected."""
+    if len(status.switches) == 1:
+        return switch_line(status.switch)
+    away = [f"{switch.name} NOT connected: {switch.trouble}" for switch in status.switches if not switch.connected]
+    return f"root and {len(status.switches) - 1} racks: {'; '.join(away) or 'all connected'}"
+
+
 def switch_line(switch: SwitchStatus) -> str:
     state = "connected" if switch.connected else f"NOT connected: {switch.trouble}"
     return (
@@ -51,7 +59,7 @@ def job_line(job: JobStatus) -> str:
         here = sum(worker.state is not WorkerState.EXPECTED for worker in job.workers)
         return f"{line}, {here} of {job.workers_expected} workers here"
     line += f", epoch {job.epoch}, {job.vector_length} values in {job.slots} slots"
-    return f"{line}; {automatic_in_words(job.automatic)}" if job.automatic else line
+    return f"{line}; {automatic_in_words(job.automatic, Racks(tuple(job.racks)))}" if job.automatic else line
 
 
 def drops_line(switch: SwitchStatus) -> str:

@@ -10,8 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from controller.jobs.job import JobState, WorkerState
-from controller.status.model import AutomaticStatus, Explanation, JobStatus, Status, WorkerStatus, workers
+from controller.status.model import (
+    AutomaticStatus,
+    Explanation,
+    JobStatus,
+    NamedSwitchStatus,
+    Status,
+    WorkerStatus,
+    workers,
+)
 from serene.errors import SereneError, choices
+from serene.racks import Racks
 from serene.strategy import BSP, MAX_STALENESS, PolicyFields
 from serene.wire import UNBOUNDED
 
@@ -36,7 +45,10 @@ def explain(status: Status, job_id: int, worker_id: int | None = None) -> list[E
 def headline(status: Status, job_id: int) -> str:
     """The job in one line: what is in force, and what holds it up as a whole."""
     job = next(job for job in status.jobs if job.job == job_id)
-    strategy = job.strategy
+    strategy, racks = job.strategy, Racks(tuple(job.racks))
+    if not status.switch.connected and len(racks.sizes) > 1:
+        away = [f"{_level(switch)} {switch.name} ({switch.trouble})" for switch in status.switches if switch.trouble]
+        return f"job {job_id}: {' and '.join(away)} unreachable; what follows is older"
     if not status.switch.connected:
         return f"job {job_id}: the switch is unreachable ({status.switch.trouble}); what follows is older"
     if job.state is JobState.WAITING:
@@ -44,7 +56,7 @@ def headline(status: Status, job_id: int) -> str:
         if not missing:
             return f"job {job_id} is about to start under {strategy}: everybody is here"
         again = "again " if job.lost_sessions else ""
-        return f"job {job_id} waits for {workers(missing)} to join {again}before it starts under {strategy}"
+        return f"job {job_id} waits for {workers(missing, racks.name)} to join {again}before it starts under {strategy}"
     if job.state is JobState.FINISHED:
         return f"job {job_id} has finished: every worker has left"
     if job.restoring:
@@ -52,17 +64,21 @@ def headline(status: Status, job_id: int) -> str:
             f"job {job_id}: the switch lost its state; the workers are restoring their sums under BSP, "
             f"then {strategy} follows"
         )
-    automatic = f", {automatic_in_words(job.automatic)}" if job.automatic else ""
+    automatic = f", {automatic_in_words(job.automatic, racks)}" if job.automatic else ""
     return f"job {job_id} runs under {strategy}{automatic}, epoch {job.epoch}"
 
 
-def automatic_in_words(automatic: AutomaticStatus) -> str:
+def _level(switch: NamedSwitchStatus) -> str:
+    return "the root" if switch.rack is None else f"the leaf of rack {switch.rack}"
+
+
+def automatic_in_words(automatic: AutomaticStatus, racks: Racks) -> str:
     """Whether an automatic strategy decides, and if not, why."""
     if automatic.trouble:
         return f"{automatic.name} no longer decides ({automatic.trouble})"
     if automatic.blind_to:
         return (
-            f"{automatic.name} is blind to {workers(automatic.blind_to)} "
+            f"{automatic.name} is blind to {workers(automatic.blind_to, racks.name)} "
             f"(no reports to tell {' and '.join(automatic.needs)} by)"
         )
     return f"{automatic.name} decides"
@@ -89,13 +105,15 @@ class _Job:
     def __init__(self, job: JobStatus) -> None:
         self.id = job.job
         self.pool = job.pool
+        self.racks = Racks(tuple(job.racks))
         self.workers = {worker.worker: worker for worker in job.workers}
         self.members = [worker.worker for worker in job.workers if worker.state is WorkerState.RUNNING]
         self.policy = _policy(job, self.members)
 
     def explain(self, worker: WorkerStatus) -> Explanation:
         number, state, silent = worker.worker, worker.state, worker.silent_s
-        who = f"worker {number}"
+        name = self.racks.name(number)
+        who = f"worker {name}"
         if state is WorkerState.EXPECTED:
             return _said(number, state.value, f"{who} has not joined yet", "start it, or see its log")
         if state is WorkerState.JOINED:
@@ -104,12 +122,12 @@ class _Job:
             return _said(number, state.value, f"{who} has left")
         if state is WorkerState.EVICTED:
             heard = f"not heard for {silent:.0f} s" if silent > SILENT_S else "it is heard"
-            back = f"'serenectl readmit --job {self.id} --worker {number}' makes the barrier wait for it again"
+            back = f"'serenectl readmit --job {self.id} --worker {name}' makes the barrier wait for it again"
             return _said(number, state.value, f"{who} is evicted: nobody waits for it ({heard})", back)
         doing, position = str((worker.report or {}).get("state") or "not reporting"), _position(worker)
         at = "" if position is None else f" in round {position.round} of epoch {position.epoch}"
         if silent > SILENT_S:
-            dead = f"if it is dead: restart it, or 'serenectl evict --job {self.id} --worker {number}'"
+            dead = f"if it is dead: restart it, or 'serenectl evict --job {self.id} --worker {name}'"
             return _said(
                 number,
                 "silent",
@@ -124,7 +142,7 @@ class _Job:
     def _waiting(self, number: int, position: _Position) -> Explanation:
         policy = self.policy
         assert policy is not None
-        who = f"worker {number} waits in round {position.round} of epoch {position.epoch}"
+        who = f"worker {self.racks.name(number)} waits in round {position.round} of epoch {position.epoch}"
         needed = position.round - policy.staleness  # the round that has to be complete
         counted = [other for other in self.members if policy.sync_mask >> other & 1 and other != number]
         positions = {other: _position(self.workers[other]) for other in counted}
@@ -139,24 +157,37 @@ class _Job:
         some = f"{missing} of " if missing < len(holding) else ""
         details = "; ".join(self._lagging(other, positions[other], position) for other in holding)
         what = f"round {needed}" if policy.staleness else "its round"
-        return _said(
-            number, WAITING, f"{who} for {some}{workers(holding)} to contribute to {what} ({details})",
+        names = workers(holding, self.racks.name)
+        said = _said(
+            number, WAITING, f"{who} for {some}{names} to contribute to {what} ({details})",
             self._advice(position, positions, holding), holding, position,
         )  # fmt: skip
+        return said if len(self.racks.sizes) < 2 else self._by_rack(said)
+
+    def _by_rack(self, said: Explanation) -> Explanation:
+        """Where those are that hold it up: what its own rack lacks, its leaf does; what others lack, the root."""
+        own = self.racks.place(said.worker)[0]
+        racks = sorted({self.racks.place(other)[0] for other in said.waits_for})
+        elsewhere = [rack for rack in racks if rack != own]
+        where = [f"at the leaf of its own rack {own}"] if own in racks else []
+        if elsewhere:
+            where.append(f"at the root for {'racks' if elsewhere[1:] else 'rack'} {', '.join(map(str, elsewhere))}")
+        text = f"{said.text}; {' and '.join(where)}"
+        return said.model_copy(update={"text": text, "racks": racks, "level": "root" if elsewhere else "leaf"})
 
     def _lagging(self, other: int, there: _Position | None, position: _Position) -> str:
         report, silent = self.workers[other].report or {}, self.workers[other].silent_s
         doing = str(report.get("state") or "not reporting")
         if there is not None and there.epoch == position.epoch:
             doing += f" in round {there.round}"
-        return f"{other} is {doing}, heard {silent:.1f} s ago"
+        return f"{self.racks.name(other)} is {doing}, heard {silent:.1f} s ago"
 
     def _advice(self, position: _Position, positions: dict[int, _Position | None], holding: tuple[int, ...]) -> str:
         if self.pool:
             return "nothing else would let it go on: the job is a process group's, which has no other strategy than BSP"
         silent = [other for other in holding if self.workers[other].silent_s > SILENT_S]
         if len(silent) == len(holding) == 1:
-            return f"'serenectl evict --job {self.id} --worker {silent[0]}' would let it go on"
+            return f"'serenectl evict --job {self.id} --worker {self.racks.name(silent[0])}' would let it go on"
         lead = 0
         for other in holding:
             there = positions[other]

@@ -6,7 +6,7 @@ their fields.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator
@@ -70,6 +70,7 @@ class NamedSwitchStatus(Model):
     connected: bool
     trouble: str | None
     program: str
+    drops: dict[str, int]
 
 
 class WorkerStatus(Counters):
@@ -151,7 +152,8 @@ class Status(Model):
 
 
 class SwapStatus(Model):
-    """A swap that was asked for: its epoch (0 while the job waits), the strategy before, how long the switch took.
+    """A swap that was asked for: its epoch (0 while the job waits), the strategy before, how long the switch took, and
+    of this over racks how long to prepare the leaves, and then to put it in force at the root.
     Not ``changed``: the strategy was in force already, and no epoch has begun."""
 
     epoch: int
@@ -159,17 +161,23 @@ class SwapStatus(Model):
     t: float
     before: StrategyField
     write_ms: float
+    prepare_ms: float | None = None
+    flip_ms: float | None = None
     changed: bool
 
 
 class Explanation(Model):
-    """One worker's state. waits_for: the workers it waits for; round, epoch: where it is, None when unknown."""
+    """One worker's state. waits_for: the workers it waits for; round, epoch: where it is, None when unknown. Over racks
+    ``racks``: where those are whom it waits for, and ``level``: the switch that lacks their contributions, its leaf
+    or, if they are in other racks, too, the root."""
 
     worker: int
     state: str  # expected, joined, left, evicted, silent, or what the worker reports: computing, waiting, ...
     text: str
     advice: str | None = None
     waits_for: list[int] = []
+    racks: list[int] = []
+    level: Literal["leaf", "root"] | None = None
     round: int | None = None
     epoch: int | None = None
 
@@ -266,7 +274,7 @@ class Choices(Model):
     colours: dict[str, str]
 
 
-def workers(ids: Sequence[int]) -> str:
-    """``worker 2``, or ``workers 0, 1 and 3``."""
-    names = [str(number) for number in ids]
+def workers(ids: Sequence[int], name: Callable[[int], str] = str) -> str:
+    """``worker 2``, or ``workers 0, 1 and 3``; over racks ``Racks.name`` says how one is called."""
+    names = [name(number) for number in ids]
     return f"worker {names[0]}" if len(names) == 1 else f"workers {', '.join(names[:-1])} and {names[-1]}"

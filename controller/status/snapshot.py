@@ -64,6 +64,7 @@ def _named(fabric: Fabric) -> list[NamedSwitchStatus]:
             connected=switch.connected,
             trouble=switch.trouble,
             program=switch.program.name,
+            drops=switch.drops,
         )
         for number, switch in enumerate(fabric.switches)
     ]

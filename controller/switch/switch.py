@@ -58,6 +58,14 @@ def credentials(settings: Settings) -> fy.GRPCCredentialsTLS | None:
     return fy.GRPCCredentialsTLS(cacert=Path(settings.switch_ca), cert=cert, private_key=key)
 
 
+@dataclass(frozen=True)
+class SwapPhases:
+    """Of a swap over several switches: how long it took to prepare the leaves, and then to put it in force."""
+
+    prepare_ms: float
+    flip_ms: float
+
+
 class Switch:
     """One switch, connected or being looked for. Its operations raise SwitchError.
 
@@ -85,6 +93,7 @@ class Switch:
         }
         self._connection: Connection | None = None
         self._pushed = False  # the program, over the present connection
+        self.drops: dict[str, int] = {}  # as they were read last
         self._learning = Learning()
         self._seen = asyncio.Event()  # there is something to learn
         self.drop_reasons: Sequence[str] = [
@@ -299,7 +308,8 @@ class Switch:
     async def read_drops(self) -> dict[str, int]:
         """Packets dropped since the program was pushed, by reason."""
         read = await self._read([fy.P4CounterEntry(DROPPED + reason, index=0) for reason in self.drop_reasons])
-        return {entry.counter_id.removeprefix(DROPPED): entry.packet_count for entry in read}
+        self.drops = {entry.counter_id.removeprefix(DROPPED): entry.packet_count for entry in read}
+        return self.drops
 
     async def zero_counters(self, job: int, workers: Sequence[int]) -> None:
         await self.write(

@@ -21,7 +21,7 @@ from controller.switch import entries, tree_entries
 from controller.switch.assembling import assembled
 from controller.switch.connection import SwitchError, Unreachable
 from controller.switch.counters import Counters
-from controller.switch.switch import Switch, SwitchOptions
+from controller.switch.switch import SwapPhases, Switch, SwitchOptions
 from serene.program import Program
 from serene.racks import LeafPolicy, Racks, policies
 from serene.strategy import PolicyFields
@@ -164,7 +164,7 @@ class Tree:
             await self.remove(plan.job, plan.members)
             raise
 
-    async def swap(self, plan: Swap) -> None:
+    async def swap(self, plan: Swap) -> SwapPhases:
         """Prepared at the leaves, in force by one MODIFY at the root."""
         policy = plan.policy
         leaf_policies, root_fields = self._policies(plan.job, policy.fields)
@@ -177,12 +177,12 @@ class Tree:
         prepared = time.perf_counter()
         await self.root.write([~entries.policy_entry(plan.job, replace(policy, fields=root_fields))])
         flipped = time.perf_counter()
-        LOG.debug("prepared in %.1f ms, flipped in %.1f ms", (prepared - began) * 1e3, (flipped - prepared) * 1e3)
         try:
             await self._tell(plan.job, policy.session, policy.epoch, policy.fields)
         except SwitchError as error:
             # It is in force all the same; a leaf that comes back is told then, or has lost the job.
             LOG.warning("job %d, epoch %d: %s", plan.job, policy.epoch, error)
+        return SwapPhases((prepared - began) * 1e3, (flipped - prepared) * 1e3)
 
     async def _tell(self, job: int, session: int, epoch: int, fields: PolicyFields) -> None:
         """The leaves' own entries of a policy that is in force; and policies that were prepared before it may go."""
@@ -249,13 +249,15 @@ class Tree:
         members: Mapping[int, Sequence[int]],
         read: Callable[[Switch, Mapping[int, Sequence[int]]], Awaitable[dict[tuple[int, int], Read]]],
     ) -> dict[tuple[int, int], Read]:
+        racks = dict(self._racks)  # as of now: a job may be lost meanwhile
+
         async def of(rack: int, leaf: Switch) -> dict[tuple[int, int], Read]:
             here: dict[int, list[int]] = {}
             for job, workers in members.items():
-                placed = [self._racks[job].place(worker) for worker in workers] if job in self._racks else []
+                placed = [racks[job].place(worker) for worker in workers] if job in racks else []
                 here[job] = [place for where, place in placed if where == rack]
             found = await read(leaf, {job: places for job, places in here.items() if places})
-            return {(job, self._racks[job].first(rack) + place): value for (job, place), value in found.items()}
+            return {(job, racks[job].first(rack) + place): value for (job, place), value in found.items()}
 
         parts = await _all(of(rack, leaf) for rack, leaf in enumerate(self.leaves))
         return {who: value for part in parts for who, value in part.items()}

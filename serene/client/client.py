@@ -203,7 +203,7 @@ class Client:
             protocol.go_on_from(before)
         else:
             if before is not None and self._caught_up and not self._session_lost:
-                self._remains = Remains.of(before)
+                self._remains = Remains.of(before, over_racks=self.racks > 1)
             self.contributions_sent = 0
             self._caught_up = not welcome.lost_sessions and welcome.epoch == 1
         self._protocol, self._session_lost, self._left = protocol, False, False
@@ -265,7 +265,8 @@ class Client:
             )
         votes = count(protocol.held_values)
         in_flight, last, known = (remains.in_flight, remains.last, remains.known) if remains else (None, None, {})
-        restored = outcome(votes, self.number, in_flight, last, known)
+        over_racks = remains.over_racks if remains else None
+        restored = outcome(votes, self.number, in_flight, last, known, over_racks)
         back = -mine.view(np.uint32)
         if remains:
             remains.known[protocol.membership.session] = restored
@@ -498,7 +499,7 @@ class Client:
         ours = self._joined.membership.session
         if welcome is not None and welcome.session > ours and not answered:
             if self._caught_up:  # or it holds nothing: it was lost before its own restoration was over
-                self._remains = Remains.of(self._joined)
+                self._remains = Remains.of(self._joined, over_racks=self.racks > 1)
             self._session_lost = True
             raise SessionLost(f"the job's session is {welcome.session} now, this worker's was {ours}")
 

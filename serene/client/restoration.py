@@ -31,7 +31,7 @@ from serene.wire import ReadMode
 
 ROUNDS = 2  # that a session begins with when it follows a lost one
 LANES_PER_WORKER = 5
-MAX_WORKERS = 32  # a policy's masks have a bit for each
+MAX_WORKERS = 256  # of a job over racks
 
 
 class NoRoomToVote(SereneError):
@@ -114,9 +114,11 @@ def outcome(
     in_flight: tuple[int, int] | None,
     last: Read | None,
     known: Mapping[int, Restored] | None = None,
+    over_racks: int | None = None,
 ) -> Restored:
     """What the votes mean for a worker. in_flight: epoch and round of its unfinished iteration, if there is one;
-    last: what it read last in the lost session; known: by session, what the votes meant that it has read since."""
+    last: what it read last in the lost session; known: by session, what the votes meant that it has read since.
+    over_racks: workers of the lost session, whose masks told of its own rack alone."""
     donor = donor_of(votes)
     given = votes[donor]
     # Of a session that began with a vote, each has contributed that vote and its return.
@@ -135,8 +137,8 @@ def outcome(
     certain = (
         last is not None
         and last.read_mode is ReadMode.SNAPSHOT
-        and last.quorum == last.sync_mask.bit_count()
-        and all(last.sync_mask >> counted & 1 for counted in (worker, donor))
+        and last.quorum == (last.sync_mask.bit_count() if over_racks is None else over_racks)
+        and (over_racks is not None or all(last.sync_mask >> counted & 1 for counted in (worker, donor)))
     )
     return Restored(
         donor,
@@ -164,9 +166,10 @@ class Remains:
     last: Read | None
     overtaken: bool
     known: dict[int, Restored] = field(default_factory=dict)
+    over_racks: int | None = None  # as `outcome` wants it
 
     @classmethod
-    def of(cls, protocol: Protocol) -> Remains:
+    def of(cls, protocol: Protocol, *, over_racks: bool = False) -> Remains:
         last, unfinished = protocol.last, protocol.iterating
         held, totals = protocol.held_before()
         vote = Vote(
@@ -177,4 +180,5 @@ class Remains:
             session=protocol.membership.session,
         )
         in_flight = (protocol.epoch, int(protocol.exchange.rounds.min())) if unfinished else None
-        return cls(held, protocol.held_values, vote, in_flight, last, protocol.overtaken)
+        workers = protocol.membership.workers if over_racks else None
+        return cls(held, protocol.held_values, vote, in_flight, last, protocol.overtaken, over_racks=workers)

@@ -39,7 +39,7 @@ def status_of(*jobs: JobStatus, trouble: str | None = None) -> Status:
     )  # fmt: skip
     named = NamedSwitchStatus(
         name="", level="switch", rack=None, address=switch.address, connected=switch.connected, trouble=trouble,
-        program=switch.program,
+        program=switch.program, drops={},
     )  # fmt: skip
     listening = Listening(http="127.0.0.1:8559", socket="")
     return Status(listening=listening, switch=switch, switches=[named], jobs=list(jobs))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
 
-from controller.http.client import ControllerClient
+from controller.http.client import ControllerClient, Rejected
+from controller.status.model import Explanation
 from serene.client import Client, Refused, Session
 from serene.racks import Racks
-from serene.strategy import BSP
-from tests.controller.processes import ControllerProcess
+from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
+from tests.controller.processes import ControllerProcess, serenectl, until
 from tests.controller.trees import Tree, controller
+from tests.ports import some_port
 
 SIZES = (2, 2, 1)
 VALUES = 700
@@ -93,3 +97,155 @@ def test_a_worker_is_where_its_hello_comes_from(tree: Tree, client: ControllerCl
         pytest.raises(Refused, match="job 0 has no workers in rack 2: it has 2, 1 by rack"),
     ):
         elsewhere.join(10.0)
+
+
+def test_swaps_under_way_lose_nothing(tree: Tree, client: ControllerClient) -> None:
+    """Nor does the end: workers hear of it, as of a new epoch, one after the other."""
+    racks, workers = Racks(SIZES), sum(SIZES)
+    strategies: list[Strategy] = [SSP(2), Quorum(3), ASP(), Mixed((0, 4)), Mixed((1,), 2), BSP()]
+    client.create_job(workers, BSP(), racks=SIZES)
+    enough = threading.Event()
+    totals = [np.zeros(VALUES, np.float32) for _ in range(workers)]
+
+    def train_on(number: int) -> int:
+        """How many steps."""
+        with Session(tree.client(*racks.place(number), VALUES), adding_to(totals[number])) as session:
+            session.join()
+            while not enough.is_set():
+                session.exchange(np.full(VALUES, number + 1, np.float32))
+            assert session.finish(60.0)
+            return session.iteration
+
+    def all_have(epoch: int) -> bool:
+        return all((worker.report or {}).get("at_epoch") == epoch for worker in client.job(0).workers)
+
+    with ThreadPoolExecutor(workers) as pool:
+        training = [pool.submit(train_on, number) for number in range(workers)]
+        until(lambda: all_have(1), "everybody trains")
+        for epoch, strategy in enumerate(strategies, 2):
+            swap = client.set_strategy(0, strategy)
+            assert swap.epoch == epoch
+            assert swap.prepare_ms is not None and swap.flip_ms is not None
+            assert 0 < swap.prepare_ms + swap.flip_ms < swap.write_ms
+            until(lambda epoch=epoch: all_have(epoch), f"everybody is in epoch {epoch}")  # type: ignore[misc]
+        enough.set()
+        steps = [each.result(60) for each in training]
+    for total in totals:
+        assert (total == sum((number + 1) * done for number, done in enumerate(steps))).all()
+    done = client.job(0)
+    assert [begun.strategy for begun in done.history if begun.reason == "requested"] == strategies
+    assert [worker.contributions for worker in done.workers] == [worker.contributions_sent for worker in done.workers]
+    assert [worker.contributions for worker in done.workers] == [done.slots * each for each in steps]
+
+
+def test_a_worker_that_is_restarted_or_evicted_comes_back(tree: Tree, client: ControllerClient) -> None:
+    """In its own rack, under the number that it had."""
+    client.create_job(3, BSP(), racks=[1, 2])
+    with tree.client(0, 0, VALUES) as one, tree.client(1, 0, VALUES) as two, ThreadPoolExecutor(3) as pool:
+        first = tree.client(1, 1, VALUES)
+        for joining in [pool.submit(member.join) for member in (one, two, first)]:
+            joining.result(30)
+        assert [member.number for member in (one, two, first)] == [0, 1, 2]
+        gradient = np.ones(VALUES, np.float32)
+        for update in [pool.submit(member.exchange, gradient) for member in (one, two, first)]:
+            assert (update.result(30).delta == 3).all()
+        first.close()
+        with tree.client(1, 1, VALUES, lane=1) as again:
+            again.join(30.0)
+            caught = again.catch_up()
+            assert caught is not None and (caught.delta == 3).all()
+            assert [worker.state for worker in client.job(0).workers] == ["running"] * 3
+            assert "worker 1.1 restarted" in client.job(0).history[-1].reason
+            client.evict(0, 2)
+            for update in [pool.submit(member.exchange, gradient) for member in (one, two)]:
+                update.result(30)
+            for update in [pool.submit(member.exchange, gradient) for member in (one, two)]:
+                update.result(30)
+            client.readmit(0, 2)
+            assert [worker.state for worker in client.job(0).workers] == ["running"] * 3
+
+
+def test_status_and_explain_say_which_rack_and_level(
+    tree: Tree, daemon: ControllerProcess, client: ControllerClient
+) -> None:
+    told = serenectl("jobs", "create", "--workers", "3", "--racks", "2,1", controller=daemon.url)
+    assert told.returncode == 0, told.stderr
+    with ThreadPoolExecutor(3) as pool, ExitStack() as ending:
+        ending.callback(lambda: [client.delete_job(job.job) for job in client.jobs()])  # which lets go who waits
+        sessions = [Session(tree.client(*place, VALUES)) for place in ((0, 0), (0, 1), (1, 0))]
+        for joining in [pool.submit(session.join) for session in sessions]:
+            joining.result(30)
+        gradient = np.ones(VALUES, np.float32)
+
+        def waits(number: int, *by: int) -> Explanation:
+            def told() -> Explanation | None:
+                (explanation,) = client.explain(0, number).workers
+                return explanation if explanation.waits_for == list(by) else None
+
+            return until(told, "it waits")
+
+        first = pool.submit(sessions[0].exchange, gradient)
+        both = waits(0, 1, 2)
+        assert (both.level, both.racks) == ("root", [0, 1])
+        assert both.text.endswith("; at the leaf of its own rack 0 and at the root for rack 1")
+        second = pool.submit(sessions[1].exchange, gradient)
+        assert waits(1, 2).text.endswith("; at the root for rack 1")
+        rest = waits(0, 2)
+        assert "worker 0.0 waits in round 0 of epoch 1 for worker 1.0 to contribute to its round (1.0 is" in rest.text
+        assert (rest.level, rest.racks) == ("root", [1])
+        third = pool.submit(sessions[2].exchange, gradient)
+        for done in (first, second, third):
+            done.result(30)
+        third = pool.submit(sessions[2].exchange, gradient)
+        second = pool.submit(sessions[1].exchange, gradient)
+        own = waits(1, 0)
+        assert (own.level, own.racks) == ("leaf", [0])
+        assert own.text.endswith("; at the leaf of its own rack 0")
+        shown = serenectl("status", controller=daemon.url).stdout
+        for line in ("3 racks: 8192 slots of 320 values", "root root 127.0.0.1:", "leaf of rack 2 leaf3 127.0.0.1:"):
+            assert line in shown
+        assert [line.split()[0] for line in shown.splitlines() if line.strip()[:2] in ("0.", "1.")] == [
+            "0.0",
+            "0.1",
+            "1.0",
+        ]
+        explained = serenectl("explain", "--worker", "1.0", controller=daemon.url)
+        assert "worker 1.0 waits in round 1 of epoch 1 for worker 0.0" in explained.stdout
+        assert "would let it go on" in explained.stdout
+        wrong = serenectl("evict", "--worker", "1.1", controller=daemon.url)
+        assert (wrong.returncode, wrong.stderr) == (2, "error: no worker 1.1: expected 0 to 2, or 0.0 to 1.0\n")
+        evicted = serenectl("evict", "--worker", "0.0", controller=daemon.url)
+        assert evicted.stdout == "job 0: worker 0.0 is evicted, epoch 2\n"
+        for done in (second, third):  # nobody waits for it any more
+            done.result(30)
+        for session in sessions:
+            session.client.close()
+
+
+def test_the_switches_are_listed(tree: Tree, client: ControllerClient) -> None:
+    status = client.status()
+    assert [(switch.name, switch.level, switch.rack, switch.program) for switch in status.switches] == [
+        ("root", "root", None, "serene_root"),
+        ("leaf1", "leaf", 0, "serene_leaf"),
+        ("leaf2", "leaf", 1, "serene_leaf"),
+        ("leaf3", "leaf", 2, "serene_leaf"),
+    ]
+    assert all(switch.connected and "stranger" in switch.drops for switch in status.switches)
+    for racks, why in (
+        ([1, 1], "2 workers by rack, 3 in the job: expected the same number"),
+        ([1, 1, 1, 0], "4 racks: expected at most 3"),
+    ):
+        with pytest.raises(Rejected, match=why):
+            client.create_job(3, BSP(), racks=racks)
+    with pytest.raises(Rejected, match="a process group over several switches"):
+        client.create_job(2, BSP(), pool_slots=4)
+
+
+def test_a_leaf_in_the_place_of_the_root_is_refused(tree: Tree, daemon: ControllerProcess) -> None:
+    """And none of what it holds is touched."""
+    swapped = f"root={tree.leaves[0].grpc},leaf1={tree.root.grpc},leaf2={tree.leaves[1].grpc}"
+    up = serenectl(
+        "up", "--foreground", "--switch", swapped, "--election-id", "9", "--http", f"127.0.0.1:{some_port()}"
+    )
+    assert up.returncode == 1
+    assert "belongs to another level of the tree: are the names in --switch mixed up?" in up.stderr
