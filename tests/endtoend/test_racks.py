@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.controller.processes import serenectl
+from controller.http.client import ControllerClient
+from serene.strategy import parse
 from tests.runs import Run, interfaces, private_network
 from workers.reference import train
 from workers.training import Recipe
@@ -15,13 +16,8 @@ from workers.training import Recipe
 pytestmark = pytest.mark.mininet
 
 SLOTS = 249  # 79,510 parameters in chunks of 320
-SWAPS = [
-    ("ssp", "--staleness", "3"),
-    ("asp",),
-    ("quorum", "--k", "3"),
-    ("mixed", "--async-workers", "0.1"),
-    ("bsp",),
-]
+PATIENCE_S = 300.0  # for three switches, a controller and four workers to come up on busy processors
+SWAPS = ["ssp:3", "asp", "quorum:3", "mixed:1", "bsp"]
 
 
 def test_bsp_over_four_racks_is_bit_identical_to_one_process(target: str, tmp_path: Path) -> None:
@@ -32,7 +28,7 @@ def test_bsp_over_four_racks_is_bit_identical_to_one_process(target: str, tmp_pa
             "--steps", steps, "--compute-ms", 0, "--seed", 1, "--link-mbit", 100, "--uplink-mbit", 50,
         )  # fmt: skip
         try:
-            assert run.wait(300) == 0, run.output
+            assert run.wait(PATIENCE_S) == 0, run.output
         finally:
             run.end()
         assert interfaces() == set() and run.alive() == {}
@@ -54,11 +50,11 @@ def test_every_contribution_is_counted_once_through_swaps_of_every_kind(target: 
             "--steps", steps, "--compute-ms", 40, "--straggler", "slow_worker:probability=0.5,workers=0",
         )  # fmt: skip
         try:
-            for number, command in enumerate(SWAPS):
-                url = run.until_training(10 + 15 * number)
-                swapped = serenectl("sync", *command, controller=url)
-                assert swapped.returncode == 0, swapped.stderr
-            assert run.wait(300) == 0, run.output
+            with ControllerClient(run.until_training(5, PATIENCE_S)) as controller:
+                for number, strategy in enumerate(SWAPS):
+                    run.until_training(10 + 15 * number, PATIENCE_S)
+                    controller.set_strategy(0, parse(strategy))
+            assert run.wait(PATIENCE_S) == 0, run.output
         finally:
             run.end()
         assert interfaces() == set() and run.alive() == {}
