@@ -69,8 +69,9 @@ class Tree:
         """At the port of that worker's; one at a time has it."""
         leaf = self.leaves[rack]
         link = UdpLink(leaf.peers[place + 1], leaf.ports[place + 1])
-        number = 32 * rack + place + 1
-        return Host(number, link)
+        return Host(
+            32 * rack + place, link, ip=f"10.0.{rack}.{place + 1}", mac=f"02:00:00:00:{rack:02x}:{place + 1:02x}"
+        )
 
     def client(
         self, rack: int, place: int, vector_length: int, job: int = 0, says: int | None = None, lane: int = 0

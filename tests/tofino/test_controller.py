@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ class InProcess:
 
     async def close(self) -> None: ...
 
-    async def install_program(self) -> bool:
+    async def install_program(self, others: Mapping[int, str]) -> bool:
         assert self._schema.get_pipeline_config().p4_device_config == b"for the chip"
         return True
 
