@@ -8,8 +8,8 @@ PYTHON := .venv/bin/python
 
 # Which target takes which settings. What is given to a target that takes no such setting is refused, or a run would
 # quietly be another one than was asked for.
-RUN_SETTINGS := WORKERS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR BATCH_SIZE LEARNING_RATE EXCHANGE EXCHANGE_SHARE \
-	PACKETS LINK_MBIT \
+RUN_SETTINGS := WORKERS RACKS STRATEGY STRAGGLER STEPS TARGET MODEL DATASET DATA_DIR BATCH_SIZE LEARNING_RATE EXCHANGE EXCHANGE_SHARE \
+	PACKETS LINK_MBIT UPLINK_MBIT \
 	SEED COMPUTE_MS PROGRAM FAULTS OUT
 SETTINGS_OF_run-mininet := $(RUN_SETTINGS)
 SETTINGS_OF_run-local := $(RUN_SETTINGS)
@@ -17,7 +17,7 @@ SETTINGS_OF_bench := SEED_JSON
 SETTINGS_OF_reproduce := FULL OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_network-study := FULL EMULATED OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_pytorch-study := OUT
-SETTINGS_OF_swaps := TARGET OUT
+SETTINGS_OF_swaps := TARGET WORKERS RACKS OUT
 SETTINGS_OF_fuzz := PACKETS SEED
 SETTINGS_OF_mutants := SEED
 SETTINGS_OF_p4-tofino := FRONTIER
@@ -38,6 +38,7 @@ endif
 
 # A run's settings; each can be given on the command line: make run-mininet WORKERS=8 STRATEGY=ssp:3
 WORKERS := 4
+RACKS := 1
 STRATEGY := bsp
 STRAGGLER := none
 STEPS := 200
@@ -50,6 +51,7 @@ LEARNING_RATE :=
 EXCHANGE := switch
 EXCHANGE_SHARE :=
 LINK_MBIT :=
+UPLINK_MBIT :=
 SEED := 1
 COMPUTE_MS := 250
 PROGRAM := serene
@@ -66,9 +68,10 @@ FRONTIER :=
 # A setting as one word for the shell, as it was given: neither make nor the shell reads anything into it.
 quoted = '$(subst ','\'',$(value $(1)))'
 
-RUN = $(PYTHON) -m experiments.run --workers $(call quoted,WORKERS) --strategy $(call quoted,STRATEGY) \
+RUN = $(PYTHON) -m experiments.run --workers $(call quoted,WORKERS) --racks $(call quoted,RACKS) --strategy $(call quoted,STRATEGY) \
 	--straggler $(call quoted,STRAGGLER) --steps $(call quoted,STEPS) --target $(call quoted,TARGET) \
 	--model $(call quoted,MODEL) --dataset $(call quoted,DATASET) --link-mbit $(call quoted,LINK_MBIT) \
+	--uplink-mbit $(call quoted,UPLINK_MBIT) \
 	--batch-size $(call quoted,BATCH_SIZE) --learning-rate $(call quoted,LEARNING_RATE) \
 	--exchange $(call quoted,EXCHANGE) \
 	--seed $(call quoted,SEED) --compute-ms $(call quoted,COMPUTE_MS) --program $(call quoted,PROGRAM) \
@@ -91,7 +94,7 @@ help:
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (about 20 min)"
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (under a minute)"
-	@echo "make swaps         200 live swaps in one training run, and how long each took (needs root)"
+	@echo "make swaps         200 live swaps in one training run, and how long each took (needs root); RACKS=4 WORKERS=8 over a tree"
 	@echo "make profile       where a packet's time goes, on both switches (needs root)"
 	@echo "make fuzz          mutated packets, programs and P4Runtime messages to the embedded switch (PACKETS=100000 SEED=1)"
 	@echo "make mutants       which test notices when the compiled program is wrong: broken in 96 ways (about 15 min)"
@@ -107,6 +110,7 @@ help:
 	@echo "  STRAGGLER=$(STRAGGLER) (none, slow_worker, heterogeneous, failure; as slow_worker:probability=0.3)"
 	@echo "  TARGET=$(TARGET) (auto, embedded, bmv2)  MODEL=$(MODEL) (mlp, cnn, cnn-large)"
 	@echo "  DATASET=$(DATASET) (digits, fashion-mnist, mnist, cifar10)  BATCH_SIZE=$(BATCH_SIZE) LEARNING_RATE= (the authors': 256, 0.04)"
+	@echo "  RACKS=$(RACKS) (2 to 8: a leaf switch for each and a root above them; up to 32 workers in each) UPLINK_MBIT= (leaves')"
 	@echo "  COMPUTE_MS=$(COMPUTE_MS) LINK_MBIT= DATA_DIR= PROGRAM=$(PROGRAM) (serene, serene_jumbo) OUT=runs/..."
 	@echo "  EXCHANGE=$(EXCHANGE) (switch, server, sharded, gloo: the last three are baselines over TCP and a Linux bridge)"
 	@echo "  EXCHANGE_SHARE= (of a step, as 0.65, instead of COMPUTE_MS; needs LINK_MBIT)"
@@ -152,7 +156,8 @@ soak: setup
 	@$(PYTHON) -m experiments.correctness.soak
 
 swaps: setup
-	@$(PYTHON) -m experiments.performance.swaps --target $(call quoted,TARGET) $(if $(value OUT),--out $(call quoted,OUT))
+	@$(PYTHON) -m experiments.performance.swaps --target $(call quoted,TARGET) \
+		--workers $(call quoted,WORKERS) --racks $(call quoted,RACKS) $(if $(value OUT),--out $(call quoted,OUT))
 
 profile: setup
 	@$(PYTHON) -m experiments.performance.profiling

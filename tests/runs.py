@@ -134,15 +134,15 @@ class Run(Marked):
         command = [sys.executable, "-m", "experiments.run", "--out", str(out), *map(str, options)]
         super().__init__(command, log, **(environment or {}))
 
-    def until_training(self, step: int = 2) -> str:
+    def until_training(self, step: int = 2, patience_s: float = 60.0) -> str:
         """Waits until every worker has done so many steps; the controller's URL."""
         announced = "in another terminal"
-        until(lambda: announced in self.output or self.process.poll() is not None, "the run starts")
+        until(lambda: announced in self.output or self.process.poll() is not None, "the run starts", patience_s)
         assert self.process.poll() is None, self.output
         given = re.search(r"SERENE_CONTROLLER=(http\S+)", self.output)
         url = given[1] if given else "http://127.0.0.1:8559"
         with ControllerClient(url) as client:
-            until(lambda: self._least_step(client) >= step, f"all workers do step {step}")
+            until(lambda: self._least_step(client) >= step, f"all workers do step {step}", patience_s)
         return url
 
     def _least_step(self, client: ControllerClient) -> int:

@@ -24,6 +24,7 @@ P4RUNTIME_PORT = 9559
 THRIFT_PORT = 9090
 HTTP_PORT = 8559
 START_TIMEOUT_S = 60.0
+UPLINK = 33  # a leaf's port to the root, after those of as many workers as a rack may have
 
 
 class P4Switch(Switch):  # type: ignore[misc]
@@ -200,8 +201,8 @@ def _succeed(node: Node, command: list[str], lines: Sequence[str] = ()) -> None:
 
 
 class SereneController(Controller):  # type: ignore[misc]
-    """``serenectl up`` for the first P4 switch that starts. Hosts, whose loopback is another one, reach it at
-    ``unix_url``."""
+    """``serenectl up`` for the first P4 switch that starts; where that is part of a tree (topologies/leaf_spine.py),
+    for its switches as soon as all have started. Hosts, whose loopback is another one, reach it at ``unix_url``."""
 
     def __init__(
         self,
@@ -218,6 +219,7 @@ class SereneController(Controller):  # type: ignore[misc]
         self._log = log
         self._program = p4_program
         self._folder: Path | None = None  # of the socket
+        self._tree: dict[str, P4Switch] = {}  # the root and the leaves that have started
 
     @property
     def url(self) -> str:
@@ -232,14 +234,27 @@ class SereneController(Controller):  # type: ignore[misc]
 
     def bring_up(self, switch: P4Switch) -> None:
         if self.process is not None:
-            raise NotReady("the controller commands one switch, and the topology has two")
+            raise NotReady("the controller commands one switch or one tree, and the topology has more")
+        if "level" not in switch.params:
+            ports = [port for port, interface in switch.intfs.items() if interface.name != "lo"]
+            one = ["--switch", f"127.0.0.1:{switch.p4runtime_port}", "--program", self._program]
+            self._begin([*one, "--ports", ",".join(map(str, sorted(ports)))])
+            return
+        self._tree[switch.params["level"]] = switch
+        root = self._tree.get("root")
+        racks = len(self._tree) - 1
+        if root is not None and racks == sum(interface.name != "lo" for interface in root.intfs.values()):
+            leaves = [f"leaf{rack + 1}" for rack in range(racks)]
+            named = [f"--switch={name}=127.0.0.1:{self._tree[name].p4runtime_port}" for name in ("root", *leaves)]
+            hosts = max(port for leaf in leaves for port in self._tree[leaf].intfs if port != UPLINK)
+            self._begin([*named, "--uplink", str(UPLINK), "--ports", f"1-{hosts}"])
+
+    def _begin(self, switches: Sequence[str]) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="serene-"))
-        ports = ",".join(str(port) for port, interface in sorted(switch.intfs.items()) if interface.name != "lo")
         command = [
-            program("serenectl"), "up", "--foreground",
-            "--switch", f"127.0.0.1:{switch.p4runtime_port}", "--device-id", str(DEVICE_ID),
-            "--ports", ports, "--http", f"127.0.0.1:{self.http_port}", "--socket", self.unix_url.removeprefix("unix:"),
-            "--program", self._program, "--wait", str(START_TIMEOUT_S),
+            program("serenectl"), "up", "--foreground", *switches, "--device-id", str(DEVICE_ID),
+            "--http", f"127.0.0.1:{self.http_port}", "--socket", self.unix_url.removeprefix("unix:"),
+            "--wait", str(START_TIMEOUT_S),
         ]  # fmt: skip
         self.process = Background(f"controller-{self.name}", command, self._log)
         self.process.wait_until(lambda: listens(self.http_port), START_TIMEOUT_S + 30)

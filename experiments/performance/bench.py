@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from experiments.performance import seed
+from experiments.performance import racks, seed
 from experiments.performance.networks import BenchFailed, BridgeNetwork, run_parts, serene_network, with_job
 from experiments.performance.one_machine import measure, slowest_of
 from experiments.performance.push_path import PushPath
@@ -91,6 +91,19 @@ def all_reduce(workers: int, values: int, bar: float | None, most: float, series
     with tempfile.TemporaryDirectory() as work, BridgeNetwork(workers, LINK_MBIT, None) as bridge:
         parts = {worker: ("gloo", options) for worker in range(workers)}
         return row(ours=ours, peer=_slowest(run_parts(bridge, parts, Path(work), PATIENCE_S)))
+
+
+def over_racks(values: int, series: int = 5) -> Iterator[Row]:
+    """The same over 4 racks of 4 hosts, with an uplink as fast as one host's link: seconds, next to gloo and to one
+    switch above bridges; and what an uplink carries."""
+    question = racks.Question(4, 4, LINK_MBIT, values, REPEATS, series, PATIENCE_S)
+    work = f"all-reduce of {values:,} float32, 4 racks of 4 hosts, links and uplinks of {LINK_MBIT:.0f} Mbit/s"
+    limit = values * 32 / LINK_MBIT / 1e6
+    ours, theirs, plain = racks.combining(question), racks.gloo(question), racks.relaying(question)
+    yield Row(work, "s", True, None, ours.seconds, theirs.seconds, "gloo, Linux bridges", limit)
+    yield Row(work, "s", True, None, ours.seconds, plain.seconds, "one switch above bridges: nothing combined", limit)
+    for peer, name in ((plain, "the same, nothing combined"), (theirs, "gloo: its bytes as such packets")):
+        yield Row("packets on an uplink in it, both ways", "packets", True, None, ours.frames, peer.frames, name)
 
 
 def one_machine(values: int, program: str = "serene", workers: int = 2) -> Iterator[Row]:
@@ -272,6 +285,7 @@ def rows(seed_json: Path | None) -> Iterator[Row]:
     ]
     for take in measurements:
         yield take()
+    yield from over_racks(100_000)
     yield from scapy()
     for program in ("serene", "serene_jumbo"):
         yield from one_machine(2_460_000, program)

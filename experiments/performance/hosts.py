@@ -66,12 +66,14 @@ def _rounding(options: Json, expected: np.ndarray) -> float:
 
 
 def serene(options: Json) -> Json:
-    """All-reduce through the switch: every worker's sum, within the fixed-point error."""
+    """All-reduce through the switch: every worker's sum, within the fixed-point error. place: a worker's rack and its
+    number in it, where there are racks."""
     expected = _expected(options)
     mine = gradient(options["worker"], options["values"])
     bound = _rounding(options, expected)
     carried = PACKETS[options.get("packets", "compiled")](UdpTransport())
-    with Client(carried, 0, options["worker"], options["values"]) as client:
+    rack, number = options.get("place", (None, options["worker"]))
+    with Client(carried, 0, number, options["values"], rack=rack) as client:
         client.join()
         measured = _repeat(lambda: client.exchange(mine).delta, expected, bound, options)
         measured["retransmissions"] = client.counts.retransmissions

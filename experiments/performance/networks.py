@@ -33,16 +33,22 @@ class Hosts(Protocol):
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]: ...
 
 
-class BridgeNetwork:
+class MininetHosts:
+    """Worker w in host h(w + 1)."""
+
+    def __init__(self, net: Any) -> None:
+        self._net = net
+
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
+
+
+class BridgeNetwork(MininetHosts):
     """``Star`` around a bridge, for programs that bring a network stack of their own."""
 
     def __init__(self, workers: int, link_mbit: float, mtu: int | None) -> None:
-        self._net = Mininet(
-            topo=Star(workers, link_mbit=link_mbit, mtu=mtu, switch="b1", offload=True),
-            controller=None,
-            build=False,
-            switch=Bridge,
-        )
+        topology = Star(workers, link_mbit=link_mbit, mtu=mtu, switch="b1", offload=True)
+        super().__init__(Mininet(topo=topology, controller=None, build=False, switch=Bridge))
 
     def __enter__(self) -> BridgeNetwork:
         try:
@@ -57,9 +63,6 @@ class BridgeNetwork:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._net.stop()
-
-    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
 
 
 def serene_network(target: str, program: str, workers: int, link_mbit: float | None, work: Path) -> MininetNetwork:

@@ -12,7 +12,6 @@ import socket
 import struct
 import tempfile
 import time
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 from mininet.net import Mininet
 
-from experiments.performance.networks import BenchFailed, run_parts
+from experiments.performance.networks import BenchFailed, MininetHosts, run_parts
 from serene.errors import SereneError
 from serene.wire import SWITCH_IP, SWITCH_MAC
 from topologies.nodes import Bmv2Switch
@@ -69,18 +68,10 @@ def rates(path: Path, window: int, repeats: int, seconds: float, patience_s: flo
             net.build()
             net["s1"].start([])
             net["h1"].setARP(SWITCH_IP, SWITCH_MAC)  # their program answers no ARP
-            (result,) = run_parts(_Hosts(net), {0: ("seed", options)}, Path(work), patience_s)
+            (result,) = run_parts(MininetHosts(net), {0: ("seed", options)}, Path(work), patience_s)
         finally:
             net.stop()
     return tuple(rate * VALUES for rate in result["rows_s"])
-
-
-class _Hosts:
-    def __init__(self, net: Any) -> None:
-        self._net = net
-
-    def popen(self, worker: int, command: Sequence[str], **options: Any) -> Any:
-        return self._net[f"h{worker + 1}"].popen(list(command), **options)
 
 
 class _Rows:

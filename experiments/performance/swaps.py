@@ -118,7 +118,7 @@ class Swapper:
             f"median {np.median(late):.0f} ms, 95 % within {np.percentile(late, 95):.0f} ms, "
             f"longest {late.max():.0f} ms",
             f"in iterations that a worker still finished under the old epoch: {counts}",
-            f"the switch's part, one MODIFY: median {written:.1f} ms",
+            f"the controller's writes to its switch or switches: median {written:.1f} ms",
         ]
 
 
@@ -200,6 +200,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--swaps", type=int, default=200)
     parser.add_argument("--every-ms", type=float, default=400, help="between two swaps, on average")
     parser.add_argument("--workers", default="4")
+    parser.add_argument("--racks", default="1", help="several: over a tree of switches")
     parser.add_argument("--target", default="auto", help="auto, embedded or bmv2")
     parser.add_argument("--compute-ms", type=float, default=100, help="mean compute time of an iteration")
     parser.add_argument("--straggler", default="slow_worker:probability=0.2")
@@ -217,6 +218,7 @@ def main() -> int:
     try:
         settings = check(
             workers=options.workers,
+            racks=options.racks,
             strategy=FIRST,
             straggler=options.straggler,
             steps=str(math.ceil(LONGER * options.swaps * options.every_ms / options.compute_ms) + 10 * FIRST_AT_STEP),

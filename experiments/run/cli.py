@@ -30,6 +30,8 @@ def parser() -> argparse.ArgumentParser:
     add("--model", default="mlp", help=choices(architectures.MODELS))
     add("--dataset", default="digits", help=choices(data.DATASETS))
     add("--data-dir", type=Path, default=None, help="where fashion-mnist, mnist and cifar10 are")
+    add("--racks", default="1", help="switches that have workers; several are leaves of a tree, with a root above them")
+    add("--uplink-mbit", default="", help="rate of each leaf's link to the root in Mbit/s")
     add("--link-mbit", default="", help="rate of each link in Mbit/s; none: as fast as it goes")
     add("--batch-size", default="32", help="pictures in each worker's gradient; the paper's authors have 256")
     add("--learning-rate", default="", help="default: the model's own; the paper's authors have 0.04")

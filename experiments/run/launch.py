@@ -64,7 +64,8 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
     kind = MininetNetwork if settings.mininet else LocalNetwork
     forked.prepare(settings.exchange, settings.dataset, settings.data_dir)
     with kind(settings, work.directory) as network, ControllerClient(network.url) as controller:
-        job = controller.create_job(settings.workers, settings.strategy).job
+        racks = settings.by_rack.sizes if settings.racks > 1 else None
+        job = controller.create_job(settings.workers, settings.strategy, racks=racks).job
         workers = [
             network.start_worker(worker, _arguments(settings, worker, job, work)) for worker in range(settings.workers)
         ]
@@ -226,7 +227,9 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
 def way(settings: Settings) -> str:
     """What the gradients go through, in words."""
     if settings.exchange == "switch":
-        return f"the {settings.target} switch"
+        if settings.racks == 1:
+            return f"the {settings.target} switch"
+        return f"{settings.racks} {settings.target} leaf switches and a root"
     servers = {"server": "a parameter server", "sharded": "a parameter server on each worker's host", "gloo": "gloo"}
     return f"{servers[settings.exchange]} ({settings.target})"
 

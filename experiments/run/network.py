@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import socket
 import subprocess
@@ -38,6 +39,7 @@ def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **fur
         "job": job,
         "worker": worker,
         "workers": settings.workers,
+        "racks": ",".join(map(str, settings.by_rack.sizes)) if settings.racks > 1 else None,
         "model": settings.model,
         "dataset": settings.dataset,
         "data-dir": settings.data_dir,
@@ -161,12 +163,12 @@ class Network(ABC):
 
 
 class MininetNetwork(Network):
-    """Hosts with kernels' network stacks of their own around one switch."""
+    """Hosts with kernels' network stacks of their own around one switch, or in racks."""
 
     def __init__(self, settings: Settings, work: Path) -> None:
         super().__init__(settings, work)
         self._net: Any = None
-        self._switch: Any = None
+        self._switches: dict[str, Any] = {}  # by their part in the run
         self._controller: Any = None
 
     def start(self) -> None:
@@ -175,35 +177,36 @@ class MininetNetwork(Network):
             from mininet.net import Mininet
         except ImportError:
             raise NetworkError("Mininet is not installed: run 'make setup', or 'make run-local' without it") from None
+        from topologies.leaf_spine import LeafSpine
         from topologies.nodes import SereneController
         from topologies.star import Star, switches
 
         setLogLevel("error")
-        name = _free_switch_name()
+        settings, name = self.settings, _free_switch_name()
         # The embedded switch cuts large buffers; BMv2 and the shim hand on what they get.
-        offload = self.settings.target == "embedded" and self.settings.shim_file is None
-        topology = Star(
-            self.settings.workers,
-            link_mbit=self.settings.link_mbit,
-            mtu=self.settings.mtu,
-            switch=name,
-            offload=offload,
-        )
-        kind = switches[self.settings.target]
-        self._net = Mininet(
-            topo=topology,
-            controller=None,
-            build=False,
-            switch=lambda switch, **params: kind(
-                switch, log=self.work / "switch.log", faults=self.settings.shim_file, **params
-            ),
-        )
+        offload = settings.target == "embedded" and settings.shim_file is None
+        links = {"link_mbit": settings.link_mbit, "mtu": settings.mtu, "offload": offload}
+        if settings.racks == 1:
+            topology = Star(settings.workers, switch=name, **links)
+        else:
+            uplink = settings.uplink_mbit
+            topology = LeafSpine(settings.workers, settings.racks, uplink_mbit=uplink, prefix=name, **links)
+        kind = switches[settings.target]
+
+        def switch(given: str, level: str = "switch", **params: Any) -> Any:
+            if level != "switch":
+                params["level"] = level
+            log = self.work / f"{level}.log"
+            self._switches[level] = kind(given, log=log, faults=settings.shim_file, **params)
+            return self._switches[level]
+
+        self._net = Mininet(topo=topology, controller=None, build=False, switch=switch)
         self._controller = SereneController(
             "c0", log=self.work / "controller.log", p4_program=self.settings.program.name
         )
         self._net.build()
-        self._switch = self._net[name]
-        self._switch.start([self._controller])
+        for each in self._switches.values():
+            each.start([self._controller])
 
     def stop(self) -> None:
         for part in (self._controller, self._net):
@@ -222,13 +225,16 @@ class MininetNetwork(Network):
 
     @property
     def parts(self) -> dict[str, Background]:
-        found = {"switch": self._switch.process, "controller": self._controller.process, "shim": self._switch.shim}
+        found = {name: switch.process for name, switch in self._switches.items()}
+        found["controller"] = self._controller.process
+        if "switch" in self._switches:
+            found["shim"] = self._switches["switch"].shim
         return {name: process for name, process in found.items() if process is not None}
 
     def start_again(self, part: str) -> None:
         with _network_errors():
-            if part == "switch":
-                self._switch.start_again()
+            if part in self._switches:
+                self._switches[part].start_again()
             else:
                 self._controller.start_again()
 
@@ -313,8 +319,8 @@ def _network_errors() -> Iterator[None]:
 
 
 def _free_switch_name() -> str:
-    """s1, or the next one whose interfaces do not exist: another run may be under way."""
-    taken = {name.partition("-")[0] for _, name in socket.if_nameindex()}
+    """s1, or the next one whose interfaces do not exist: another run may be under way. A tree's begin with it."""
+    taken = {found[0] for _, name in socket.if_nameindex() if (found := re.match(r"s\d+", name))}
     return next(f"s{number}" for number in range(1, 1000) if f"s{number}" not in taken)
 
 

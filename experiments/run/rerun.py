@@ -23,7 +23,9 @@ def rerun(settings: Settings) -> dict[str, Any]:
     return {
         "seed": settings.seed,
         "compute_ms": settings.compute_ms,
+        "racks": settings.racks,
         "link_mbit": settings.link_mbit,
+        "uplink_mbit": settings.uplink_mbit,
         "program": settings.program.name,
         "data_dir": None if settings.data_dir is None else str(settings.data_dir),
         "faults": None if settings.faults_file is None else settings.faults_file.read_text(),

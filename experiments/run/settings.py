@@ -10,6 +10,7 @@ from serene.errors import SereneError, choices
 from serene.faults import Faults
 from serene.faults import load as load_faults
 from serene.program import Program
+from serene.racks import MAX_RACKS, RACK_WORKERS, Racks, policies
 from serene.strategy import Strategy, parse
 from serene.wire import ENCAPSULATION_BYTES, HEADER
 from workers import architectures, data, stragglers
@@ -51,8 +52,14 @@ class Settings:
     strategy_text: str = "bsp"  # as it was given
     faults: Faults = field(default_factory=Faults)
     faults_file: Path | None = None
+    racks: int = 1  # switches that have workers; several are leaves of a tree
+    uplink_mbit: float | None = None
     parameters: int = 0
     eval_every: int = 5  # steps
+
+    @property
+    def by_rack(self) -> Racks:
+        return Racks.even(self.workers, self.racks)
 
     @property
     def shim_file(self) -> Path | None:
@@ -122,6 +129,23 @@ def _check_baseline(exchange: str, target: str, program: str, packets: str, faul
             raise BadSetting(f"{name}={given} is for a run through the switch; with EXCHANGE={exchange} leave it out")
 
 
+def _check_racks(racks: int, uplink_mbit: str, mininet: bool, exchange: str, program: str, faults: Path | None) -> None:
+    """What a tree of switches cannot be combined with."""
+    if racks == 1:
+        if uplink_mbit:
+            raise BadSetting(f"UPLINK_MBIT={uplink_mbit} needs RACKS: one switch has no uplink")
+        return
+    if not mininet:
+        raise BadSetting(f"RACKS={racks} needs Mininet")
+    for name, given, default in (
+        ("EXCHANGE", exchange, "switch"),
+        ("PROGRAM", program, "serene"),
+        ("FAULTS", str(faults or ""), ""),
+    ):
+        if given != default:
+            raise BadSetting(f"{name}={given} is for a run with one switch; with RACKS={racks} leave it out")
+
+
 def check(
     *,
     target: str,
@@ -144,12 +168,19 @@ def check(
     exchange: str = "switch",
     exchange_share: str = "",
     faults: Path | None = None,
+    racks: str = "1",
+    uplink_mbit: str = "",
 ) -> Settings:
     """Raises BadSetting or another SereneError that names the valid choices."""
     chosen = Program.load(program)
-    count = int(_number("WORKERS", workers, 1, chosen.max_workers))
+    leaves = int(_number("RACKS", racks, 1, MAX_RACKS))
+    _check_racks(leaves, uplink_mbit, mininet, exchange, program, faults)
+    count = int(_number("WORKERS", workers, leaves, chosen.max_workers if leaves == 1 else leaves * RACK_WORKERS))
     meant = parse(strategy)
-    meant.compile(range(count))
+    fields = meant.compile(range(count))
+    if leaves > 1:
+        by_rack = Racks.even(count, leaves)
+        policies(fields, [by_rack.mask(rack) for rack in range(leaves)])
     check_packets(packets)
     check_exchange(exchange, strategy, count)
     architectures.check_model(model)
@@ -195,5 +226,7 @@ def check(
         strategy_text=strategy.strip(),
         faults=wrong,
         faults_file=faults.resolve() if faults is not None else None,
+        racks=leaves,
+        uplink_mbit=_number("UPLINK_MBIT", uplink_mbit, 0.1, 1000, whole=False) if uplink_mbit else None,
         parameters=parameters,
     )

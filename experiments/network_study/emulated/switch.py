@@ -1,6 +1,6 @@
 """A leaf, or the root, of the tree of switches that add up, as a process at the ports of an emulated network: our
-compiled program on the embedded switch, with the entries of one job whose workers are known before. (No controller
-commands several switches, so they are written here, in process: docs/limitations.md.)
+compiled program on the embedded switch, with the entries of one job whose workers are known before. (They are
+written here, in process: the exchange is measured without a controller.)
 
 python -m experiments.network_study.emulated.switch OPTIONS
 """

@@ -1,0 +1,144 @@
+"""An all-reduce over racks for `make bench`: through a tree of switches that add up; the same without combining, with
+bridges in the racks and one switch above them that adds up; and gloo, with bridges everywhere. Hosts and links are the
+same, and what passes the uplinks is counted."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mininet.net import Mininet
+from mininet.node import Switch
+
+from controller.http.client import ControllerClient
+from experiments.performance.hosts import WARM_UP
+from experiments.performance.networks import Json, MininetHosts, run_parts
+from serene.program import Program
+from serene.racks import Racks
+from serene.strategy import BSP
+from serene.wire import ENCAPSULATION_BYTES, HEADER
+from topologies.leaf_spine import LeafSpine
+from topologies.nodes import UPLINK, Bridge, EmbeddedSwitch, SereneController
+
+Samples = tuple[float, ...]
+Place = tuple[int | None, int]  # rack, where there are several, and number in it
+
+
+@dataclass(frozen=True)
+class Question:
+    """``hosts`` in each of ``racks``; links and uplinks of ``link_mbit``. repeats, series: as in other all-reduces."""
+
+    racks: int
+    hosts: int
+    link_mbit: float
+    values: int
+    repeats: int
+    series: int
+    patience_s: float
+
+    @property
+    def workers(self) -> int:
+        return self.racks * self.hosts
+
+    @property
+    def all_reduces(self) -> int:
+        return WARM_UP + self.repeats * self.series
+
+    @property
+    def options(self) -> Json:
+        return {"workers": self.workers, "values": self.values, "repeats": self.repeats, "series": self.series}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """seconds: of the slowest host, one a repeat. frames: of our full size that each uplink carried in an all-reduce,
+    both ways together; of another program's packets as many as would have been so many bytes."""
+
+    seconds: Samples
+    frames: Samples
+
+
+def combining(question: Question) -> Measured:
+    """Leaves and a root that add up."""
+    return _adding_up(question, combined=True)
+
+
+def relaying(question: Question) -> Measured:
+    """One switch adds up at the top; in the racks are bridges, which combine nothing."""
+    return _adding_up(question, combined=False)
+
+
+def _adding_up(question: Question, *, combined: bool) -> Measured:
+    with tempfile.TemporaryDirectory() as work:
+
+        def switch(name: str, level: str, **params: Any) -> Switch:
+            if level != "root" and not combined:
+                return Bridge(name, **params)
+            if combined:
+                params["level"] = level
+            return EmbeddedSwitch(name, log=Path(work) / f"{level}.log", **params)
+
+        controller = SereneController("c0", log=Path(work) / "controller.log")
+        sizes = Racks.even(question.workers, question.racks)
+        places = [sizes.place(worker) if combined else (None, worker) for worker in range(question.workers)]
+        try:
+            with _network(question, switch) as net:
+                for each in net.switches:
+                    each.start([controller])
+                with ControllerClient(controller.url) as client:
+                    client.create_job(question.workers, BSP(), racks=sizes.sizes if combined else None)
+                    return _measure(net, question, "serene", Path(work), places)
+        finally:
+            controller.stop()
+
+
+def gloo(question: Question) -> Measured:
+    with _network(question, lambda name, level, **params: Bridge(name, **params)) as net:
+        for bridge in net.switches:
+            bridge.start([])
+        with tempfile.TemporaryDirectory() as work:
+            return _measure(net, question, "gloo", Path(work), [(None, w) for w in range(question.workers)])
+
+
+@contextmanager
+def _network(question: Question, switch: Any) -> Iterator[Any]:
+    """Built, but no switch is started. Hosts may leave the cutting of large buffers to whoever takes them."""
+    rate = question.link_mbit
+    topology = LeafSpine(question.workers, question.racks, link_mbit=rate, uplink_mbit=rate, offload=True)
+    net = Mininet(topo=topology, controller=None, build=False, switch=switch)
+    try:
+        net.build()
+        yield net
+    finally:
+        net.stop()
+
+
+def _measure(net: Any, question: Question, kind: str, work: Path, places: Sequence[Place]) -> Measured:
+    before = _uplinks(net, question.racks)
+    parts = {worker: (kind, {**question.options, "place": place}) for worker, place in enumerate(places)}
+    results = run_parts(MininetHosts(net), parts, work, question.patience_s)
+    passed = [after - first for after, first in zip(_uplinks(net, question.racks), before, strict=True)]
+    frame = ENCAPSULATION_BYTES + HEADER.itemsize + 4 * Program.load().lanes
+    return Measured(
+        tuple(max(times) for times in zip(*(result["seconds"] for result in results), strict=True)),
+        tuple(count / frame / question.all_reduces for count in passed),
+    )
+
+
+def _uplinks(net: Any, racks: int) -> list[int]:
+    """Bytes that each has carried so far, as its limit counts them: a large buffer as the packets that it becomes."""
+    ends = [
+        (net[f"leaf{rack + 1}"], f"leaf{rack + 1}-eth{UPLINK}", net["root"], f"root-eth{rack + 1}")
+        for rack in range(racks)
+    ]
+    return [_sent(leaf, up) + _sent(root, down) for leaf, up, root, down in ends]
+
+
+def _sent(node: Any, interface: str) -> int:
+    (shaper,) = json.loads(node.cmd("tc -s -j qdisc show dev", interface, "root"))
+    return int(shaper["bytes"])

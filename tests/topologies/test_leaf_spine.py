@@ -1,0 +1,136 @@
+"""Racks as Mininet builds them: ports, addresses, rates of links and uplinks, traffic between racks, an exchange."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from serene.program import Program
+from serene.racks import Racks
+from tests.runs import ROOT, interfaces, missing, private_network
+from topologies.processes import NotReady
+
+LEAF_SPINE = str(ROOT / "topologies" / "leaf_spine.py")
+
+pytestmark = pytest.mark.mininet
+
+
+@pytest.fixture(autouse=True)
+def mininet() -> None:
+    lacking = missing(None)
+    if lacking:
+        pytest.skip(f"needs {lacking}")
+
+
+@contextmanager
+def bridged(**options: Any) -> Iterator[Any]:
+    """A started network of Linux bridges; nothing of it is left."""
+    from mininet.log import setLogLevel
+    from mininet.net import Mininet
+
+    from topologies.leaf_spine import LeafSpine
+    from topologies.nodes import Bridge
+
+    setLogLevel("error")
+    with private_network():
+        net = Mininet(topo=LeafSpine(**options), build=False, switch=Bridge, controller=None)
+        try:
+            net.start()
+            yield net
+        finally:
+            net.stop()
+        assert interfaces() == set()
+
+
+@pytest.mark.parametrize(("workers", "racks"), [(2, 1), (7, 3), (256, 8)])
+def test_every_worker_is_where_the_racks_have_it(workers: int, racks: int) -> None:
+    from topologies.leaf_spine import LeafSpine
+    from topologies.nodes import UPLINK
+
+    topology, sizes = LeafSpine(workers, racks, prefix="s1"), Racks.even(workers, racks)
+    assert len(topology.hosts()) == workers
+    assert set(topology.switches()) == {"s1root", *(f"s1leaf{rack + 1}" for rack in range(racks))}
+    for worker in range(workers):
+        rack, number = sizes.place(worker)
+        assert topology.port(f"h{worker + 1}", f"s1leaf{rack + 1}") == (0, number + 1)
+    for rack in range(racks):
+        assert topology.port(f"s1leaf{rack + 1}", "s1root") == (UPLINK, rack + 1)
+    addresses = {topology.nodeInfo(host)[what] for host in topology.hosts() for what in ("ip", "mac")}
+    assert len(addresses) == 2 * workers and "10.0.0.254/16" not in addresses
+    assert topology.nodeInfo("h1")["ip"] == "10.0.0.1/16"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"racks": 9, "workers": 16}, "9 racks: expected 1 to 8"),
+        ({"racks": 2, "workers": 65}, "65 workers in 2 racks: expected 2 to 64"),
+        ({"bw": 10}, "leaf_spine has no option bw: expected workers, racks, link_mbit, uplink_mbit"),
+    ],
+)
+def test_networks_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    from topologies.leaf_spine import LeafSpine
+
+    with pytest.raises(NotReady, match=message):
+        LeafSpine(**options)
+
+
+def sent(node: Any, interface: str) -> tuple[int, int]:
+    """Bytes that have left, and how often something had to wait for the rate."""
+    said = re.findall(r"htb .*\n\s*Sent (\d+) bytes.*overlimits (\d+)", node.cmd("tc -s qdisc show dev", interface))
+    return int(said[0][0]), int(said[0][1])
+
+
+def test_links_and_uplinks_have_rates_of_their_own() -> None:
+    """Two hosts of a rack send to the other rack: what waits is the uplink, which is slower than one of their links."""
+    with bridged(workers=4, racks=2, link_mbit=200, uplink_mbit=50) as net:
+        ends = {"leaf1": [("leaf1-eth1", 200), ("leaf1-eth33", 50)], "root": [("root-eth1", 50), ("root-eth2", 50)]}
+        for name, shaped in {**ends, "h1": [("h1-eth0", 200)]}.items():
+            for interface, rate in shaped:
+                assert f"rate {rate}Mbit" in net[name].cmd("tc class show dev", interface)
+        servers = [net[f"h{host}"].popen(["socat", "-u", "TCP-LISTEN:5001", "OPEN:/dev/null"]) for host in (3, 4)]
+        feed = "head -c 5000000 /dev/zero | socat -u - TCP:{}:5001,retry=50,interval=0.1"
+        clients = [
+            net[name].popen(["sh", "-c", feed.format(net[other].IP())]) for name, other in (("h1", "h3"), ("h2", "h4"))
+        ]
+        assert [process.wait(60) for process in (*clients, *servers)] == [0] * 4
+        passed, waited = sent(net["leaf1"], "leaf1-eth33")
+        assert passed > 10_000_000 and waited > 100
+
+
+@pytest.mark.parametrize(
+    ("switch", "controller"),
+    [("bridge", "none"), ("embedded", "serene"), pytest.param("bmv2", "serene", marks=pytest.mark.bmv2)],
+)
+def test_mininets_own_command_pings(switch: str, controller: str) -> None:
+    lacking = missing(None if switch == "bridge" else switch)
+    if lacking:
+        pytest.skip(f"needs {lacking}")
+    command = ["mn", "--custom", LEAF_SPINE, "--topo", "leaf_spine,4,2", "--switch", switch, "--controller", controller]
+    with private_network():
+        run = subprocess.run([*command, "--test", "pingall"], capture_output=True, text=True, timeout=240, cwd="/")
+        assert "0% dropped (12/12 received)" in run.stderr + run.stdout, run.stderr
+        assert interfaces() == set()
+
+
+@pytest.mark.parametrize(("way", "packets"), [("combining", 2), ("relaying", 2 * 3)])
+def test_what_an_uplink_carries_in_an_all_reduce(way: str, packets: int) -> None:
+    """A slot's sum goes up and down once, where the leaf combines; else every worker's push and its answer. The hosts
+    check their sums. What is sent again comes on top."""
+    lacking = missing()
+    if lacking:
+        pytest.skip(f"a network needs {lacking}")
+    from experiments.performance import racks
+
+    question = racks.Question(2, 3, 100.0, 3200, repeats=1, series=2, patience_s=240)
+    with private_network():
+        measured = getattr(racks, way)(question)
+        assert interfaces() == set()
+    slots = 3200 // Program.load().lanes
+    assert len(measured.frames) == 2 and min(measured.frames) >= packets * slots
+    assert len(measured.seconds) == 1

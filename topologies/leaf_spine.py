@@ -1,0 +1,96 @@
+"""Workers in racks: a leaf switch for each, and one root above them. Also for Mininet's own command:
+
+    sudo mn --custom topologies/leaf_spine.py --topo leaf_spine,8,2 --switch embedded --controller serene --test pingall
+
+The racks have the workers one after the other, as evenly as can be (serene/racks.py). Worker w is host h(w + 1), with
+address 10.0.0.(w + 1), from the 128th on 10.0.1.0 and so on. Number i of a rack is at port i + 1 of its leaf, whose
+port 33 is the uplink. Rack r's leaf is leaf(r + 1), at port r + 1 of the root.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+# `mn` runs this file with exec, without a name or a place: its own argument tells where we are.
+if "__file__" not in globals():
+    _named = next(
+        (
+            argument.partition("=")[2] or sys.argv[at + 1]
+            for at, argument in enumerate(sys.argv)
+            if argument == "--custom" or argument.startswith("--custom=")
+        ),
+        "topologies/leaf_spine.py",
+    )
+    _ours = next((path for path in _named.split(",") if path.endswith("leaf_spine.py")), _named)
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(_ours))))
+
+from mininet.topo import Topo
+
+from topologies.nodes import UPLINK, Bmv2Switch, Bridge, EmbeddedSwitch, SereneController
+from topologies.processes import NotReady
+from topologies.star import HostInterface, SwitchInterface
+
+# As serene/racks.py has them, which Mininet's own command cannot load: it runs the system's Python.
+MAX_RACKS, RACK_WORKERS = 8, 32
+
+ROOT_DPID = "ff"  # Mininet takes a switch's number from its name, and the root has none
+
+
+def addresses(worker: int) -> tuple[str, str]:
+    """MAC and IP; the second half of 10.0.0.0/24 stays free, for the switch has an address there."""
+    high, low = (worker + 1) >> 7, (worker + 1) & 0x7F
+    return f"02:00:00:00:{high:02x}:{low:02x}", f"10.0.{high}.{low}"
+
+
+class LeafSpine(Topo):  # type: ignore[misc]
+    """``workers`` hosts in ``racks``. Rates in Mbit/s, each way: ``link_mbit`` of every host's link, ``uplink_mbit`` of
+    every leaf's link to the root, which may be less than its hosts' together.
+
+    ``mtu`` and ``offload`` as in ``Star``. ``prefix``: of the switches' names. A switch is told its ``level``,
+    the name without it.
+    """
+
+    def build(
+        self,
+        workers: int = 8,
+        racks: int = 2,
+        link_mbit: float | None = None,
+        uplink_mbit: float | None = None,
+        mtu: int | None = None,
+        offload: bool = False,
+        prefix: str = "",
+        **unknown: Any,
+    ) -> None:
+        if unknown:  # Mininet's own command would only show a TypeError of Python's
+            expected = "workers, racks, link_mbit, uplink_mbit, mtu, offload or prefix"
+            raise NotReady(f"leaf_spine has no option {', '.join(unknown)}: expected {expected}")
+        if not isinstance(racks, int) or not 1 <= racks <= MAX_RACKS:
+            raise NotReady(f"{racks} racks: expected 1 to {MAX_RACKS}")
+        if not isinstance(workers, int) or not racks <= workers <= racks * RACK_WORKERS:
+            raise NotReady(f"{workers} workers in {racks} racks: expected {racks} to {racks * RACK_WORKERS}")
+        host_rate, uplink_rate = ({"bw": rate} if rate else {} for rate in (link_mbit, uplink_mbit))
+        root = self.addSwitch(f"{prefix}root", dpid=ROOT_DPID, level="root")
+        worker = 0
+        for rack in range(racks):
+            size = workers // racks + (rack < workers % racks)
+            leaf = self.addSwitch(f"{prefix}leaf{rack + 1}", level=f"leaf{rack + 1}")
+            for port in range(1, size + 1):
+                mac, ip = addresses(worker)
+                host = self.addHost(f"h{worker + 1}", ip=f"{ip}/16", mac=mac)
+                self.addLink(
+                    host, leaf, port2=port, cls1=HostInterface, cls2=SwitchInterface,
+                    params1={"mtu": mtu, "offload": offload, **host_rate}, params2={"mtu": mtu, **host_rate},
+                )  # fmt: skip
+                worker += 1
+            ends = {"mtu": mtu, **uplink_rate}
+            self.addLink(
+                leaf, root, port1=UPLINK, port2=rack + 1, cls1=SwitchInterface, cls2=SwitchInterface,
+                params1=ends, params2=ends,
+            )  # fmt: skip
+
+
+topos = {"leaf_spine": LeafSpine}
+switches = {"embedded": EmbeddedSwitch, "bmv2": Bmv2Switch, "bridge": Bridge}
+controllers = {"serene": SereneController}
