@@ -275,6 +275,11 @@ class Coordinator:
     ) -> JobStatus:
         """racks: workers in each, as far as there are some; by default they are divided evenly. scale: by default as
         large as a round of all workers allows."""
+        if pool_slots is not None and self.switch.rack_count > 1:
+            raise BadRequest(
+                "a process group over several switches: its workers hold every answer against the whole job's policy, "
+                "and a leaf tells of its own rack. Expected a controller of one switch"
+            )
         async with self._lock:
             created = self.jobs.create(
                 workers, strategy, job=job, scale=FixedPoint.of(workers).scale if scale is None else scale, limit=limit,

@@ -103,6 +103,14 @@ class Admission:
     async def _hello(self, request: Request) -> None:
         if self._just_readmitted(request):
             return
+        if request.says_rack not in (None, request.sender.rack):
+            await self._answer(
+                request,
+                self._answerer.refused,
+                f"worker {request.worker} says that it is in rack {request.says_rack}, and its HELLO came in at rack "
+                f"{request.sender.rack}: start it with the rack that it is in, or without",
+            )
+            return
         job = self._jobs.get(request.job)
         if job is not None and self._proof.lacks(job, request.worker, request.sender, request.proof):
             number = self._proof.number(job, request.worker, request.sender)
@@ -118,7 +126,6 @@ class Admission:
             time.time(),
             request.session,
             goes_on=request.epoch > 0,
-            says_rack=request.says_rack,
         )
         if isinstance(plan, Refusal):
             await self._answer(request, self._answerer.refused, plan.reason)

@@ -87,11 +87,6 @@ class Jobs:
 
     def _make_pool(self, job: Job, slots: int) -> None:
         """Its slots are its own before its workers come: whether there is room is known at once."""
-        if len(job.racks.sizes) > 1:
-            raise BadRequest(
-                "a process group over several switches: its workers hold every answer against the policy of the whole "
-                "job, and a leaf tells of its own rack. Expected a controller of one switch"
-            )
         if job.strategy != BSP():
             raise BadRequest(
                 f"a pool runs under BSP, not {job.strategy}: its slots hold other values from one round to the next. "
@@ -143,20 +138,16 @@ class Jobs:
         now: float,
         session: int = 0,
         goes_on: bool = False,
-        says_rack: int | None = None,
     ) -> Refusal | Start | Readmission | Waiting | None:
         """A worker that is no member asks to join; ``place`` is its number in the rack that its endpoint is in, ``now``
         in Unix seconds, ``session`` the one that it was in; ``goes_on``: it thinks that it still is, and would
-        contribute under seqs that another process has used. ``says_rack``: where it says that it is.
+        contribute under seqs that another process has used.
 
         None: it has joined already, and said so before it knew.
         """
         job = self._jobs.get(job_id)
         if job is None:
             return Refusal(f"there is no job {job_id} ({self._there_are()})")
-        if says_rack is not None and says_rack != endpoint.rack:
-            return Refusal(f"worker {place} says that it is in rack {says_rack}, and its HELLO came in at rack "
-                           f"{endpoint.rack}: start it with the rack that it is in, or without")  # fmt: skip
         worker = job.worker_at(endpoint.rack, place)
         if worker is None:
             return Refusal(job.there_is_no(endpoint.rack, place))

@@ -120,17 +120,21 @@ class Switch:
     async def bring_up(self, deadline_s: float) -> None:
         """Connect and set the switch up, waiting ``deadline_s`` seconds for one that is starting."""
         end = time.monotonic() + deadline_s
-        while self._connection is None:
+        while not self.connected:
+            answered = False
             try:
                 await self._connect(max(end - time.monotonic(), RETRY_S))
+                answered = True
+                await self._take_over()
             except Unreachable:
                 if time.monotonic() >= end:
+                    if answered:
+                        raise
                     raise Unreachable(
                         f"no P4Runtime switch answered at {self.options.address} within {deadline_s:g} s"
                         ": is it running, and is --switch HOST:PORT right?"
                     ) from None
                 await asyncio.sleep(RETRY_S)
-        await self._take_over()
 
     async def run(self) -> None:
         """Deliver what the switch says, for ever; connect again when the connection is lost."""

@@ -108,16 +108,6 @@ class Client:
         return self._requests.incarnation
 
     @property
-    def number(self) -> int:
-        """The worker's number in the job, which the controller tells when it joins."""
-        return self._requests.number
-
-    @property
-    def racks(self) -> int:
-        """Over which the job's workers are divided."""
-        return self._requests.racks
-
-    @property
     def counts(self) -> Counts:
         return self._joined.counts
 
@@ -203,7 +193,7 @@ class Client:
             protocol.go_on_from(before)
         else:
             if before is not None and self._caught_up and not self._session_lost:
-                self._remains = Remains.of(before, over_racks=self.racks > 1)
+                self._remains = Remains.of(before)
             self.contributions_sent = 0
             self._caught_up = not welcome.lost_sessions and welcome.epoch == 1
         self._protocol, self._session_lost, self._left = protocol, False, False
@@ -256,7 +246,7 @@ class Client:
                 "contributed in every iteration"
             )
         vote = remains.vote if remains else Vote()
-        mine = ballot(vote, self.number, protocol.membership.workers, slots, lanes)
+        mine = ballot(vote, protocol.number, protocol.membership.workers, slots, lanes)
         self._contribute(protocol, mine)
         if protocol.epoch != protocol.membership.epoch:
             raise SereneError(
@@ -266,11 +256,11 @@ class Client:
         votes = count(protocol.held_values)
         in_flight, last, known = (remains.in_flight, remains.last, remains.known) if remains else (None, None, {})
         over_racks = remains.over_racks if remains else None
-        restored = outcome(votes, self.number, in_flight, last, known, over_racks)
+        restored = outcome(votes, protocol.number, in_flight, last, known, over_racks)
         back = -mine.view(np.uint32)
         if remains:
             remains.known[protocol.membership.session] = restored
-            if restored.donor == self.number:
+            if restored.donor == protocol.number:
                 back = back + remains.held
         self._contribute(protocol, back.view(np.int32))
         return restored
@@ -505,7 +495,7 @@ class Client:
         ours = self._joined.membership.session
         if welcome is not None and welcome.session > ours and not answered:
             if self._caught_up:  # or it holds nothing: it was lost before its own restoration was over
-                self._remains = Remains.of(self._joined, over_racks=self.racks > 1)
+                self._remains = Remains.of(self._joined)
             self._session_lost = True
             raise SessionLost(f"the job's session is {welcome.session} now, this worker's was {ours}")
 

@@ -60,6 +60,8 @@ class Membership:
     limit: int
     workers: int
     lost_sessions: int = 0  # of the job: those that the switch lost before this one
+    racks: int = 1  # over which the job's workers are divided
+    first: int = 0  # workers in the racks before this one's
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,11 @@ class Protocol:
         for ours, theirs in ((self.held_values, before.held_values), (self.held_totals, before.held_totals)):
             ours[:] = theirs
         self.exchange.new_values[:], self.exchange.new_totals[:] = self.held_values, self.held_totals
+
+    @property
+    def number(self) -> int:
+        """The worker's number in the job, which over racks is another than that in its rack."""
+        return self.membership.first + self.worker
 
     @property
     def round(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,8 +46,7 @@ class Requests:
         self.job = in_header("job", job, 0, 2**8 - 1)
         self.worker = in_header("worker", worker, 0, 2**8 - 1)
         self._rack = None if rack is None else in_header("rack", rack, 0, MAX_RACKS - 1)
-        self.racks = 1  # of the job, as the controller says
-        self.number = self.worker  # in the job: over several racks another than that in the rack
+        self._racks, self._first = 1, 0  # of the job, and workers in those before this one, as the controller says
         self.vector_length = in_header("vector_length", vector_length, 1, 2**32 - 1)
         self.incarnation = 0
         self.begin_incarnation(incarnation)
@@ -98,7 +98,7 @@ class Requests:
         if welcome.vector_length != self.vector_length:
             raise Refused(f"job {self.job} has vectors of {welcome.vector_length} values, not {self.vector_length}")
         self.confirmations += welcome.session == self.session
-        return welcome
+        return replace(welcome, racks=self._racks, first=self._first)
 
     def _wait(self, header: np.void, text: bytes) -> None:
         """The controller's answer to a HELLO: say it again with this number, or others are missing."""
@@ -106,7 +106,7 @@ class Requests:
         if not proof:
             self.missing = text.decode(errors="replace")
             return
-        self.racks, self.number = max(int(header["slot"]), 1), int(header["round"]) + self.worker
+        self._racks, self._first = max(int(header["slot"]), 1), int(header["round"])
         if proof != self._proof:
             self._proof = proof
             if self.joining:  # else it may answer a HELLO of long ago

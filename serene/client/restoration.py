@@ -169,7 +169,7 @@ class Remains:
     over_racks: int | None = None  # as `outcome` wants it
 
     @classmethod
-    def of(cls, protocol: Protocol, *, over_racks: bool = False) -> Remains:
+    def of(cls, protocol: Protocol) -> Remains:
         last, unfinished = protocol.last, protocol.iterating
         held, totals = protocol.held_before()
         vote = Vote(
@@ -180,5 +180,5 @@ class Remains:
             session=protocol.membership.session,
         )
         in_flight = (protocol.epoch, int(protocol.exchange.rounds.min())) if unfinished else None
-        workers = protocol.membership.workers if over_racks else None
+        workers = protocol.membership.workers if protocol.membership.racks > 1 else None
         return cls(held, protocol.held_values, vote, in_flight, last, protocol.overtaken, over_racks=workers)

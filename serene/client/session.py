@@ -101,17 +101,20 @@ class Session:
         self.report("finished", force=True)
         while True:
             try:
-                if self.client.racks > 1:
+                if self.client.membership.racks > 1:
                     # Nobody repeats what a leaf told the root last: a read makes it do so, for all to read at the end.
-                    self._apply(self.client.pull().delta)
+                    self._read()
                 over = self.client.leave_and_wait(timeout_s)
                 if over:
-                    last = self.client.pull()
-                    self._apply(last.delta)
-                    self.reads_at_risk += last.overflow_possible
+                    self._read()
                 return over
             except SessionLost as lost:
                 self._take(self.resume(lost))
+
+    def _read(self) -> None:
+        read = self.client.pull()
+        self._apply(read.delta)
+        self.reads_at_risk += read.overflow_possible
 
     def leave(self) -> None:
         """Leaves without waiting for the others; but restores with them what the switch has lost meanwhile."""

@@ -145,7 +145,7 @@ def test_a_worker_that_is_restarted_or_evicted_comes_back(tree: Tree, client: Co
         first = tree.client(1, 1, VALUES)
         for joining in [pool.submit(member.join) for member in (one, two, first)]:
             joining.result(30)
-        assert [member.number for member in (one, two, first)] == [0, 1, 2]
+        assert [member.protocol.number for member in (one, two, first)] == [0, 1, 2]
         gradient = np.ones(VALUES, np.float32)
         for update in [pool.submit(member.exchange, gradient) for member in (one, two, first)]:
             assert (update.result(30).delta == 3).all()

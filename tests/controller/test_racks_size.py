@@ -16,7 +16,7 @@ WORKERS = RACKS * EACH
 
 def test_256_workers_join_and_complete_a_round(tmp_path: Path) -> None:
     tree = Tree(tmp_path, (EACH,) * RACKS)
-    daemon = controller(tree, tmp_path / "controller.log")
+    daemon = controller(tree, tmp_path / "controller.log", "--wait", "60")
     job = daemon.client.create_job(WORKERS, BSP())
     assert (job.racks, job.scale) == ([EACH] * RACKS, FixedPoint.of(WORKERS).scale)
     places = [(rack, place) for rack in range(RACKS) for place in range(EACH)]
