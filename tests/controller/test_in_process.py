@@ -176,7 +176,7 @@ def test_a_strategy_that_is_stopped_as_its_decision_arrives_decides_no_more() ->
         deciding.go.set()
         deciding.thread.join()  # the loop has been handed the decision, and does not look at it before it is stopped
         asyncio.get_running_loop().call_soon(runner.stop, 0)
-        await asyncio.wait([running.task], timeout=10)
+        await asyncio.wait([running.task], timeout=60)
         assert running.task.done()
         return enacted
 
