@@ -23,12 +23,14 @@ from tests.controller.processes import PORTS, SwitchProcess
 
 ROUNDS = 15
 
+ASKS_THE_SWITCH = True  # in this process: at a Unix socket, which the command line does not take
+
 
 def with_job(switch: SwitchProcess, hosts: list[Host], scenario: Callable[[Coordinator], Awaitable[None]]) -> None:
     """A coordinator of its own, with a running job of three workers."""
 
     async def play() -> None:
-        coordinator = Coordinator(settings(switch=switch.grpc, ports=f"1-{PORTS}"))
+        coordinator = Coordinator(settings(ports=f"1-{PORTS}").model_copy(update={"switch": switch.grpc}))
         await coordinator.bring_up()
         work = asyncio.create_task(coordinator.run())
         try:
