@@ -11,7 +11,7 @@ import grpc
 from finsy.proto import p4i, p4r, p4r_grpc
 from google.protobuf import text_format
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 class Controller:

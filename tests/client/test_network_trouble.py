@@ -50,7 +50,7 @@ def switch(network: None) -> Iterator[socket.socket]:
     """The other end of the worker's cable, in whole frames."""
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800)) as here:
         here.bind(("s1", 0))
-        here.settimeout(5)
+        here.settimeout(60)
         yield here
 
 

@@ -26,7 +26,7 @@ def peer() -> Iterator[socket.socket]:
     """A socket in the switch's place."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
         here.bind(("127.0.0.1", 0))
-        here.settimeout(5)
+        here.settimeout(60)
         yield here
 
 
@@ -42,7 +42,7 @@ def kernel() -> Iterator[tuple[UdpTransport, socket.socket]]:
     """A worker's transport, and a socket on Serene's port of a loopback address of its own."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as switch:
         address = bind_somewhere(switch, SERENE_UDP_PORT)
-        switch.settimeout(5)
+        switch.settimeout(60)
         transport = UdpTransport(address, bind_ip="127.0.0.1")
         yield transport, switch
         transport.close()

@@ -20,7 +20,8 @@ def switch(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with ExitStack() as stack:
         if request.param == "bmv2":
             stack.enter_context(own_network())
-        process = SwitchProcess(request.param, tmp_path_factory.mktemp("switch") / "switch.log")
+        unix = request.param == "bmv2" and getattr(request.module, "ASKS_THE_SWITCH", False)
+        process = SwitchProcess(request.param, tmp_path_factory.mktemp("switch") / "switch.log", unix=unix)
         stack.callback(process.stop)
         yield process
 

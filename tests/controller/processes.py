@@ -55,7 +55,7 @@ class Process:
     def stop(self) -> int:
         self.process.terminate()
         try:
-            return self.process.wait(10)
+            return self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -234,7 +234,7 @@ def test_watch_into_a_pipe(controller: ControllerProcess) -> None:
         controller.client.create_job(3, BSP())
         assert any("job 0: waiting, BSP, 0 of 3 workers here" in watching.stdout.readline() for _ in range(5))
         watching.send_signal(signal.SIGINT)
-        _, errors = watching.communicate(timeout=10)
+        _, errors = watching.communicate(timeout=60)
     finally:
         watching.kill()
         watching.wait()

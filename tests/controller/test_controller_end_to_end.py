@@ -304,7 +304,7 @@ def test_live_stream(client: ControllerClient) -> None:
     listener.start()
     until(lambda: told, "a first snapshot")
     client.create_job(4, SSP(2))
-    listener.join(10)
+    listener.join(60)
     assert not listener.is_alive()
     first, last = told[0], told[-1]
     assert isinstance(first, Snapshot) and first.status.jobs == []

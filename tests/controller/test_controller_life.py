@@ -29,7 +29,7 @@ def test_ends_cleanly_on_a_signal_even_with_a_listener(start: Start, stop: signa
     events = controller.client.events()
     next(events)
     controller.process.send_signal(stop)
-    assert controller.process.wait(10) == 0
+    assert controller.process.wait(60) == 0
     for _ in events:  # the stream ends, and is not cut off
         pass
     assert "Traceback" not in controller.log.read_text()

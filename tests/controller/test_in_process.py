@@ -23,12 +23,14 @@ from tests.controller.processes import PORTS, SwitchProcess
 
 ROUNDS = 15
 
+ASKS_THE_SWITCH = True  # in this process: at a Unix socket, which the command line does not take
+
 
 def with_job(switch: SwitchProcess, hosts: list[Host], scenario: Callable[[Coordinator], Awaitable[None]]) -> None:
     """A coordinator of its own, with a running job of three workers."""
 
     async def play() -> None:
-        coordinator = Coordinator(settings(switch=switch.grpc, ports=f"1-{PORTS}"))
+        coordinator = Coordinator(settings(ports=f"1-{PORTS}").model_copy(update={"switch": switch.grpc}))
         await coordinator.bring_up()
         work = asyncio.create_task(coordinator.run())
         try:
@@ -176,7 +178,7 @@ def test_a_strategy_that_is_stopped_as_its_decision_arrives_decides_no_more() ->
         deciding.go.set()
         deciding.thread.join()  # the loop has been handed the decision, and does not look at it before it is stopped
         asyncio.get_running_loop().call_soon(runner.stop, 0)
-        await asyncio.wait([running.task], timeout=10)
+        await asyncio.wait([running.task], timeout=60)
         assert running.task.done()
         return enacted
 

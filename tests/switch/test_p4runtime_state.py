@@ -358,7 +358,7 @@ def test_one_read_asks_for_several_things(embedded_primary: Controller) -> None:
         p4r.Entity(register_entry=p4r.RegisterEntry()),
     ]
     request = p4r.ReadRequest(device_id=DEVICE_ID, entities=wanted)
-    found = [entity for answer in controller.stub.Read(request, timeout=10) for entity in answer.entities]
+    found = [entity for answer in controller.stub.Read(request, timeout=60) for entity in answer.entities]
     kinds = [entity.WhichOneof("entity") for entity in found]
     assert kinds[0] == "register_entry" and kinds[-4:] == ["register_entry"] * 4
     assert kinds[1:-4] and set(kinds[1:-4]) == {"table_entry"}
