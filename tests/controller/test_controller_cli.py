@@ -90,8 +90,8 @@ def test_a_trace_needs_no_token(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     [
         (
             "frobnicate",
-            "serenectl frobnicate: expected up, down, status, watch, doctor, explain, trace, evict, readmit, sync "
-            "or jobs",
+            "serenectl frobnicate: expected up, down, status, watch, doctor, explain, trace, evict, readmit, "
+            "precision, sync or jobs",
         ),
         ("sync", "serenectl sync: expected bsp, ssp, asp, quorum, mixed or auto"),
         ("sync fast", "serenectl sync fast: expected bsp, ssp, asp, quorum, mixed or auto"),
