@@ -76,7 +76,8 @@ class Settings(BaseModel):
     @field_validator("switch")
     @classmethod
     def _switch(cls, value: str) -> str:
-        switches_of(value)
+        if not switches_of(value):
+            host_and_port(value)
         return value
 
     @field_validator("switch_ca", "switch_cert", "switch_key")
@@ -197,9 +198,8 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 
 def switches_of(text: str) -> list[NamedSwitch]:
-    """``root=HOST:PORT,leaf1=HOST:PORT,...`` taken apart, the root first; empty for one HOST:PORT. Or ValueError."""
+    """``root=HOST:PORT,leaf1=HOST:PORT,...`` taken apart, the root first; empty for one address. Or ValueError."""
     if "=" not in text and "," not in text:
-        host_and_port(text)
         return []
     found: list[NamedSwitch] = []
     for part in text.split(","):

@@ -22,8 +22,8 @@ def worker_status(number: int, report: Report | None = None, **fields: object) -
 def job_status(*workers: WorkerStatus, strategy: Strategy = BSP(), **fields: object) -> JobStatus:
     """Job 0, which runs in its first epoch, but for ``fields``."""
     usual = {
-        "job": 0, "state": "running", "session": 1, "epoch": 1, "strategy": strategy, "pool": False, "automatic": None,
-        "lost_sessions": 0, "restoring": False, "workers_expected": len(workers),
+        "job": 0, "state": "running", "session": 1, "epoch": 1, "strategy": strategy, "pool": False, "precision": 32,
+        "automatic": None, "lost_sessions": 0, "restoring": False, "workers_expected": len(workers),
         "racks": [len(workers)], "first_slot": 0, "slots": 1,
         "vector_length": 5, "scale": 65536, "limit": 8.0, "workers": list(workers), "epochs_begun": 1, "history": [],
     }  # fmt: skip
