@@ -211,11 +211,12 @@ static int finish_piece(struct pool *pool, uint32_t slot, uint32_t total, const 
     return 1;
 }
 
-/* 0: no piece's sum. One that lacks contributions, because an epoch has overtaken it, is asked for again. */
+/* 0: no piece's sum. One that lacks contributions, because an epoch has overtaken it, is asked for again, unless
+ * nothing more is to come. */
 static int accept_piece(struct pool *pool, const uint8_t *packet, uint32_t slot, struct batch *batch) {
     struct exchange *exchange = pool->exchange;
     int32_t held = (int32_t)(read32(packet + AT_TOTAL) - pool->held_totals[slot]);
-    if (held < (int32_t)pool->layout.workers && read32(packet + AT_EPOCH) != exchange->epoch) {
+    if (held < (int32_t)pool->layout.workers && read32(packet + AT_EPOCH) != exchange->epoch && !pool->no_more) {
         exchange->ignored++;
         return 1;
     }

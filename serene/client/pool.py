@@ -25,7 +25,7 @@ import numpy as np
 from typing_extensions import Self
 
 from serene.client.blocks import Layout
-from serene.client.client import Client
+from serene.client.client import WAITING_S, Client
 from serene.client.collective import Disagreement, Incomplete, hashes, noise_seed, vote_for
 from serene.client.exchange import UNSENT
 from serene.client.fastpool import FastPool
@@ -85,8 +85,7 @@ class Pool:
         self._heard = self._format  # the newest one that the switch has announced to this worker
         self._broken: str | None = None  # why nothing more is contributed
         self._reports = Reports(self._client, self.telemetry)
-        self._client.while_waiting = self._wait
-        self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no packet arrives; may raise
+        self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no piece is finished; may raise
         self.collectives = 0  # that have ended well
         self.network_s = 0.0  # in collectives
         self.compute_s = 0.0  # between collectives
@@ -115,10 +114,6 @@ class Pool:
         """Bits of a gradient's values in the next collective, on all workers: as `serenectl precision` says, as soon as
         all workers have heard of it. Other values have 32."""
         return self._format.precision
-
-    def _wait(self) -> None:
-        self._reports.say("waiting")
-        self.while_waiting()
 
     def idle(self) -> None:
         """To be called about every second between collectives: the controller takes a pool's worker that gives no sign
@@ -234,7 +229,8 @@ class Pool:
         return self._layouts[bits]
 
     def _exchange(self, engine: PlainPool | FastPool, protocol: Protocol, until: float, timeout_s: float) -> None:
-        over = False
+        over, moved_at = False, self._clock()
+        under_way = engine.slots_under_way
         while not over:
             try:
                 self._client.exchange_round(engine.step)
@@ -244,10 +240,17 @@ class Pool:
                 self._broken = self._broken or f"did not give every worker's contribution: {error}"
                 raise PoolBroken(self._said()) from error
             if self._broken:
-                # When a worker leaves, the others may lack answers to what it has seen the end of, but nothing more.
+                # When a worker leaves, the others may lack answers to what it has seen the end of, but nothing more:
+                # what is not whole by now will not be.
                 engine.begin_no_more()
+                protocol.whole = 0
                 if (protocol.exchange.state == UNSENT).any():
                     raise PoolBroken(self._said())
+            if (left := engine.slots_under_way) != under_way:
+                under_way, moved_at = left, self._clock()
+            elif self._clock() - moved_at > WAITING_S:  # also where answers come that are not whole
+                self._reports.say("waiting")
+                self.while_waiting()
             # A worker that was kept from running until now may find that all it waited for has come: so it goes on.
             if not over and self._clock() > until and engine.slots_under_way:
                 raise NoAnswer(f"the collective was not over after {timeout_s:g} s: {self._missing(protocol, engine)}")

@@ -223,7 +223,7 @@ FAULTS = (
     fault("who has only answers to wait for does not get them", Pool, "_exchange",
           "if (protocol.exchange.state == UNSENT).any():", "if True:"),
     fault("a collective never gives up", Pool, "_exchange",
-          "if not over and self._clock() > until:", "if False:"),
+          "if not over and self._clock() > until and engine.slots_under_way:", "if False:"),
     # -- numbers
     fault("a counter is too narrow and carries", Layout, "counter_bits",
           "self.workers.bit_length()", "max((self.workers - 1).bit_length(), 1)"),

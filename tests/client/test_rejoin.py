@@ -164,7 +164,6 @@ def test_a_refusal_of_another_incarnation_is_not_ours(plane: EmbeddedDataPlane) 
         ({"lanes": 0}, "lanes 0"),
         ({"scale": 0}, "scale 0"),
         ({"limit": 0}, "limit 0"),
-        ({"workers": 0}, "workers 0"),
         ({"slots": 0}, "expected 4 slots"),
         ({"slots": 3}, "expected 4 slots"),
         ({"slots": 2**32 - 1}, "expected 4 slots"),

@@ -21,13 +21,13 @@ from serene.client.parts import Parts
 from serene.errors import SereneError
 from serene.strategy import ASP, BSP, SSP
 from serene.torch import SwitchReducer, reduce_bucket
-from tests.controller.conftest import controller, switch
+from tests.controller.conftest import controller, switch, warm
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
 from tests.ports import some_port
 from tests.torch import ddp_worker
 from tests.torch.ranks import RANKS
 
-__all__ = ["controller", "switch"]
+__all__ = ["controller", "switch", "warm"]
 
 WORKERS = 3
 PATIENCE_S = 120
