@@ -20,7 +20,7 @@ from experiments.run.forked import Process
 from experiments.run.settings import Settings
 from serene.errors import SereneError
 from serene.spawn import module
-from topologies.processes import Background, NotReady, free_ports, listens, program, set_up_turn
+from topologies.processes import Background, NotReady, free_ports, program, set_up_turn
 
 SWITCH_UDP_PORT = 20000  # the first of the switch's, where it has no Mininet
 
@@ -269,8 +269,8 @@ class LocalNetwork(Network):
             "--ports", f"1-{self.settings.workers}", "--http", f"127.0.0.1:{self._http}",
             "--program", self.settings.program.name, "--wait", "60",
         ]  # fmt: skip
-        self._controller = Background("controller", command, self.work / "controller.log")
-        self._controller.wait_until(lambda: listens(self._http), 90)
+        self._controller = controller = Background("controller", command, self.work / "controller.log")
+        controller.wait_until(lambda: controller.serves(self._http), 90)
 
     def _start_switch(self) -> None:
         self._p4runtime, self._http = free_ports(9559, 8559)
@@ -281,8 +281,8 @@ class LocalNetwork(Network):
         ]
         further = ["--", "--grpc-server-addr", f"127.0.0.1:{self._p4runtime}", "--cpu-port", "255"]
         command = [program("serene-switch"), "--no-p4", *ports, *further]
-        self._switch = Background("switch", command, self.work / "switch.log")
-        self._switch.wait_until(lambda: listens(self._p4runtime), 30)
+        self._switch = switch = Background("switch", command, self.work / "switch.log")
+        switch.wait_until(lambda: switch.serves(self._p4runtime), 30)
 
     def stop(self) -> None:
         for part in (self._controller, self._switch):
@@ -303,8 +303,9 @@ class LocalNetwork(Network):
     def start_again(self, part: str) -> None:
         port = self._p4runtime if part == "switch" else self._http
         with _network_errors():
-            self.parts[part].start_again()
-            self.parts[part].wait_until(lambda: listens(port), 90)
+            process = self.parts[part]
+            process.start_again()
+            process.wait_until(lambda: process.serves(port), 90)
 
     def _worker_address(self, worker: int) -> list[str]:
         return ["--frame-udp", f"fd{self._ends[worker].fileno()}:{self._switch_ports[worker]}"]
