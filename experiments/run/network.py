@@ -184,7 +184,8 @@ class MininetNetwork(Network):
         setLogLevel("error")
         settings, name = self.settings, _free_switch_name()
         # The embedded switch cuts large buffers; BMv2 and the shim hand on what they get.
-        offload = settings.target == "embedded" and settings.shim_file is None
+        faults = self._shim_file()
+        offload = settings.target == "embedded" and faults is None
         links = {"link_mbit": settings.link_mbit, "mtu": settings.mtu, "offload": offload}
         if settings.racks == 1:
             topology = Star(settings.workers, switch=name, **links)
@@ -197,7 +198,7 @@ class MininetNetwork(Network):
             if level != "switch":
                 params["level"] = level
             log = self.work / f"{level}.log"
-            self._switches[level] = kind(given, log=log, faults=settings.shim_file, **params)
+            self._switches[level] = kind(given, log=log, faults=faults, **params)
             return self._switches[level]
 
         self._net = Mininet(topo=topology, controller=None, build=False, switch=switch)
@@ -207,6 +208,17 @@ class MininetNetwork(Network):
         self._net.build()
         for each in self._switches.values():
             each.start([self._controller])
+
+    def _shim_file(self) -> Path | None:
+        """The faults as they were checked, for the shim between links and switch where packets are to suffer: the file
+        that was given may be another one by now."""
+        faults = self.settings.faults
+        if not faults.packets:
+            return None
+        assert faults.text is not None, "faults of a run come from a file"
+        path = self.work / "faults.toml"
+        path.write_text(faults.text)
+        return path
 
     def stop(self) -> None:
         for part in (self._controller, self._net):
