@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from serene.spawn import module
 from topologies.processes import Background, NotReady, free_ports, program, set_up_turn
 
 SWITCH_UDP_PORT = 20000  # the first of the switch's, where it has no Mininet
+STOP_TIMEOUT_S = 20.0
 
 
 class NetworkError(SereneError):
@@ -59,10 +61,11 @@ def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **fur
 
 
 class WorkerProcess:
-    """One worker's training program, with its log."""
+    """One worker's training program, or a baseline's server, with its log. number: the worker's; of a server, that of
+    its host."""
 
-    def __init__(self, worker: int, process: Process, log: Path) -> None:
-        self.worker = worker
+    def __init__(self, number: int, process: Process, log: Path) -> None:
+        self.number = number
         self.log = log
         self._process = process
 
@@ -88,6 +91,25 @@ class WorkerProcess:
     def error(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()
         return "\n".join(lines[-15:])
+
+
+def stop_workers(workers: Sequence[WorkerProcess]) -> list[int]:
+    """Every worker leaves and writes what it has; those that had more to do. Raises KeyboardInterrupt when that takes
+    too long, or once more by the user."""
+    going = [worker for worker in workers if worker.poll() is None]
+    for worker in going:
+        worker.stop()
+    await_end(going)
+    return [worker.number for worker in workers if worker.poll() != 0]
+
+
+def await_end(processes: Sequence[WorkerProcess]) -> None:
+    """Of what ends by itself now. Raises KeyboardInterrupt when that takes too long, or once more by the user."""
+    end = time.monotonic() + STOP_TIMEOUT_S
+    while any(process.poll() is None for process in processes):
+        if time.monotonic() > end:
+            raise KeyboardInterrupt
+        time.sleep(0.05)
 
 
 class Network(ABC):
