@@ -9,6 +9,7 @@ has one for each leaf. Routes are static: a packet to worker w goes up to spine(
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from typing import Any
@@ -45,11 +46,12 @@ def spines_of(ports: int, ratio: float) -> int:
     """How many spines a bisection ratio leaves. Raises NotReady."""
     if not isinstance(ports, int) or ports < 2 or ports % 2:
         raise NotReady(f"switches of {ports} ports: expected an even number")
-    spines = ratio * ports / 2
-    if not 0 < ratio <= 1 or spines % 1:
-        valid = ", ".join(f"{count}/{ports // 2}" for count in range(1, ports // 2 + 1))
-        raise NotReady(f"bisection ratio {ratio:g} with {ports} ports: expected one of {valid}")
-    return int(spines)
+    for spines in range(1, ports // 2 + 1):
+        # Mininet's own command can pass decimals only.
+        if isinstance(ratio, (int, float)) and math.isclose(ratio, 2 * spines / ports, rel_tol=1e-5):
+            return spines
+    valid = ", ".join(f"{2 * spines / ports:g}" for spines in range(1, ports // 2 + 1))
+    raise NotReady(f"bisection ratio {ratio} with {ports} ports: expected one of {valid}")
 
 
 def leaf_routes(leaf: int, ports: int, leaves: int, spines: int) -> Routes:

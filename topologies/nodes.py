@@ -257,14 +257,19 @@ class SereneController(Controller):  # type: ignore[misc]
             "--wait", str(START_TIMEOUT_S),
         ]  # fmt: skip
         self.process = Background(f"controller-{self.name}", command, self._log)
-        self.process.wait_until(lambda: listens(self.http_port), START_TIMEOUT_S + 30)
+        self._await()
         info(f"\n*** In the hosts: SERENE_CONTROLLER={self.unix_url}\n")
 
     def start_again(self) -> None:
         """After ``process.kill()``: it takes over what it finds on the switch."""
         assert self.process is not None
         self.process.start_again()
-        self.process.wait_until(lambda: listens(self.http_port), START_TIMEOUT_S + 30)
+        self._await()
+
+    def _await(self) -> None:
+        assert self.process is not None
+        process = self.process
+        process.wait_until(lambda: process.serves(self.http_port), START_TIMEOUT_S + 30)
 
     def stop(self, *args: Any, **kwargs: Any) -> None:
         if self.process is not None:

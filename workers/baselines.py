@@ -107,8 +107,8 @@ class Baseline(ABC):
 
     @abstractmethod
     def _read(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
-        """Contributes int32[values]; what came in since the last read, int32[values], how many contributions that is,
-        and for how many seconds it waited for other workers."""
+        """Contributes int32[values]; what came in since the last read, int32[values], how many contributions that is
+        (gloo counts none: as many as there should be), and for how many seconds it waited for other workers."""
 
     @abstractmethod
     def finish(self, timeout_s: float) -> bool:

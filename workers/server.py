@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--strategy", type=parse, required=True, help="bsp, ssp:S, asp, quorum:K or mixed:W,W")
     parser.add_argument("--values", type=int, required=True, help="of its range of the vector")
     parser.add_argument("--listen", type=_address, required=True, metavar="ADDRESS:PORT")
-    parser.add_argument("--out", type=Path, default=None, help="what it counted, as JSON")
+    parser.add_argument("--out", type=Path, default=None, help="what it counted, as JSON, however it ends")
     options = parser.parse_args()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -190,13 +190,15 @@ def main() -> None:
     try:
         with socket.create_server(options.listen) as listening:
             server = Server(listening, options.workers, options.strategy, options.values)
-            server.run()
+            try:
+                server.run()
+            finally:
+                if options.out is not None:
+                    counted = [server.barrier.contributions[worker] for worker in range(options.workers)]
+                    options.out.write_text(json.dumps({"contributions": counted}))
     except (SereneError, OSError) as error:
         print(f"error: parameter server: {error}", file=sys.stderr)
         raise SystemExit(1) from None
-    if options.out is not None:
-        counted = server.barrier.contributions
-        options.out.write_text(json.dumps({"contributions": [counted[worker] for worker in range(options.workers)]}))
 
 
 if __name__ == "__main__":

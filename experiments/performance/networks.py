@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from mininet.net import Mininet
 
 from controller.http.client import ControllerClient
+from experiments.performance.parts import Json, run_parts
 from experiments.run.network import MininetNetwork
 from experiments.run.settings import check
-from serene.errors import SereneError
-from serene.spawn import module
 from topologies.nodes import Bridge
-from topologies.processes import ROOT
 from topologies.star import Star
-
-Json = dict[str, Any]
-
-
-class BenchFailed(SereneError):
-    """A measurement that is void; the message says what happened."""
-
-
-class Hosts(Protocol):
-    """Where workers run."""
-
-    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]: ...
 
 
 class MininetHosts:
@@ -43,14 +28,14 @@ class MininetHosts:
         return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
 
 
-class BridgeNetwork(MininetHosts):
+class BridgeHosts(MininetHosts):
     """``Star`` around a bridge, for programs that bring a network stack of their own."""
 
     def __init__(self, workers: int, link_mbit: float, mtu: int | None) -> None:
         topology = Star(workers, link_mbit=link_mbit, mtu=mtu, switch="b1", offload=True)
         super().__init__(Mininet(topo=topology, controller=None, build=False, switch=Bridge))
 
-    def __enter__(self) -> BridgeNetwork:
+    def __enter__(self) -> BridgeHosts:
         try:
             self._net.build()
             self._net["b1"].start([])
@@ -81,26 +66,3 @@ def with_job(
     with ControllerClient(network.url) as controller:
         controller.create_job(network.settings.workers, network.settings.strategy)
         return run_parts(network, parts, work, timeout_s)
-
-
-def run_parts(network: Hosts, parts: Mapping[int, tuple[str, Json]], work: Path, timeout_s: float) -> list[Json]:
-    """Runs a part of ``bench_hosts`` in each host. Raises BenchFailed with the log of the first that failed."""
-    processes, results = [], []
-    for worker, (part, options) in parts.items():
-        log, result = work / f"{part}-{worker}.log", work / f"{part}-{worker}.json"
-        command = module("experiments.performance.hosts", part, json.dumps({**options, "worker": worker}), str(result))
-        with log.open("wb") as output:
-            process = network.popen(worker, command, stdout=output, stderr=output, cwd=str(ROOT))
-        processes.append(process)
-        results.append((log, result))
-    try:
-        for process, (log, _) in zip(processes, results, strict=True):
-            if process.wait(timeout=timeout_s):
-                raise BenchFailed(f"{log.stem}: {log.read_text(errors='replace')[-2000:]}")
-    except subprocess.TimeoutExpired:
-        raise BenchFailed(f"not over within {timeout_s:g} s") from None
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    return [json.loads(result.read_text()) for _, result in results]

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from experiments.performance.networks import Json, run_parts
+from experiments.performance.parts import Json, run_parts
 from serene.program import Program
 from serene.sim.entries import Host
 from serene.sim.switch import ProgramSwitch

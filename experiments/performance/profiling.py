@@ -25,6 +25,7 @@ from experiments.run.settings import BMV2
 from experiments.shared import terminal
 from serene.errors import SereneError
 from serene.program import Program
+from topologies.processes import NotReady
 
 PROFILE = ("-DPROFILE",)  # as in runtime/switch.h
 STAGES = ("outside", "receive", "parse", "checksum", "match", "replicate", "deparse", "send")
@@ -139,7 +140,7 @@ def main() -> int:
     def run() -> int:
         try:
             return profile(console)
-        except SereneError as error:
+        except (SereneError, NotReady) as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
 

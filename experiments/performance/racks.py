@@ -17,7 +17,8 @@ from mininet.node import Switch
 
 from controller.http.client import ControllerClient
 from experiments.performance.hosts import WARM_UP
-from experiments.performance.networks import Json, MininetHosts, run_parts
+from experiments.performance.networks import MininetHosts
+from experiments.performance.parts import Json, run_parts
 from serene.program import Program
 from serene.racks import Racks
 from serene.strategy import BSP
@@ -47,7 +48,8 @@ class Question:
 
     @property
     def all_reduces(self) -> int:
-        return WARM_UP + self.repeats * self.series
+        """That each host takes part in: before each repeat is one that is not timed."""
+        return WARM_UP + self.repeats * (1 + self.series)
 
     @property
     def options(self) -> Json:

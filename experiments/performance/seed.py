@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from mininet.net import Mininet
 
-from experiments.performance.networks import BenchFailed, MininetHosts, run_parts
+from experiments.performance.networks import MininetHosts
+from experiments.performance.parts import BenchFailed, Json, run_parts
 from serene.errors import SereneError
 from serene.wire import SWITCH_IP, SWITCH_MAC
 from topologies.nodes import Bmv2Switch
 from topologies.star import Star
 
-Json = dict[str, Any]
 PORT = 8000
 READ, INC = 0, 1
 VALUES = 32  # of a row, and so of a packet
@@ -122,16 +122,21 @@ class _Rows:
         self._socket.settimeout(SILENCE_S)
 
     def rows_s(self, window: int, seconds: float) -> float:
+        """Answered rows a second, with as many READs in flight as ``window`` says (ROWS at most)."""
         began = time.perf_counter()
-        sent = answered = lost = 0
+        sent = answered = 0
+        in_flight: set[int] = set()  # rows
         while time.perf_counter() - began < seconds:
-            while sent - answered - lost < window:
+            while len(in_flight) < min(window, ROWS):
                 self.add_and_read(sent % ROWS)
+                in_flight.add(sent % ROWS)
                 sent += 1
-            if self.answer() is None:
-                lost = sent - answered
+            answer = self.answer()
+            if answer is None:
+                in_flight.clear()  # lost, or so late that they are not waited for
             else:
                 answered += 1
+                in_flight.discard(answer[0])
         took = time.perf_counter() - began
         while self.answer() is not None:
             pass  # the next measurement begins with nothing in flight

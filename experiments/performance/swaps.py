@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from controller.http.client import ControllerClient
+from controller.http.client import ControllerClient, NoController, Rejected
 from controller.jobs.job import JobState
 from controller.status.model import JobStatus
 from experiments.run.launch import launch
 from experiments.run.results import Results
-from experiments.run.settings import check
+from experiments.run.settings import BadSetting, check
 from experiments.shared import terminal
 from experiments.shared.random_strategies import FAMILIES, alternating
 from serene.arguments import Parser
@@ -77,6 +77,7 @@ class Swapper:
         self._next_at = 0.0
         self._strategies = alternating(walk(self._random), seed, workers)
         self.commanded: list[Commanded] = []
+        self.failed: list[str] = []  # refused, or without an answer
         self.swaps: list[Swap] = []
 
     def look(self, job: JobStatus, controller: ControllerClient) -> None:
@@ -86,9 +87,13 @@ class Swapper:
             return
         self._next_at = time.monotonic() + self._every_s * self._random.uniform(0.5, 1.5)
         self._left -= 1
-        asked, strategy = time.time(), self._another(self.commanded[-1].strategy if self.commanded else "")
-        swap = controller.set_strategy(job.job, strategy)
-        before = self.commanded[-1].strategy if self.commanded else "the first"
+        before = str(job.strategy)  # also after a swap whose answer was lost
+        asked, strategy = time.time(), self._another(before)
+        try:
+            swap = controller.set_strategy(job.job, strategy)
+        except (NoController, Rejected) as error:
+            self.failed.append(f"{before} to {strategy}: {error}")
+            return
         self.commanded.append(Commanded(asked, swap.epoch, before, str(strategy), swap.write_ms))
 
     def _another(self, than: str) -> Strategy:
@@ -107,8 +112,10 @@ class Swapper:
 
     def told(self) -> list[str]:
         """The distribution in words. Raises SereneError if there is none."""
+        failed = [f"not done, or without an answer: {line}" for line in self.failed]
         if not self.swaps:
-            raise SereneError("the run ended before the first swap: give it more --swaps, or a longer --compute-ms")
+            why = "the run ended before the first swap: give it more --swaps, or a longer --compute-ms"
+            raise SereneError("\n".join([*failed, why]))
         late = np.array([swap.latency_ms for swap in self.swaps])
         finished = np.array([swap.iterations for swap in self.swaps])
         counts = ", ".join(f"{(finished == number).sum()} after {number}" for number in range(finished.max() + 1))
@@ -119,6 +126,7 @@ class Swapper:
             f"longest {late.max():.0f} ms",
             f"in iterations that a worker still finished under the old epoch: {counts}",
             f"the controller's writes to its switch or switches: median {written:.1f} ms",
+            *failed,
         ]
 
 
@@ -233,6 +241,8 @@ def main() -> int:
             mininet=True,
             out=options.out or Path("runs", f"{time.strftime('%Y%m%d-%H%M%S')}-swaps"),
         )
+        if settings.workers < 2:
+            raise BadSetting("--workers 1: expected 2 or more, as mixed strategies need")
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -147,7 +147,7 @@ def train_in(directory: Path, cell: Cell) -> Any:
 
 
 def _reason(said: str) -> str:
-    """The last error that a rank printed; torchrun says a lot after it."""
+    """The first error that a rank printed: others may follow from it, and torchrun says a lot after them."""
     errors = re.findall(r"^(?:\[rank\d+\]: ?)?(\w[\w.]*(?:Error|Failed|NotOpened|Exception)\b.*)$", said, re.MULTILINE)
     own = [error for error in errors if "ChildFailedError" not in error]
     return own[0] if own else said[-500:]

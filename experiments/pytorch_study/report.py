@@ -156,7 +156,7 @@ def text(grid: Grid, results: Results) -> str:
 
 
 def write(grid: Grid, results: Results, out: Path) -> str:
-    """Writes report.md, trainings.csv, accuracies.csv, magnitudes.csv and pytorch-study.png; the report's text. Raises
+    """Writes report.md, losses.csv, accuracies.csv, magnitudes.csv and pytorch-study.png; the report's text. Raises
     CannotWrite."""
     report = text(grid, results)
     outputs.write_text(out / "report.md", report)

@@ -29,7 +29,7 @@ def local_switch(ranks: int) -> Iterator[ControllerClient]:
         controller = Background("controller", command, Path(folder, "controller.log"))
         try:
             with ControllerClient(url) as client:
-                controller.wait_until(lambda: _answers(client), READY_S)
+                controller.wait_until(lambda: controller.serves(http) and _answers(client), READY_S)
                 yield client
         finally:
             controller.stop(STOP_S)

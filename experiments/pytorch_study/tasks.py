@@ -22,7 +22,8 @@ TEST_BATCH = 250
 
 @dataclass(frozen=True)
 class Task:
-    """A network, its optimiser, and examples as pairs of tensors: train(generator, n) draws n, test() gives all."""
+    """A network, its optimiser, and examples as pairs of tensors: train(generator, n) draws n, test is all of
+    them."""
 
     model: nn.Module
     optimiser: torch.optim.Optimizer

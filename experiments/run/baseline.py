@@ -5,7 +5,6 @@ The same hosts, links, data, stragglers and training loop as through the switch 
 
 from __future__ import annotations
 
-import csv
 import json
 import socket
 import time
@@ -16,7 +15,15 @@ from typing import Any
 from rich.console import Console
 
 from experiments.run import forked, results
-from experiments.run.network import Failed, Network, NetworkError, WorkerProcess, worker_arguments
+from experiments.run.network import (
+    Failed,
+    Network,
+    NetworkError,
+    WorkerProcess,
+    await_end,
+    stop_workers,
+    worker_arguments,
+)
 from experiments.run.results import Counted, Work
 from experiments.run.settings import Settings
 from serene.spawn import module
@@ -139,9 +146,17 @@ def train(settings: Settings, work: Work, console: Console) -> results.Results:
         if settings.exchange != "gloo":
             servers = list(_start_servers(settings, network, places, addresses, work.directory))
         workers = [_start_worker(settings, network, worker, addresses, work) for worker in range(settings.workers)]
-        _wait(settings, workers, servers, console)
-    applied = _counted_by(servers, work) if servers else _read_by_worker_0(work)
-    return results.collect(settings, work, Counted((), str(settings.strategy), applied, len(places)))
+        stopped: list[int] = []
+        try:
+            _wait(settings, workers, servers, console)
+        except KeyboardInterrupt:
+            stopped = stop_workers(workers)
+            if any(not work.find(f"worker-{worker}.json").exists() for worker in range(settings.workers)):
+                raise  # so early that a server may wait for workers for ever
+            await_end(servers)
+    applied = _counted_by(servers, work) if servers else None
+    counted = Counted((), str(settings.strategy), applied, len(places))
+    return results.collect(settings, work, counted, stopped=stopped)
 
 
 def _start_servers(
@@ -182,7 +197,7 @@ def _wait(
         for name, processes in (("parameter server at host", servers), ("worker", workers)):
             for process in processes:
                 if process.poll():
-                    raise Failed(f"{name} {process.worker} ended with status {process.poll()}:\n{process.error()}")
+                    raise Failed(f"{name} {process.number} ended with status {process.poll()}:\n{process.error()}")
         if time.monotonic() - told >= TOLD_EVERY_S:
             told = time.monotonic()
             done = " ".join(str(_steps(worker)) for worker in workers)
@@ -195,12 +210,7 @@ def _steps(worker: WorkerProcess) -> int:
     return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
 
 
-def _counted_by(servers: Sequence[WorkerProcess], work: Work) -> int:
-    told = [json.loads((work.directory / f"server-{server.worker}.json").read_text()) for server in servers]
-    return sum(sum(each["contributions"]) for each in told)
-
-
-def _read_by_worker_0(work: Work) -> int:
-    """Contributions that came in with gloo's sums."""
-    with work.find("worker-0.csv").open(newline="") as file:
-        return sum(int(row["contributions"]) for row in csv.DictReader(file))
+def _counted_by(servers: Sequence[WorkerProcess], work: Work) -> list[int]:
+    """Contributions of each worker, by all servers together."""
+    told = [json.loads((work.directory / f"server-{server.number}.json").read_text()) for server in servers]
+    return [sum(of_worker) for of_worker in zip(*(each["contributions"] for each in told), strict=True)]

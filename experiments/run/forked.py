@@ -103,10 +103,12 @@ def start(
     parent = os.getpid()
     # Python's handlers are for this process: in the child, a signal must find its own, or it would unwind our stack.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    child = os.fork()
-    if child == 0:
-        _child(parent, name, command[3:], output.fileno(), environment, host)
-    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        child = os.fork()
+        if child == 0:
+            _child(parent, name, command[3:], output.fileno(), environment, host)
+    finally:  # of the parent: the child does not come back
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return ForkedProcess(child)
 
 

@@ -29,6 +29,7 @@ from experiments.run.network import (
     Network,
     NetworkError,
     WorkerProcess,
+    stop_workers,
     worker_arguments,
 )
 from experiments.run.picture import draw
@@ -41,7 +42,6 @@ from serene.spawn import module
 from workers.results import BYTES_PER_STEP, ROOM
 
 POLL_S = 0.2
-STOP_TIMEOUT_S = 20.0
 
 
 class Companion(Protocol):
@@ -85,9 +85,7 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
             try:
                 while any(worker.poll() is None for worker in workers) or events.under_way:
                     _check_alive(network, workers, events)
-                    # Busy, or just started again; if it has died, the next look says so.
-                    with contextlib.suppress(NoController, Rejected):
-                        status = controller.job(job)
+                    if (status := _status(controller, job)) is not None:
                         view.show(status)
                         events.look(status)
                         if companion is not None:
@@ -96,38 +94,30 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
                     time.sleep(POLL_S)  # the pace of the display
                 _check_alive(network, workers, events)
             except KeyboardInterrupt:
-                stopped = _stop(workers)
-            status = controller.job(job)
-            view.show(status)
+                stopped = stop_workers(workers)
+            if (last := _status(controller, job)) is None:
+                if stopped:  # while a fault file had the controller away: nobody knows what was counted
+                    raise KeyboardInterrupt
+                last = controller.job(job)  # says why not
+            view.show(last)
             if companion is not None:
-                companion.look(status, controller)
+                companion.look(last, controller)
     for line in events.never:
         console.print(f"this never came: {line}", highlight=False)
-    counted = results.Counted.by_switch(status, settings.parameters, settings.program.lanes)
+    counted = results.Counted.by_switch(last, settings.parameters, settings.program.lanes)
+    return results.collect(settings, work, counted, events.played, events.lost_incarnations, stopped)
+
+
+def _status(controller: ControllerClient, job: int) -> JobStatus | None:
+    """None while it is busy, or just started again; if it has died, the next look at the network says so."""
     try:
-        return results.collect(settings, work, counted, events.played, events.lost_incarnations, stopped)
-    except results.Incomplete:
-        if stopped:  # so early that there is nothing to keep
-            raise KeyboardInterrupt from None
-        raise
+        return controller.job(job)
+    except (NoController, Rejected):
+        return None
 
 
 def _arguments(settings: Settings, worker: int, job: int, work: Work) -> list[str]:
     return worker_arguments(settings, worker, job, work.directory, out_else=work.spare)
-
-
-def _stop(workers: list[WorkerProcess]) -> list[int]:
-    """Every worker leaves and writes what it has; those that had more to do. Raises KeyboardInterrupt when that takes
-    too long, or once more by the user."""
-    going = [worker for worker in workers if worker.poll() is None]
-    for worker in going:
-        worker.stop()
-    end = time.monotonic() + STOP_TIMEOUT_S
-    while any(worker.poll() is None for worker in going):
-        if time.monotonic() > end:
-            raise KeyboardInterrupt
-        time.sleep(POLL_S / 4)
-    return [worker.worker for worker in workers if worker.poll() != 0]
 
 
 def _check_alive(network: Network, workers: list[WorkerProcess], events: Events) -> None:
@@ -135,8 +125,8 @@ def _check_alive(network: Network, workers: list[WorkerProcess], events: Events)
     if dead:
         raise Failed(dead)
     for worker in workers:
-        if worker.poll() and worker.worker not in events.away:
-            raise Failed(f"worker {worker.worker} ended with status {worker.poll()}:\n{worker.error()}")
+        if worker.poll() and worker.number not in events.away:
+            raise Failed(f"worker {worker.number} ended with status {worker.poll()}:\n{worker.error()}")
 
 
 def launch(settings: Settings, console: Console, companion: Companion | None = None) -> int:
@@ -245,20 +235,34 @@ def _conclude(found: results.Results, settings: Settings, console: Console, kept
     console.print(results.table(found))
     sent, applied = summary["contributions_sent"], summary["contributions_applied"]
     under_way = summary["contributions_under_way"]
-    balance = "every one counted once" if sent <= applied <= sent + under_way else "NOT EQUAL"
     for event in summary["events"]:
         console.print(f"{event['t']:6.1f} s  {event['event']}", highlight=False)
     if "links" in summary:
         console.print(f"on the links: {summary['links']}", highlight=False)
-    if under_way:
+    if under_way and applied is not None:
         line = f"{under_way:,} contributions, of which {applied - sent:,} were applied"
         console.print(f"under way when a worker was killed or stopped: {line}", highlight=False)
     console.print(
         f"accuracy {summary['initial_accuracy']:.3f} -> {summary['final_accuracy']:.3f} in {summary['wall_s']:.1f} s; "
-        f"contributions sent {sent:,}, applied {applied:,}: {balance}",
+        f"contributions sent {sent:,}{balance(summary)}",
         highlight=False,
     )
     if summary["stopped"]:
         console.print("stopped before all steps were done")
     if kept:
         console.print(f"{settings.out}/  summary.json  metrics.csv  accuracy.png", highlight=False)
+
+
+def balance(summary: results.Json) -> str:
+    """The verdict: worker by worker, or by their sums where some were killed or stopped in an iteration."""
+    sent, applied, miscounted = (
+        summary[name] for name in ("contributions_sent", "contributions_applied", "miscounted")
+    )
+    if applied is None:  # gloo counts none
+        return ""
+    if miscounted is None:
+        fits = sent <= applied <= sent + summary["contributions_under_way"]
+        return f", applied {applied:,}: {'the sums agree' if fits else 'NOT EQUAL'}"
+    if miscounted:
+        return f", applied {applied:,}: NOT EQUAL for worker {', '.join(map(str, miscounted))}"
+    return f", applied {applied:,}: every one counted once"

@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,9 +21,10 @@ from experiments.run.forked import Process
 from experiments.run.settings import Settings
 from serene.errors import SereneError
 from serene.spawn import module
-from topologies.processes import Background, NotReady, free_ports, listens, program, set_up_turn
+from topologies.processes import Background, NotReady, free_ports, program, set_up_turn
 
 SWITCH_UDP_PORT = 20000  # the first of the switch's, where it has no Mininet
+STOP_TIMEOUT_S = 20.0
 
 
 class NetworkError(SereneError):
@@ -59,10 +61,11 @@ def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **fur
 
 
 class WorkerProcess:
-    """One worker's training program, with its log."""
+    """One worker's training program, or a baseline's server, with its log. number: the worker's; of a server, that of
+    its host."""
 
-    def __init__(self, worker: int, process: Process, log: Path) -> None:
-        self.worker = worker
+    def __init__(self, number: int, process: Process, log: Path) -> None:
+        self.number = number
         self.log = log
         self._process = process
 
@@ -88,6 +91,25 @@ class WorkerProcess:
     def error(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()
         return "\n".join(lines[-15:])
+
+
+def stop_workers(workers: Sequence[WorkerProcess]) -> list[int]:
+    """Every worker leaves and writes what it has; those that had more to do. Raises KeyboardInterrupt when that takes
+    too long, or once more by the user."""
+    going = [worker for worker in workers if worker.poll() is None]
+    for worker in going:
+        worker.stop()
+    await_end(going)
+    return [worker.number for worker in workers if worker.poll() != 0]
+
+
+def await_end(processes: Sequence[WorkerProcess]) -> None:
+    """Of what ends by itself now. Raises KeyboardInterrupt when that takes too long, or once more by the user."""
+    end = time.monotonic() + STOP_TIMEOUT_S
+    while any(process.poll() is None for process in processes):
+        if time.monotonic() > end:
+            raise KeyboardInterrupt
+        time.sleep(0.05)
 
 
 class Network(ABC):
@@ -184,7 +206,8 @@ class MininetNetwork(Network):
         setLogLevel("error")
         settings, name = self.settings, _free_switch_name()
         # The embedded switch cuts large buffers; BMv2 and the shim hand on what they get.
-        offload = settings.target == "embedded" and settings.shim_file is None
+        faults = self._shim_file()
+        offload = settings.target == "embedded" and faults is None
         links = {"link_mbit": settings.link_mbit, "mtu": settings.mtu, "offload": offload}
         if settings.racks == 1:
             topology = Star(settings.workers, switch=name, **links)
@@ -197,7 +220,7 @@ class MininetNetwork(Network):
             if level != "switch":
                 params["level"] = level
             log = self.work / f"{level}.log"
-            self._switches[level] = kind(given, log=log, faults=settings.shim_file, **params)
+            self._switches[level] = kind(given, log=log, faults=faults, **params)
             return self._switches[level]
 
         self._net = Mininet(topo=topology, controller=None, build=False, switch=switch)
@@ -207,6 +230,17 @@ class MininetNetwork(Network):
         self._net.build()
         for each in self._switches.values():
             each.start([self._controller])
+
+    def _shim_file(self) -> Path | None:
+        """The faults as they were checked, for the shim between links and switch where packets are to suffer: the file
+        that was given may be another one by now."""
+        faults = self.settings.faults
+        if not faults.packets:
+            return None
+        assert faults.text is not None, "faults of a run come from a file"
+        path = self.work / "faults.toml"
+        path.write_text(faults.text)
+        return path
 
     def stop(self) -> None:
         for part in (self._controller, self._net):
@@ -269,8 +303,8 @@ class LocalNetwork(Network):
             "--ports", f"1-{self.settings.workers}", "--http", f"127.0.0.1:{self._http}",
             "--program", self.settings.program.name, "--wait", "60",
         ]  # fmt: skip
-        self._controller = Background("controller", command, self.work / "controller.log")
-        self._controller.wait_until(lambda: listens(self._http), 90)
+        self._controller = controller = Background("controller", command, self.work / "controller.log")
+        controller.wait_until(lambda: controller.serves(self._http), 90)
 
     def _start_switch(self) -> None:
         self._p4runtime, self._http = free_ports(9559, 8559)
@@ -281,8 +315,8 @@ class LocalNetwork(Network):
         ]
         further = ["--", "--grpc-server-addr", f"127.0.0.1:{self._p4runtime}", "--cpu-port", "255"]
         command = [program("serene-switch"), "--no-p4", *ports, *further]
-        self._switch = Background("switch", command, self.work / "switch.log")
-        self._switch.wait_until(lambda: listens(self._p4runtime), 30)
+        self._switch = switch = Background("switch", command, self.work / "switch.log")
+        switch.wait_until(lambda: switch.serves(self._p4runtime), 30)
 
     def stop(self) -> None:
         for part in (self._controller, self._switch):
@@ -303,8 +337,9 @@ class LocalNetwork(Network):
     def start_again(self, part: str) -> None:
         port = self._p4runtime if part == "switch" else self._http
         with _network_errors():
-            self.parts[part].start_again()
-            self.parts[part].wait_until(lambda: listens(port), 90)
+            process = self.parts[part]
+            process.start_again()
+            process.wait_until(lambda: process.serves(port), 90)
 
     def _worker_address(self, worker: int) -> list[str]:
         return ["--frame-udp", f"fd{self._ends[worker].fileno()}:{self._switch_ports[worker]}"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,13 +12,12 @@ from typing import Any
 
 from experiments.run.settings import Settings
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("numpy", "torch")  # those that decide the bits of a gradient
 
 
 def rerun(settings: Settings) -> dict[str, Any]:
-    """For summary.json. ``commit`` is None outside a checkout, and ends with ``-dirty`` where files were changed;
-    ``faults`` is the text of the file."""
+    """For summary.json, as things were when the run began: files may have changed meanwhile. ``faults`` is the text of
+    the file."""
     return {
         "seed": settings.seed,
         "compute_ms": settings.compute_ms,
@@ -28,11 +26,11 @@ def rerun(settings: Settings) -> dict[str, Any]:
         "uplink_mbit": settings.uplink_mbit,
         "program": settings.program.name,
         "data_dir": None if settings.data_dir is None else str(settings.data_dir),
-        "faults": None if settings.faults_file is None else settings.faults_file.read_text(),
+        "faults": settings.faults.text,
         "mininet": settings.mininet,
         "command": _command(),
         "version": version("serene"),
-        "commit": _commit(),
+        "commit": settings.commit,
         "machine": machine(),
     }
 
@@ -54,17 +52,6 @@ def _command() -> str:
     return shlex.join(
         [*(("python", "-m", spec.name.removesuffix(".__main__")) if spec else sys.argv[:1]), *sys.argv[1:]]
     )
-
-
-def _commit() -> str | None:
-    # Under sudo the checkout is another user's, which git would not read.
-    git = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT)]
-    command = [*git, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 and (ROOT / ".git").exists() else None
 
 
 def _processor() -> str:

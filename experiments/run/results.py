@@ -51,17 +51,17 @@ class Work:
 
 @dataclass(frozen=True)
 class Counted:
-    """What the other side of the exchange says: the strategies it had, and the contributions that it accepted.
-    per_iteration: how many of them a worker makes in one."""
+    """What the other side of the exchange says: the strategies it had, and the contributions of each worker that it
+    accepted; None where nobody counts. per_iteration: how many of them a worker makes in one."""
 
     history: Sequence[EpochStatus]
     strategy: str
-    applied: int
+    applied: Sequence[int] | None
     per_iteration: int
 
     @classmethod
     def by_switch(cls, job: JobStatus, parameters: int, lanes: int) -> Counted:
-        applied = sum(worker.contributions for worker in job.workers)
+        applied = [worker.contributions for worker in sorted(job.workers, key=lambda worker: worker.worker)]
         return cls(job.history, str(job.strategy), applied, -(-parameters // lanes))
 
 
@@ -77,15 +77,14 @@ def collect(
 
     events: those of a fault file, as played. lost_incarnations: steps that workers had done when they were killed.
     stopped: workers that were told to end before they had done all steps; the last one may be in the sums in part.
+    Raises Incomplete; or KeyboardInterrupt, where workers were stopped so early that there is nothing to keep.
     """
-    workers = []
-    for worker in range(settings.workers):
-        path = work.find(f"worker-{worker}.json")
-        if not path.exists():
-            raise Incomplete(f"worker {worker} left no results")
-        workers.append(json.loads(path.read_text()))
-        if workers[-1]["started_unix"] is None:
-            raise Incomplete(f"worker {worker} had not begun to train")
+    try:
+        workers = [_left_by(worker, work) for worker in range(settings.workers)]
+    except Incomplete:
+        if stopped:
+            raise KeyboardInterrupt from None
+        raise
     start = min(worker["started_unix"] for worker in workers)
     end = max(worker["ended_unix"] for worker in workers)
     rows = sorted(_rows(work, settings.workers, start), key=lambda row: row["t"])
@@ -115,7 +114,8 @@ def collect(
         - sum(min(workers[worker]["contributions_sent"], slots) for worker in stopped),
         # When workers were killed or told to end: each applied once or never.
         "contributions_under_way": slots * (len(lost_incarnations) + len(stopped)),
-        "contributions_applied": counted.applied,
+        "contributions_applied": None if counted.applied is None else sum(counted.applied),
+        "miscounted": None if lost_incarnations or stopped else miscounted(workers, counted.applied),
         "retransmissions": _sum(workers, "retransmissions"),
         "clipped_values": sum(worker["clipped_values"] for worker in workers),
         "stopped": bool(stopped),
@@ -128,6 +128,16 @@ def collect(
     return Results(summary, workers, rows)
 
 
+def _left_by(worker: int, work: Work) -> Json:
+    path = work.find(f"worker-{worker}.json")
+    if not path.exists():
+        raise Incomplete(f"worker {worker} left no results")
+    left: Json = json.loads(path.read_text())
+    if left["started_unix"] is None:
+        raise Incomplete(f"worker {worker} had not begun to train")
+    return left
+
+
 def seconds_to_accuracy(rows: Iterable[Json]) -> dict[str, float | None]:
     """When the first worker's accuracy was as high as that, in seconds from the start of training; None: never."""
     evaluated = [(row["t"], float(row["accuracy"])) for row in rows if row["accuracy"]]
@@ -135,6 +145,14 @@ def seconds_to_accuracy(rows: Iterable[Json]) -> dict[str, float | None]:
         f"{target:.2f}": min((t for t, accuracy in evaluated if accuracy >= target), default=None)
         for target in ACCURACIES
     }
+
+
+def miscounted(workers: Sequence[Json], applied: Sequence[int] | None) -> list[int] | None:
+    """Workers of whose contributions another number was accepted than they sent; None where nobody counts."""
+    if applied is None:
+        return None
+    pairs = zip(workers, applied, strict=True)
+    return [worker["worker"] for worker, accepted in pairs if worker["contributions_sent"] != accepted]
 
 
 def _exchange_share(workers: Sequence[Json]) -> float:

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from experiments.shared.build import commit
 from serene.errors import SereneError, choices
 from serene.faults import Faults
 from serene.faults import load as load_faults
@@ -51,20 +52,15 @@ class Settings:
     exchange: str = "switch"  # or a baseline
     strategy_text: str = "bsp"  # as it was given
     faults: Faults = field(default_factory=Faults)
-    faults_file: Path | None = None
     racks: int = 1  # switches that have workers; several are leaves of a tree
     uplink_mbit: float | None = None
     parameters: int = 0
     eval_every: int = 5  # steps
+    commit: str | None = None  # of the checkout, when the settings were checked
 
     @property
     def by_rack(self) -> Racks:
         return Racks.even(self.workers, self.racks)
-
-    @property
-    def shim_file(self) -> Path | None:
-        """For the shim between links and switch, where packets are to suffer."""
-        return self.faults_file if self.faults.packets else None
 
     @property
     def mtu(self) -> int | None:
@@ -98,20 +94,20 @@ def _number(name: str, text: str, low: float, high: float, whole: bool = True) -
     return value
 
 
-def _compute_ms(given: str, share: str, link_mbit: str, parameters: int) -> float:
-    """As given, or as long as it takes for the exchange to be that share of a step: the exchange through the switch at
-    the link's rate, whatever the run's own exchange is, so that runs with the same share compute for the same time."""
+def _compute_ms(given: str, share: str, link_mbit: str, parameters: int, program: Program) -> float:
+    """As given, or as long as it takes for the exchange to be that share of a step: the exchange through the switch,
+    with this program and at the link's rate, whatever the run's own exchange is, so that runs with the same share
+    compute for the same time."""
     if not share:
         return _number("COMPUTE_MS", given, 0, 60000, whole=False)
     part = _number("EXCHANGE_SHARE", share, 0.01, 0.99, whole=False)
     if not link_mbit:
         raise BadSetting(f"EXCHANGE_SHARE={share} needs LINK_MBIT: without it no exchange has a length")
-    return computing_ms(part, _number("LINK_MBIT", link_mbit, 0.1, 1000, whole=False), parameters)
+    return computing_ms(part, _number("LINK_MBIT", link_mbit, 0.1, 1000, whole=False), parameters, program)
 
 
-def computing_ms(share: float, link_mbit: float, parameters: int) -> float:
+def computing_ms(share: float, link_mbit: float, parameters: int, program: Program) -> float:
     """How long an iteration computes, if the exchange through the switch at the link's rate is that share of a step."""
-    program = Program.load("serene")
     frames = -(-parameters // program.lanes)
     bits = 8 * frames * (ENCAPSULATION_BYTES + HEADER.itemsize + 4 * program.lanes)
     return 1e-3 * bits / link_mbit * (1 - share) / share
@@ -185,10 +181,7 @@ def check(
     check_exchange(exchange, strategy, count)
     architectures.check_model(model)
     data.check_dataset(dataset)
-    profile = stragglers.parse(straggler)
-    named = {*getattr(profile, "workers", ()), getattr(profile, "worker", 0)}
-    if max(named) >= count:
-        raise BadSetting(f"STRAGGLER={straggler} names worker {max(named)}; there are workers 0 to {count - 1}")
+    stragglers.check_workers(stragglers.parse(straggler), count)
     parameters = architectures.size(model, data.shape(dataset, data_dir), data.CLASSES)  # missing files show now
     if -(-parameters // chosen.lanes) > chosen.slots:
         raise BadSetting(
@@ -215,7 +208,7 @@ def check(
         data_dir=data_dir,
         link_mbit=_number("LINK_MBIT", link_mbit, 0.1, 1000, whole=False) if link_mbit else None,
         seed=int(_number("SEED", seed, 0, 2**31 - 1)),
-        compute_ms=_compute_ms(compute_ms, exchange_share, link_mbit, parameters),
+        compute_ms=_compute_ms(compute_ms, exchange_share, link_mbit, parameters, chosen),
         program=chosen,
         mininet=mininet,
         out=out,
@@ -225,8 +218,8 @@ def check(
         exchange=exchange,
         strategy_text=strategy.strip(),
         faults=wrong,
-        faults_file=faults.resolve() if faults is not None else None,
         racks=leaves,
         uplink_mbit=_number("UPLINK_MBIT", uplink_mbit, 0.1, 1000, whole=False) if uplink_mbit else None,
         parameters=parameters,
+        commit=commit(),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from serene.program import BUILD, TREE, VARIANTS
 
+ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("serene", "controller", "workers", "topologies", "experiments")
 ENDINGS = ("*.py", "*.c", "*.h")
 
@@ -35,13 +37,24 @@ def this_build() -> Build:
         known = version("serene")
     except PackageNotFoundError:  # run from the sources, without being installed
         known = "unknown"
-    top = Path(__file__).resolve().parents[2]
-    files = [path for name in SOURCES for ending in ENDINGS for path in sorted((top / name).rglob(ending))]
+    files = [path for name in SOURCES for ending in ENDINGS for path in sorted((ROOT / name).rglob(ending))]
     return Build(
         known,
         _hash([(name, BUILD / f"{name}.json") for name in (*VARIANTS, *TREE)]),
-        _hash([(str(path.relative_to(top)), path) for path in files]),
+        _hash([(str(path.relative_to(ROOT)), path) for path in files]),
     )
+
+
+def commit() -> str | None:
+    """Of the checkout, with ``-dirty`` behind it where files were changed; None outside of one."""
+    # Under sudo the checkout is another user's, which git would not read.
+    git = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT)]
+    command = [*git, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 and (ROOT / ".git").exists() else None
 
 
 def _hash(files: list[tuple[str, Path]]) -> str:

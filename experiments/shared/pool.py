@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
 
 R = TypeVar("R")
@@ -104,10 +105,18 @@ def _serve(pipe: Connection) -> None:
         while True:
             fn, args, kwargs = pipe.recv()
             try:
-                answer = True, fn(*args, **kwargs)
-            except Exception as error:
-                answer = False, error
-            pipe.send(answer)
+                answer = ForkingPickler.dumps((True, fn(*args, **kwargs)))
+            except Exception as error:  # of the function, or because its result cannot be pickled
+                answer = _pickled(error)
+            pipe.send_bytes(answer)
+
+
+def _pickled(error: Exception) -> memoryview:
+    """What the function raised; in words where that cannot be pickled."""
+    try:
+        return ForkingPickler.dumps((False, error))
+    except Exception:
+        return ForkingPickler.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
 
 
 def _end_with_owner() -> None:

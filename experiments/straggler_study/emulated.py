@@ -126,7 +126,7 @@ def _run(cell: Cell, work: Path, result: Path) -> int:
         return 1
     trace = _trace(cell, found, watch.staleness())
     trace.facts.update({
-        "load": load, "miscounted": watch.miscounted(found),
+        "load": load, "miscounted": len(found.summary["miscounted"] or ()),
         "began_unix": min(worker["started_unix"] for worker in found.workers),
         "ended_unix": max(worker["ended_unix"] for worker in found.workers),
     })  # fmt: skip
@@ -166,13 +166,6 @@ class Watch:
         if not self._set:
             self._set = True
             controller.set_automatic(job.job, *automatic_parts(self._cell.strategy))
-
-    def miscounted(self, found: Results) -> int:
-        """Workers of whose contributions the switch counted another number than they sent; 0 for a baseline."""
-        if self._seen is None:
-            return 0
-        counted = {worker.worker: worker.contributions for worker in self._seen.workers}
-        return sum(counted.get(worker["worker"]) != worker["contributions_sent"] for worker in found.workers)
 
     def keep(self, found: Results, directory: Path) -> None:
         """Nothing beside the run's own files."""

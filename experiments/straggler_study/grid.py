@@ -41,6 +41,11 @@ def frame_bits() -> int:
     return 8 * (ENCAPSULATION_BYTES + HEADER.itemsize + 4 * program.lanes)
 
 
+def computing(share: float, model: str) -> float:
+    """Milliseconds of an iteration, of which the exchange through such a switch is to take that share."""
+    return computing_ms(share, LINKS[share], PARAMETERS[model], Program.load("serene"))
+
+
 def fixed(workers: int) -> tuple[str, ...]:
     """The fixed strategies for so many workers."""
     return ("bsp", "ssp:1", "ssp:3", "ssp:10", "asp", f"quorum:{workers * 3 // 4}")
@@ -90,7 +95,7 @@ def cell(model: str, share: float, straggler: str, strategy: str, seed: int, len
         engine="emulated", workers=WORKERS, model=model, dataset=DATASET, straggler=straggler, strategy=strategy,
         seed=seed, steps=length.steps, eval_every=length.eval_every, batch_size=batch_size,
         learning_rate=rate, link_mbit=LINKS[share], share=share,
-        compute_ms=round(computing_ms(share, LINKS[share], PARAMETERS[model]), 3),
+        compute_ms=round(computing(share, model), 3),
     )  # fmt: skip
 
 
@@ -160,7 +165,7 @@ def _map(
                         network = Network(worker_pps=LINKS[share] * 1e6 / frame_bits(), switch_pps=0, latency_us=50)
                         yield Cell(
                             workers=count, model=SOFTMAX, straggler=straggler, strategy=strategy, seed=seed, steps=150,
-                            compute_ms=round(computing_ms(share, LINKS[share], PARAMETERS["mlp"]), 3), eval_every=3,
+                            compute_ms=round(computing(share, "mlp"), 3), eval_every=3,
                             stands_for=PARAMETERS["mlp"], network=network, share=share, racks=racks(count),
                         )  # fmt: skip
 

@@ -86,7 +86,7 @@ class Pool:
         self._broken: str | None = None  # why nothing more is contributed
         self._reports = Reports(self._client, self.telemetry)
         self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no piece is finished; may raise
-        self.collectives = 0  # that have ended well
+        self.collectives = 0  # that were begun and are over, however they ended
         self.network_s = 0.0  # in collectives
         self.compute_s = 0.0  # between collectives
         self._ended_at = 0.0
@@ -187,14 +187,14 @@ class Pool:
             )
         protocol = self._client.protocol
         self._expect_whole()
+        layout = self._layout(bits)
+        if int(protocol.exchange.awaited.max()) + 3 * len(values) // (self._slots * self._lanes) + 3 > LAST_SEQ:
+            raise SereneError(f"the slots of job {self._job} have no seqs left: start another job")
         self._reports.say("exchanging")
         began = self._clock()
         if self.collectives:
             self.compute_s += began - self._ended_at
         engine, until = self._engine, began + timeout_s
-        layout = self._layout(bits)
-        if int(protocol.exchange.awaited.max()) + 3 * len(values) // (self._slots * self._lanes) + 3 > LAST_SEQ:
-            raise SereneError(f"the slots of job {self._job} have no seqs left: start another job")
         before = None if held_back is None else held_back[: layout.values_per_group].copy()
         try:
             mine = hashes(signature, self.collectives, len(values), bits)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from serene.errors import SereneError, choices
@@ -131,11 +131,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Faults:
-    """Everything that goes wrong in a run. Every random choice follows from ``seed``."""
+    """Everything that goes wrong in a run. Every random choice follows from ``seed``. text: of the file."""
 
     seed: int = 0
     packets: tuple[PacketFaults, ...] = ()
     events: tuple[Event, ...] = ()
+    text: str | None = field(default=None, compare=False, repr=False)
 
     def check_workers(self, count: int) -> None:
         """Raises BadFaults when it names a worker that is not there."""

@@ -46,6 +46,7 @@ def parse(text: str) -> Faults:
             _made(Event, table, EVENTS, f"[[events]] number {number}", needs=("iteration", "action"))
             for number, table in enumerate(fields.get("events", ()), 1)
         ),
+        text=text,
     )
 
 

@@ -199,6 +199,23 @@ def test_slots_without_seqs_begin_nothing(switch: P4Switch) -> None:
     assert str(run.errors[0]) == "the slots of job 0 have no seqs left: start another job"
 
 
+def test_a_call_that_is_refused_counts_for_nothing(switch: P4Switch) -> None:
+    """It exchanges nothing, and the time before it is of the call that comes."""
+
+    def live(worker: int, pool: Pool) -> None:
+        pool.all_reduce(np.ones(10, np.float32))
+        run.now += 1.0
+        with pytest.raises(SereneError, match="values of 7 bits are not known"):
+            pool.all_reduce(np.ones(10, np.float32), bits=7)
+        assert (pool.compute_s, pool._reports._said) == (0.0, "computing")
+        pool.all_reduce(np.ones(10, np.float32))
+        assert pool.compute_s == pytest.approx(1.0)
+
+    run = PoolRun(switch, 1, 4)
+    run.play(live)
+    assert not run.errors
+
+
 def test_a_worker_that_computes_for_long_gives_signs(switch: P4Switch, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or the controller would take it for dead."""
 

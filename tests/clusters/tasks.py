@@ -41,3 +41,7 @@ def endless(task: Path) -> None:
     task.touch()
     while True:
         signal.pause()
+
+
+def unpicklable(task: str) -> object:
+    return (letter for letter in task)

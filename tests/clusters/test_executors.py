@@ -19,7 +19,7 @@ from experiments.shared.build import Build
 from experiments.shared.clusters import Cluster
 from experiments.shared.driver import TRIES, ClusterFailed, Done, work_off
 from tests.clusters.dask import Dask
-from tests.clusters.tasks import do
+from tests.clusters.tasks import do, unpicklable
 from tests.controller.processes import until
 from tests.runs import Marked
 
@@ -133,3 +133,11 @@ from experiments.shared.pool import Processes
 from tests.clusters.tasks import endless
 list(work_off([Path(task) for task in sys.argv[1:]], endless, Processes(2)))
 """
+
+
+def test_a_result_that_cannot_be_sent_back_says_so(tmp_path: Path) -> None:
+    with (
+        Cluster().executor(1, tmp_path) as executor,
+        pytest.raises(ClusterFailed, match="TypeError: cannot pickle 'generator' object"),
+    ):
+        list(work_off(["a"], unpicklable, executor))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from experiments.run import cli as run
 from experiments.run import settings
+from experiments.run.rerun import rerun
 
 BAD = [
     (["--workers", "0"], "WORKERS=0: expected a whole number from 1 to 32"),
@@ -25,6 +28,7 @@ BAD = [
     (["--straggler", "lazy"], "none, slow_worker, heterogeneous or failure"),
     (["--straggler", "slow_worker:speed=3"], "probability, low, high or workers"),
     (["--straggler", "failure:worker=4"], "there are workers 0 to 3"),
+    (["--straggler", "heterogeneous:workers=-1"], "there are workers 0 to 3"),
     (["--model", "gpt"], "mlp, cnn or cnn-large"),
     (["--dataset", "imagenet"], "digits, fashion-mnist, mnist or cifar10"),
     (["--dataset", "mnist", "--data-dir", "/no/such/directory"], "/no/such/directory"),
@@ -100,15 +104,35 @@ def test_without_root_and_sudo_the_way_out_is_told(
     assert list(tmp_path.iterdir()) == []
 
 
+def checked(tmp_path: Path, **options: Any) -> settings.Settings:
+    usual: dict[str, Any] = {
+        "target": "auto", "workers": "4", "strategy": "bsp", "straggler": "none", "steps": "1", "model": "mlp",
+        "dataset": "digits", "data_dir": None, "link_mbit": "100", "seed": "1", "compute_ms": "250",
+        "program": "serene", "mininet": True, "out": tmp_path / "out",
+    }  # fmt: skip
+    return settings.check(**(usual | options))
+
+
 @pytest.mark.parametrize(("share", "ms"), [("0.05", 515.5), ("0.3", 63.3), ("0.65", 14.6)])
 def test_the_share_of_the_exchange_says_how_long_computing_takes(share: str, ms: float, tmp_path: Path) -> None:
     """249 frames of 1,362 bytes take 27.1 ms at 100 Mbit/s; whatever the exchange, computing is the rest of a step."""
     for exchange in ("switch", "sharded"):
-        found = settings.check(
-            target="auto", workers="4", strategy="bsp", straggler="none", steps="1", model="mlp", dataset="digits",
-            data_dir=None, link_mbit="100", seed="1", compute_ms="250", program="serene", mininet=True,
-            out=tmp_path / "out", exchange=exchange, exchange_share=share,
-        )  # fmt: skip
+        found = checked(tmp_path, exchange=exchange, exchange_share=share)
         assert found.compute_ms == pytest.approx(ms, rel=0.01)
         taken = 249 * 1362 * 8 / 100e6
         assert taken / (taken + found.compute_ms / 1e3) == pytest.approx(float(share), abs=1e-6)
+
+
+def test_the_share_is_of_the_run_s_own_frames(tmp_path: Path) -> None:
+    """89 frames of 3,666 bytes, where the other program has 249 of 1,362."""
+    found = checked(tmp_path, program="serene_jumbo", exchange_share="0.5")
+    assert found.compute_ms == pytest.approx(89 * 3666 * 8 / 100e6 * 1e3)
+
+
+def test_what_was_played_is_recorded_whatever_becomes_of_the_file(tmp_path: Path) -> None:
+    file, text = tmp_path / "faults.toml", '[[events]]\niteration = 1\naction = "restart switch"\n'
+    file.write_text(text)
+    found = checked(tmp_path, faults=file)
+    file.unlink()
+    assert rerun(found)["faults"] == text
+    assert rerun(replace(found, commit="that one"))["commit"] == "that one"

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import platform
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from experiments.run import network
+from experiments.run.cli import _settings, parser
+from experiments.run.network import LocalNetwork, NetworkError
 from tests.controller.processes import until
 from tests.runs import Run, missing
+from topologies.processes import free_ports
 
 SLOTS = 249  # of the MLP for digits
 
@@ -68,3 +73,20 @@ def test_sigkill(run: Run) -> None:
     run.wait(30)
     until(lambda: not run.alive(), "every process has ended", 20)
     assert not run.out.exists()
+
+
+def test_another_program_at_the_controller_s_port_is_not_taken_for_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One that was faster, between the choice of the port and its use."""
+    settings = _settings(parser().parse_args(["--no-mininet", "--workers", "1", "--out", str(tmp_path / "out")]))
+    with socket.create_server(("127.0.0.1", 0)) as faster:
+        taken = faster.getsockname()[1]
+
+        def chosen(*preferred: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> list[int]:
+            found = free_ports(*preferred, kind=kind)
+            return [taken if wanted == 8559 else port for wanted, port in zip(preferred, found, strict=True)]
+
+        monkeypatch.setattr(network, "free_ports", chosen)
+        with pytest.raises(NetworkError, match="controller ended"), LocalNetwork(settings, tmp_path):
+            pass

@@ -64,7 +64,8 @@ def test_packets_go_where_the_simulator_s_do(ratio: float) -> None:
     ("options", "message"),
     [
         ({"ports": 7}, "switches of 7 ports: expected an even number"),
-        ({"ratio": 0.3}, "bisection ratio 0.3 with 8 ports: expected one of 1/4, 2/4, 3/4, 4/4"),
+        ({"ratio": 0.3}, "bisection ratio 0.3 with 8 ports: expected one of 0.25, 0.5, 0.75, 1"),
+        ({"ratio": "1/2"}, "bisection ratio 1/2 with 8 ports: expected one of 0.25, 0.5, 0.75, 1"),
         ({"leaves": 9}, "9 leaves of 4 hosts: expected 1 to 8"),
         ({"bw": 10}, "clos has no option bw: expected ports, leaves, ratio or link_mbit"),
     ],
@@ -74,6 +75,12 @@ def test_networks_that_cannot_be(options: dict[str, Any], message: str) -> None:
 
     with pytest.raises(NotReady, match=message):
         Topology(**options)
+
+
+def test_thirds_can_be_written_as_decimals() -> None:
+    from topologies.clos import spines_of
+
+    assert [spines_of(6, ratio) for ratio in (0.333333, 0.666667, 1)] == [1, 2, 3]
 
 
 def test_mininets_own_command_pings() -> None:

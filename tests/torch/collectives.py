@@ -43,13 +43,15 @@ BEYOND = ("nan", "inf", "-inf")
 @dataclass(frozen=True)
 class Case:
     """run: on a group, gives what is compared. summed: how many collectives go through the switch; of a
-    training, at least."""
+    training, at least. exact: the same with float64 for the sums; then each result has to be one rounding of it.
+    further: how many times as far from gloo's as one sum a training's steps may take it."""
 
     name: str
     run: Callable[[Group], list[Tensor]]
     summed: int
-    dtype: torch.dtype = torch.float32
+    exact: Callable[[Group], list[Tensor]] | None = None
     near: bool = False  # another group's switch sums
+    further: float = 1.0
 
 
 def numbers(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tensor:
@@ -64,13 +66,31 @@ def largest(tensors: list[Tensor]) -> float:
     return max((float(part.max()) for part in finite if part.numel()), default=0.0)
 
 
+def of_the_switch(workers: int) -> float:
+    """How far its sums may be off, as a part of the largest value (docs/decisions/block-exponents.md)."""
+    return workers * 2.0 ** (math.ceil(math.log2(workers)) - 28)
+
+
+def not_one_rounding(ours: list[Tensor], exact: list[Tensor]) -> str:
+    """Where a result is further from the sum in float64 than half a unit of its last place, and the switch's error."""
+    workers = dist.get_world_size()
+    for index, (mine, sums) in enumerate(zip(ours, exact, strict=True)):
+        kind = torch.finfo(mine.dtype)
+        half_unit = (sums.abs() * kind.eps / 2).clamp(min=kind.smallest_normal * kind.eps / 2)
+        apart = (mine.double() - sums).abs() - half_unit
+        if mine.numel() and float(apart.max()) > of_the_switch(workers) * workers * largest(exact):
+            at = int(apart.reshape(-1).argmax())
+            return f"result {index}, value {at}: {mine.reshape(-1)[at]}, in float64 {sums.reshape(-1)[at]}"
+    return ""
+
+
 def wrong(case: Case, ours: list[Tensor], theirs: list[Tensor]) -> str:
     """How one rank's results differ from gloo's by more than both may be off; "" if they do not."""
     workers = dist.get_world_size()
-    switch = workers * 2.0 ** (math.ceil(math.log2(workers)) - 28)
-    gloo = 2 * workers * torch.finfo(case.dtype).eps if case.dtype.is_floating_point else 0.0
-    allowed = 0.0 if not (case.summed or case.near) else (switch + gloo) * workers * largest(theirs)
     for index, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+        gloo = 2 * workers * torch.finfo(other.dtype).eps if other.is_floating_point() else 0.0
+        exactly = not (case.summed or case.near)
+        allowed = 0.0 if exactly else (of_the_switch(workers) + gloo) * case.further * largest(theirs)
         if (mine.shape, mine.dtype) != (other.shape, other.dtype):
             return f"result {index}: {mine.dtype}{list(mine.shape)}, gloo {other.dtype}{list(other.shape)}"
         a, b = mine.detach().double(), other.detach().double()
@@ -83,10 +103,12 @@ def wrong(case: Case, ours: list[Tensor], theirs: list[Tensor]) -> str:
 
 
 def all_reduce(
-    shape: tuple[int, ...], dtype: torch.dtype, op: Any, *, asynchronous: bool = False
+    shape: tuple[int, ...], dtype: torch.dtype, op: Any, *, asynchronous: bool = False, wide: bool = False
 ) -> Callable[[Group], list[Tensor]]:
+    """wide: the same values, in float64."""
+
     def run(group: Group) -> list[Tensor]:
-        tensor = numbers(*shape, dtype=dtype)
+        tensor = numbers(*shape, dtype=dtype).to(torch.float64 if wide else dtype)
         work = dist.all_reduce(tensor, op=op, group=group, async_op=asynchronous)
         if asynchronous:
             work.wait()
@@ -166,12 +188,14 @@ def coalesced(group: Group) -> list[Tensor]:
     return tensors
 
 
-def reduce_scatter(op: Any, dtype: torch.dtype = torch.float32) -> Callable[[Group], list[Tensor]]:
+def reduce_scatter(op: Any, dtype: torch.dtype, *, wide: bool = False) -> Callable[[Group], list[Tensor]]:
+    """wide: the same values, in float64."""
+
     def run(group: Group) -> list[Tensor]:
-        workers = dist.get_world_size()
-        inputs = [numbers(5, 2, dtype=dtype, seed=part) for part in range(workers)]
+        workers, kind = dist.get_world_size(), torch.float64 if wide else dtype
+        inputs = [numbers(5, 2, dtype=dtype, seed=part).to(kind) for part in range(workers)]
         before = [part.clone() for part in inputs]
-        output, single, flat = (torch.empty(5, 2, dtype=dtype) for _ in range(3))
+        output, single, flat = (torch.empty(5, 2, dtype=kind) for _ in range(3))
         dist.reduce_scatter(output, inputs, op=op, group=group)
         dist.reduce_scatter_single(single, torch.cat(inputs), op=op, group=group)
         with warnings.catch_warnings():
@@ -336,25 +360,27 @@ def cases() -> list[Case]:
     for dtype in FLOATS:
         name = str(dtype).removeprefix("torch.")
         for what, shape in SHAPES.items():
-            made.append(Case(f"all_reduce {name} {what}", all_reduce(shape, dtype, dist.ReduceOp.SUM), 1, dtype))
+            run, exact = (all_reduce(shape, dtype, dist.ReduceOp.SUM, wide=wide) for wide in (False, True))
+            made.append(Case(f"all_reduce {name} {what}", run, 1, exact))
         for op in ("SUM", "AVG"):
             operation = getattr(dist.ReduceOp, op)
-            run = all_reduce((77,), dtype, operation, asynchronous=True)
-            made.append(Case(f"all_reduce {name} {op} async", run, 1, dtype))
-            made.append(Case(f"reduce_scatter {name} {op}", reduce_scatter(operation, dtype), 3, dtype))
+            run, exact = (all_reduce((77,), dtype, operation, asynchronous=True, wide=wide) for wide in (False, True))
+            made.append(Case(f"all_reduce {name} {op} async", run, 1, exact))
+            run, exact = (reduce_scatter(operation, dtype, wide=wide) for wide in (False, True))
+            made.append(Case(f"reduce_scatter {name} {op}", run, 3, exact))
         for op in ("MAX", "MIN", "PRODUCT"):
             operation = getattr(dist.ReduceOp, op)
-            made.append(Case(f"all_reduce {name} {op}", all_reduce((77,), dtype, operation), 0, dtype))
+            made.append(Case(f"all_reduce {name} {op}", all_reduce((77,), dtype, operation), 0))
     for dtype in (torch.float64, torch.int64, torch.int32, torch.uint8):
         run = whole_numbers(dtype)
-        made.append(Case(f"all_reduce {str(dtype).removeprefix('torch.')}", run, 0, dtype))
+        made.append(Case(f"all_reduce {str(dtype).removeprefix('torch.')}", run, 0))
     made += [
         Case("all_reduce many at once", many_at_once, 8),
         Case("all_reduce not contiguous", transposed, 2),
         Case("all_reduce of a parameter", of_a_parameter, 1),
         Case("all_reduce NaN and infinities", not_finite, 1),
         Case("all_reduce magnitudes", magnitudes, 1),
-        Case("in inference mode", in_inference_mode, 4, torch.bfloat16),
+        Case("in inference mode", in_inference_mode, 4),
         Case("all_reduce coalesced", coalesced, 2),
         Case("reduce_scatter coalesced", reduce_scatter_coalesced, 1),
         Case("functional collectives", functional, 3),
@@ -369,7 +395,7 @@ def cases() -> list[Case]:
         Case("what does not fit", does_not_fit, 1),
         Case("new_group", subgroups, 0, near=True),
     ]
-    made += [Case(name, run, summed) for name, (run, summed) in TRAININGS.items()]
+    made += [Case(name, run, summed, further=3.0) for name, (run, summed) in TRAININGS.items()]
     return made
 
 
@@ -394,6 +420,8 @@ def main(out: Path) -> None:
             mine = case.run(None)
             summed = ours.summed - before
             problem = wrong(case, mine, case.run(gloo))
+            if case.exact is not None:
+                problem = problem or not_one_rounding(mine, case.exact(gloo))
         except Exception:
             summed, problem = 0, traceback.format_exc()
         said[case.name] = [problem, summed]

@@ -1,6 +1,6 @@
 """More groups than the switch has jobs: ``python -m tests.torch.many_groups BACKEND``, as each of two ranks.
 
-Prints the job of each group, and what the groups without a job sum.
+Prints the job of each group, and whether all sum, and those without a job refuse error feedback.
 """
 
 from __future__ import annotations
@@ -11,6 +11,17 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from serene.errors import SereneError
+from serene.torch import ErrorFeedback
+
+
+def takes_feedback(group: dist.ProcessGroup) -> bool:
+    try:
+        ErrorFeedback(group)
+    except SereneError:
+        return False
+    return True
+
 
 def main(backend: str) -> None:
     dist.init_process_group(backend)
@@ -20,7 +31,8 @@ def main(backend: str) -> None:
         values = torch.full((3,), dist.get_rank() + 1.0)
         dist.all_reduce(values, group=group)
         sums.append(values.tolist() == [3.0] * 3)
-    print([group.job for group in groups], all(sums), flush=True)
+    refused = all(takes_feedback(group) == (group.job is not None) for group in groups)
+    print([group.job for group in groups], all(sums) and refused, flush=True)
     dist.destroy_process_group()
 
 

@@ -10,7 +10,6 @@ from torch import nn
 
 from serene.errors import SereneError
 from serene.torch import ErrorFeedback
-from serene.torch.group import SwitchGroup
 from tests.torch.local import Local, outputs, start_ranks
 
 WORKERS = 2  # the mean is half the sum, to the bit
@@ -43,4 +42,3 @@ def test_what_is_held_back_goes_with_its_parameter() -> None:
 def test_a_group_of_another_kind_is_refused() -> None:
     with pytest.raises(SereneError, match="expected a process group 'serene' with a job"):
         ErrorFeedback(object())  # type: ignore[arg-type]
-    assert SwitchGroup is not None

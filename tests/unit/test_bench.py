@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -11,6 +15,7 @@ from rich.console import Console
 pytest.importorskip("mininet")
 
 from experiments.performance import bench, seed
+from experiments.performance.parts import BenchFailed, run_parts
 from serene.errors import SereneError
 
 
@@ -60,3 +65,37 @@ def test_a_register_for_a_row_of_each_value_is_enough(tmp_path: Path) -> None:
     path = tmp_path / "stragglers.json"
     path.write_text(json.dumps({"register_arrays": [{"name": "sspTable", "size": 79_520}]}))
     seed.check(path)
+
+
+def test_a_sample_or_two_are_no_spread() -> None:
+    row = bench.Row("values", "values/s", False, None, (2e6, 3e6), (1e6,), "theirs")
+    assert printed(row).split() == ["values", "values/s", "2.50", "M", "1.00", "M", "2.50", "theirs"]
+
+
+class Here:
+    """A host for each part on this machine: the first waits, the second fails."""
+
+    def __init__(self, starts: int) -> None:
+        self.started: list[subprocess.Popen[bytes]] = []
+        self._starts = starts
+
+    def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        if len(self.started) == self._starts:
+            raise OSError("no room for another process")
+        code = "import sys; sys.exit('a sum is wrong')" if worker else "import time; time.sleep(600)"
+        self.started.append(subprocess.Popen([sys.executable, "-c", code], **options))
+        return self.started[-1]
+
+
+def test_the_part_that_failed_is_named_though_another_waits_for_it(tmp_path: Path) -> None:
+    hosts = Here(2)
+    with pytest.raises(BenchFailed, match="pool-1: a sum is wrong"):
+        run_parts(hosts, {0: ("pool", {}), 1: ("pool", {})}, tmp_path, 120.0)
+    assert all(process.poll() is not None for process in hosts.started)
+
+
+def test_what_was_started_ends_when_a_later_part_cannot_start(tmp_path: Path) -> None:
+    hosts = Here(1)
+    with pytest.raises(OSError, match="no room"):
+        run_parts(hosts, {0: ("pool", {}), 1: ("pool", {})}, tmp_path, 120.0)
+    assert hosts.started[0].poll() is not None

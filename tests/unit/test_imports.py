@@ -85,3 +85,8 @@ def test_programs_begin_without_what_takes_a_second_to_import() -> None:
     asked = f"import sys, {programs}; print(sorted({{'torch', 'sklearn', 'matplotlib'}} & {{*sys.modules}}))"
     said = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert said == "[]\n"
+
+
+def test_a_measurement_on_one_machine_needs_no_mininet() -> None:
+    asked = "import sys; sys.modules['mininet'] = None; import experiments.performance.one_machine"
+    subprocess.run([sys.executable, "-c", asked], cwd=ROOT, check=True)

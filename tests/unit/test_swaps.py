@@ -8,8 +8,13 @@ from dataclasses import astuple
 
 import pytest
 
-from experiments.performance.swaps import FIRST, Commanded, latencies, walk
+from controller.http.client import ControllerClient, Rejected
+from controller.jobs.job import JobState
+from controller.status.model import JobStatus, SwapStatus, WorkerStatus
+from experiments.performance.swaps import FIRST, FIRST_AT_STEP, Commanded, Swapper, latencies, main, walk
 from experiments.shared.random_strategies import FAMILIES, alternating
+from serene.errors import SereneError
+from serene.strategy import BSP, Strategy
 
 START = 1000.0
 
@@ -62,3 +67,27 @@ def test_every_family_follows_every_other(seed: int) -> None:
         type(strategy).__name__.lower() for strategy in itertools.islice(alternating(swaps, seed, 4), 2 * len(swaps))
     ]
     assert drawn == [*swaps, *swaps]
+
+
+def test_one_worker_is_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["swaps", "--workers", "1"])
+    assert main() == 2
+    assert "--workers 1: expected 2 or more" in capsys.readouterr().err
+
+
+class Refusing(ControllerClient):
+    def set_strategy(self, job: int, strategy: Strategy) -> SwapStatus:
+        raise Rejected("not now", 409)
+
+
+def test_a_swap_that_was_refused_is_told() -> None:
+    swapper = Swapper(3, 0.0, 1, 2)
+    worker = WorkerStatus.model_construct(iteration=FIRST_AT_STEP)
+    job = JobStatus.model_construct(job=0, state=JobState.RUNNING, strategy=BSP(), workers=[worker])
+    with Refusing("http://127.0.0.1:1") as controller:
+        swapper.look(job, controller)
+    assert swapper.commanded == []
+    with pytest.raises(SereneError, match=r"not done, or without an answer: BSP to .*: not now"):
+        swapper.told()

@@ -208,27 +208,58 @@ def test_a_run_gives_the_bits_of_one_process_and_the_same_summary(exchange: str,
     for worker in range(3):
         assert np.load(tmp_path / "out" / f"parameters-{worker}.npy").tobytes() == expected.tobytes()
     messages = {"server": 1, "sharded": 3, "gloo": 1}[exchange]
-    assert summary["contributions_sent"] == summary["contributions_applied"] == 3 * 4 * messages
+    applied = 3 * 4 * messages
+    assert summary["contributions_sent"] == applied
+    if exchange == "gloo":  # which counts nothing, so that there is no verdict
+        assert summary["contributions_applied"] is summary["miscounted"] is None
+        assert f"contributions sent {applied}\n" in output
+    else:
+        assert (summary["contributions_applied"], summary["miscounted"]) == (applied, [])
+        assert f"contributions sent {applied}, applied {applied}: every one counted once" in output
     assert (summary["exchange"], summary["target"]) == (exchange, "loopback")
     assert summary["strategy"] == [{"t": 0.0, "epoch": 1, "strategy": "BSP"}]
     assert set(summary["seconds_to_accuracy"]) >= {"0.80", "0.90"}
 
 
+def endless(directory: Path, exchange: str) -> subprocess.Popen[str]:
+    """A run of three workers who train, for ever."""
+    process = run(directory / "out", "--exchange", exchange, "--steps", "100000", "--compute-ms", "5")
+
+    def trains() -> bool:
+        assert process.poll() is None, process.communicate()[0]
+        steps = [path.read_bytes().count(b"\n") for path in directory.glob(".run-*/worker-*.csv")]
+        return len(steps) == 3 and min(steps) > 2
+
+    until(trains, "the workers train")
+    return process
+
+
+@pytest.mark.parametrize("exchange", ["server", "sharded", "gloo"])
+def test_ctrl_c_keeps_what_there_is(exchange: str, tmp_path: Path) -> None:
+    process = endless(tmp_path, exchange)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=110)
+    assert process.returncode == 130, output
+    assert "stopped before all steps were done" in output and "NOT EQUAL" not in output
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    sent, applied = summary["contributions_sent"], summary["contributions_applied"]
+    assert summary["stopped"] and sent > 0
+    if exchange == "gloo":
+        assert applied is None
+    else:
+        assert sent <= applied <= sent + summary["contributions_under_way"]
+
+
 @pytest.mark.parametrize("exchange", ["server", "gloo"])
 def test_a_worker_that_is_killed_ends_the_run_with_an_error(exchange: str, tmp_path: Path) -> None:
-    process = run(tmp_path / "out", "--exchange", exchange, "--steps", "100000", "--compute-ms", "5")
+    process = endless(tmp_path, exchange)
 
     def worker(number: int) -> int:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         (found,) = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == f"worker-{number}"]
         return int(found)
 
-    def trains() -> bool:
-        assert process.poll() is None, process.communicate()[0]
-        steps = [path.read_bytes().count(b"\n") for path in tmp_path.glob(".run-*/worker-*.csv")]
-        return len(steps) == 3 and min(steps) > 2
-
-    until(trains, "the workers train")
     os.kill(worker(1), signal.SIGKILL)
     output, _ = process.communicate(timeout=110)
     assert process.returncode == 1
