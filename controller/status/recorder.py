@@ -133,9 +133,15 @@ class _Worker:
         """Until now all of it since the worker said that it waits counts as waiting, and nothing before."""
         assert self._exchange is not None
         began = self._exchange[0]
-        said = self._turns.pop()[0] if self._turns and self._turns[-1][1] == WAITING else end
+        said = end
+        if self._turns and self._turns[-1][1] == WAITING:  # if before the exchange, a sample: bins are by the sums
+            said = max(self._turns[-1][0], began)
+            if self._turns[-1][0] >= began:
+                self._turns.pop()
         waits = max(began, end - waited_s)
-        if waits < end:
+        if began < waits and self._turns and self._turns[-1][1] != EXCHANGING:
+            self._turns.append((began, EXCHANGING))
+        if waits < end and not (self._turns and self._turns[-1][1] == WAITING):
             self._turns.append((waits, WAITING))
         self._corrections.append((end, min(began, said)))
         begin, until = sorted((waits, said))

@@ -118,6 +118,7 @@ def _child(
     status = 1
     try:
         die_with(parent)
+        _take_streams(output)
         os.setsid()  # a terminal's Ctrl-C is for the run, which stops its workers
         ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())
         for number in SIGNALS:
@@ -125,7 +126,6 @@ def _child(
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         if host is not None:
             _enter_network(host)
-        _take_streams(output)
         os.environ.update(environment)
         status = _run(command[0], command[1:])
     except BaseException:
@@ -148,6 +148,7 @@ def _take_streams(output: int) -> None:
 
 def _run(name: str, arguments: Sequence[str]) -> int:
     sys.argv = [name, *arguments]
+    sys.modules.pop(name, None)  # imported by the run; what it imports stays
     try:
         runpy.run_module(name, run_name="__main__", alter_sys=True)
     except SystemExit as ended:

@@ -64,7 +64,7 @@ def cell(share: float, kind: str) -> Cell:
 def agree(wanted: Mapping[float, Together], directory: Path, console: Console) -> dict[tuple[float, str], int]:
     """For each share and kind of run how many: what is wanted or, where those distort each other, three quarters of it,
     and so on down to one. ``directory`` is this process's alone: what is measured is kept there, and not measured
-    again."""
+    again unless it failed."""
     for left in directory.glob(f"{SCRATCH}*"):  # by a run that was killed
         shutil.rmtree(left, ignore_errors=True)
     found = known(directory)
@@ -74,6 +74,8 @@ def agree(wanted: Mapping[float, Together], directory: Path, console: Console) -
         for kind, most in ((LIGHT, each.light), (BMV2, each.bmv2)):
             together = 1 if grid.why_not(cell(share, kind)) else most * pairs
             alone = _measured(found, share, kind, 1, directory, console) if together > 1 else None
+            if alone is not None and alone.failed:
+                together = 1  # with what others would be compared is not known
             while alone is not None and together > 1:
                 copies = _measured(found, share, kind, together, directory, console)
                 if copies.middle <= ALLOWED * alone.middle < float("inf"):
@@ -87,7 +89,10 @@ def _measured(found: list[Copies], share: float, kind: str, together: int, direc
     one = cell(share, kind)
     for known_ in found:
         if (known_.cell, known_.machine, known_.together) == (one.digest, machine.here(), together):
-            return known_
+            if not known_.failed:
+                return known_
+            found.remove(known_)  # the reason may have passed
+            break
     load = os.getloadavg()[0]
     failed = ""
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=directory) as scratch:

@@ -433,7 +433,7 @@ class Client:
     def begin_slots(self, slots: np.ndarray) -> None:
         """Contributes what was written to these slots' ``protocol.values``."""
         self.contributions_sent += len(slots)
-        self._contributing.begin_slots(slots, self.clock())
+        self._contributing.begin_slots(slots)
 
     def part_done(self, slots: slice) -> bool:
         return self._running.part_done(slots)

@@ -179,11 +179,13 @@ class Pool:
                 f"values are {values.dtype}{list(values.shape)}: expected float32[n], contiguous and writeable"
             )
         if held_back is not None and (
-            held_back.dtype != np.float64 or held_back.shape != values.shape or not held_back.flags.c_contiguous
+            held_back.dtype != np.float64
+            or held_back.shape != values.shape
+            or not (held_back.flags.c_contiguous and held_back.flags.writeable)
         ):
             raise SereneError(
                 f"what is held back is {held_back.dtype}{list(held_back.shape)}: expected "
-                f"float64{list(values.shape)}, contiguous"
+                f"float64{list(values.shape)}, contiguous and writeable"
             )
         protocol = self._client.protocol
         self._expect_whole()

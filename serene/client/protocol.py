@@ -176,14 +176,16 @@ class Protocol:
         if slots != slice(None):
             self._keep(slots)
         self.seq += 1
-        self._begin(Op.PUSH, slots, self.seq, now)
+        self._restart(now)
+        self._begin(Op.PUSH, slots, self.seq)
 
-    def begin_slots(self, slots: np.ndarray, now: float) -> None:
+    def begin_slots(self, slots: np.ndarray) -> None:
         """Begins a contribution of some slots, each in its own round and under the seq after its last one. slots: their
-        numbers, int[n]; as `begin_part` otherwise. Not to be mixed with it."""
+        numbers, int[n]; as `begin_part` otherwise. Not to be mixed with it: what is known of a pool's exchange begins
+        anew with a collective, not wherever nothing is under way."""
         if (self.exchange.state[slots] != ANSWERED).any():
             raise RuntimeError("the last contributions of these slots are not finished")
-        self._begin(Op.PUSH, slots, self.exchange.awaited[slots] + np.uint32(1), now)
+        self._begin(Op.PUSH, slots, self.exchange.awaited[slots] + np.uint32(1))
 
     def begin_epoch(self, epoch: int) -> None:
         """What is sent from now on is of this epoch; nothing is under way. A pool's, whose workers agree on when."""
@@ -196,15 +198,18 @@ class Protocol:
         self._expect_rest()
         self._pulls += 1
         # Late answers to what an earlier incarnation asked are not taken for answers to this.
-        self._begin(Op.PULL, slice(None), PULL_SEQ | (self.incarnation + self._pulls) % PULL_SEQ, now)
+        self._restart(now)
+        self._begin(Op.PULL, slice(None), PULL_SEQ | (self.incarnation + self._pulls) % PULL_SEQ)
 
     def _expect_rest(self) -> None:
         if not self.done:
             raise RuntimeError("the last iteration is not finished")
 
-    def _begin(self, op: Op, slots: slice | np.ndarray, seq: int | np.ndarray, now: float) -> None:
+    def _restart(self, now: float) -> None:
         if self.done:
             self.exchange.restart(now)
+
+    def _begin(self, op: Op, slots: slice | np.ndarray, seq: int | np.ndarray) -> None:
         self.exchange.pulling = op is Op.PULL
         written = {"op": op, "epoch": self.epoch, "seq": seq, "round": self.exchange.rounds[slots],
                    "total": self.held_totals[slots]}  # fmt: skip

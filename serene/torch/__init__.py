@@ -9,7 +9,6 @@ small, and what needs more than PyTorch is imported when it is used. docs/pytorc
 from __future__ import annotations
 
 import importlib
-import os
 from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
@@ -51,11 +50,10 @@ def __getattr__(name: str) -> Any:
 def _make(options: Any, _: object) -> dist.ProcessGroup:
     """For PyTorch, whenever a group of this backend is made. options: its `_DistributedBackendOptions`."""
     from serene.torch.group import SwitchGroup
+    from serene.torch.store import of_this_attempt
 
-    # The ranks that torchrun starts again find what those before them have left in the store.
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return SwitchGroup(
-        dist.PrefixStore(f"attempt {attempt}", options.store),  # type: ignore[attr-defined]
+        of_this_attempt(options.store),
         options.group_rank,
         options.group_size,
         options.timeout,

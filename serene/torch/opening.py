@@ -25,7 +25,7 @@ from serene.torch.ring import Ring
 from serene.wire import SERENE_UDP_PORT
 
 PRECISION = "SERENE_PRECISION"  # bits that a gradient's values have on their way, until 'serenectl precision' says more
-SLOTS = 512  # of a group: pieces that may be on their way at a time
+SLOTS = 512  # of a group; half of them may be on their way at a time
 HTTP_TIMEOUT_S = 15.0
 LOOPBACK = "127.0.0.1"
 

@@ -14,6 +14,7 @@ from torch.distributed import distributed_c10d
 from typing_extensions import Self
 
 from serene.client.parts import Waiting
+from serene.torch.store import Questions, of_this_attempt
 
 LOG = logging.getLogger("serene.torch")
 LOOK_S = 0.5  # between looks at whether another rank's patience is over
@@ -46,6 +47,7 @@ class RanksWaiting(Waiting):
 
     def __init__(self, what: str, rank: int, ranks: int, store: Store) -> None:
         self._store = store
+        self._questions = Questions()
         self._waits = {other: f"{what}/waits/{other}" for other in range(ranks)}
         self._notes = {other: f"{what}/notes/{other}" for other in range(ranks)}
         self._over = f"{what}/over"  # a rank has come to the end
@@ -56,42 +58,32 @@ class RanksWaiting(Waiting):
     @classmethod
     def of_all(cls, what: str) -> Self:
         """Of the default process group's ranks."""
-        return cls(what, dist.get_rank(), dist.get_world_size(), distributed_c10d._get_default_store())
+        store = of_this_attempt(distributed_c10d._get_default_store())
+        return cls(what, dist.get_rank(), dist.get_world_size(), store)
 
     def begin(self) -> None:
-        try:
-            self._store.set(self._waits[self._rank], "waits")
-        except RuntimeError as error:
-            LOG.warning("cannot tell the other ranks that this one waits: %s", error)
+        self._questions.ask(self._begin)
 
     def go_on(self) -> None:
-        if self._missing is not None or time.monotonic() < self._look_at:
-            return
-        try:
-            if self._store.check([self._over]):
-                self._note()
+        if self._missing is None and time.monotonic() >= self._look_at and self._questions.all_answered:
             self._look_at = time.monotonic() + LOOK_S
-        except RuntimeError:  # `absent` says so
-            self._look_at = math.inf
+            self._questions.ask(self._look)
 
     def end(self) -> None:
-        self._missing, self._look_at = None, 0.0
-        try:
-            for key in (self._waits[self._rank], self._notes[self._rank]):
-                self._store.delete_key(key)
-        except RuntimeError as error:
-            LOG.warning("cannot tell the other ranks that this one does not wait any more: %s", error)
+        self._missing = None
+        self._questions.ask(self._end)
 
     def absent(self) -> str:
         """Which ranks do not wait as well."""
+        ask = self._questions.answer
         try:
             keys = list(self._waits.values())
-            _poll(lambda: self._store.check([self._over]) or self._store.check(keys), TELLING_TIMEOUT_S)
-            missing = self._note()
-            self._store.set(self._over, "over")
+            _poll(lambda: ask(lambda: self._store.check([self._over]) or self._store.check(keys)), TELLING_TIMEOUT_S)
+            missing = ask(self._note)
+            ask(lambda: self._store.set(self._over, "over"))
             others = [key for rank, key in self._notes.items() if rank not in missing]
-            _poll(lambda: self._store.check(others), NOTING_TIMEOUT_S)
-        except RuntimeError as error:  # whoever keeps the store has ended
+            _poll(lambda: ask(lambda: self._store.check(others)), NOTING_TIMEOUT_S)
+        except RuntimeError as error:  # whoever keeps the store has ended, or does not answer
             if self._missing is None:
                 return f"other ranks; which, nobody can tell: {error}"
             missing = self._missing
@@ -99,6 +91,29 @@ class RanksWaiting(Waiting):
             return "other workers, though all ranks wait"
         names = ", ".join(map(str, missing))
         return f"rank {names}" if len(missing) == 1 else f"ranks {names}"
+
+    # -- in the thread that asks the store -------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        try:
+            self._store.set(self._waits[self._rank], "waits")
+        except RuntimeError as error:
+            LOG.warning("cannot tell the other ranks that this one waits: %s", error)
+
+    def _look(self) -> None:
+        try:
+            if self._store.check([self._over]):
+                self._note()
+        except RuntimeError:  # `absent` says so
+            self._look_at = math.inf
+
+    def _end(self) -> None:
+        self._missing, self._look_at = None, 0.0
+        try:
+            for key in (self._waits[self._rank], self._notes[self._rank]):
+                self._store.delete_key(key)
+        except RuntimeError as error:
+            LOG.warning("cannot tell the other ranks that this one does not wait any more: %s", error)
 
     def _note(self) -> list[int]:
         """The ranks that do not wait; says that this one knows."""

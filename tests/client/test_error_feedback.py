@@ -137,12 +137,14 @@ def test_what_is_not_finite_is_not_held_back(switch: P4Switch) -> None:
 
 
 @pytest.mark.parametrize(
-    "held", [np.zeros(5), np.zeros(6, np.float32), np.zeros(12)[::2]], ids=["length", "type", "stride"]
+    "held",
+    [np.zeros(5), np.zeros(6, np.float32), np.zeros(12)[::2], np.frombuffer(bytes(48))],
+    ids=["length", "type", "stride", "read-only"],
 )
 def test_anything_else_is_refused(switch: P4Switch, held: np.ndarray) -> None:
     run = PoolRun(switch, 1, 4)
     run.play(lambda worker, pool: pool.all_reduce(np.ones(6, np.float32), held_back=held))
-    with pytest.raises(SereneError, match=r"expected float64\[6\], contiguous"):
+    with pytest.raises(SereneError, match=r"expected float64\[6\], contiguous and writeable"):
         raise run.errors[0]
 
 

@@ -52,6 +52,22 @@ def test_the_sum_of_any_length(switch: P4Switch, workers: int, length: int, faul
     check(PoolRun(switch, workers, 8, faults).all_reduce(given), given)
 
 
+def test_a_wait_for_a_late_worker_is_no_time_of_the_networks(switch: P4Switch) -> None:
+    """It is at the first piece, which goes alone."""
+    run = PoolRun(switch, 2, 8)
+
+    def live(worker: int, pool: Pool) -> None:
+        while worker == 1 and run.now < 30:
+            run.wires[1].receive(30.0)
+        pool.all_reduce(np.ones(100 * LANES, np.float32))
+
+    run.play(live)
+    assert not run.errors
+    waited, late = (pool.telemetry() for pool in run.pools)
+    assert waited["waiting_s"] == pytest.approx(30, abs=1) and waited["network_s"] < 1
+    assert late["waiting_s"] < 1
+
+
 @pytest.mark.parametrize("workers", [3, 7, 8, 16, 31, 32])
 def test_the_sum_over_many_workers(switch: P4Switch, workers: int) -> None:
     given = vectors(workers, 5 * LANES + 3)

@@ -324,6 +324,43 @@ def test_a_switch_whose_record_cannot_be_written_is_not_left(local: Local, monke
     local.up()
 
 
+def test_a_second_ctrl_c_leaves_no_switch(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait, started = subprocess.Popen.wait, []
+
+    def interrupted(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        if timeout is not None:
+            started.append(process.pid)
+            raise KeyboardInterrupt
+        return wait(process)
+
+    local.folder.mkdir(parents=True)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(local.folder.parent))
+    with monkeypatch.context() as at_the_terminal:
+        at_the_terminal.setattr(local_commands, "_wait", interrupted)
+        at_the_terminal.setattr(subprocess.Popen, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            local_commands.start(local.switch, [1, 2])
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[-1], 0)
+
+
+def test_a_switch_whose_file_another_process_takes_first_has_ended(
+    local: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another `serenectl up --local`, that has waited for it."""
+    local.folder.mkdir(parents=True)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(local.folder.parent))
+    ports, _ = local_commands.start(local.switch, [1, 2])
+    record = local.folder / f"switch-{local.switch.rpartition(':')[2]}.json"
+    with record.open("a+") as file, ThreadPoolExecutor(1) as other:
+        taken = other.submit(fcntl.flock, file, fcntl.LOCK_EX)
+        until(
+            lambda: f":{record.stat().st_ino} 0 EOF" in Path("/proc/locks").read_text().partition("->")[2], "it waits"
+        )
+        assert local_commands.stop(local.switch, ports)
+        taken.result(0)
+
+
 def test_output_that_nobody_reads_ends_nothing(local: Local) -> None:
     """As with `serenectl up --local | head -1`: the controller runs by then, and needs its switch."""
     reader, writer = os.pipe()

@@ -106,6 +106,32 @@ def test_an_exchange_divides_as_its_sums_do(looks: int) -> None:
         assert [shares[name][FIRST + number] for number in range(10)] == [share] * 10 == getattr(whole, name)[:10]
 
 
+@pytest.mark.parametrize(
+    ("waited_s", "turns", "sending", "waiting"),
+    [
+        (3.0, [(T, 1), (T + 0.9, 3), (T + 3.95, 1)], [5, 0], [10, 98]),
+        (0.95, [(T, 1), (T + 0.9, 3), (T + 1.9, 2), (T + 3, 3), (T + 3.95, 1)], [10, 50], [5, 48]),
+    ],
+)
+def test_a_wait_that_was_said_before_an_exchange_is_no_part_of_it(
+    waited_s: float, turns: list[tuple[float, int]], sending: list[int], waiting: list[int]
+) -> None:
+    """Whole steps lie between two reports, the second of which happens to say that the worker waits."""
+    spent = {"compute_s": 0.8, "network_s": 0.05, "waiting_s": 0.05}
+    recorder = recorded(
+        (0.0, {"state": "computing", "compute_s": 0.0, "network_s": 0.0, "waiting_s": 0.0}),
+        (0.9, {"state": "waiting", **spent}),
+        (1.9, {"state": "waiting", **spent}),
+        (3.95, {"state": "computing", **spent, "network_s": 0.07, "waiting_s": 0.05 + waited_s}),
+    )
+    worker = told(recorder, 0, T + 3.95)
+    assert worker.turns == turns
+    assert [len(of) for of in (worker.computing, worker.sending, worker.waiting)] == [2, 2, 2]
+    assert (worker.sending, worker.waiting) == (sending, waiting)
+    sums = [sum(of) for of in zip(worker.computing, worker.sending, worker.waiting, strict=True)]
+    assert sums == pytest.approx([100, 98], abs=1)
+
+
 def test_a_wait_that_was_said_and_was_none() -> None:
     """The network was silent for so long."""
     spent = {"compute_s": 0.0, "network_s": 0.0, "waiting_s": 0.0}
