@@ -72,7 +72,7 @@ def place() -> Path:
 
 @contextmanager
 def room() -> Iterator[None]:
-    """Raises NoFolder where there is no room for a file."""
+    """Around what writes a file there: raises NoFolder where there is no room for it."""
     try:
         yield
     except OSError as error:
@@ -84,7 +84,9 @@ def room() -> Iterator[None]:
 @contextmanager
 def alone(files: Files) -> Iterator[None]:
     """No other process starts a daemon with these files meanwhile. Raises NotStarted while one does."""
-    with files.log.open("a") as log:
+    with room():
+        opened = files.log.open("a")
+    with opened as log:
         try:
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -97,7 +99,9 @@ def start(arguments: list[str], url: str, files: Files) -> int:
 
     Raises NotStarted with the daemon's own error.
     """
-    with files.log.open("w") as log:
+    with room():
+        opened = files.log.open("w")
+    with opened as log:
         process = subprocess.Popen(
             module("controller", *arguments),
             stdin=subprocess.DEVNULL,
@@ -107,7 +111,8 @@ def start(arguments: list[str], url: str, files: Files) -> int:
         )
     try:
         _wait(process, url, files.log)
-        files.pid.write_text(f"{process.pid}\n")
+        with room():
+            files.pid.write_text(f"{process.pid}\n")
     except BaseException:
         process.terminate()  # also after Ctrl-C
         raise

@@ -146,7 +146,7 @@ def up(
         shm_ports=shm_ports,
     )
     # Whoever comes second would take the first one's switch, and the first one its own back when it is refused.
-    with background.room(), nullcontext() if foreground else background.alone(background.Files.of(chosen.http)):
+    with nullcontext() if foreground else background.alone(background.Files.of(chosen.http)):
         if local:
             with _local_switch(chosen, shm, keep=not foreground) as there:
                 said = _start(there, foreground)

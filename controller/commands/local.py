@@ -21,7 +21,7 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from typing import IO
 
-from controller.commands.background import folder, last_error
+from controller.commands.background import folder, last_error, room
 from controller.settings import ShmPort, UdpPort, host_and_port, is_loopback
 from serene.errors import SereneError
 from serene.spawn import module
@@ -56,7 +56,9 @@ def start(address: str, ports: Sequence[int], *, shm: bool = False) -> tuple[Por
     host, grpc_port = host_and_port(address)
     if not is_loopback(host):
         raise NoLocalSwitch(f"--switch {address}: expected an address of loopback with --local")
-    with _record(address).open("a+") as file:
+    with room():
+        opened = _record(address).open("a+")
+    with opened as file:
         there = _of_the_living(file)
         if there is not None:
             return there[1], False
@@ -90,7 +92,9 @@ def _run(address: str, ports: Sequence[UdpPort | ShmPort], file: IO[str]) -> Non
     log = _record(address).with_suffix(".log")
     command = module("serene.switch.cli", "--no-p4", "--device-id", "0")
     command += [f"-i{at.port}@{_where(at)}" for at in ports]
-    with log.open("w") as out:
+    with room():
+        opened = log.open("w")
+    with opened as out:
         process = subprocess.Popen(
             [*command, "--", "--grpc-server-addr", address, "--cpu-port", "255"],
             stdin=subprocess.DEVNULL,
@@ -229,9 +233,10 @@ def _lock(file: IO[str]) -> bool:
 
 
 def _write(file: IO[str], pid: int, ports: Sequence[UdpPort | ShmPort]) -> None:
-    file.truncate(0)
-    json.dump([pid, [list(astuple(at)) for at in ports]], file)
-    file.flush()
+    with room():
+        file.truncate(0)
+        json.dump([pid, [list(astuple(at)) for at in ports]], file)
+        file.flush()
 
 
 def _read(file: IO[str]) -> tuple[int, Ports]:

@@ -18,7 +18,10 @@ from typing import IO
 import numpy as np
 import pytest
 
+from controller import daemon
+from controller.commands import cli
 from controller.commands import local as local_commands
+from controller.commands.background import NoFolder
 from controller.http.client import NoController
 from controller.settings import UdpPort
 from serene.client import Pool
@@ -316,7 +319,7 @@ def test_a_switch_whose_record_cannot_be_written_is_not_left(local: Local, monke
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(local.folder.parent))
     with monkeypatch.context() as full:
         full.setattr("controller.commands.local.json.dump", dump)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(NoFolder, match="No space left"):
             local_commands.start(local.switch, [1, 2])
     (pid,) = started
     with pytest.raises(ProcessLookupError):
@@ -359,6 +362,16 @@ def test_a_switch_whose_file_another_process_takes_first_has_ended(
         )
         assert local_commands.stop(local.switch, ports)
         taken.result(0)
+
+
+def test_a_disk_that_is_full_elsewhere_is_not_the_folders(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(daemon, "run", full)
+    with pytest.raises(OSError, match="No space left") as raised:
+        cli.up(foreground=True, switch=[local.switch], http=local.client.url.removeprefix("http://"))
+    assert not isinstance(raised.value, NoFolder)
 
 
 def test_output_that_nobody_reads_ends_nothing(local: Local) -> None:
