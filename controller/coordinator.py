@@ -300,13 +300,15 @@ class Coordinator:
         """Who is where; None: at the one switch. Raises BadStrategy."""
         racks = self.switch.rack_count
         if sizes is None:
-            return None if racks == 1 or workers < 1 else Racks.even(workers, min(workers, racks))
+            if racks == 1 or workers < 1:
+                return None
+            sizes = Racks.even(workers, min(workers, racks)).sizes
         if len(sizes) > racks:
             raise BadRequest(f"{len(sizes)} racks: expected at most {racks}, the leaves that the controller commands"
                              if racks > 1 else "racks: the controller commands one switch")  # fmt: skip
         if sum(sizes) != workers:
             raise BadRequest(f"{sum(sizes)} workers by rack, {workers} in the job: expected the same number")
-        return Racks.of(sizes)
+        return Racks.of([*sizes, *(0,) * (racks - len(sizes))])
 
     async def delete_job(self, job_id: int) -> None:
         async with self._lock:

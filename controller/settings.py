@@ -155,8 +155,9 @@ class Settings(BaseModel):
     @field_validator("uplink")
     @classmethod
     def _uplink(cls, value: int, info: ValidationInfo) -> int:
-        if cls._several(info) and value in port_numbers(info.data.get("ports", DEFAULT_PORTS)):
-            raise ValueError(f"{value} is among --ports {info.data['ports']}, where workers are: expected another port")
+        ports = info.data.get("ports")  # none where they are wrong themselves
+        if cls._several(info) and ports is not None and value in port_numbers(ports):
+            raise ValueError(f"{value} is among --ports {ports}, where workers are: expected another port")
         return value
 
     @staticmethod

@@ -193,7 +193,10 @@ class Admission:
         for worker in job.workers:
             if worker.endpoint is not None and worker.state is not WorkerState.LEFT:
                 refusal = self._answerer.refused(worker.endpoint, job.id, job.racks.place(worker.id)[1], reason)
-                await self._switch.send(worker.endpoint, refusal)
+                try:
+                    await self._switch.send(worker.endpoint, refusal)
+                except SwitchError as error:
+                    self._complain(worker.endpoint.behind, f"worker {worker.id} of job {job.id} is not told: {error}")
 
     async def _leave(self, request: Request) -> None:
         sent = None

@@ -67,7 +67,7 @@ def sync_mixed(
 ) -> None:
     """Some workers never wait; the others do for each other."""
     given = required("--async-workers", async_workers, "worker ids, for example 3,5")
-    named = given.split(",")
+    named = [worker.strip() for worker in given.split(",")]
     if not all(re.fullmatch(r"\d+(\.\d+)?", worker) for worker in named):
         raise BadChoice(f"--async-workers {given!r}: expected worker ids, for example 3,5")
     with ControllerClient(controller) as client:

@@ -212,8 +212,8 @@ class InstalledJob:
     racks: Racks | None = None  # of a job over several switches
     # What one of these holds of it (controller/switch/tree_entries.py), by (session, epoch) and worker:
     prepared: dict[tuple[int, int], PolicyFields] = field(default_factory=dict)
-    prepared_members: dict[tuple[int, int], int] = field(default_factory=dict)
     addresses: set[int] = field(default_factory=set)
+    rack: int | None = None  # a leaf's
     rack_size: int | None = None  # a leaf's: workers in the rack
 
     @property
@@ -225,6 +225,11 @@ class InstalledJob:
     def record(self) -> bool:
         """Whether only the policy of a finished job is left."""
         return self.slots is None and not self.members and self.rack_size is None
+
+    @property
+    def bare(self) -> bool:
+        """Whether a leaf or the root holds a record alone; of what was written first, something may be left."""
+        return self.record and not self.prepared and not self.addresses
 
 
 @dataclass
@@ -278,11 +283,15 @@ def installed(entries: Iterable[fy.P4TableEntry]) -> Installed:
         elif entry.table_id == "prepared":
             job, era = found.job(key["job"]), (key["session"], key["epoch"])
             job.prepared[era] = PolicyFields(
-                0, args["sync_mask"], args["staleness_bound"], args["quorum"], ReadMode(args["read_mode"])
+                args["member_mask"],
+                args["sync_mask"],
+                args["staleness_bound"],
+                args["quorum"],
+                ReadMode(args["read_mode"]),
             )
-            job.prepared_members[era] = args["members"]
         elif entry.table_id == "root":
-            found.job(key["job"]).rack_size = args["own_mac"] >> 16 & 0xFF
+            job = found.job(key["job"])
+            job.rack, job.rack_size = args["rack"], args["own_mac"] >> 16 & 0xFF
         elif entry.table_id == "address":
             found.job(key["job"]).addresses.add(key["worker"])
         elif entry.table_id == "forward":

@@ -218,7 +218,7 @@ class Switch:
 
     async def read_entries(self) -> entries.Installed:
         """What it holds now."""
-        return entries.installed(await self._primary().read([fy.P4TableEntry()]))
+        return entries.installed(await self.primary().read([fy.P4TableEntry()]))
 
     async def _deliver(self) -> None:
         """Takes everything at once and writes nothing: what is to be done about it is others' work."""
@@ -337,16 +337,17 @@ class Switch:
 
     async def write(self, updates: Sequence[P4UpdateList], *, missing_ok: bool = False) -> None:
         """In order; ``missing_ok`` forgives updates of what is not there."""
-        await self._primary().write(updates, missing_ok=missing_ok)
+        await self.primary().write(updates, missing_ok=missing_ok)
 
     async def put(self, entity: P4EntityList) -> None:
         """Inserted, or in the place of the one that is there."""
-        await self._primary().put(entity)
+        await self.primary().put(entity)
 
     async def _read(self, wanted: list[fy.P4CounterEntry]) -> list[fy.P4CounterEntry]:
-        return await self._primary().read(wanted)
+        return await self.primary().read(wanted)
 
-    def _primary(self) -> Connection:
+    def primary(self) -> Connection:
+        """The connection that takes operations. Raises Unreachable."""
         if self._connection is None or self.trouble is not None:
             raise Unreachable(
                 f"the switch{' ' * bool(self.options.name)}{self.options.name} is out of reach: {self.trouble}"

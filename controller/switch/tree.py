@@ -52,6 +52,7 @@ class Tree:
         self._uplink = uplink
         self._connecting = asyncio.Lock()
         self._racks: dict[int, Racks] = {}  # of the jobs that it holds
+        self._uncompared: set[Switch] = set()  # connected again, and what they hold is not compared yet
 
         def member(options: SwitchOptions, program: Program, rack: int | None) -> Switch:
             def hear(port: int, frame: bytes) -> None:
@@ -113,6 +114,7 @@ class Tree:
             if all(other.connected for other in self.switches if other is not switch):
                 await self._on_connected()
             else:
+                self._uncompared.add(switch)
                 await switch.set_up()
 
     async def set_up(self) -> entries.Installed:
@@ -120,13 +122,36 @@ class Tree:
         of jobs that are not whole are removed: a restarted switch has none, and the others' are of no use then."""
         held = [await switch.read_entries() if switch.connected else await switch.set_up() for switch in self.switches]
         found = assembled(held[0], held[1:])
+        if found.misplaced:
+            raise SwitchError(self._in_order(found.misplaced))
         for number, job in found.useless:
             await self.switches[number].write(tree_entries.removal(job, held[number].jobs[job]), missing_ok=True)
         self._racks = {job: of.racks for job, of in found.installed.jobs.items() if of.racks is not None}
+        self._uncompared.clear()
         for job, of in found.installed.jobs.items():
+            if of.racks is not None:
+                await self._forget_failed(job, of, held[1:])
             if job in found.untold and of.fields is not None:
-                await self._tell(job, of.session, of.epoch, of.fields)
+                for error in (await self._tell(job, of.session, of.epoch, of.fields)).values():
+                    raise error
         return found.installed
+
+    async def _forget_failed(self, job: int, of: entries.InstalledJob, held: Sequence[entries.Installed]) -> None:
+        """Each swap that failed has left an entry at every leaf, and the table has room for few."""
+        for rack, leaf in self._leaves_of(job):
+            needless = tree_entries.needless_epochs(held[rack].jobs[job].prepared, of.session, of.epoch)
+            await leaf.write([-tree_entries.not_prepared(job, *era) for era in needless], missing_ok=True)
+
+    def _in_order(self, misplaced: Mapping[int, int]) -> str:
+        """What to say of leaves that are other racks in the jobs that run than they are named as now."""
+        names = [leaf.options.name for leaf in self.leaves]
+        was = "; ".join(f"{names[place]} is rack {rack} in the jobs that run" for place, rack in misplaced.items())
+        if max(misplaced.values()) >= len(names):
+            return f"{was}: expected at least {max(misplaced.values()) + 1} leaves, in the order that they had"
+        right = dict.fromkeys(range(len(names)), "")
+        right.update({rack: names[place] for place, rack in misplaced.items()})
+        others = iter([name for place, name in enumerate(names) if place not in misplaced])
+        return f"{was}: expected the leaves in the order {', '.join(name or next(others) for name in right.values())}"
 
     async def send(self, to: Endpoint, frame: bytes) -> None:
         await self.leaves[to.rack].send(to, frame)
@@ -152,6 +177,7 @@ class Tree:
             await leaf.write([+entries.member(plan.job, ROOT, decides)])
 
         try:
+            self._require(plan.job)
             await _all(begin(rack) for rack in here)
             await self.root.write(tree_entries.root_entries(plan, leaves, own))
             await self.root.put(entries.policy_entry(plan.job, root))
@@ -166,6 +192,12 @@ class Tree:
 
     async def swap(self, plan: Swap) -> SwapPhases:
         """Prepared at the leaves, in force by one MODIFY at the root."""
+        phases, _ = await self._swap(plan)
+        return phases
+
+    async def _swap(self, plan: Swap) -> tuple[SwapPhases, dict[int, SwitchError]]:
+        """Also why which racks' leaves do not tell of it."""
+        self._require(plan.job)  # or what the others are prepared for would stay there
         policy = plan.policy
         leaf_policies, root_fields = self._policies(plan.job, policy.fields)
         members = policy.fields.members
@@ -177,29 +209,35 @@ class Tree:
         prepared = time.perf_counter()
         await self.root.write([~entries.policy_entry(plan.job, replace(policy, fields=root_fields))])
         flipped = time.perf_counter()
-        try:
-            await self._tell(plan.job, policy.session, policy.epoch, policy.fields)
-        except SwitchError as error:
+        untold = await self._tell(plan.job, policy.session, policy.epoch, policy.fields)
+        for error in untold.values():
             # It is in force all the same; a leaf that comes back is told then, or has lost the job.
             LOG.warning("job %d, epoch %d: %s", plan.job, policy.epoch, error)
-        return SwapPhases((prepared - began) * 1e3, (flipped - prepared) * 1e3)
+        return SwapPhases((prepared - began) * 1e3, (flipped - prepared) * 1e3), untold
 
-    async def _tell(self, job: int, session: int, epoch: int, fields: PolicyFields) -> None:
-        """The leaves' own entries of a policy that is in force; and policies that were prepared before it may go."""
+    async def _tell(self, job: int, session: int, epoch: int, fields: PolicyFields) -> dict[int, SwitchError]:
+        """The leaves' own entries of a policy that is in force; and policies that were prepared before it may go. Why
+        which racks' leaves were not told."""
         racks = self._racks[job]
+        untold: dict[int, SwitchError] = {}
 
         async def tell(rack: int, leaf: Switch) -> None:
             here = racks.part(fields, rack)
-            await leaf.put(entries.policy_of(job, session, epoch, here, fields.members))
-            held = (await leaf.read_entries()).jobs.get(job)
-            old = tree_entries.old_epochs(held.prepared if held else (), session, epoch)
-            await leaf.write([-tree_entries.not_prepared(job, *era) for era in old], missing_ok=True)
+            try:
+                await leaf.put(entries.policy_of(job, session, epoch, here, fields.members))
+                held = (await leaf.read_entries()).jobs.get(job)
+                old = tree_entries.old_epochs(held.prepared if held else (), session, epoch)
+                await leaf.write([-tree_entries.not_prepared(job, *era) for era in old], missing_ok=True)
+            except SwitchError as error:
+                untold[rack] = error
 
         await _all(tell(rack, leaf) for rack, leaf in self._leaves_of(job))
+        return untold
 
     async def readmit(self, plan: Readmission) -> None:
         """The old process is out before the new one is in, and the new one only when its leaf tells of the new epoch.
         It can be repeated after it failed, wherever that was."""
+        self._require(plan.job)
         rack, place = self._racks[plan.job].place(plan.worker)
         leaf = self.leaves[rack]
         if plan.old is not None:
@@ -207,7 +245,9 @@ class Tree:
         here = self._by_rack(plan.job, plan.members)[rack]
         await leaf.put(tree_entries.leaf_group(plan.job, here, self._uplink))
         await leaf.put(entries.address(plan.job, place, plan.new, self.options.own))
-        await self.swap(plan.swap)
+        _, untold = await self._swap(plan.swap)
+        if rack in untold:
+            raise untold[rack]
         await leaf.write([+entries.member(plan.job, place, plan.new)])
 
     async def shut_out(self, job: int, worker: int, at: Endpoint) -> None:
@@ -220,7 +260,7 @@ class Tree:
         async def clear(switch: Switch) -> None:
             with contextlib.suppress(Unreachable):
                 held = (await switch.read_entries()).jobs.get(job)
-                if held is not None and not held.record:
+                if held is not None and not held.bare:
                     await switch.write(tree_entries.removal(job, held), missing_ok=True)
 
         await _all(clear(leaf) for leaf in self.leaves)
@@ -269,6 +309,14 @@ class Tree:
         if job not in self._racks:
             raise SwitchError(f"job {job} is not in the switches any more")
         return [(rack, self.leaves[rack]) for rack, size in enumerate(self._racks[job].sizes) if size]
+
+    def _require(self, job: int) -> None:
+        """Raises SwitchError unless the root and all leaves of it are there, and hold what they are thought to hold."""
+        for switch in (self.root, *(leaf for _, leaf in self._leaves_of(job))):
+            switch.primary()
+            if switch in self._uncompared:
+                away = "; ".join(other.options.name for other in self.switches if not other.connected)
+                raise Unreachable(f"{switch.options.name} was connected again, and waits for {away}")
 
     def _by_rack(self, job: int, members: Mapping[int, Endpoint]) -> dict[int, dict[int, Endpoint]]:
         """Workers by rack and by their numbers in it."""

@@ -59,6 +59,7 @@ def prepared(job: int, session: int, epoch: int, policy: LeafPolicy, members: in
         match=fy.Match(job=job, session=session, epoch=epoch),
         action=fy.Action(
             "set_prepared",
+            member_mask=fields.member_mask,
             sync_mask=fields.sync_mask,
             staleness_bound=fields.staleness,
             quorum=fields.quorum,
@@ -124,6 +125,11 @@ def removal(job: int, held: InstalledJob) -> Updates:
         *([-fy.P4TableEntry("root", match=fy.Match(job=job))] if held.rack_size is not None else []),
         -fy.P4MulticastGroupEntry(JOB_GROUPS + job),
     ]
+
+
+def needless_epochs(prepared_epochs: Iterable[tuple[int, int]], session: int, in_force: int) -> list[tuple[int, int]]:
+    """While no swap is under way: also those that were prepared for swaps that failed."""
+    return [era for era in prepared_epochs if era not in ((session, in_force - 1), (session, in_force))]
 
 
 def old_epochs(prepared_epochs: Iterable[tuple[int, int]], session: int, in_force: int) -> list[tuple[int, int]]:

@@ -21,8 +21,10 @@ control LeafBarrier(inout headers_t hdr, inout metadata_t meta, inout standard_m
     counter(1, CounterType.packets_and_bytes) dropped_wrong_epoch;          // which the root has not told of
     counter(1, CounterType.packets_and_bytes) dropped_unprepared;           // the root's, of an epoch without an entry
 
-    action set_prepared(worker_bitmap_t sync_mask, bit<8> staleness_bound, bit<8> quorum, read_mode_t read_mode,
-                        bit<8> members, bit<8> enough, bit<1> by_arrivals, bit<32> flush_mask) {
+    // member_mask is only for a controller that takes over; the entry in `policy` may not tell of this epoch yet.
+    action set_prepared(worker_bitmap_t member_mask, worker_bitmap_t sync_mask, bit<8> staleness_bound,
+                        bit<8> quorum, read_mode_t read_mode, bit<8> members, bit<8> enough, bit<1> by_arrivals,
+                        bit<32> flush_mask) {
         meta.policy.epoch = hdr.serene.epoch;
         meta.policy.sync_mask = sync_mask;
         meta.policy.staleness = staleness_bound;

@@ -167,6 +167,7 @@ def prepared(job: int, session: int, epoch: int, policy: LeafPolicy) -> Entry:
     """Of a leaf: an epoch's policy, in force as soon as the root says so."""
     fields = policy.fields
     params = [
+        fields.member_mask,
         fields.sync_mask,
         fields.staleness,
         fields.quorum & 0xFF,

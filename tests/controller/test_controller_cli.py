@@ -99,6 +99,7 @@ def test_a_trace_needs_no_token(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
         ("sync quorum", "--k is missing: expected 1 to the number of workers"),
         ("sync mixed", "--async-workers is missing: expected worker ids, for example 3,5"),
         ("jobs make", "serenectl jobs make: expected list, create or delete"),
+        ("sync mixed --async-workers 3,,5", "--async-workers '3,,5': expected worker ids, for example 3,5"),
         ("sync mixed --async-workers all", "--async-workers 'all': expected worker ids, for example 3,5"),
         (
             "up --http 0.0.0.0:8559",

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,11 +15,13 @@ import numpy as np
 import pytest
 
 from controller.coordinator import Coordinator
+from controller.jobs.plans import Readmission
 from controller.settings import settings
+from controller.switch.connection import SwitchError
 from controller.switch.tree import Tree as Fabric
 from serene.client import Client, Update
 from serene.racks import Racks
-from serene.strategy import ASP, BSP, SSP
+from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import ReadMode
 from tests.controller.processes import until
 from tests.controller.test_racks import train
@@ -111,6 +114,111 @@ def test_a_controller_that_dies_in_the_middle_of_a_swap_is_followed(
             member.close()
 
     asyncio.run(play())
+
+
+def test_who_was_evicted_when_the_controller_died_stays_out(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The policy is in force, and no leaf tells of it: with worker 2 this one would be of no strategy."""
+
+    async def die(*_: object, **__: object) -> None:
+        raise Crash
+
+    async def play() -> None:
+        members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
+        first, fabric, work = await commanding(tree)
+        await first.create_job(WORKERS, Quorum(1), racks=SIZES)
+        await at_once(members, Client.join)
+        session = first.jobs[0].session
+        monkeypatch.setattr(fabric, "_tell", die)
+        with pytest.raises(Crash):
+            await first.set_evicted(0, 2, True)
+        await ended(work)
+
+        second, fabric, work = await commanding(tree)
+        job = second.jobs[0]
+        assert [job.session, job.epoch, job.members(), job.evicted()] == [session, 2, [0, 1], [2]]
+        assert job.strategy == Quorum(1)
+        told = (await fabric.leaves[1].read_entries()).jobs[0]
+        assert told.epoch == 2 and told.fields is not None and told.fields.member_mask == 0
+        assert (await second.set_evicted(0, 2, False)).epoch == 3
+        await ended(work)
+        for member in members:
+            member.close()
+
+    asyncio.run(play())
+
+
+def test_swaps_that_fail_leave_nothing_prepared(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(*_: object, **__: object) -> None:
+        raise SwitchError("not now")
+
+    async def play() -> None:
+        members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
+        coordinator, fabric, work = await commanding(tree)
+        await coordinator.create_job(WORKERS, BSP(), racks=SIZES)
+        await at_once(members, Client.join)
+        job = coordinator.jobs[0]
+
+        async def prepared() -> list[set[int]]:
+            return [{epoch for _, epoch in (await leaf.read_entries()).jobs[0].prepared} for leaf in fabric.leaves]
+
+        with monkeypatch.context() as patched:
+            patched.setattr(fabric.root, "write", refused)
+            with pytest.raises(SwitchError, match="not now"):
+                await coordinator.set_strategy(0, SSP(2))
+        assert await prepared() == [{1, 2}, {1, 2}]
+        await coordinator._on_connected()
+        assert await prepared() == [{1}, {1}] and coordinator.jobs[0] is job
+
+        plan = coordinator.jobs.hello(0, 0, replace(job.places()[0], incarnation=77), VALUES, 0.0)
+        assert isinstance(plan, Readmission)
+        with monkeypatch.context() as patched:  # a member before its leaf tells of its epoch?
+            patched.setattr(fabric.leaves[0], "read_entries", refused)
+            with pytest.raises(SwitchError, match="not now"):
+                await fabric.readmit(plan)
+        assert 0 not in (await fabric.leaves[0].read_entries()).jobs[0].members
+        before = await prepared()
+
+        tree.root.kill()
+        while fabric.root.connected:
+            await asyncio.sleep(0.05)
+        with pytest.raises(SwitchError, match="root"):
+            await coordinator.set_strategy(0, SSP(3))
+        assert await prepared() == before
+        await ended(work)
+        for member in members:
+            member.close()
+
+    asyncio.run(asyncio.wait_for(play(), 100))
+
+
+def test_a_job_is_deleted_while_a_leaf_is_away(tree: Tree) -> None:
+    async def play() -> None:
+        members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
+        coordinator, fabric, work = await commanding(tree)
+        await coordinator.create_job(WORKERS, BSP(), racks=SIZES)
+        await at_once(members, Client.join)
+        tree.leaves[1].kill()
+        while fabric.leaves[1].connected:
+            await asyncio.sleep(0.05)
+        await coordinator.delete_job(0)
+        assert coordinator.jobs.get(0) is None
+        assert (await fabric.leaves[0].read_entries()).jobs[0].bare
+        # A leaf that restarts while another is away holds nothing of its jobs, and nobody writes to it before that is
+        # seen.
+        tree.leaves[0].restart()
+        while (trouble := fabric.trouble) is None or "leaf1" in trouble or fabric.leaves[0] not in fabric._uncompared:
+            await asyncio.sleep(0.05)
+        with pytest.raises(SwitchError, match="leaf1 was connected again, and waits for leaf2"):
+            fabric._racks[0] = Racks((2, 0))
+            fabric._require(0)
+        tree.leaves[1].start()
+        while not fabric.connected or fabric._uncompared:
+            await asyncio.sleep(0.05)
+        await ended(work)
+        for member in members:
+            member.close()
+
+    asyncio.run(asyncio.wait_for(play(), 100))
 
 
 @pytest.mark.parametrize("restarted", [0, 1, 2], ids=["root", "leaf1", "leaf2"])

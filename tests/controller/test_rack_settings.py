@@ -42,6 +42,7 @@ def test_the_root_comes_first_and_leaves_are_racks_in_their_order() -> None:
         ({"switch": "127.0.0.1:1,127.0.0.1:2"}, "--switch: '127.0.0.1:1': of several switches each is NAME=HOST:PORT"),
         ({"switch": "root=127.0.0.1"}, "--switch: '127.0.0.1': expected HOST:PORT"),
         ({"ports": "1-40"}, "--uplink: 33 is among --ports 1-40, where workers are: expected another port"),
+        ({"ports": "1-x"}, "--ports: "),
         (
             {"program": "serene_jumbo"},
             "--program: 'serene_jumbo' with several switches: their programs are serene_leaf",

@@ -94,7 +94,7 @@ def test_a_worker_is_where_its_hello_comes_from(tree: Tree, client: ControllerCl
         too_many.join(10.0)
     with (
         tree.client(2, 0, VALUES) as elsewhere,
-        pytest.raises(Refused, match="job 0 has no workers in rack 2: it has 2, 1 by rack"),
+        pytest.raises(Refused, match="job 0 has no workers in rack 2: it has 2, 1, 0 by rack"),
     ):
         elsewhere.join(10.0)
 

@@ -118,7 +118,10 @@ def test_mininets_own_command_pings(switch: str, controller: str) -> None:
         assert interfaces() == set()
 
 
-@pytest.mark.parametrize(("way", "packets"), [("combining", 2), ("relaying", 2 * 3)])
+RELAYED = 2 * 3  # packets a slot: three workers' pushes, and their answers
+
+
+@pytest.mark.parametrize(("way", "packets"), [("combining", 2), ("relaying", RELAYED)])
 def test_what_an_uplink_carries_in_an_all_reduce(way: str, packets: int) -> None:
     """A slot's sum goes up and down once, where the leaf combines; else every worker's push and its answer. The hosts
     check their sums. What is sent again comes on top."""
@@ -133,4 +136,6 @@ def test_what_an_uplink_carries_in_an_all_reduce(way: str, packets: int) -> None
         assert interfaces() == set()
     slots = 3200 // Program.load().lanes
     assert len(measured.frames) == 2 and min(measured.frames) >= packets * slots
+    if way == "combining":
+        assert max(measured.frames) < RELAYED * slots
     assert len(measured.seconds) == 1
