@@ -221,6 +221,27 @@ def test_a_job_is_deleted_while_a_leaf_is_away(tree: Tree) -> None:
     asyncio.run(asyncio.wait_for(play(), 100))
 
 
+def test_leaves_in_another_order_are_refused_with_the_right_one(tree: Tree) -> None:
+    async def play() -> None:
+        members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
+        first, _, work = await commanding(tree)
+        await first.create_job(WORKERS, BSP(), racks=SIZES)
+        await at_once(members, Client.join)
+        await ended(work)
+        root, leaf1, leaf2 = tree.option.split(",")
+        second = Coordinator(settings(switch=f"{root},{leaf2},{leaf1}", ports="1-2"))
+        with pytest.raises(SwitchError, match="expected the leaves in the order leaf1, leaf2"):
+            await second.bring_up()
+        await second.switch.close()
+        third, _, work = await commanding(tree)
+        assert third.jobs[0].members() == [0, 1, 2]
+        await ended(work)
+        for member in members:
+            member.close()
+
+    asyncio.run(asyncio.wait_for(play(), 100))
+
+
 @pytest.mark.parametrize("restarted", [0, 1, 2], ids=["root", "leaf1", "leaf2"])
 def test_a_restarted_switch_costs_the_session_and_nothing_else(tree: Tree, tmp_path: Path, restarted: int) -> None:
     racks, steps = Racks(SIZES), 400
