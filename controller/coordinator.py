@@ -121,7 +121,7 @@ class Coordinator:
 
     async def _clear_finished(self) -> None:
         async with self._lock:
-            for job_id in self.jobs.due(time.time(), self._grace_s):
+            for job_id in self.jobs.due(time.monotonic(), self._grace_s):
                 await self.telemetry.refresh()
                 await self._remove(self.jobs[job_id])
                 self.jobs.cleared(job_id)

@@ -15,8 +15,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import IO
@@ -136,41 +136,46 @@ def stop(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
 
     Raises NotStopped.
     """
-    record = _record(address)
-    if not record.exists():
-        return False
-    with record.open("a+") as file:
-        there = _of_the_living(file)
-        if there is None or there[1] != list(ports) or not _has(there[0], file):
+    with _switch_of(address, ports) as there:
+        if there is None:
             return False
+        pid, file = there
         for number in (signal.SIGTERM, signal.SIGKILL):
-            _signal(there[0], number)
+            _signal(pid, number)
             end = time.monotonic() + STOP_TIMEOUT_S
             while time.monotonic() < end:
-                if _lock(file) or not _has(there[0], file):  # or another process was the first to see that it ended
+                if _lock(file) or not _has(pid, file):  # or another process was the first to see that it ended
                     return True
                 time.sleep(0.02)
-    raise NotStopped(f"the switch at {address} (process {there[0]}) did not end")
+    raise NotStopped(f"the switch at {address} (process {pid}) did not end")
+
+
+@contextmanager
+def _switch_of(address: str, ports: Sequence[UdpPort | ShmPort]) -> Iterator[tuple[int, IO[str]] | None]:
+    """The process that `start` made for this address and these ports, if it lives, and its record."""
+    record = _record(address)
+    if not record.exists():
+        yield None
+        return
+    with record.open("a+") as file:
+        there = _of_the_living(file)
+        yield (there[0], file) if there is not None and there[1] == list(ports) and _has(there[0], file) else None
 
 
 def is_deserted(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
     """Whether no program has one of these ports, which the switch at ``address`` has: the kernel takes them from
     processes that have died. Only of a switch that `start` made, and that shares this process's network: the same
     numbers are other ports elsewhere."""
-    record = _record(address)
-    if not record.exists():
-        return False
-    with record.open("a+") as file:
-        there = _of_the_living(file)
-        if there is None or there[1] != list(ports) or not _is_here(there[0], file):
+    with _switch_of(address, ports) as there:
+        if there is None or not _is_here(there[0]):
             return False
     return not any(_is_leased(at.path) if isinstance(at, ShmPort) else not _free(at.host) for at in ports)
 
 
-def _is_here(pid: int, file: IO[str]) -> bool:
-    """Whether that is a process of this machine and network namespace that holds the file."""
+def _is_here(pid: int) -> bool:
+    """Whether that process is in this network namespace."""
     try:
-        return _has(pid, file) and os.path.samefile(f"/proc/{pid}/ns/net", "/proc/self/ns/net")
+        return os.path.samefile(f"/proc/{pid}/ns/net", "/proc/self/ns/net")
     except OSError:
         return False
 

@@ -109,7 +109,7 @@ class Job:
     slots: SlotRange | None = None
     slots_needed: int = 0
     began_at: float = 0.0  # the session; in Unix seconds
-    finished_at: float | None = None
+    finished_at: float | None = None  # when it was found to be, on the monotonic clock
     tag: int = field(default_factory=lambda: secrets.randbits(64))  # tells jobs of the same id apart
     workers: list[Worker] = field(default_factory=list)
     epochs_begun: int = 0  # of all its sessions

@@ -405,7 +405,7 @@ class Jobs:
         if leave.swap is not None:
             self.swapped(leave.swap, now)
         if leave.job_over:
-            self._finished(job, now)
+            self._finished(job)
 
     def plan_abandoned(self, job_id: int) -> Swap:
         """All members of a running job have left, and those who were evicted are silent."""
@@ -415,21 +415,20 @@ class Jobs:
     def abandoned(self, swap: Swap, now: float) -> None:
         """Commits that: the job has finished."""
         self.swapped(swap, now)
-        self._finished(self._jobs[swap.job], now)
+        self._finished(self._jobs[swap.job])
 
     @staticmethod
-    def _finished(job: Job, now: float) -> None:
+    def _finished(job: Job) -> None:
         if job.state is JobState.RUNNING:
             job.state = JobState.FINISHED
-            job.finished_at = now
 
     def due(self, now: float, grace_s: float) -> list[int]:
-        """Finished jobs whose entries have stayed ``grace_s`` seconds for the last PULLs."""
-        return [
-            job.id
-            for job in self
-            if job.finished_at is not None and job.slots is not None and now - job.finished_at >= grace_s
-        ]
+        """Finished jobs whose entries have stayed for the last PULLs, ``grace_s`` seconds since they were found here.
+        now: on a clock that nobody sets."""
+        finished = [job for job in self if job.state is JobState.FINISHED and job.slots is not None]
+        for job in finished:
+            job.finished_at = now if job.finished_at is None else job.finished_at
+        return [job.id for job in finished if job.finished_at is not None and now - job.finished_at >= grace_s]
 
     def cleared(self, job_id: int) -> None:
         """Commits that the switch has no entries of the job any more; it stays listed."""

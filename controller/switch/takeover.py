@@ -39,7 +39,7 @@ def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
     job.restoring = found.lost_sessions > 0 and found.epoch == 1
     job.epochs_spent = found.epoch
     if not members:
-        job.state, job.finished_at = JobState.FINISHED, now
+        job.state = JobState.FINISHED
     for worker in job.workers:
         worker.endpoint = found.members.get(worker.id)
         if worker.id in members:

@@ -67,7 +67,7 @@ def test_where_nobody_takes_part_the_job_is_over() -> None:
     jobs.take_over(job_from(0, found(ASP().compile([]), [0, 1], workers=2), NOW))
     assert (jobs[0].state, states(jobs[0])) == (JobState.FINISHED, ["left", "left"])
     assert jobs.plan_leave(0, 0, jobs[0].places()[0], 17).job_over
-    assert (jobs.due(NOW + 4.9, 5), jobs.due(NOW + 5, 5)) == ([], [0])
+    assert [jobs.due(NOW + later, 5) for later in (0, 4.9, 5)] == [[], [], [0]]
 
 
 def test_ids_do_not_move_up_when_a_later_session_began_without_somebody() -> None:
