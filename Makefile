@@ -4,7 +4,8 @@
 .PHONY: help setup run-mininet run-local test bench reproduce network-study pytorch-study simgrid schedules soak \
 	swaps profile fuzz mutants p4 p4-tofino shell lint clean
 
-PYTHON := .venv/bin/python
+# What everything runs with. PYTHON is the reader's: the interpreter that set-up makes this environment of.
+VENV_PYTHON := .venv/bin/python
 
 # Which target takes which settings. What is given to a target that takes no such setting is refused, or a run would
 # quietly be another one than was asked for.
@@ -17,6 +18,7 @@ SETTINGS_OF_bench := SEED_JSON
 SETTINGS_OF_reproduce := FULL OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_network-study := FULL EMULATED OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_pytorch-study := OUT
+SETTINGS_OF_schedules := RACKS RUNS FIRST OUT
 SETTINGS_OF_swaps := TARGET WORKERS RACKS OUT
 SETTINGS_OF_fuzz := PACKETS SEED
 SETTINGS_OF_mutants := SEED
@@ -63,12 +65,14 @@ CLUSTER_OPTIONS :=
 EMULATED :=
 SEED_JSON :=
 OUT :=
+RUNS :=
+FIRST :=
 FRONTIER :=
 
 # A setting as one word for the shell, as it was given: neither make nor the shell reads anything into it.
 quoted = '$(subst ','\'',$(value $(1)))'
 
-RUN = $(PYTHON) -m experiments.run --workers $(call quoted,WORKERS) --racks $(call quoted,RACKS) --strategy $(call quoted,STRATEGY) \
+RUN = $(VENV_PYTHON) -m experiments.run --workers $(call quoted,WORKERS) --racks $(call quoted,RACKS) --strategy $(call quoted,STRATEGY) \
 	--straggler $(call quoted,STRAGGLER) --steps $(call quoted,STEPS) --target $(call quoted,TARGET) \
 	--model $(call quoted,MODEL) --dataset $(call quoted,DATASET) --link-mbit $(call quoted,LINK_MBIT) \
 	--uplink-mbit $(call quoted,UPLINK_MBIT) \
@@ -92,7 +96,8 @@ help:
 	@echo "make network-study how much network training needs, with the switch in it: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
 	@echo "make pytorch-study real PyTorch models through the switch and through gloo; can be resumed"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
-	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (about 20 min)"
+	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (about 20 min); RACKS=3 over a tree"
+	@echo "                   RUNS=1000 FIRST=2000 OUT=part.json (some of them; python -m experiments.correctness.tallies adds up parts)"
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (under a minute)"
 	@echo "make swaps         200 live swaps in one training run, and how long each took (needs root); RACKS=4 WORKERS=8 over a tree"
 	@echo "make profile       where a packet's time goes, on both switches (needs root)"
@@ -127,46 +132,48 @@ run-mininet: setup
 run-local: setup
 	@$(RUN) --no-mininet
 
-# One more process than processors: many tests wait for a process, a timer or a packet. tests/conftest.py says which tests
+# Two more processes than processors: many tests wait for a process, a timer or a packet. tests/conftest.py says which tests
 # never run beside each other.
 test: setup
-	@$(PYTHON) -m pytest -n $$(($$(nproc) + 1)) --dist loadscope --no-loadscope-reorder
+	@$(VENV_PYTHON) -m pytest -n $$(($$(nproc) + 2)) --dist loadscope --no-loadscope-reorder
 
 bench: setup
-	@$(PYTHON) -m experiments.performance.bench $(if $(value SEED_JSON),--seed-json $(call quoted,SEED_JSON))
+	@$(VENV_PYTHON) -m experiments.performance.bench $(if $(value SEED_JSON),--seed-json $(call quoted,SEED_JSON))
 
 reproduce: setup
-	@$(PYTHON) -m experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) $(ELSEWHERE)
+	@$(VENV_PYTHON) -m experiments.straggler_study --grid $(if $(FULL),full,quick) --out $(if $(value OUT),$(call quoted,OUT),runs/straggler) $(ELSEWHERE)
 
 network-study: setup
-	@$(PYTHON) -m experiments.network_study --grid $(if $(FULL),full,quick) $(if $(EMULATED),--emulated) \
+	@$(VENV_PYTHON) -m experiments.network_study --grid $(if $(FULL),full,quick) $(if $(EMULATED),--emulated) \
 		--out $(if $(value OUT),$(call quoted,OUT),runs/network) $(ELSEWHERE)
 
 pytorch-study: setup
-	@$(PYTHON) -m experiments.pytorch_study --out $(if $(value OUT),$(call quoted,OUT),runs/pytorch)
+	@$(VENV_PYTHON) -m experiments.pytorch_study --out $(if $(value OUT),$(call quoted,OUT),runs/pytorch)
 
 simgrid: setup
 	@scripts/simgrid
-	@$(PYTHON) -m experiments.network_study.reference
+	@$(VENV_PYTHON) -m experiments.network_study.reference
 
 schedules: setup
-	@$(PYTHON) -m experiments.correctness.schedules
+	@$(VENV_PYTHON) -m experiments.correctness.schedules $(if $(filter-out 1,$(value RACKS)),--racks $(call quoted,RACKS)) \
+		$(if $(value RUNS),--runs $(call quoted,RUNS)) $(if $(value FIRST),--first $(call quoted,FIRST)) \
+		$(if $(value OUT),--out $(call quoted,OUT))
 
 soak: setup
-	@$(PYTHON) -m experiments.correctness.soak
+	@$(VENV_PYTHON) -m experiments.correctness.soak
 
 swaps: setup
-	@$(PYTHON) -m experiments.performance.swaps --target $(call quoted,TARGET) \
+	@$(VENV_PYTHON) -m experiments.performance.swaps --target $(call quoted,TARGET) \
 		--workers $(call quoted,WORKERS) --racks $(call quoted,RACKS) $(if $(value OUT),--out $(call quoted,OUT))
 
 profile: setup
-	@$(PYTHON) -m experiments.performance.profiling
+	@$(VENV_PYTHON) -m experiments.performance.profiling
 
 fuzz: setup
-	@$(PYTHON) -m tests.switch.fuzz --sanitize --count $(if $(value PACKETS),$(call quoted,PACKETS),100000) --seed $(call quoted,SEED)
+	@$(VENV_PYTHON) -m tests.switch.fuzz --sanitize --count $(if $(value PACKETS),$(call quoted,PACKETS),100000) --seed $(call quoted,SEED)
 
 mutants: setup
-	@$(PYTHON) -m tests.mutation --seed $(call quoted,SEED)
+	@$(VENV_PYTHON) -m tests.mutation --seed $(call quoted,SEED)
 
 p4:
 	@python3 scripts/compile_p4.py

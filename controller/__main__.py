@@ -1,14 +1,16 @@
 """``serenectl``, and ``python -m controller``: begins before what it needs is imported."""
 
+import sys
 from typing import NoReturn
 
-from serene.interrupts import end_quietly
+from serene.interrupts import end_quietly, ended
 
 
 def main() -> NoReturn:
-    with end_quietly():
-        from controller.commands import cli
-    cli.main()
+    end_quietly()
+    from controller.commands import cli
+
+    sys.exit(ended(cli.main))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""One switch, its jobs, and all that may be asked of them; and what goes on without being asked."""
+"""One switch, or a tree of them, its jobs, and all that may be asked of them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from controller.admission.admission import Admission
@@ -30,18 +30,14 @@ from controller.status.model import (
     PrecisionStatus,
     Status,
     SwapStatus,
-    workers,
 )
 from controller.status.recorder import Recorder
 from controller.status.snapshot import job_status, status
 from controller.switch.connection import SwitchError
-from controller.switch.entries import InstalledJob
 from controller.switch.fabric import fabric
 from controller.switch.switch import SwapPhases
-from controller.switch.takeover import job_from
 from controller.switch.telemetry import Telemetry
-from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
-from serene.errors import SereneError
+from controller.upkeep import Upkeep
 from serene.fixedpoint import DEFAULT_LIMIT, FixedPoint
 from serene.palette import COLOUR_OF, COMPUTING, GREY, SENDING, WAITING
 from serene.racks import Racks
@@ -50,10 +46,9 @@ from serene.wire import SWITCH_IP, SWITCH_MAC
 
 LOG = logging.getLogger("serene.controller")
 
-TICK_S = 0.25  # how often finished jobs are looked at
+COUNTERS_TIMEOUT_S = 5.0  # a status waits no longer for a switch: who asks would take the controller for dead
 METRICS_COUNTERS_S = 0.5  # counters in the metrics are at most this old
 LIVE_COUNTERS_S = 0.5  # likewise in the page
-POLL_S = 1.0  # how often counters are read by themselves
 
 
 class Coordinator:
@@ -61,8 +56,6 @@ class Coordinator:
 
     def __init__(self, settings: Settings) -> None:
         self._listening = Listening(http=settings.http, socket=settings.socket)
-        self._grace_s = settings.grace_s
-        self._gone_after_s = settings.gone_after
         self._wait_s = settings.wait
         self._lock = asyncio.Lock()
         self.events = Events()
@@ -78,15 +71,19 @@ class Coordinator:
         self.recorder = Recorder()
         self.automatic = AutomaticRunner(self.jobs, self.telemetry, self.events, self._enact)
         self._metrics = Metrics()
+        self._upkeep = Upkeep(
+            self.jobs, self.switch, self.telemetry, self.events, self._lock,
+            grace_s=settings.grace_s, gone_after_s=settings.gone_after, delete=self._delete,
+        )  # fmt: skip
         self._admission = Admission(
             self.jobs,
             self.switch,
             Answerer(SWITCH_IP, SWITCH_MAC),
             self.events,
             self._lock,
-            self._active,
+            self._upkeep.active,
             self._on_job_over,
-            self._starts_over,
+            self._upkeep.starts_over,
             self._on_report,
         )
 
@@ -99,111 +96,10 @@ class Coordinator:
     async def run(self) -> None:
         """Serve workers and look after jobs until cancelled; then disconnect from the switch, which goes on."""
         try:
-            await asyncio.gather(self.switch.run(), self._admission.run(), self._look_after())
+            await asyncio.gather(self.switch.run(), self._admission.run(), self._upkeep.run())
         finally:
             self.automatic.close()
             await self.switch.close()
-
-    async def _look_after(self) -> None:
-        while True:
-            await asyncio.sleep(TICK_S)
-            try:
-                if self.switch.connected:
-                    await self._clear_finished()
-                    if any(job.state is JobState.RUNNING for job in self.jobs):
-                        restoring = any(job.restoring for job in self.jobs)
-                        await self.telemetry.refresh(TICK_S if restoring else POLL_S)
-                    await self._end_restorations()
-                    await self._end_abandoned()
-                    await self._end_pools()
-            except SwitchError as error:
-                LOG.warning("%s", error)
-
-    async def _clear_finished(self) -> None:
-        async with self._lock:
-            for job_id in self.jobs.due(time.monotonic(), self._grace_s):
-                await self.telemetry.refresh()
-                await self._remove(self.jobs[job_id])
-                self.jobs.cleared(job_id)
-                self.events.emit("job_cleared", f"job {job_id}: its slots are free", job=job_id)
-
-    async def _end_restorations(self) -> None:
-        """When every worker has done its part of the restoration, the wanted strategy takes the place of BSP."""
-        async with self._lock:
-            for job in self.jobs:
-                await self._end_restoration(job)
-
-    async def _end_restoration(self, job: Job) -> None:
-        least = min((self.telemetry.of(job.id, worker).contributions for worker in job.members()), default=0)
-        if job.restoring and least >= RESTORING_ROUNDS * job.slots_needed:
-            plan = self.jobs.plan_restored(job.id)
-            if plan is not None:
-                await self.switch.swap(plan)
-            self.jobs.restored(job.id, plan, time.time())
-            self.events.emit(
-                "job_restored",
-                f"job {job.id}: the workers' sums are restored, {job.strategy}",
-                job=job.id,
-            )
-
-    async def _starts_over(self, job: Job, reason: str, change: Callable[[], None]) -> bool:
-        """Who takes part may not change in the middle of a restoration: an epoch that began then would show the workers
-        different votes. So if ``job`` is in one, ``change`` is made and a new session begins with another vote. Whether
-        it was so. The caller holds the lock."""
-        if job.restoring:
-            await self.telemetry.refresh()
-            await self._end_restoration(job)
-        if not job.restoring:
-            return False
-        await self._remove(job)
-        change()
-        lost_sessions = job.lost_sessions
-        job.reset()
-        job.lost_sessions = lost_sessions  # the switch has not lost another
-        self.telemetry.forget(job.id)
-        self.events.emit(
-            "job_lost", f"job {job.id}: {reason} before the sums were restored, which begins again", job=job.id
-        )
-        return True
-
-    async def _remove(self, job: Job) -> None:
-        await self.switch.remove(job.id, job.places())
-
-    async def _end_abandoned(self) -> None:
-        """A job that all others have left ends when its evicted workers have been silent for long enough."""
-        async with self._lock:
-            for job in self.jobs:
-                if job.state is JobState.RUNNING and not job.members() and not self._active(job):
-                    plan = self.jobs.plan_abandoned(job.id)
-                    await self.switch.swap(plan)
-                    self.jobs.abandoned(plan, time.time())
-                    silent = f"{workers(job.evicted(), job.racks.name)} silent for {self._gone_after_s:g} s"
-                    self.events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
-
-    async def _end_pools(self) -> None:
-        """A pool needs all of its workers, each of which gives a sign every second: without one of them it is over, and
-        the others are told."""
-        async with self._lock:
-            for job in list(self.jobs):
-                if not job.pool or job.state is JobState.FINISHED:
-                    continue
-                if job.state is JobState.WAITING:
-                    silent = time.monotonic() - job.asked_at >= self._gone_after_s
-                    who = "nobody has joined"
-                else:
-                    active = self._active(job)
-                    missing = [worker for worker in job.members() if worker not in active]
-                    silent, who = bool(missing), f"{workers(missing)} silent" if missing else ""
-                if silent:
-                    await self._delete(job, f"job {job.id} is over: {who} for {self._gone_after_s:g} s")
-
-    def _active(self, job: Job) -> set[int]:
-        """The workers of a job that have been heard from recently."""
-        return {
-            worker.id
-            for worker in job.workers
-            if worker.endpoint is not None and self.telemetry.silent_s(job.id, worker) < self._gone_after_s
-        }
 
     def _on_packet(self, rack: int, port: int, frame: bytes) -> None:
         self._admission.on_packet(rack, port, frame)
@@ -216,49 +112,7 @@ class Coordinator:
         self.events.emit("job_finished", f"job {job_id} finished", job=job_id)
 
     async def _on_connected(self) -> None:
-        async with self._lock:  # what the switch holds must not change until it is compared with what is known
-            found = await self.switch.set_up()
-            for job in found.jobs.values():
-                self.jobs.note_session(job.session)
-            running = {job_id: job for job_id, job in found.jobs.items() if not job.record}
-            for job_id in self.jobs.switch_has_only(running):
-                if self.jobs[job_id].pool:
-                    await self._delete(self.jobs[job_id], f"job {job_id} is over: the switch lost its state")
-                    continue
-                self.telemetry.forget(job_id)  # or what was counted before would seem to restore the sums
-                self.events.emit(
-                    "job_lost",
-                    f"job {job_id}: the switch lost its state; waiting for the workers to join again",
-                    job=job_id,
-                )
-            for job_id, job in running.items():
-                await self._take_over(job_id, job)
-
-    async def _take_over(self, job_id: int, found: InstalledJob) -> None:
-        """A job that the switch holds: known already, to be taken over, or to be removed."""
-        for worker, at in found.strays:
-            await self.switch.shut_out(job_id, worker, at)
-        known = self.jobs.get(job_id)
-        if known is not None and (known.session, known.epoch, known.places()) == (
-            found.session,
-            found.epoch,
-            found.members,
-        ):
-            return
-        try:
-            if not found.complete:
-                raise SereneError("its entries are not complete")
-            job = job_from(job_id, found, time.time())
-            self.jobs.take_over(job)
-            how = "all workers have left" if job.state is JobState.FINISHED else "as it runs"
-            self.events.emit(
-                "job_taken_over",
-                f"job {job_id}: taken over, {how}, session {found.session}, epoch {found.epoch}",
-                job=job_id,
-            )
-        except SereneError as error:
-            LOG.warning("job %d, found in the switch, is removed: %s", job_id, error)
-            await self.switch.remove(job_id, found.members)
+        await self._upkeep.compare()
 
     # Operations
 
@@ -275,11 +129,6 @@ class Coordinator:
     ) -> JobStatus:
         """racks: workers in each, as far as there are some; by default they are divided evenly. scale: by default as
         large as a round of all workers allows."""
-        if pool_slots is not None and self.switch.rack_count > 1:
-            raise BadRequest(
-                "a process group over several switches: its workers hold every answer against the whole job's policy, "
-                "and a leaf tells of its own rack. Expected a controller of one switch"
-            )
         async with self._lock:
             created = self.jobs.create(
                 workers, strategy, job=job, scale=FixedPoint.of(workers).scale if scale is None else scale, limit=limit,
@@ -317,7 +166,7 @@ class Coordinator:
     async def _delete(self, job: Job, why: str) -> None:
         """The caller holds the lock."""
         if job.slots is not None and job.state is not JobState.WAITING:
-            await self._remove(job)
+            await self._upkeep.remove(job)
             await self._admission.send_away(job, why)
         self.automatic.stop(job.id)
         self.jobs.delete(job.id)
@@ -428,7 +277,7 @@ class Coordinator:
         """
         before, out = job.in_force, set(job.evicted())
         self.jobs.taking_part(job.id, evicted)
-        if evicted != out and await self._starts_over(job, reason, lambda: job.mark_evicted(evicted)):
+        if evicted != out and await self._upkeep.starts_over(job, reason, lambda: job.mark_evicted(evicted)):
             return True
         plan = self.jobs.plan_barrier(job.id, strategy, evicted, reason)
         if plan is None:
@@ -467,11 +316,13 @@ class Coordinator:
 
     async def status(self, older_than_s: float = 0.0) -> Status:
         """Everything; where the switch cannot be asked, the counters that were read last."""
-        if self.switch.connected:
+        if any(switch.connected for switch in self.switch.switches):
             try:
-                await self.telemetry.refresh(older_than_s)
+                await asyncio.wait_for(self.telemetry.refresh(older_than_s), COUNTERS_TIMEOUT_S)
             except SwitchError as error:
                 LOG.warning("counters: %s", error)
+            except asyncio.TimeoutError:
+                LOG.warning("counters: a switch has not answered within %g s", COUNTERS_TIMEOUT_S)
         return status(
             self._listening, self.switch, self.jobs, self.telemetry, self.automatic, self._admission.overlooked
         )
@@ -505,7 +356,7 @@ class Coordinator:
         program = self.switch.program
         return Choices(
             max_staleness=MAX_STALENESS,
-            max_workers=program.max_workers,
+            max_workers=self.jobs.max_workers,
             max_jobs=program.max_jobs,
             automatic=shipped(),
             colours={**COLOUR_OF, "computing": COMPUTING, "exchanging": SENDING, "waiting": WAITING, "": GREY},

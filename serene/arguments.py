@@ -1,4 +1,4 @@
-"""Command lines that name what was wrong in one line, and end with status 2."""
+"""Command lines that say in one line what was wrong, and exit with status 2."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's, without the usage before an error."""
+    """argparse's parser, without the usage text before an error."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
         print(f"error: {message}", file=sys.stderr)
@@ -16,5 +16,5 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_version(parser: argparse.ArgumentParser) -> None:
-    """The option --version, as `serenectl` has it."""
+    """Adds the option --version, the same for every command."""
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('serene')}")

@@ -1,4 +1,4 @@
-"""How our programs end."""
+"""How Serene's programs end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import gc
 
 
 def leave_garbage() -> None:
-    """At the end of this program nothing is collected: its memory goes back as a whole.
+    """Skips garbage collection when this program ends, since its memory is returned as a whole.
 
-    Python would walk over all that was imported, several times: a third of what a short command costs.
+    Python would traverse everything imported, several times: a third of a short command's time.
     """
     atexit.register(gc.freeze)

@@ -1,4 +1,4 @@
-"""What PyTorch calls at the end of `import torch` (its entry points `torch.backends`).
+"""The entry point `torch.backends`, which PyTorch calls at the end of `import torch`.
 
 An entry point that fails makes `import torch` fail, also for programs that have nothing to do with Serene. So this
 module imports nothing but what comes with Python, and whatever is wrong with the rest becomes a warning.
@@ -13,7 +13,7 @@ import warnings
 def torch_backend() -> None:
     """Makes ``torch.distributed.init_process_group("serene")`` known."""
     try:
-        import serene.torch  # noqa: F401  registers
+        import serene.torch  # noqa: F401  importing it registers the backend
     except Exception as error:
         with contextlib.suppress(Exception):  # where warnings are errors
             warnings.warn(

@@ -1,8 +1,8 @@
-"""``python -m serene.dissector > serene.lua``: a dissector for Wireshark, made from scapy's layers (layers.py).
+"""``python -m serene.dissector > serene.lua``: a dissector for Wireshark, generated from scapy's layers (layers.py).
 
     tshark -X lua_script:serene.lua -r captures/s1-eth1_in.pcap -V
 
-Wireshark itself loads what is in its folder of personal Lua plugins.
+Wireshark itself loads it from its folder of personal Lua plugins.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _places(layer: Any) -> Iterator[tuple[str, int]]:
 
 
 def _layout(name: str, layer: Any) -> Iterator[str]:
-    """A table of a layer's fields with their sizes, and the names of their values."""
+    """A Lua table of a layer's fields with their sizes, and the names of their values."""
     yield f"layouts.{name} = {{}}"
     for each in layer.fields_desc:
         said = ""

@@ -6,11 +6,11 @@ print it after ``error:`` and exit without a traceback.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class SereneError(Exception):
-    """Base of every error that Serene raises on purpose."""
+    """The base class of every error that Serene raises on purpose."""
 
 
 def choices(values: Iterable[object]) -> str:
@@ -19,3 +19,12 @@ def choices(values: Iterable[object]) -> str:
     if len(names) < 2:
         return "".join(names)
     return ", ".join(names[:-1]) + " or " + names[-1]
+
+
+def numbers(values: Sequence[int]) -> str:
+    """Numbers in ascending order as they appear in a message: those of a large job are told by the first and the last,
+    ``0 to 127``, where none between them is missing."""
+    few = 8
+    if len(values) <= few or values[-1] - values[0] != len(values) - 1:
+        return choices(values)
+    return f"{values[0]} to {values[-1]}"

@@ -15,11 +15,11 @@ from serene.errors import SereneError
 DEFAULT_SCALE = 2**20
 DEFAULT_LIMIT = 8.0
 LARGEST = 2**31 - 1
-POOL_SCALE = 2**32 - 1  # says that each block has a scale of its own: more than any job's whose values share one
+POOL_SCALE = 2**32 - 1  # stands for "each block has a scale of its own"; larger than any scale shared by a job's values
 
 
 class BadGradient(SereneError):
-    """A gradient that is not a number, or not finite."""
+    """A gradient contains NaN or an infinity."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class FixedPoint:
 
     @classmethod
     def of(cls, workers: int) -> FixedPoint:
-        """The default, or with so many workers that a sum of one contribution of each might not fit, half its scale or
-        less, a power of two."""
+        """The default mapping. With so many workers that a sum of one contribution each might not fit, its scale is a
+        smaller power of two."""
         scale = DEFAULT_SCALE
         while cls(scale).capacity < workers and scale > 1:
             scale //= 2
@@ -47,7 +47,7 @@ class FixedPoint:
 
     @property
     def capacity(self) -> int:
-        """Contributions that a difference of two reads holds for certain."""
+        """How many contributions a difference of two reads is certain to hold."""
         return int(LARGEST / (self.scale * self.limit))
 
     def quantise(self, gradient: np.ndarray) -> tuple[np.ndarray, int]:

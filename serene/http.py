@@ -1,8 +1,8 @@
-"""The way to a controller's HTTP interface: which one, and with which token. The command line, the process group,
-experiments and tests take the same.
+"""How to reach a controller's HTTP interface: its address and token, the same for the command line, the process group,
+experiments and tests.
 
     SERENE_CONTROLLER=http://HOST:PORT      or unix:/PATH, which reaches it from any network namespace of its machine
-    SERENE_TOKEN=...                        of a controller that was started with it
+    SERENE_TOKEN=...                        the token that the controller was started with
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ TOKEN = "SERENE_TOKEN"
 DEFAULT_HTTP = "127.0.0.1:8559"
 DEFAULT_URL = f"http://{DEFAULT_HTTP}"
 UNIX = "unix:"
-LONGEST_PATH = 107  # bytes of a Unix socket's path
-_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")  # what HTTP allows after Bearer, and nobody guesses
+LONGEST_PATH = 107  # the longest path of a Unix socket, in bytes
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")  # what HTTP allows after Bearer, long enough not to be guessed
 
 
 def token() -> str | None:
-    """The one in the environment. Raises SereneError where it could be none."""
+    """The token in the environment. Raises SereneError if it cannot be one."""
     given = os.environ.get(TOKEN)
     if given and not _TOKEN.fullmatch(given):
         raise SereneError(
@@ -35,12 +35,12 @@ def token() -> str | None:
 
 
 def controller_url(given: str | None = None) -> str:
-    """The controller that was named, here or in the environment."""
+    """The URL of the controller named here or in the environment."""
     return (given or os.environ.get(CONTROLLER) or DEFAULT_URL).rstrip("/")
 
 
 def connection(url: str, timeout_s: float) -> httpx.Client:
-    """A client of the controller at ``url``. Raises SereneError where there can be none."""
+    """An HTTP client of the controller at ``url``. Raises SereneError if the URL is not valid."""
     secret = token()
     headers = {"Authorization": f"Bearer {secret}"} if secret else {}
     base, transport = url, None
@@ -56,8 +56,13 @@ def connection(url: str, timeout_s: float) -> httpx.Client:
             raise _no_address(url) from None
         if named.scheme not in ("http", "https") or not named.host:
             raise _no_address(url)
-    # A proxy that the environment names must not be used: the token is the controller's alone.
+    # Never through a proxy from the environment: the token is for the controller alone.
     return httpx.Client(base_url=base, transport=transport, headers=headers, timeout=timeout_s, trust_env=False)
+
+
+def silent(url: str, timeout_s: float) -> str:
+    """What to say of one that takes connections and does not answer, which one that was stopped does."""
+    return f"the controller at {url} has not answered within {timeout_s:g} s: it may have been stopped, or be very busy"
 
 
 def _no_address(url: str) -> SereneError:

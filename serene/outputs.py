@@ -1,8 +1,8 @@
 """Output files of commands: checked before the work begins, and not lost when writing fails at the end.
 
-Work takes from seconds to an hour, and a directory may be read-only, or a disk full, before it begins or only when it
-is done. So everything that writes results asks ``check`` first and then ``write`` or ``keep``, which put them somewhere
-else when they cannot be where they belong, and say where.
+Work takes from seconds to hours, and a directory may turn out to be read-only, or the disk full, before it begins or
+only at its end. So everything that writes results first calls ``check``, and at the end ``write`` or ``keep``; if the
+results cannot be written where they belong, these put them somewhere else, and say where.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MB = 10**6
 
 
 class CannotWrite(SereneError):
-    """An output that cannot be written; the message says why, and where the results are instead.
+    """An output cannot be written; the message says why, and where the results are instead.
 
-    nowhere: there were results, and they are not anywhere else either.
+    nowhere: there were results, and they could not be saved anywhere else either.
     """
 
     def __init__(self, message: str, nowhere: bool = False) -> None:
@@ -35,7 +35,7 @@ class CannotWrite(SereneError):
 
 
 def check(path: Path, room: int) -> None:
-    """Raises CannotWrite unless ``room`` bytes can be written to a file or a directory of this name. Leaves nothing."""
+    """Raises CannotWrite unless ``room`` bytes can be written to a file or directory of this name. Leaves nothing."""
     place = path
     try:
         while not place.exists():
@@ -54,8 +54,8 @@ def check(path: Path, room: int) -> None:
 
 @contextmanager
 def claimed(out: Path) -> Iterator[None]:
-    """A directory of results that no other run on this machine may claim meanwhile, by a name that the kernel takes
-    back however we end. Raises CannotWrite."""
+    """Claims a directory of results, so that no other run on this machine writes to it meanwhile. The kernel releases
+    the claim however this process ends. Raises CannotWrite."""
     name = hashlib.sha256(os.fsencode(out.resolve())).hexdigest()[:32]
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as claim:
         try:
@@ -66,7 +66,7 @@ def claimed(out: Path) -> Iterator[None]:
 
 
 def check_file(path: Path, room: int) -> None:
-    """As ``check``, for what is to be a file."""
+    """As ``check``, for a file."""
     if path.is_dir():
         raise CannotWrite(f"cannot write {path}: it is a directory; name a file")
     check(path, room)
@@ -74,7 +74,7 @@ def check_file(path: Path, room: int) -> None:
 
 @contextmanager
 def whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file that appears whole or not at all; a file of that name is replaced. Raises OSError."""
+    """Opens a file that appears whole or not at all, replacing one of the same name. Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as file:
@@ -86,7 +86,7 @@ def whole(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
-    """A finished result, whole: in its place, or else somewhere else. Raises CannotWrite, which says where."""
+    """Writes a finished result whole, in its place or else somewhere else. Raises CannotWrite, which says where."""
 
     def into(directory: Path) -> None:
         with whole(directory / path.name) as file:
@@ -103,7 +103,7 @@ def write(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """As ``write``; what can be written nowhere is printed."""
+    """As ``write``, for text; if it can be written nowhere, it is printed."""
     try:
         write(path, lambda file: _write_all(file, text))
     except CannotWrite as error:
@@ -118,16 +118,16 @@ def _write_all(file: IO[bytes], text: str) -> None:
 
 
 def keep(fill: Callable[[Path], None], work: Path, out: Path) -> None:
-    """A directory of finished results: ``fill`` makes them in an empty one, in ``work``, which then becomes ``out`` in
-    one step (so ``work`` is beside it). If that fails they are made somewhere else. Raises CannotWrite, which says
-    where."""
+    """Makes a directory of finished results. ``fill`` writes them into the empty directory ``work``, which is beside
+    ``out`` and is then renamed to it in one step. If that fails they are written somewhere else. Raises CannotWrite,
+    which says where."""
     part = work / "results"
     try:
         part.mkdir()
         fill(part)
         give_to_caller(part)
         if out.exists():
-            out.rmdir()  # it was empty when the work began
+            out.rmdir()  # empty when the work began
         part.replace(out)
     except OSError as error:
         where = elsewhere(fill, out)
@@ -137,7 +137,7 @@ def keep(fill: Callable[[Path], None], work: Path, out: Path) -> None:
 
 
 def elsewhere(fill: Callable[[Path], None], instead_of: Path) -> Path | None:
-    """Has ``fill`` write into a new directory wherever there is one that takes it all; None if there is none."""
+    """Has ``fill`` write into a new directory on any place with enough room; None if there is none."""
     for place in spare_places(instead_of):
         directory = None
         try:
@@ -153,7 +153,7 @@ def elsewhere(fill: Callable[[Path], None], instead_of: Path) -> Path | None:
 
 
 def spare_places(instead_of: Path) -> list[Path]:
-    """Directories to turn to when a place cannot be written; those on another device first."""
+    """Directories to try when a place cannot be written, those on other devices first."""
     places = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.cwd(), Path(os.environ.get("HOME", "/"))]
     found = [place for place in dict.fromkeys(places) if place.is_dir()]
     device = next((_device(parent) for parent in (instead_of, *instead_of.absolute().parents) if _device(parent)), 0)
@@ -168,7 +168,7 @@ def _device(path: Path) -> int:
 
 
 def give_to_caller(path: Path) -> None:
-    """Hands a path, and what is below it, to the user behind sudo."""
+    """Gives a path, and everything below it, to the user who called sudo."""
     user, group = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
     if os.geteuid() != 0 or user is None or group is None:
         return

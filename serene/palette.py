@@ -1,4 +1,4 @@
-"""Colours, and how pictures, tables and the controller's page call and draw a strategy."""
+"""Colours, and how pictures, tables and the controller's page name and draw a strategy."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from serene.strategy import parse
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#888888"
-# Of Paul Tol's muted palette: automatic strategies, so that each has a colour of its own.
+# From Paul Tol's muted palette, for automatic strategies, so that each has a colour of its own.
 TEAL, FOREST, MAGENTA, INDIGO = "#44AA99", "#117733", "#AA4499", "#332288"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW)
 
-# What a worker does: of Paul Tol's palettes, apart in brightness, and no strategy's colour.
+# A worker's states: from Paul Tol's palettes, of different brightness, and none of them a strategy's colour.
 COMPUTING, SENDING, WAITING = "#999933", "#882255", "#DDCC77"
 
-# By a strategy's text, or by what its text begins with.
+# By a strategy's text, or by the beginning of its text.
 COLOUR_OF = {
     "bsp": BLACK,
     "ssp:1": SKY,
@@ -35,7 +35,7 @@ COLOUR_OF = {
 
 @dataclass(frozen=True)
 class Look:
-    """A strategy in tables and pictures. ``kind``: its name without what depends on the number of workers."""
+    """How a strategy looks in tables and pictures. ``kind``: its name without parameters that depend on the workers."""
 
     name: str
     kind: str
@@ -44,7 +44,7 @@ class Look:
 
 
 def look(text: str) -> Look:
-    """Of a strategy as on command lines, or of an automatic one, ``auto:NAME:...``. Raises BadStrategy."""
+    """The look of a strategy written as on command lines, ``auto:NAME:...`` included. Raises BadStrategy."""
     head, _, rest = text.partition(":")
     colour = COLOUR_OF.get(text) or COLOUR_OF.get(f"{head}:{rest.partition(':')[0]}") or COLOUR_OF.get(head, GREY)
     if head == "auto":
@@ -58,6 +58,6 @@ def look(text: str) -> Look:
 
 
 def colour_of(name: str) -> str:
-    """Of a strategy as it prints itself, ``SSP(3)``."""
+    """The colour of a strategy written as it prints itself, ``SSP(3)``."""
     head, _, rest = name.lower().partition("(")
     return COLOUR_OF.get(f"{head}:{rest.rstrip(')')}") or COLOUR_OF.get(head, GREY)

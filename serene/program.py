@@ -10,22 +10,22 @@ from pathlib import Path
 from serene.errors import SereneError, choices
 
 _HERE = Path(__file__).resolve().parent
-# In the repository, or in a wheel, which has it inside the package.
+# In the repository, or inside the package in a wheel.
 BUILD = next((path for path in (_HERE.parent / "p4src" / "build", _HERE / "p4") if path.is_dir()), _HERE / "p4")
 VARIANTS = ("serene", "serene_jumbo")  # 320 lanes (MTU 1500), 896 lanes (jumbo frames)
-TREE = ("serene_leaf", "serene_root")  # the two levels of a tree of switches, neither of use alone
+TREE = ("serene_leaf", "serene_root")  # the two levels of a tree of switches; neither is of use alone
 
 
 class NoSuchProgram(SereneError):
-    """No compiled program of that name, or one that is not Serene's."""
+    """There is no compiled program of that name, or it is not Serene's."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """What p4c made of one variant, and its sizes: lanes a slot, slots, jobs, workers of a job.
+    """p4c's output for one variant, and its sizes: lanes a slot, slots, jobs, workers a job.
 
-    ``config_path``: what the switch is given; for BMv2 and the embedded switch p4c's JSON. ``counted_workers``:
-    counters by worker have so many places for each job. A root's workers are leaves.
+    ``config_path``: the file that the switch is given, which for BMv2 and the embedded switch is p4c's JSON.
+    ``counted_workers``: how many places for each job the counters by worker have. A root's workers are leaves.
     """
 
     name: str
@@ -39,14 +39,14 @@ class Program:
 
     @classmethod
     def load(cls, variant: str | Path = "serene") -> Program:
-        """A variant by name, or any build of Serene's program by the path of what its switch is given, with its P4Info
-        beside it: mine.json and mine.p4info.txtpb."""
+        """Loads a variant by name, or any build of Serene's program by its JSON's path, which needs its P4Info beside
+        it: mine.json and mine.p4info.txtpb."""
         path = BUILD / f"{variant}.json" if str(variant) in VARIANTS else Path(variant)
         if not path.suffix:
             raise NoSuchProgram(f"no program {str(variant)!r}; expected {choices(VARIANTS)}, or a path to a .json")
         p4info = path.with_suffix(".p4info.txtpb")
         try:
-            with path.open("rb"):  # it is read when a switch is given it
+            with path.open("rb"):  # read when a switch is given it
                 text = p4info.read_text()
             if path.suffix == ".json":
                 headers = json.loads(path.read_text())["header_types"]
@@ -64,16 +64,16 @@ class Program:
 
     @classmethod
     def tree(cls) -> tuple[Program, Program]:
-        """The leaf's and the root's of a tree of switches. Neither is a variant: alone it serves nobody."""
+        """The programs of a tree's leaves and root. Neither is a variant, since neither is of use alone."""
         leaf, root = (cls.load(BUILD / f"{name}.json") for name in TREE)
         return leaf, root
 
 
-# A register, table or counter of a P4Info text, and its size.
+# Matches a register, table or counter of a P4Info text, and its size.
 _SIZED = r'alias: "(\w+)"\n  }\n(?:(?!alias:).)*?\n  size: (\d+)'
 
 
 def _lanes(p4info: str) -> int:
-    """The sums are registers: of 64 lanes each for v1model, of one lane and its snapshot on Tofino."""
+    """Lanes a slot, by the registers of its sums: each of 64 lanes in v1model, of a lane and its snapshot on Tofino."""
     wide = re.findall(r'alias: "sum_\d+".*?bitwidth: (\d+)', p4info, re.DOTALL)
     return sum(int(bits) // 32 for bits in wide) or len(re.findall(r'alias: "lanes_of_\d+"', p4info))

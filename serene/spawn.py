@@ -12,5 +12,5 @@ RUN = (
 
 
 def module(name: str, *arguments: str) -> list[str]:
-    """The command that runs an installed module, whatever the folder holds in which it is run."""
+    """The command that runs an installed module, whatever the current folder contains."""
     return [sys.executable, "-c", RUN, name, *arguments]

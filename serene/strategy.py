@@ -1,4 +1,4 @@
-"""Synchronisation strategies as values: what a user means, compiled to what the switch's policy entry says.
+"""Synchronisation strategies as values, compiled to the fields of the switch's policy entry.
 
 SSP(3).compile([0, 1, 2, 3])    # PolicyFields(0b1111, sync_mask=0b1111, staleness=3, quorum=4, read_mode=LATEST)
 parse("mixed:3,5")              # Mixed(async_workers=(3, 5))
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass
 from typing import Any, ClassVar
 
-from serene.errors import SereneError, choices
+from serene.errors import SereneError, choices, numbers
 from serene.wire import UNBOUNDED, ReadMode, members_field
 
 MAX_STALENESS = 15  # the switch's ring of round counters holds 16 rounds
@@ -19,13 +19,13 @@ NAMES = ("bsp", "ssp:S", "asp", "quorum:K", "mixed:W,W,...[:S]")
 
 
 class BadStrategy(SereneError):
-    """A strategy that makes no sense, at all or for this job's workers."""
+    """The strategy is not valid, at all or for this job's workers."""
 
 
 @dataclass(frozen=True)
 class PolicyFields:
-    """The part of the switch's policy entry that a strategy decides, for the workers in member_mask. precision: bits
-    that a pool's values have on their way, which no strategy decides."""
+    """The fields of the switch's policy entry, for the workers in member_mask. precision: the bits of a pool's values
+    in packets, which no strategy decides."""
 
     member_mask: int
     sync_mask: int
@@ -61,7 +61,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def compile(self, members: Sequence[int]) -> PolicyFields:
-        """The policy for these workers' ids. Raises BadStrategy where it cannot be meant for them."""
+        """The policy for these workers' ids. Raises BadStrategy if the strategy does not suit them."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Mixed(Strategy):
     def compile(self, members: Sequence[int]) -> PolicyFields:
         unknown = [worker for worker in self.async_workers if worker not in members]
         if unknown:
-            raise BadStrategy(f"asynchronous worker {choices(unknown)} is not in the job; it has {choices(members)}")
+            raise BadStrategy(f"asynchronous worker {choices(unknown)} is not in the job; it has {numbers(members)}")
         synchronous = sorted(set(members) - set(self.async_workers))
         if not synchronous:
             raise BadStrategy("mixed with asynchronous workers only: use asp")
@@ -160,17 +160,31 @@ class Mixed(Strategy):
         return f"Mixed(asynchronous {', '.join(map(str, self.async_workers))}{bound})"
 
 
+def shrunk(strategy: Strategy, members: Sequence[int]) -> Strategy:
+    """The same strategy among fewer workers: the barrier must not wait for one that has left."""
+    if isinstance(strategy, Quorum):
+        return Quorum(min(strategy.k, len(members)))
+    if isinstance(strategy, Mixed):
+        free = tuple(worker for worker in strategy.async_workers if worker in members)
+        return (
+            Mixed(free, strategy.staleness)
+            if 0 < len(free) < len(members)
+            else (ASP() if free else SSP(strategy.staleness) if strategy.staleness else BSP())
+        )
+    return strategy
+
+
 STRATEGIES: Mapping[str, type[Strategy]] = {cls.name: cls for cls in (BSP, SSP, ASP, Quorum, Mixed)}
 
 
 def to_dict(strategy: Strategy) -> dict[str, Any]:
-    """As JSON has it: {"name": "ssp", "staleness": 3}."""
+    """The strategy as JSON: {"name": "ssp", "staleness": 3}."""
     fields = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(strategy).items()}  # type: ignore[call-overload]
     return {"name": strategy.name, **fields}
 
 
 def strategy_from_dict(data: Mapping[str, Any]) -> Strategy:
-    """The strategy that ``to_dict`` wrote. Raises BadStrategy, naming what is wrong and what would be right."""
+    """The inverse of ``to_dict``. Raises BadStrategy, which names what is wrong and what is valid."""
     given = data.get("name") if isinstance(data, Mapping) else data
     if not isinstance(data, Mapping) or not isinstance(given, str) or given not in STRATEGIES:
         raise BadStrategy(f"no strategy {given!r}; there are {choices(STRATEGIES)}")

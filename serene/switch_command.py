@@ -1,24 +1,26 @@
-"""``serene-switch``: begins before what it needs is imported."""
+"""The entry point of ``serene-switch``, which runs before its imports do."""
 
 import os
 import sys
 
-from serene.interrupts import end_quietly
+from serene.interrupts import end_quietly, ended
 
 
-def main() -> None:
+def main() -> int:
     _leave_others_modules()
-    with end_quietly():
-        from serene.switch import cli
-    cli.main()
+    end_quietly()
+    from serene.switch import cli
+
+    return ended(cli.main)
 
 
 def _leave_others_modules() -> None:
-    """$PYTHONPATH is for whoever starts the switch: a package ``google`` there, as tutorials have, hides protobuf."""
+    """Ignores $PYTHONPATH, which is meant for the caller's programs: tutorials have a package ``google`` there, which
+    hides protobuf."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     others = {os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path} - {ours}
     sys.path[:] = [path for path in sys.path if path not in others]
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -1,7 +1,7 @@
 """Packets as bytes, fast: headers and whole batches of packets as NumPy arrays.
 
-The layout is that of p4src/include/headers.p4, and a test compares the two. ``serene.layers`` builds scapy's layers
-from the same lists, so what is checked and dissected there is what is sent from here. All numbers are big-endian.
+The layout is that of p4src/include/headers.p4; a test compares the two. ``serene.layers`` builds scapy's layers from
+the same lists, so what is dissected there is what is sent from here. All numbers are big-endian.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from serene.errors import SereneError
 
 SERENE_UDP_PORT = 24142
 PROTOCOL_VERSION = 2
-UNBOUNDED = 255  # the staleness of a policy under which nobody waits
-ROOT = 255  # the root among a leaf's members
-PRECISIONS = (32, 16, 8)  # bits of a pool's values on their way, by their code in packets
-MEMBER_BITS = 6  # of a pool's field `members`; the two above them are such a code
+UNBOUNDED = 255  # the staleness that stands for "nobody waits"
+ROOT = 255  # the root's worker id at a leaf
+PRECISIONS = (32, 16, 8)  # bits of a pool's values in packets, by their code
+MEMBER_BITS = 6  # bits of a pool's field `members`; the two bits above are that code
+MOST_IN_POOL = (1 << MEMBER_BITS) - 1  # workers
 SWITCH_IP = "10.0.0.254"
 SWITCH_MAC = "02:00:00:00:fe:fe"
 
@@ -32,14 +33,14 @@ class Op(IntEnum):
     PULL = 0x03
     REPORT = 0x04
     LEAVE = 0x05
-    UP = 0x06  # a leaf switch's, to the root
+    UP = 0x06  # from a leaf to the root
     WELCOME = 0x81
     ANSWER = 0x82
     NUDGE = 0x83
     REFUSED = 0x84
     BYE = 0x85
     WAIT = 0x86
-    DOWN = 0x87  # the root's, to a leaf
+    DOWN = 0x87  # from the root to a leaf
     GRANT = 0x88
 
 
@@ -83,7 +84,7 @@ def _layout(fields: Sequence[tuple[str, int]]) -> np.dtype:
 
 
 def _with_alias(layout: np.dtype, alias: str, name: str) -> np.dtype:
-    """The same bytes under a second name."""
+    """The same type with a second name for some of its bytes."""
     assert layout.fields is not None and layout.names is not None
     fields = {field: layout.fields[field][:2] for field in layout.names}
     fields[alias] = fields[name]
@@ -139,8 +140,8 @@ def membership(**fields: int) -> bytes:
 
 
 def members_field(members: int, precision: int) -> int:
-    """What a policy's field `members` says: how many workers take part (256: 0), and how many bits a pool's values
-    have, which has fewer than 64. The switch passes it on to workers and decides nothing by it."""
+    """A policy's field `members`: how many workers take part (0 stands for 256) and, for a pool, which has fewer than
+    64 members, how many bits its values have. The switch passes it on to workers and decides nothing by it."""
     return members & 0xFF | PRECISIONS.index(precision) << MEMBER_BITS
 
 
@@ -149,7 +150,7 @@ def members_in(field: int) -> int:
 
 
 def precision_in(field: int) -> int | None:
-    """None: a code that stands for nothing."""
+    """The bits of a pool's values that the field names; None if its code is not valid."""
     code = field >> MEMBER_BITS
     return PRECISIONS[code] if code < len(PRECISIONS) else None
 

@@ -1,6 +1,6 @@
-"""For all tests: Ctrl-C means what it means in a terminal, also where the tests were started in the background; one
-thread for the arithmetic of each process; nothing that was imported is garbage; and which tests never run beside each
-other, where several run at a time.
+"""For all tests: Ctrl-C means what it means in a terminal, also where the tests were started in the background; SIGTERM
+and a terminal that goes away end them as it does (the latter not after nohup); one thread for the arithmetic of each
+process; nothing that was imported is garbage; and which tests never run beside each other, where several run at a time.
 
 A shell without job control starts background jobs with SIGINT ignored, and every process of a test would inherit that.
 """
@@ -13,13 +13,36 @@ import re
 import signal
 import subprocess
 from collections.abc import Generator
+from types import FrameType
 from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
 
+from tests.support import warm
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """As Ctrl-C: pytest takes down what the fixtures have set up. Another one does not disturb that."""
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+def _stay(number: int, frame: FrameType | None) -> None:
+    """After nohup the tests outlive the terminal. Unlike a signal that is ignored, this is not what their processes
+    inherit."""
+
+
+OUTLIVE = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+if OUTLIVE:
+    signal.signal(signal.SIGHUP, _stay)
+for ending in (signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(ending) is signal.SIG_DFL:
+        signal.signal(ending, _end)
 
 # NumPy and PyTorch would start a thread for each processor in each of a test's many processes.
 for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -49,6 +72,18 @@ LONG_FIRST = (
     "tests/unit/test_wheel.py", "tests/tree/test_properties.py", "tests/dataplane/", "tests/page/",
     "tests/straggler_study/",
 )  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if getattr(config.option, "numprocesses", None):  # it is about to start others, which share the servers
+        warm.begin_session()
+    if hasattr(config, "workerinput") and config.workerinput["outlive"]:
+        signal.signal(signal.SIGHUP, _stay)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["outlive"] = OUTLIVE
 
 
 def group(nodeid: str) -> str:

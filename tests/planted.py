@@ -99,6 +99,8 @@ FAULTS = (
     # -- what a worker believes
     fault("an answer to another incarnation is ours", Requests, "is_answered_by",
           'int(header["incarnation"])', "self.incarnation"),
+    fault("what was said in an earlier session is ours", Requests, "is_answered_by",
+          'int(header["session"]) == self.session', "True"),
     fault("a NUDGE is an answer", Protocol, "receive",
           'self.exchange.due[headers["slot"][nudge]] = True', 'self.exchange.state[headers["slot"][nudge]] = ANSWERED'),
     fault("a release of another epoch is believed", Protocol, "receive",
@@ -120,10 +122,10 @@ FAULTS = (
     # -- the controller's rules
     fault("a HELLO may be as old as it likes", Proof, "lacks", "said != self.number(job, worker, who)", "False"),
     fault("a number is good for ever", Proof, "number",
-          "facts = (job.id, job.tag, job.session, job.lost_sessions, worker, job.workers[worker].endpoint, who)",
+          "facts = (job.id, job.tag, job.session, job.lost_sessions, worker, held, who)",
           "facts = (job.id, worker, who)", 200),
     fault("a retired incarnation takes its place back", Jobs, "hello",
-          "endpoint.incarnation in worker.retired", "False"),
+          "endpoint.incarnation in worker.retired", "False", 400),
     fault("a worker of a job that is over takes a place in the next", Job, "has_had",
           "session in self.lost or session in (0, self.session) or session < self.lost_before", "True", 400),
     fault("a worker comes back without a new epoch", Jobs, "_next_epoch", "job.epochs_spent += 1", "pass"),

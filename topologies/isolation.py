@@ -15,6 +15,8 @@ import sys
 import traceback
 from collections.abc import Callable
 
+from serene.interrupts import SIGNALS, ended
+
 CLONE_NEWNS, CLONE_NEWPID = 0x00020000, 0x20000000
 MS_PRIVATE_RECURSIVE = (1 << 18) | (1 << 14)
 PR_SET_PDEATHSIG = 1
@@ -36,24 +38,28 @@ def die_with(parent: int) -> None:
 def run_isolated(main: Callable[[], int]) -> int:
     """Calls ``main`` as the first process of a new PID namespace; its exit status. Needs root.
 
-    SIGINT and SIGTERM reach ``main``; the caller's death kills it and everything it started.
+    SIGINT, SIGTERM and SIGHUP reach ``main``, which runs in `serene.interrupts.ended`; the caller's death kills it and
+    everything it started.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     _check(libc.unshare(CLONE_NEWPID | CLONE_NEWNS), "cannot make a PID namespace")
     parent = os.getpid()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # each has to know first whose signals they are
     child = os.fork()
     if child == 0:
         status = 1
         try:
             die_with(parent)
+            os.setpgid(0, 0)  # or a terminal's Ctrl-C would end the commands that it clears up with
+            for number in SIGNALS:  # the first process of a namespace has no default: none comes but in `ended`
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    signal.signal(number, signal.SIG_DFL)
             # Ours is mounted on top of it, and must not appear outside. (In a chroot, / is no mount to ask this of.)
             _check(libc.mount(b"none", b"/proc", None, MS_PRIVATE_RECURSIVE, None), "cannot make /proc private")
             _check(libc.mount(b"proc", b"/proc", b"proc", 0, None), "cannot mount /proc")
-            status = main()
+            status = ended(lambda: _unblocked(main, before))
         except SystemExit as exit_:
             status = exit_.code if isinstance(exit_.code, int) else 1
-        except KeyboardInterrupt:
-            status = 130
         except Exception:
             traceback.print_exc()
         finally:
@@ -66,8 +72,14 @@ def run_isolated(main: Callable[[], int]) -> int:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, number)
 
-    # A terminal's Ctrl-C reaches both processes by itself.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, forward)
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, forward)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)
+
+
+def _unblocked(main: Callable[[], int], mask: set[int | signal.Signals]) -> int:
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return main()

@@ -4,13 +4,15 @@
 
 The racks have the workers one after the other, as evenly as can be (serene/racks.py). Worker w is host h(w + 1), with
 address 10.0.0.(w + 1), from the 128th on 10.0.1.0 and so on. Number i of a rack is at port i + 1 of its leaf, whose
-port 33 is the uplink. Rack r's leaf is leaf(r + 1), at port r + 1 of the root.
+port 33 is the uplink. Rack r's leaf is leaf(r + 1), at port r + 1 of the root. A server, where there is one, is the
+host after the last worker, in the first rack.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 # `mn` runs this file with exec, without a name or a place: its own argument tells where we are.
@@ -35,6 +37,7 @@ from topologies.star import HostInterface, SwitchInterface
 # As serene/racks.py has them, which Mininet's own command cannot load: it runs the system's Python.
 MAX_RACKS, RACK_WORKERS = 8, 32
 
+SERVER = UPLINK + 1  # the port of a host that is no worker
 ROOT_DPID = "ff"  # Mininet takes a switch's number from its name, and the root has none
 
 
@@ -44,12 +47,22 @@ def addresses(worker: int) -> tuple[str, str]:
     return f"02:00:00:00:{high:02x}:{low:02x}", f"10.0.{high}.{low}"
 
 
+def links_at(sizes: Sequence[int], level: str) -> dict[int, str]:
+    """What a fault file calls the links at a switch's ports: its workers' numbers, and at its uplink ``rack`` and the
+    rack's. At the root none, for an uplink's faults happen at its leaf. sizes: workers in each rack."""
+    if level == "root":
+        return {}
+    rack = int(level.removeprefix("leaf")) - 1
+    first = sum(sizes[:rack])
+    return {number + 1: str(first + number) for number in range(sizes[rack])} | {UPLINK: f"rack{rack}"}
+
+
 class LeafSpine(Topo):  # type: ignore[misc]
     """``workers`` hosts in ``racks``. Rates in Mbit/s, each way: ``link_mbit`` of every host's link, ``uplink_mbit`` of
     every leaf's link to the root, which may be less than its hosts' together.
 
     ``mtu`` and ``offload`` as in ``Star``. ``prefix``: of the switches' names. A switch is told its ``level``,
-    the name without it.
+    the name without it. ``server``: one host more, in the first rack, with a link like a worker's.
     """
 
     def build(
@@ -61,10 +74,11 @@ class LeafSpine(Topo):  # type: ignore[misc]
         mtu: int | None = None,
         offload: bool = False,
         prefix: str = "",
+        server: bool = False,
         **unknown: Any,
     ) -> None:
         if unknown:  # Mininet's own command would only show a TypeError of Python's
-            expected = "workers, racks, link_mbit, uplink_mbit, mtu, offload or prefix"
+            expected = "workers, racks, link_mbit, uplink_mbit, mtu, offload, prefix or server"
             raise NotReady(f"leaf_spine has no option {', '.join(unknown)}: expected {expected}")
         if not isinstance(racks, int) or not 1 <= racks <= MAX_RACKS:
             raise NotReady(f"{racks} racks: expected 1 to {MAX_RACKS}")
@@ -77,18 +91,25 @@ class LeafSpine(Topo):  # type: ignore[misc]
             size = workers // racks + (rack < workers % racks)
             leaf = self.addSwitch(f"{prefix}leaf{rack + 1}", level=f"leaf{rack + 1}")
             for port in range(1, size + 1):
-                mac, ip = addresses(worker)
-                host = self.addHost(f"h{worker + 1}", ip=f"{ip}/16", mac=mac)
-                self.addLink(
-                    host, leaf, port2=port, cls1=HostInterface, cls2=SwitchInterface,
-                    params1={"mtu": mtu, "offload": offload, **host_rate}, params2={"mtu": mtu, **host_rate},
-                )  # fmt: skip
+                self._add_host(leaf, port, worker, mtu, offload, host_rate)
                 worker += 1
             ends = {"mtu": mtu, **uplink_rate}
             self.addLink(
                 leaf, root, port1=UPLINK, port2=rack + 1, cls1=SwitchInterface, cls2=SwitchInterface,
                 params1=ends, params2=ends,
             )  # fmt: skip
+        if server:
+            self._add_host(f"{prefix}leaf1", SERVER, workers, mtu, offload, host_rate)
+
+    def _add_host(
+        self, leaf: str, port: int, number: int, mtu: int | None, offload: bool, rate: dict[str, float]
+    ) -> None:
+        mac, ip = addresses(number)
+        host = self.addHost(f"h{number + 1}", ip=f"{ip}/16", mac=mac)
+        self.addLink(
+            host, leaf, port2=port, cls1=HostInterface, cls2=SwitchInterface,
+            params1={"mtu": mtu, "offload": offload, **rate}, params2={"mtu": mtu, **rate},
+        )  # fmt: skip
 
 
 topos = {"leaf_spine": LeafSpine}

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ class P4Switch(Switch):  # type: ignore[misc]
     """A switch that a P4Runtime controller commands. ``p4runtime_port`` is where it listens.
 
     ``faults``: a fault file (docs/faults.md); packets then pass a shim between the links and the switch's ports.
+    ``links``: of those ports that have a shim, what the file calls their links, a worker's number or ``rack`` and a
+    rack's; by default worker w is at port w + 1.
     """
 
     target = ""
@@ -41,6 +43,7 @@ class P4Switch(Switch):  # type: ignore[misc]
         log: Path | None = None,
         p4runtime_port: int | None = None,
         faults: Path | None = None,
+        links: Mapping[int, str] | None = None,
         **params: Any,
     ) -> None:
         super().__init__(name, **params)
@@ -50,6 +53,7 @@ class P4Switch(Switch):  # type: ignore[misc]
         self.shim: Background | None = None
         self._log = log
         self._faults = faults
+        self._links = links
 
     def command(self) -> list[str]:
         """The program and the flags before the ports."""
@@ -81,18 +85,21 @@ class P4Switch(Switch):  # type: ignore[misc]
         process.wait_until(lambda: process.serves(self.p4runtime_port), START_TIMEOUT_S)
 
     def _behind_shim(self, interfaces: dict[int, str], faults: Path) -> dict[int, str]:
-        """The interfaces that the switch is to open, by port. Worker w is at port w + 1."""
-        inner = {port: f"{self.name}-in{port}" for port in interfaces}
-        links = [f"{port - 1}:{name}:{inner[port]}" for port, name in interfaces.items()]
-        log = self._log.with_name("shim.log") if self._log is not None else None
-        command = [program("serene-shim"), str(faults), *links]
+        """The interfaces that the switch is to open, by port."""
+        links = {port: str(port - 1) for port in interfaces} if self._links is None else self._links
+        if not links:
+            return interfaces
+        inner = {port: f"{self.name}-in{port}" for port in links}
+        log = self._log.with_name(f"shim-{self._log.name}") if self._log is not None else None
+        named = [f"{link}:{interfaces[port]}:{inner[port]}" for port, link in links.items()]
+        command = [program("serene-shim"), str(faults), *named]
         self.shim = Background(f"shim-{self.name}", command, log)
         wanted = set(inner.values())
         self.shim.wait_until(lambda: wanted <= {name for _, name in socket.if_nameindex()}, START_TIMEOUT_S)
         for name in inner.values():
             self.cmd("sysctl -qw", f"net.ipv6.conf.{name}.disable_ipv6=1")
             self.cmd("ip link set dev", name, "up")
-        return inner
+        return interfaces | inner
 
     def start_again(self) -> None:
         """After ``process.kill()``: a switch that knows nothing."""

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from serene.interrupts import allowed
+
 ROOT = Path(__file__).resolve().parent.parent
 BINARIES = ROOT / ".venv" / "bin"
 
@@ -73,7 +75,8 @@ def set_up_turn(timeout_s: float = 120.0) -> Iterator[None]:
                 break
             if time.monotonic() > until:
                 raise NotReady(f"another run has been setting up its network for {timeout_s:g} s")
-            time.sleep(0.05)
+            with allowed():
+                time.sleep(0.05)
         yield
 
 
@@ -131,14 +134,16 @@ class Background:
         return bool(ours)
 
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
-        """Polls until it is ready. Raises NotReady when the program ends first, or the time is up."""
+        """Polls until it is ready; interrupts that are held come meanwhile. Raises NotReady when the program ends
+        first, or the time is up."""
         until = time.monotonic() + timeout_s
         while not ready():
             if self.poll() is not None:
                 raise NotReady(f"{self.name} ended with status {self.poll()}:\n{self.tail()}")
             if time.monotonic() > until:
                 raise NotReady(f"{self.name} was not ready within {timeout_s:g} s:\n{self.tail()}")
-            time.sleep(0.05)
+            with allowed():
+                time.sleep(0.05)
 
     def kill(self) -> None:
         """SIGKILL; ``start_again`` is to follow."""

@@ -24,6 +24,7 @@ from typing_extensions import Self
 from serene.client import NoAnswer, Update
 from serene.errors import SereneError
 from serene.fixedpoint import FixedPoint
+from serene.interrupts import allowed
 from serene.strategy import Strategy
 from workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly
 
@@ -128,7 +129,8 @@ class Baseline(ABC):
         values, clipped = self._fixed.quantise(gradient)
         self._sent += self._messages
         self._clipped += clipped
-        difference, contributions, waited = self._read(values)
+        with allowed():
+            difference, contributions, waited = self._read(values)
         delta = self._fixed.dequantise(difference)
         network = max(time.monotonic() - began - waited, 0.0)
         self._apply(delta)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shutil
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,8 +30,9 @@ class WorkerFiles:
     def __init__(self, directory: Path, instead: Path | None, worker: int, columns: Sequence[str]) -> None:
         self._directory, self._instead, self._worker = directory, instead, worker
         self._columns = list(columns)
-        self._unwritten = b""
-        self._good = 0  # bytes of whole steps in the file
+        # Bytes of the file that are known to be written, and the whole lines that belong behind them. In one piece: a
+        # signal may end the work between any two lines of this file, and what is written again takes the same place.
+        self._unwritten = 0, b""
         self._steps = directory / f"worker-{worker}.csv"
         self._file: io.FileIO | None = None
 
@@ -57,17 +58,18 @@ class WorkerFiles:
     def _append(self, line: bytes) -> None:
         """To the file, after what could not be written before: whole lines, or nothing."""
         assert self._file is not None
-        self._unwritten += line
-        left = self._unwritten
+        place, lines = self._unwritten
+        lines += line
+        self._unwritten = place, lines
+        written = 0
         try:
-            while left:
-                left = left[self._file.write(left) :]
+            while written < len(lines):
+                written += os.pwrite(self._file.fileno(), lines[written:], place + written)
         except OSError:
             with suppress(OSError):  # shorter it can be made on a full disk, too
-                self._file.truncate(self._good)
-                self._file.seek(self._good)
+                self._file.truncate(place)
             return
-        self._good, self._unwritten = self._file.tell(), b""
+        self._unwritten = place + written, b""
 
     def finish(self, results: Mapping[str, Any], parameters: np.ndarray) -> Path:
         """The end of the work; the directory in which everything is. Raises CannotWrite if that is neither of the two
@@ -81,15 +83,15 @@ class WorkerFiles:
                 file.write(json.dumps(results, indent=2).encode() + b"\n")
 
         def everything(directory: Path) -> None:
+            place, lines = self._unwritten
             with outputs.whole(directory / self._steps.name) as file, self._steps.open("rb") as written:
-                shutil.copyfileobj(written, file)
-                file.write(self._unwritten)
+                file.write(written.read(place) + lines)
             rest(directory)
 
         self._append(b"")
         self._file.close()
         try:
-            if self._unwritten:
+            if self._unwritten[1]:
                 everything(self._directory)
             else:
                 rest(self._directory)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import socket
 import sys
 import threading
@@ -23,12 +22,12 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 import numpy as np
 
 from serene.arguments import Parser
 from serene.errors import SereneError
+from serene.interrupts import allowed, ended, held
 from serene.strategy import PolicyFields, Strategy, parse
 from serene.wire import UNBOUNDED, ReadMode
 from workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly
@@ -174,7 +173,7 @@ def _address(text: str) -> tuple[str, int]:
     raise argparse.ArgumentTypeError(f"{text}: expected ADDRESS:PORT")
 
 
-def main() -> None:
+def main() -> int:
     parser = Parser(prog="python -m workers.server", description="A parameter server over TCP, a baseline.")
     parser.add_argument("--workers", type=int, required=True)
     parser.add_argument("--strategy", type=parse, required=True, help="bsp, ssp:S, asp, quorum:K or mixed:W,W")
@@ -182,24 +181,21 @@ def main() -> None:
     parser.add_argument("--listen", type=_address, required=True, metavar="ADDRESS:PORT")
     parser.add_argument("--out", type=Path, default=None, help="what it counted, as JSON, however it ends")
     options = parser.parse_args()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, stop)
     try:
-        with socket.create_server(options.listen) as listening:
+        with held(), socket.create_server(options.listen) as listening:
             server = Server(listening, options.workers, options.strategy, options.values)
             try:
-                server.run()
+                with allowed():
+                    server.run()
             finally:
                 if options.out is not None:
                     counted = [server.barrier.contributions[worker] for worker in range(options.workers)]
                     options.out.write_text(json.dumps({"contributions": counted}))
     except (SereneError, OSError) as error:
         print(f"error: parameter server: {error}", file=sys.stderr)
-        raise SystemExit(1) from None
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(ended(main))

@@ -7,16 +7,15 @@ writes worker-N.csv while it runs, and worker-N.json and parameters-N.npy at the
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
 from contextlib import suppress
-from types import FrameType
 from typing import Any
 
 from serene.at_exit import leave_garbage
 from serene.client import Client, NoAnswer, Session, Update
 from serene.errors import SereneError
+from serene.interrupts import Interrupted, allowed, ended, held
 from serene.strategy import parse
 from serene.wire import UNBOUNDED
 from workers import options as command_line
@@ -41,13 +40,6 @@ COLUMNS = (
     "retransmissions",
     "contributions",
 )
-
-
-class Stopped(Exception):
-    """A signal asked the worker to end."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
 
 
 class Worker:
@@ -90,15 +82,18 @@ class Worker:
 
     def run(self) -> None:
         """Joins, trains, leaves; what was done is written in any case."""
-        with self._session as session:
-            self._join()
+        with held(), self._session as session:
+            with allowed():
+                self._join()
             try:
                 self._train()
-                if session.finish(self._options.finish_timeout):
+                with allowed():
+                    over = session.finish(self._options.finish_timeout)
+                if over:
                     self._facts["accuracy"] = self._trainer.accuracy()
             except NoAnswer:
                 raise  # the switch does not answer: LEAVE would not arrive
-            except (Stopped, SereneError, OSError):
+            except (Interrupted, SereneError, OSError):
                 session.abandon()
                 raise
             finally:
@@ -164,8 +159,8 @@ class Worker:
         if delay > 1:
             self._session.report("paused", force=True)
         remaining = until - time.monotonic()
-        if remaining > 0:
-            time.sleep(remaining)  # emulated compute time, not a wait for something
+        with allowed():
+            time.sleep(max(remaining, 0))  # emulated compute time, not a wait for something
 
     def _write_results(self) -> None:
         if self._files is None:
@@ -202,28 +197,21 @@ def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def main() -> None:
+def main() -> int:
     leave_garbage()
     options = command_line.parser().parse_args()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise Stopped(number)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
     try:
         command_line.check(options)
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        return 2
     try:
         Worker(options).run()
-    except Stopped as stopped:
-        raise SystemExit(128 + stopped.number) from None
     except (SereneError, OSError) as error:
         print(f"error: worker {options.worker}: {error}", file=sys.stderr)
-        raise SystemExit(1) from None
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(ended(main))

@@ -15,7 +15,7 @@ from controller.events import Events
 from controller.jobs.job import Job, JobState, Report, WorkerState
 from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Readmission, Refusal, Start, Waiting
-from controller.switch.connection import SwitchError
+from controller.switch.connection import SwitchError, Unreachable
 from controller.switch.fabric import Fabric
 from serene.errors import SereneError
 from serene.wire import Op
@@ -186,13 +186,14 @@ class Admission:
         ):
             return
         self._complain(sender.behind, f"told {sender}: {text}")
-        await self._switch.send(sender, make(sender, request.job, request.worker, text))
+        await self._switch.send(sender, make(sender, request.job, request.worker, request.session, text))
 
     async def send_away(self, job: Job, reason: str) -> None:
         """Tell a job's workers that it was deleted. A worker that misses this asks again and is refused then."""
         for worker in job.workers:
             if worker.endpoint is not None and worker.state is not WorkerState.LEFT:
-                refusal = self._answerer.refused(worker.endpoint, job.id, job.racks.place(worker.id)[1], reason)
+                place = job.racks.place(worker.id)[1]
+                refusal = self._answerer.refused(worker.endpoint, job.id, place, job.session, reason)
                 try:
                     await self._switch.send(worker.endpoint, refusal)
                 except SwitchError as error:
@@ -206,8 +207,10 @@ class Admission:
         except NotARequest as error:
             self._complain(request.sender.behind, str(error))
         job = self._jobs[request.job]
-        plan = self._jobs.plan_leave(request.job, request.worker, request.sender, sent, self._active(job))
-        news = job.workers[plan.worker].state is not WorkerState.LEFT
+        plan = self._jobs.plan_leave(
+            request.job, request.worker, request.sender, sent, self._active(job), request.session
+        )
+        news = plan.counts and job.workers[plan.worker].state is not WorkerState.LEFT
         alone = replace(plan, swap=None)
         goes_on = plan.swap is not None and not plan.job_over
         name = job.racks.name(plan.worker)
@@ -215,7 +218,11 @@ class Admission:
             plan = alone
         else:
             if plan.swap is not None:
-                await self._switch.swap(plan.swap)
+                try:
+                    await self._switch.swap(plan.swap)
+                except Unreachable as error:
+                    await self._answer(request, self._answerer.wait, f"worker {name} cannot leave: {error}")
+                    raise
             self._jobs.left(plan, time.time())
         await self._switch.send(request.sender, self._answerer.bye(request, job_over=plan.job_over))
         if news:

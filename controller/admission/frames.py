@@ -39,7 +39,7 @@ class Request:
     job: int
     worker: int
     sender: Endpoint
-    session: int  # that the worker is in, or was in last; 0: none yet
+    session: int  # that the worker is in, or was in last; 0: none yet. What answers it names the same
     epoch: int  # of a HELLO: that the worker is in; 0: it wants to join
     payload: bytes  # after serene_t
     says_rack: int | None = None  # of a HELLO: where the worker says that it is, if it does
@@ -111,33 +111,39 @@ def _is_text(value: str) -> bool:
 class Answerer:
     """Builds the packets that the controller sends with the switch's addresses.
 
-    All of it carries the incarnation that it is meant for: a later process at the same place is not concerned.
+    All of it carries the incarnation that it is meant for: a later process at the same place is not concerned. And the
+    session of the request that it answers: a process that is in a later one by then is not concerned either.
     """
 
     switch_ip: str
     switch_mac: str
 
-    def refused(self, to: Endpoint, job: int, worker: int, reason: str) -> bytes:
-        """A whole frame for a worker, or for a process that asked to be one."""
-        return self._frame(to, job, worker, Op.REFUSED, reason.encode())
+    def refused(self, to: Endpoint, job: int, worker: int, session: int, reason: str) -> bytes:
+        """A whole frame for a worker of that session, or for a process that asked to be one."""
+        return self._frame(to, job, worker, session, Op.REFUSED, reason.encode())
 
-    def wait(self, to: Endpoint, job: int, worker: int, reason: str) -> bytes:
+    def wait(self, to: Endpoint, job: int, worker: int, session: int, reason: str) -> bytes:
         """A whole frame for a worker that has joined a job that has not started."""
-        return self._frame(to, job, worker, Op.WAIT, reason.encode())
+        return self._frame(to, job, worker, session, Op.WAIT, reason.encode())
 
     def prove(self, request: Request, number: int, racks: Racks) -> bytes:
         """A whole frame for whoever asks for a place: say that number with the next HELLO. Of several racks it tells
         how many there are, and how many workers are in those before."""
         several = len(racks.sizes) > 1
         where = {"round": racks.first(request.sender.rack), "slot": len(racks.sizes)} if several else {}
-        return self._frame(request.sender, request.job, request.worker, Op.WAIT, b"", seq=number, **where)
+        return self._answer(request, Op.WAIT, b"", seq=number, **where)
 
     def bye(self, request: Request, *, job_over: bool) -> bytes:
         """A whole frame for the sender of ``request``."""
         body = json.dumps({"job_over": job_over}).encode()
-        return self._frame(request.sender, request.job, request.worker, Op.BYE, body)
+        return self._answer(request, Op.BYE, body)
 
-    def _frame(self, to: Endpoint, job: int, worker: int, op: Op, text: bytes, **fields: int) -> bytes:
-        payload = control_payload(op, text, job=job, worker=worker, incarnation=to.incarnation, **fields)
+    def _answer(self, request: Request, op: Op, text: bytes, **fields: int) -> bytes:
+        return self._frame(request.sender, request.job, request.worker, request.session, op, text, **fields)
+
+    def _frame(self, to: Endpoint, job: int, worker: int, session: int, op: Op, text: bytes, **fields: int) -> bytes:
+        payload = control_payload(
+            op, text, job=job, worker=worker, session=session, incarnation=to.incarnation, **fields
+        )
         source = (self.switch_mac, self.switch_ip, SERENE_UDP_PORT)
         return encapsulation(len(payload), source=source, destination=(to.mac, to.ip, to.udp_port)) + payload

@@ -189,7 +189,7 @@ class AutomaticRunner:
                 return
 
     def _observe(self, job: Job, observer: Observer) -> Observation:
-        wall = time.time()
+        now = time.monotonic()
         views = []
         evicted = job.evicted()
         for worker in sorted(job.members() + evicted):
@@ -197,7 +197,7 @@ class AutomaticRunner:
             rounds = self._telemetry.of(job.id, worker).contributions // job.slots_needed
             silent_s = self._telemetry.silent_s(job.id, job.workers[worker])
             views.append(observer.view(worker, rounds=rounds, is_member=worker not in evicted, silent_s=silent_s))
-        return Observation(wall - job.began_at, job.epoch, wall - job.history[-1].t, job.in_force, views)
+        return Observation(now - job.began_clock, job.epoch, now - job.history[-1].clock, job.in_force, views)
 
     def _say_whether_blind(self, job: Job, running: RunningStrategy, blind_to: tuple[int, ...]) -> None:
         if blind_to == running.blind_to:

@@ -15,10 +15,12 @@ from pathlib import Path
 from controller.http.client import ControllerClient, NoController
 from serene.errors import SereneError
 from serene.http import LONGEST_PATH
+from serene.interrupts import allowed, held
 from serene.spawn import module
 
 # The embedded switch may have to compile the program first.
 START_TIMEOUT_S = 150.0
+STOP_TIMEOUT_S = 10.0
 
 
 class NotStarted(SereneError):
@@ -101,22 +103,32 @@ def start(arguments: list[str], url: str, files: Files) -> int:
     """
     with room():
         opened = files.log.open("w")
-    with opened as log:
-        process = subprocess.Popen(
-            module("controller", *arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    try:
-        _wait(process, url, files.log)
-        with room():
-            files.pid.write_text(f"{process.pid}\n")
-    except BaseException:
-        process.terminate()  # also after Ctrl-C
-        raise
+    with held():
+        with opened as log:
+            process = subprocess.Popen(
+                module("controller", *arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            _wait(process, url, files.log)
+            with room():
+                files.pid.write_text(f"{process.pid}\n")
+        except BaseException:  # Ctrl-C, too, which the daemon does not get
+            end(process)
+            raise
     return process.pid
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
@@ -132,7 +144,8 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
                     raise NotStarted(
                         f"the controller did not answer within {START_TIMEOUT_S:g} s; its log: {log}"
                     ) from None
-                time.sleep(0.05)
+                with allowed():
+                    time.sleep(0.05)
     raise NotStarted(last_error(log, "the controller"))
 
 

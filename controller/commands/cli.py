@@ -41,6 +41,7 @@ from controller.status.model import Event, SwitchStatus
 from serene.at_exit import leave_garbage
 from serene.errors import SereneError, choices
 from serene.http import CONTROLLER, DEFAULT_HTTP, TOKEN, UNIX
+from serene.interrupts import STATUS, held
 from serene.program import VARIANTS
 
 T = TypeVar("T")
@@ -146,7 +147,8 @@ def up(
         shm_ports=shm_ports,
     )
     # Whoever comes second would take the first one's switch, and the first one its own back when it is refused.
-    with nullcontext() if foreground else background.alone(background.Files.of(chosen.http)):
+    # Held, or an interrupt might come when the switch runs and nobody has noted it.
+    with held(), nullcontext() if foreground else background.alone(background.Files.of(chosen.http)):
         if local:
             with _local_switch(chosen, shm, keep=not foreground) as there:
                 said = _start(there, foreground)
@@ -366,7 +368,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except TyperException as error:
         code = _fail(error.format_message(), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        code = 130
+        code = STATUS
     sys.exit(code)
 
 

@@ -21,15 +21,15 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from typing import IO
 
-from controller.commands.background import folder, last_error, room
+from controller.commands.background import STOP_TIMEOUT_S, end, folder, last_error, room
 from controller.settings import ShmPort, UdpPort, host_and_port, is_loopback
 from serene.errors import SereneError
+from serene.interrupts import allowed, held
 from serene.spawn import module
 
 FIRST_UDP_PORT, LAST_UDP_PORT = 24200, 31998  # below those that Linux gives to outgoing connections
 ATTEMPTS = 5  # another program may take a port between our look at it and the switch's
 START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 10.0
 LEASE_TIMEOUT_S = 5.0  # for a switch to say whether a port is free
 RECORD_TIMEOUT_S = 5.0  # for a process that has the lock to say which switch it starts, or to let it go
 STARTING = 0  # in the place of a pid: whoever has the lock has started no switch
@@ -94,27 +94,22 @@ def _run(address: str, ports: Sequence[UdpPort | ShmPort], file: IO[str]) -> Non
     command += [f"-i{at.port}@{_where(at)}" for at in ports]
     with room():
         opened = log.open("w")
-    with opened as out:
-        process = subprocess.Popen(
-            [*command, "--", "--grpc-server-addr", address, "--cpu-port", "255"],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-            pass_fds=[file.fileno()],
-        )
-    try:
-        _write(file, process.pid, ports)
-        _wait(process, log)
-    except BaseException:  # also where there is no room for the file, and after Ctrl-C, which the switch does not get
-        process.terminate()
+    with held():
+        with opened as out:
+            process = subprocess.Popen(
+                [*command, "--", "--grpc-server-addr", address, "--cpu-port", "255"],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                pass_fds=[file.fileno()],
+            )
         try:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(STOP_TIMEOUT_S)
-        finally:  # after another Ctrl-C, too
-            process.kill()
-            process.wait()
-        raise
+            _write(file, process.pid, ports)
+            _wait(process, log)
+        except BaseException:  # also where there is no room for the file, and Ctrl-C, which the switch does not get
+            end(process)
+            raise
 
 
 def _wait(process: subprocess.Popen[bytes], log: Path) -> None:
@@ -124,7 +119,8 @@ def _wait(process: subprocess.Popen[bytes], log: Path) -> None:
             raise NoLocalSwitch(last_error(log, "the switch"))
         if time.monotonic() > end:
             raise NoLocalSwitch(f"the switch was not ready within {START_TIMEOUT_S:g} s; its log: {log}")
-        time.sleep(0.02)
+        with allowed():
+            time.sleep(0.02)
 
 
 def _where(at: UdpPort | ShmPort) -> str:

@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from controller.status.model import Event, JobExplanation, JobStatus, PrecisionStatus, Snapshot, Status, SwapStatus
 from serene.errors import SereneError
-from serene.http import CONTROLLER, connection, controller_url
+from serene.http import CONTROLLER, connection, controller_url, silent
 from serene.strategy import Strategy, to_dict
 
 T = TypeVar("T")
@@ -49,6 +49,7 @@ class ControllerClient:
 
     def __init__(self, url: str | None = None, *, timeout_s: float = 15.0) -> None:
         self.url = controller_url(url)
+        self._timeout_s = timeout_s
         self._http = connection(self.url, timeout_s)
 
     def __enter__(self) -> Self:
@@ -138,8 +139,8 @@ class ControllerClient:
                     raise _rejected(response.status_code, json.loads(response.read()))
                 for line in response.iter_lines():
                     yield TOLD.validate_json(line)
-        except httpx.TransportError:
-            raise self._nobody() from None
+        except httpx.TransportError as error:
+            raise self._nobody(error) from None
         except ValueError:
             raise self._somebody_else() from None
 
@@ -151,8 +152,8 @@ class ControllerClient:
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
             response = self._http.request(method, path, content=content, headers=headers)
-        except (httpx.TransportError, httpx.InvalidURL, UnicodeError):  # the last: a name that DNS cannot have
-            raise self._nobody() from None
+        except (httpx.TransportError, httpx.InvalidURL, UnicodeError) as error:  # the last: a name that DNS cannot have
+            raise self._nobody(error) from None
         try:
             answer = response.json()
             if not response.is_error:
@@ -161,7 +162,9 @@ class ControllerClient:
         except ValueError:  # no JSON, or not what a controller says
             raise self._somebody_else() from None
 
-    def _nobody(self) -> NoController:
+    def _nobody(self, error: Exception) -> NoController:
+        if isinstance(error, httpx.ReadTimeout):
+            return NoController(silent(self.url, self._timeout_s))
         return NoController(f"no controller at {self.url} (start one with 'serenectl up')")
 
     def _somebody_else(self) -> NotAController:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from urllib.parse import urlsplit
+import re
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,6 +28,9 @@ from serene.http import TOKEN
 LARGEST_BODY = 64 << 10  # bytes
 MOST_DIGITS = 20  # of a length; Python does not read numbers of thousands
 BODY_TIMEOUT_S = 10.0  # for the whole body
+# Of `Host`: a name or an address, and a port. Nothing else that a URL may have, or what one reads as the name of this
+# host, another reads as a user at it, or as its port.
+AUTHORITY = re.compile(r"(?:([a-z0-9.-]+)|\[([0-9a-f:.]+)\])(?::([0-9]{0,5}))?", re.ASCII | re.IGNORECASE)
 
 
 class Guard:
@@ -45,7 +48,7 @@ class Guard:
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
-        refusal = self._stranger(headers)
+        refusal = _malformed(scope, headers) or self._stranger(headers)
         if refusal is None and not (scope["method"] == "GET" and is_page(scope["path"])):
             refusal = self._without_token(headers)
         body: Message | None = None
@@ -102,11 +105,24 @@ def _refuse(status: int, text: str) -> Json:
     return Json({"error": text}, status, headers=headers)
 
 
+def _malformed(scope: Scope, headers: Headers) -> Json | None:
+    """What could be read in two ways. A target that is a whole URL says by itself whom it is for, whatever `Host`
+    says."""
+    if not scope["path"].startswith("/"):
+        return _refuse(400, f"{scope['path']}: expected a path, which begins with /")
+    for name in ("Host", "Origin", "Sec-Fetch-Site"):
+        if len(headers.getlist(name)) > 1:
+            return _refuse(400, f"{name}: expected at most one")
+    return None
+
+
 def _names_loopback(host: str) -> bool:
-    try:
-        return is_loopback(urlsplit(f"//{host}").hostname or "")
-    except ValueError:
+    found = AUTHORITY.fullmatch(host)
+    if found is None or int(found[3] or 0) >= 1 << 16:
         return False
+    if found[2] is not None:
+        return ":" in found[2] and is_loopback(found[2])
+    return is_loopback(found[1].lower())
 
 
 async def _whole_body(headers: Headers, receive: Receive) -> Message:

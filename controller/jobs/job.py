@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import time
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -62,13 +63,15 @@ class Worker:
 
 @dataclass(frozen=True)
 class EpochBegun:
-    """An epoch began, at ``t`` in Unix seconds."""
+    """An epoch began, at ``t`` in Unix seconds; clock: then, on the monotonic clock, by which what has passed since is
+    measured."""
 
     t: float
     session: int
     epoch: int
     strategy: Strategy
     reason: str
+    clock: float = field(default_factory=time.monotonic, compare=False)
 
 
 @dataclass(frozen=True)
@@ -105,10 +108,12 @@ class Job:
     lost: set[int] = field(default_factory=set)  # which ones, as far as they are known
     lost_before: int = 0  # earlier ones may have been this job's, too
     restoring: bool = False  # a later session begins with the workers putting the sums back, under BSP
+    absent: int = 0  # of the workers that are expected, so many will not come, and nobody knows which
     vector_length: int = 0
     slots: SlotRange | None = None
     slots_needed: int = 0
     began_at: float = 0.0  # the session; in Unix seconds
+    began_clock: float = 0.0  # and on the monotonic clock
     finished_at: float | None = None  # when it was found to be, on the monotonic clock
     tag: int = field(default_factory=lambda: secrets.randbits(64))  # tells jobs of the same id apart
     workers: list[Worker] = field(default_factory=list)
@@ -165,14 +170,14 @@ class Job:
 
     def begin_epoch(self, policy: Policy, reason: str, now: float) -> EpochBegun:
         """The switch has this policy now."""
+        begun = EpochBegun(now, policy.session, policy.epoch, policy.strategy, reason)
         if policy.session != self.session:
-            self.began_at = now
+            self.began_at, self.began_clock = begun.t, begun.clock
         self.session = policy.session
         self.epoch = policy.epoch
         self.precision = policy.fields.precision
         if not self.restoring:
             self.strategy = policy.strategy
-        begun = EpochBegun(now, policy.session, policy.epoch, policy.strategy, reason)
         self.history.append(begun)
         self.epochs_begun += 1
         return begun
@@ -210,7 +215,8 @@ class Job:
         self.history.extendleft(reversed(known.history))
         self.epochs_begun += known.epochs_begun
         self.epochs_spent = max(self.epochs_spent, known.epochs_spent)
-        self.began_at, self.lost, self.lost_before = known.began_at, known.lost, known.lost_before
+        self.began_at, self.began_clock = known.began_at, known.began_clock
+        self.lost, self.lost_before = known.lost, known.lost_before
         for worker, before in zip(self.workers, known.workers, strict=False):
             worker.retired = before.retired
             if worker.endpoint != before.endpoint:

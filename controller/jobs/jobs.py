@@ -19,7 +19,8 @@ from controller.jobs.slots import SlotRange, first_fit, free_ranges
 from serene.errors import choices
 from serene.fixedpoint import DEFAULT_LIMIT, DEFAULT_SCALE, LARGEST, POOL_SCALE
 from serene.racks import Racks
-from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
+from serene.strategy import ASP, BSP, Strategy, shrunk
+from serene.wire import MOST_IN_POOL
 
 LARGEST_SESSION = 2**32 - 1
 LATEST_BY_CLOCK = 2**32 - 2**20  # in the year 2106
@@ -92,6 +93,8 @@ class Jobs:
                 f"a pool runs under BSP, not {job.strategy}: its slots hold other values from one round to the next. "
                 "Under another strategy each parameter needs slots of its own: SwitchReducer in docs/pytorch.md"
             )
+        if job.workers_expected > MOST_IN_POOL:
+            raise BadRequest(f"a pool of {job.workers_expected} workers: expected 1 to {MOST_IN_POOL}")
         if not 1 <= slots <= self.total_slots:
             raise BadRequest(f"pool_slots {slots}: expected 1 to {self.total_slots}")
         refusal = self._reserve(job, slots * self.lanes)
@@ -186,7 +189,7 @@ class Jobs:
         worker.move(endpoint)
         worker.state = WorkerState.JOINED
         missing = tuple(w.id for w in job.workers if w.state not in (WorkerState.JOINED, WorkerState.LEFT))
-        return Waiting(job.id, missing) if missing else self._plan_start(job, now)
+        return Waiting(job.id, missing) if len(missing) > job.absent else self._plan_start(job, now)
 
     def _reserve(self, job: Job, vector_length: int) -> Refusal | None:
         if vector_length < 1:
@@ -235,8 +238,8 @@ class Jobs:
         job.state = JobState.RUNNING
         job.epochs_spent = start.policy.epoch
         for worker in job.workers:
-            if worker.id in start.members:
-                worker.state = WorkerState.RUNNING
+            worker.state = WorkerState.RUNNING if worker.id in start.members else WorkerState.LEFT
+        job.absent = 0
         job.restoring = start.lost_sessions > 0
         job.begin_epoch(start.policy, "resumed" if job.restoring else "started", now)
 
@@ -374,10 +377,16 @@ class Jobs:
     # Leaving
 
     def plan_leave(
-        self, job_id: int, place: int, at: Endpoint, contributions_sent: int | None, active: Collection[int] = ()
+        self,
+        job_id: int,
+        place: int,
+        at: Endpoint,
+        contributions_sent: int | None,
+        active: Collection[int] = (),
+        session: int = 0,
     ) -> Leave:
         """A worker's LEAVE, for the first time or again; ``place`` is its number in its rack, ``active`` the workers
-        heard from recently.
+        heard from recently, ``session`` the one that it was in, if it knew one.
 
         The job is over when no member is left and none of the evicted is active; as long as one is, it
         goes on freely. The switch is told of the last one, too, or a controller that takes over would wait for it.
@@ -385,6 +394,9 @@ class Jobs:
         """
         job, worker = self._begun(job_id, place, at)
         worker_id = worker.id
+        if session not in (0, job.session):
+            finished = job.state is JobState.FINISHED
+            return Leave(job_id, worker_id, contributions_sent, None, job_over=finished, counts=False)
         before, state = job.members(), worker.state
         remaining = [member for member in before if member != worker_id]
         free = [worker for worker in job.evicted() if worker in active and worker != worker_id]
@@ -397,6 +409,8 @@ class Jobs:
 
     def left(self, leave: Leave, now: float) -> None:
         """Commits a LEAVE; the last one ends the job, whose entries stay until they are `due`."""
+        if not leave.counts:
+            return
         job = self._jobs[leave.job]
         worker = job.workers[leave.worker]
         worker.state = WorkerState.LEFT
@@ -471,20 +485,6 @@ class Jobs:
             elif job.state is JobState.FINISHED:
                 job.slots = None
         return ran
-
-
-def shrunk(strategy: Strategy, members: Sequence[int]) -> Strategy:
-    """The same strategy among fewer workers: the barrier must not wait for one that has left."""
-    if isinstance(strategy, Quorum):
-        return Quorum(min(strategy.k, len(members)))
-    if isinstance(strategy, Mixed):
-        free = tuple(worker for worker in strategy.async_workers if worker in members)
-        return (
-            Mixed(free, strategy.staleness)
-            if 0 < len(free) < len(members)
-            else (ASP() if free else SSP(strategy.staleness) if strategy.staleness else BSP())
-        )
-    return strategy
 
 
 def _check_numbers(workers: int, scale: int, limit: float) -> None:

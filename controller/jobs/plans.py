@@ -82,13 +82,17 @@ class Swap:
 
 @dataclass(frozen=True)
 class Leave:
-    """A worker leaves; the members that remain get a policy without it. ``swap`` is None when nothing changes."""
+    """A worker leaves; the members that remain get a policy without it. ``swap`` is None when nothing changes.
+
+    counts: not if it was said in another session than the job is in, and came late.
+    """
 
     job: int
     worker: int
     contributions_sent: int | None
     swap: Swap | None
     job_over: bool
+    counts: bool = True
 
 
 @dataclass(frozen=True)

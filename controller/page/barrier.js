@@ -1,7 +1,7 @@
 // The barrier: who is waited for, in the controller's words, and how far each worker's contribution is, slot by slot.
 
 import { byId, keep, make, say } from "./dom.js";
-import { colourOfState, workers as named } from "./looks.js";
+import { colourOfState, workerName, workers as named } from "./looks.js";
 import { BINS, BIN_S } from "./store.js";
 
 const OVER_S = 10; // what the headline sums up: moments change too fast to be read
@@ -21,15 +21,16 @@ export function headline(job, told, record, now) {
   const share = waitingShare(members(job).map((worker) => record.worker(worker.worker)), now);
   const waited = samples.reduce((sum, [, , count]) => sum + count, 0);
   const silent = told.workers.filter((worker) => worker.state === "silent").map((worker) => worker.worker);
-  const end = silent.length ? ` ${upper(named(silent))} ${silent.length > 1 ? "are" : "is"} silent.` : "";
+  const end = silent.length ? ` ${upper(named(job, silent))} ${silent.length > 1 ? "are" : "is"} silent.` : "";
   if (share < 2) return `Nobody waits.${end}`;
   const start = `The workers wait ${Math.round(share)} % of the time`;
   if (!waited) return `${start}.${end}`;
   const sums = {};
   for (const [, of] of samples) for (const [worker, count] of Object.entries(of)) sums[worker] = (sums[worker] ?? 0) + count;
   const [worst, times] = Object.entries(sums).sort((a, b) => b[1] - a[1])[0];
-  const whom = times > 0.6 * waited ? `mostly for worker ${worst}` : times > 0.35 * waited ? `most often for worker ${worst}` : "for each other in turn";
-  return `${start}, ${whom}.${end}`;
+  const whom = `for worker ${workerName(job, worst)}`;
+  const often = times > 0.6 * waited ? `mostly ${whom}` : times > 0.35 * waited ? `most often ${whom}` : "for each other in turn";
+  return `${start}, ${often}.${end}`;
 }
 
 // In per cent, over the last seconds.
@@ -57,7 +58,7 @@ export function showBarrier(job, told) {
   const round = rounds.length ? Math.min(...rounds) : null;
   const none = job.state === "running" && job.strategy.name === "asp";
   say(byId("round"), none ? "ASP has none: nobody waits" : round === null ? "" : `round ${round} of epoch ${epoch}`);
-  keep(byId("waits"), lines(told.workers, none), () => make("li", {}, make("span"), make("small")), (item, line) => {
+  keep(byId("waits"), lines(job, told.workers, none), () => make("li", {}, make("span"), make("small")), (item, line) => {
     say(item.firstChild, line.text);
     say(item.lastChild, line.more);
   });
@@ -66,7 +67,7 @@ export function showBarrier(job, told) {
   keep(byId("slots"), shown, slotRow, (row, worker) => {
     const at = words.get(worker.worker);
     const done = slotsDone(worker, at, job.slots, round, epoch);
-    say(row.children[0], String(worker.worker));
+    say(row.children[0], workerName(job, worker.worker));
     row.children[1].firstChild.style.width = `${(100 * done) / Math.max(job.slots, 1)}%`;
     row.children[1].firstChild.style.background = colourOfState(waitedFor.has(worker.worker) ? "waiting" : "computing");
     row.classList.toggle("waited-for", waitedFor.has(worker.worker));
@@ -91,17 +92,18 @@ function slotWords(worker, at, done, slots, round, epoch) {
   return `${done} of ${slots} slots`;
 }
 
-// What holds somebody up: those who wait, together by whom they wait for, and whoever is not simply at work.
-function lines(told, none) {
+// What holds somebody up: those who wait, together by whom they wait for, and whoever is not simply at work. Those of
+// different racks may wait for the same workers at different switches.
+function lines(job, told, none) {
   const groups = new Map();
   for (const worker of told.filter((one) => one.waits_for.length)) {
-    const key = worker.waits_for.join();
+    const key = `${job.workers[worker.worker].rack}: ${worker.waits_for}`;
     groups.set(key, [...(groups.get(key) ?? []), worker]);
   }
   const sorted = [...groups.values()].sort((a, b) => b.length - a.length);
   const found = sorted.slice(0, 4).map((group) => {
     const first = group[0];
-    const who = upper(named(group.map((worker) => worker.worker)));
+    const who = upper(named(job, group.map((worker) => worker.worker)));
     const rest = first.text.slice(first.text.indexOf(" waits ") + 7);
     return { text: group.length > 1 ? `${who} wait ${rest}` : upper(first.text), more: first.advice ?? "" };
   });

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { byId, keep, make, say } from "./dom.js";
-import { colourOf, nameOf, textOf } from "./looks.js";
+import { colourOf, nameOf, textOf, workerName } from "./looks.js";
 
 let current = null; // the job that is shown
 let shipped = [];
@@ -81,7 +81,7 @@ async function swap(strategy) {
 
 async function move(worker, evict) {
   const job = await (evict ? api.evict : api.readmit)(current.job, worker);
-  return `worker ${worker} is ${evict ? "evicted" : "readmitted"}, epoch ${job.epoch}`;
+  return `worker ${workerName(job, worker)} is ${evict ? "evicted" : "readmitted"}, epoch ${job.epoch}`;
 }
 
 // Of a field without a number, or with something that is none, the value is empty, and Number("") would be 0.

@@ -42,11 +42,21 @@ export const whenThemeChanges = (redraw) => dark.addEventListener("change", redr
 
 export const clock = (unix) => new Date(unix * 1000).toLocaleTimeString([], { hour12: false });
 
-// "worker 2", "workers 0, 1 and 3"; many are counted.
-export function workers(ids) {
-  if (ids.length === 1) return `worker ${ids[0]}`;
-  if (ids.length > 6) return `${ids.length} workers`;
-  return `workers ${ids.slice(0, -1).join(", ")} and ${ids[ids.length - 1]}`;
+// As serene/racks.py names a worker: 2, or over racks 1.0, the first one of rack 1.
+export function workerName(job, number) {
+  const { rack, place } = job.workers[number];
+  return job.racks.length < 2 ? String(number) : `${rack}.${place}`;
 }
+
+// "worker 2", "workers 0, 1 and 3"; many are counted.
+export function workers(job, numbers) {
+  const names = numbers.map((number) => workerName(job, number));
+  if (names.length === 1) return `worker ${names[0]}`;
+  if (names.length > 6) return `${names.length} workers`;
+  return `workers ${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`;
+}
+
+// Whether a rack begins with this worker, and another is before it.
+export const beginsRack = (job, i) => i > 0 && job.workers[i].rack !== job.workers[i - 1].rack;
 
 export const fixed = (value, digits) => (typeof value === "number" ? value.toFixed(digits) : "–");

@@ -80,7 +80,7 @@ function inWords(error) {
 function show() {
   const { status, explanations, t } = store.now;
   const job = shown();
-  showSwitch(status.switch);
+  showSwitch(status);
   showJobs(status.jobs, job);
   showCounters(status.switch, t);
   showEvents();
@@ -100,7 +100,7 @@ function show() {
   drawStaleness(byId("staleness"), ages, looks.colourOf(job.strategy));
   say(byId("staleness-mean"), meanOf(ages));
   drawCurves();
-  byId("timeline").setAttribute("aria-label", timelineInWords(record, job.workers, t, span));
+  byId("timeline").setAttribute("aria-label", timelineInWords(record, job, t, span));
 }
 
 function facts(job) {
@@ -110,10 +110,11 @@ function facts(job) {
   return parts.join(" · ");
 }
 
-function showSwitch(switch_) {
+function showSwitch({ switch: switch_, switches }) {
   byId("switch").className = switch_.connected ? "up" : "down";
   const state = switch_.connected ? "" : ` is unreachable: ${switch_.trouble}`;
-  say(byId("switch-text"), `switch ${switch_.address}, ${switch_.program}${state}`);
+  const leaves = switches.length > 1 ? ` and ${switches.length - 1} leaves` : "";
+  say(byId("switch-text"), `${leaves ? "root" : "switch"} ${switch_.address}${leaves}, ${switch_.program}${state}`);
 }
 
 function showJobs(jobs, current) {
@@ -166,7 +167,7 @@ function draw(moment) {
   const pixel_ms = (1000 * span) / Math.max(byId("timeline").clientWidth, 1);
   if (moment - drawnAt < Math.max(50, Math.min(pixel_ms, 1000))) return;
   drawnAt = moment;
-  drawTimeline(byId("timeline"), store.jobs.get(job.job), job.workers, until(job), span);
+  drawTimeline(byId("timeline"), store.jobs.get(job.job), job, until(job), span);
 }
 
 function notice(text, bad) {

@@ -2,7 +2,7 @@
 // reported, long ones how the time of each bin divides; so do all, where steps are too short for every change to be told.
 
 import { open, strategyBand, timeAxis } from "./canvas.js";
-import { colourOfState } from "./looks.js";
+import { beginsRack, colourOfState, workerName } from "./looks.js";
 import { BINS, BIN_S } from "./store.js";
 
 const STATES = ["unknown", "computing", "exchanging", "waiting", "paused"]; // as controller/status/recorder.py
@@ -16,7 +16,8 @@ const NARROWEST = 2; // a bin's column, in pixels
 
 const laneHeight = (count) => Math.max(11, Math.min(28, Math.floor(420 / count)));
 
-export function drawTimeline(canvas, record, workers, now, span) {
+export function drawTimeline(canvas, record, job, now, span) {
+  const { workers } = job;
   const lane = laneHeight(workers.length);
   const bottom = BAND + lane * workers.length;
   const view = open(canvas, bottom + 22);
@@ -33,7 +34,8 @@ export function drawTimeline(canvas, record, workers, now, span) {
     context.fillRect(LEFT, y + 1, right - LEFT, lane - 2);
     context.fillStyle = view.muted;
     context.textAlign = "right";
-    if (lane >= 11) context.fillText(String(worker.worker), LEFT - 8, y + lane / 2 + 1);
+    if (lane >= 11) context.fillText(workerName(job, worker.worker), LEFT - 8, y + lane / 2 + 1);
+    if (beginsRack(job, row)) context.fillRect(0, y - 0.5, right, 1);
     const known = record.worker(worker.worker);
     if (scale >= EXACT && known.rate < MOST_STEPS) exact(paths, known, worker, now, from, place, y, lane);
     else binned(paths, known, now, from, place, y, lane);
@@ -82,8 +84,8 @@ function binned(paths, known, now, from, place, y, lane) {
 }
 
 // In words, for who does not see it.
-export function timelineInWords(record, workers, now, span) {
-  const shares = workers.map((worker) => {
+export function timelineInWords(record, job, now, span) {
+  const shares = job.workers.map((worker) => {
     const known = record.worker(worker.worker);
     let waited = 0;
     let bins = 0;
@@ -92,7 +94,7 @@ export function timelineInWords(record, workers, now, span) {
       waited += known.shares[2][bin % BINS];
       bins++;
     }
-    return `worker ${worker.worker} waited ${bins ? Math.round(waited / bins) : 0} %`;
+    return `worker ${workerName(job, worker.worker)} waited ${bins ? Math.round(waited / bins) : 0} %`;
   });
   return `Timeline: ${shares.join(", ")} of the time shown`;
 }

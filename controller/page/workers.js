@@ -1,25 +1,28 @@
 // A row a worker: what it does, how far it is, how its time divides, and a button to evict or readmit it.
 
 import { byId, keep, make, say } from "./dom.js";
-import { colourOfState, fixed } from "./looks.js";
+import { beginsRack, colourOfState, fixed, workerName } from "./looks.js";
 import { drawSmall } from "./staleness.js";
 
 const PARTS = [["compute_s", "computing"], ["network_s", "exchanging"], ["waiting_s", "waiting"]];
 const NAMES = ["worker", "", "iteration", "lead", "per s", "loss", "accuracy", "time", "staleness", ""];
+const LEVELS = { leaf: " at its leaf", root: " at the root" };
 
 // command(worker, evicted): asks for it.
 export function showWorkers(job, told, record, command) {
   const going = job.workers.filter((worker) => worker.state === "running").map((worker) => worker.iteration);
   const least = going.length ? Math.min(...going) : 0;
   const words = new Map(told.workers.map((worker) => [worker.worker, worker]));
-  keep(byId("workers").tBodies[0], job.workers, () => row(command), (tr, worker) => {
+  keep(byId("workers").tBodies[0], job.workers, () => row(command), (tr, worker, i) => {
     const doing = words.get(worker.worker);
     const report = worker.report ?? {};
     const cells = tr.children;
     const running = worker.state === "running";
+    const name = workerName(job, worker.worker);
     tr.className = doing.state === "silent" ? "silent" : running ? "" : "out";
-    say(cells[0], String(worker.worker));
-    say(cells[1], doing.waits_for.length ? `waits for ${ids(doing.waits_for)}` : doing.state);
+    tr.classList.toggle("rack", beginsRack(job, i));
+    say(cells[0], name);
+    say(cells[1], doing.waits_for.length ? `waits for ${names(job, doing.waits_for)}${LEVELS[doing.level] ?? ""}` : doing.state);
     say(cells[2], String(worker.iteration));
     say(cells[3], running ? `+${worker.iteration - least}` : "");
     say(cells[4], fixed(record.worker(worker.worker).rate, 1));
@@ -32,7 +35,7 @@ export function showWorkers(job, told, record, command) {
     button.dataset.worker = worker.worker;
     button.dataset.evict = running ? "yes" : "no";
     say(button, running ? "Evict" : "Readmit");
-    button.setAttribute("aria-label", `${running ? "Evict" : "Readmit"} worker ${worker.worker}`);
+    button.setAttribute("aria-label", `${running ? "Evict" : "Readmit"} worker ${name}`);
   });
 }
 
@@ -49,7 +52,8 @@ function row(command) {
   return tr;
 }
 
-const ids = (numbers) => numbers.slice(0, 4).join(", ") + (numbers.length > 4 ? " …" : "");
+const names = (job, numbers) =>
+  numbers.slice(0, 4).map((number) => workerName(job, number)).join(", ") + (numbers.length > 4 ? " …" : "");
 
 function timeBar(bar, report) {
   const seconds = PARTS.map(([key]) => (typeof report[key] === "number" && report[key] >= 0 ? report[key] : 0));

@@ -19,7 +19,7 @@ from controller.status.model import (
     WorkerStatus,
     workers,
 )
-from serene.errors import SereneError, choices
+from serene.errors import SereneError, numbers
 from serene.racks import Racks
 from serene.strategy import BSP, MAX_STALENESS, PolicyFields
 from serene.wire import UNBOUNDED
@@ -37,7 +37,7 @@ def explain(status: Status, job_id: int, worker_id: int | None = None) -> list[E
     job = next(job for job in status.jobs if job.job == job_id)
     ids = [worker.worker for worker in job.workers]
     if worker_id is not None and worker_id not in ids:
-        raise NoSuchWorker(f"job {job_id} has no worker {worker_id}: expected {choices(ids)}")
+        raise NoSuchWorker(f"job {job_id} has no worker {worker_id}: expected {numbers(ids)}")
     view = _Job(job)
     return [view.explain(worker) for worker in job.workers if worker_id in (None, worker.worker)]
 

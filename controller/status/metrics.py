@@ -129,7 +129,7 @@ def _of_workers(workers: list[OneWorker]) -> Iterator[Metric]:
     )
     for job, worker in workers:
         counts = worker.staleness
-        bounds = [str(rounds) for rounds in range(len(counts) - 1)] + ["+Inf"]
+        bounds = [str(float(rounds)) for rounds in range(len(counts) - 1)] + ["+Inf"]
         total = sum(rounds * packets for rounds, packets in enumerate(counts))
         staleness.add_metric(_labels(job, worker), _cumulative(bounds, counts), total)
     yield staleness

@@ -3,20 +3,23 @@ of whose switches one has lost its state."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from controller.switch import tree_entries
 from controller.switch.entries import Installed, InstalledJob
-from serene.racks import Racks
+from serene.racks import MAX_QUORUM, Racks
 from serene.strategy import PolicyFields
 from serene.wire import ROOT
 
 ROOT_NUMBER = 0  # among the switches; the leaf of rack r is r + 1
+NOTHING = InstalledJob()  # not even the record that a removal leaves: a switch that has lost its state
 
 
 @dataclass
 class Assembled:
-    """installed: whole jobs, and of others a record of their session. useless: parts of jobs that are not whole, as
+    """installed: whole jobs, those that are in part lost (`InstalledJob.lost`), and of those that were removed a record
+    of their session. useless: parts of jobs that are not whole, as
     (switch, job). untold: jobs of which some leaf does not tell of the policy that is in force. misplaced: the rack
     that a leaf is for its jobs, where that is not its place among the leaves."""
 
@@ -26,25 +29,29 @@ class Assembled:
     misplaced: dict[int, int] = field(default_factory=dict)
 
 
-def assembled(root: Installed, leaves: Sequence[Installed]) -> Assembled:
+def assembled(root: Installed, leaves: Sequence[Installed], known: Mapping[int, Racks] | None = None) -> Assembled:
+    """known: where the workers of jobs are that were whole when this was asked last."""
     found = Assembled(Installed())
     for job in sorted({job for held in (root, *leaves) for job in held.jobs}):
-        parts = [leaf.jobs.get(job, InstalledJob()) for leaf in leaves]
-        decides = root.jobs.get(job, InstalledJob())
+        parts = [leaf.jobs.get(job, NOTHING) for leaf in leaves]
+        held_by_root = root.jobs.get(job, NOTHING)
+        decides = held_by_root if held_by_root != NOTHING else _lost_root(parts)
         here = {rack: part for rack, part in enumerate(parts) if _belongs(part, decides)}
         found.misplaced |= {
             place: part.rack for place, part in here.items() if part.rack is not None and part.rack != place
         }
         admitted = any(len(part.members) > 1 for part in here.values())  # else it was about to begin
-        if decides.complete and admitted and set(here) == set(decides.members):
+        if held_by_root.complete and admitted and set(here) == set(decides.members):
             found.installed.jobs[job] = _whole(decides, here, len(leaves))
             if any((part.session, part.epoch) != (decides.session, decides.epoch) for part in here.values()):
                 found.untold.add(job)
         else:
-            here = {}
             latest = max(part.session for part in (decides, *parts))
-            found.installed.jobs[job] = InstalledJob(session=latest)
-            if not decides.bare:
+            remains = _remains(decides, parts, here) if admitted or set(here) != set(decides.members) else None
+            removed = _removed(held_by_root, parts, known[job].sizes if known and job in known else ())
+            found.installed.jobs[job] = remains or InstalledJob(session=latest, lost=not removed)
+            here = {}
+            if not held_by_root.bare:
                 found.useless.append((ROOT_NUMBER, job))
         found.useless += [(rack + 1, job) for rack, part in enumerate(parts) if rack not in here and not part.bare]
     return found
@@ -61,6 +68,57 @@ def _belongs(part: InstalledJob, decides: InstalledJob) -> bool:
         and decider is not None
         and decider.incarnation == decides.session
     )
+
+
+def _removed(root: InstalledJob, leaves: Sequence[InstalledJob], sizes: Sequence[int]) -> bool:
+    """Whether all that had a part of it have a record of its session, and no more. sizes: workers by rack, if known."""
+    had = [root, *(leaf for leaf, size in zip(leaves, sizes, strict=False) if size)]
+    return all(part.bare for part in (root, *leaves)) and NOTHING not in had
+
+
+def _remains(
+    decides: InstalledJob, parts: Sequence[InstalledJob], here: dict[int, InstalledJob]
+) -> InstalledJob | None:
+    """What the others say of a job that ran, and of which a switch has lost its part. None where the job was about to
+    begin or to be removed instead, or where they do not say enough: not who was in a rack of which nothing is left."""
+    lost = {rack: tree_entries.rack_size(leaf) for rack, leaf in decides.members.items() if rack not in here}
+    if not here or any(rack >= len(parts) or parts[rack] != NOTHING for rack in lost):
+        return None
+    if any(part.bare and part.session == decides.session for part in parts):  # somebody has begun to remove it
+        return None
+    era, any_leaf = (decides.session, decides.epoch), next(iter(here.values()))
+    unknown = sum(lost.values())
+    known = sum(part.prepared[era].members for part in here.values())
+    absent = (known + unknown - any_leaf.taking_part[era]) % 256  # as the entry has it
+    if absent > unknown or absent == known + unknown:
+        return None
+    supplied = {rack: _lost_leaf(decides, rack, size, any_leaf) for rack, size in lost.items()}
+    return replace(_whole(decides, here | supplied, len(parts)), lost=True, absent=absent)
+
+
+def _lost_root(leaves: Sequence[InstalledJob]) -> InstalledJob:
+    """Its part of a job, as far as the leaves tell: of the newest epoch of which any of them was told."""
+    here = {rack: leaf for rack, leaf in enumerate(leaves) if leaf.rack_size}
+    if all(len(leaf.members) < 2 for leaf in here.values()):  # it was about to begin, or there is none
+        return NOTHING
+    told = max(here.values(), key=lambda leaf: (leaf.session, leaf.epoch))
+    if told.fields is None:
+        return NOTHING
+    era = told.session, told.epoch
+    counted = sum(leaf.prepared[era].sync_mask.bit_count() for leaf in here.values() if era in leaf.prepared)
+    by_arrivals = told.fields.quorum < min(counted, MAX_QUORUM)
+    fields = replace(told.fields, quorum=told.fields.quorum if by_arrivals else 0)
+    members = {rack: tree_entries.leaf_at(rack, leaf.rack_size or 0, told.session) for rack, leaf in here.items()}
+    return InstalledJob(slots=told.slots, session=told.session, epoch=told.epoch, fields=fields, members=members)
+
+
+def _lost_leaf(decides: InstalledJob, rack: int, size: int, another: InstalledJob) -> InstalledJob:
+    """Its part of a job, as far as the root and another leaf tell: as if everybody in the rack took part, and all or
+    nobody there were counted."""
+    era, everybody = (decides.session, decides.epoch), (1 << size) - 1
+    counted = decides.fields is not None and decides.fields.sync_mask >> rack & 1
+    of_rack = replace(another.prepared[era], member_mask=everybody, sync_mask=everybody if counted else 0)
+    return InstalledJob(rack=rack, rack_size=size, prepared={era: of_rack})
 
 
 def _whole(decides: InstalledJob, here: dict[int, InstalledJob], leaves: int) -> InstalledJob:

@@ -263,6 +263,8 @@ class Connection:
             return self._away()
         if error.code == fy.GRPCStatusCode.PERMISSION_DENIED:
             return NotPrimary(f"the switch at {self.address} says that another controller is primary: {error.message}")
+        if error.code == fy.GRPCStatusCode.DEADLINE_EXCEEDED:
+            return SwitchError(f"the switch at {self.address} has not answered in time: has it been stopped?")
         reasons = [detail.message for detail in error.details.values() if detail.message] or [error.message]
         return SwitchError(
             f"the switch at {self.address} refused: {'; '.join(dict.fromkeys(reasons))} ({error.code.name})"

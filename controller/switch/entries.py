@@ -210,8 +210,11 @@ class InstalledJob:
     members: dict[int, Endpoint] = field(default_factory=dict)
     strays: list[tuple[int, Endpoint]] = field(default_factory=list)  # more entries in `member`: a worker has one
     racks: Racks | None = None  # of a job over several switches
+    lost: bool = False  # one of them has lost its part, so the session is over; this is what the others say
+    absent: int = 0  # then: of the workers that seem to take part, so many do not, and nobody knows which
     # What one of these holds of it (controller/switch/tree_entries.py), by (session, epoch) and worker:
     prepared: dict[tuple[int, int], PolicyFields] = field(default_factory=dict)
+    taking_part: dict[tuple[int, int], int] = field(default_factory=dict)  # a leaf's: of the whole job, mod 256
     addresses: set[int] = field(default_factory=set)
     rack: int | None = None  # a leaf's
     rack_size: int | None = None  # a leaf's: workers in the rack
@@ -219,12 +222,12 @@ class InstalledJob:
     @property
     def complete(self) -> bool:
         """Members are written last and all at once; one that is missing was about to be admitted again."""
-        return self.slots is not None and self.fields is not None and bool(self.members)
+        return self.slots is not None and self.fields is not None and bool(self.members) and not self.lost
 
     @property
     def record(self) -> bool:
         """Whether only the policy of a finished job is left."""
-        return self.slots is None and not self.members and self.rack_size is None
+        return self.slots is None and not self.members and self.rack_size is None and not self.lost
 
     @property
     def bare(self) -> bool:
@@ -289,6 +292,7 @@ def installed(entries: Iterable[fy.P4TableEntry]) -> Installed:
                 args["quorum"],
                 ReadMode(args["read_mode"]),
             )
+            job.taking_part[era] = args["members"]
         elif entry.table_id == "root":
             job = found.job(key["job"])
             job.rack, job.rack_size = args["rack"], args["own_mac"] >> 16 & 0xFF

@@ -50,6 +50,15 @@ def job_from(job_id: int, found: InstalledJob, now: float) -> Job:
     return job
 
 
+def lost_job_from(job_id: int, found: InstalledJob, now: float) -> Job:
+    """The job of which one of several switches has lost its part: it waits for those who took part, and begins another
+    session."""
+    job = job_from(job_id, found, now)
+    job.reset()
+    job.absent = found.absent
+    return job
+
+
 def recognise(fields: PolicyFields, members: list[int]) -> Strategy:
     """The strategy that compiles to ``fields`` for these workers."""
     if fields.staleness == UNBOUNDED:

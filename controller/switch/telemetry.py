@@ -36,6 +36,7 @@ class Telemetry:
         self._jobs = jobs
         self._workers: dict[tuple[int, int], Counters] = {}
         self._silence = Silence()
+        self._counted_at: dict[tuple[int, int], float] = {}  # when its counters were read last
         self._staleness: dict[tuple[int, int], Sequence[int]] = {}
         self._read_at = -math.inf  # when the last reading began
         self._reading = asyncio.Lock()
@@ -58,8 +59,11 @@ class Telemetry:
             same = {id for id, job in asked.items() if self._jobs.get(id) is job and job.session == sessions[id]}
             self._workers.update({who: read for who, read in counts.items() if who[0] in same})
             self._staleness.update({who: read for who, read in staleness.items() if who[0] in same})
-            for who, read in self._workers.items():
-                self._silence.note(who, spoken(dict(read)), time.monotonic())
+            now = time.monotonic()
+            for who, read in counts.items():
+                if who[0] in same:
+                    self._silence.note(who, spoken(dict(read)), now)
+                    self._counted_at[who] = now
             self._read_at = began
 
     def of(self, job: int, worker: int) -> Counters:
@@ -67,9 +71,10 @@ class Telemetry:
         return self._workers.get((job, worker), NOTHING)
 
     def silent_s(self, job: int, worker: Worker) -> float:
-        """Seconds since a worker was heard: since it pushed, asked again or reported. 0 before anything is known."""
-        now = time.monotonic()
-        return min(self._silence.seconds((job, worker.id), now), now - worker.reported_at)
+        """Seconds since a worker was heard: since it pushed, asked again or reported; as of the last time that its
+        switch could be asked. 0 before anything is known."""
+        now, who = time.monotonic(), (job, worker.id)
+        return min(self._silence.seconds(who, self._counted_at.get(who, now)), now - worker.reported_at)
 
     def staleness_of(self, job: int, worker: int) -> Sequence[int]:
         """Contributions by staleness: how many were 0, 1, ... 14, and 15 or more rounds old when they arrived."""
@@ -84,6 +89,6 @@ class Telemetry:
         """The id is about to be used anew."""
         self._silence.forget(lambda who: isinstance(who, tuple) and who[0] == job)
         for who in [who for who in self._workers if who[0] == job]:
-            del self._workers[who]
+            del self._workers[who], self._counted_at[who]
         for who in [who for who in self._staleness if who[0] == job]:
             del self._staleness[who]

@@ -121,16 +121,16 @@ class Tree:
         """Switches that have just been connected get their own entries; what all of them hold, as of one switch. Parts
         of jobs that are not whole are removed: a restarted switch has none, and the others' are of no use then."""
         held = [await switch.read_entries() if switch.connected else await switch.set_up() for switch in self.switches]
-        found = assembled(held[0], held[1:])
+        found = assembled(held[0], held[1:], self._racks)
         if found.misplaced:
             raise SwitchError(self._in_order(found.misplaced))
         for number, job in found.useless:
             await self.switches[number].write(tree_entries.removal(job, held[number].jobs[job]), missing_ok=True)
-        self._racks = {job: of.racks for job, of in found.installed.jobs.items() if of.racks is not None}
+        whole = {job: of for job, of in found.installed.jobs.items() if of.complete}
+        self._racks = {job: of.racks for job, of in whole.items() if of.racks is not None}
         self._uncompared.clear()
-        for job, of in found.installed.jobs.items():
-            if of.racks is not None:
-                await self._forget_failed(job, of, held[1:])
+        for job, of in whole.items():
+            await self._forget_failed(job, of, held[1:])
             if job in found.untold and of.fields is not None:
                 for error in (await self._tell(job, of.session, of.epoch, of.fields)).values():
                     raise error
@@ -255,7 +255,10 @@ class Tree:
         await self.leaves[at.rack].shut_out(job, self._racks[job].place(worker)[1], at)
 
     async def remove(self, job: int, members: Mapping[int, Endpoint]) -> None:
-        """All that the switches hold of it. One that is out of reach has lost it, or is cleared when it is back."""
+        """All that the switches hold of it. One that is out of reach has lost it, or is cleared when it is back. Raises
+        Unreachable where all are: of a job that nobody has removed, nobody would know then that it is over."""
+        if not any(switch.connected for switch in self.switches):
+            raise Unreachable(f"none of the switches is within reach: {self.trouble}")
 
         async def clear(switch: Switch) -> None:
             with contextlib.suppress(Unreachable):
@@ -270,7 +273,7 @@ class Tree:
     # Counters
 
     async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]:
-        """As `Switch` reads them."""
+        """As `Switch` reads them, but for the workers of leaves that are away."""
         return await self._read(members, lambda leaf, here: leaf.read_worker_counters(here))
 
     async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]:
@@ -278,10 +281,11 @@ class Tree:
         return await self._read(members, lambda leaf, here: leaf.read_staleness(here))
 
     async def read_drops(self) -> dict[str, int]:
-        """Of all switches together."""
+        """Of all switches together; of one that is away, as it was."""
+        await _all(switch.read_drops() for switch in self.switches if switch.connected)
         total: Counter[str] = Counter(dict.fromkeys(self.drop_reasons, 0))
-        for drops in await _all(switch.read_drops() for switch in self.switches):
-            total.update(drops)
+        for switch in self.switches:
+            total.update(switch.drops)
         return dict(total)
 
     async def _read(
@@ -299,7 +303,7 @@ class Tree:
             found = await read(leaf, {job: places for job, places in here.items() if places})
             return {(job, racks[job].first(rack) + place): value for (job, place), value in found.items()}
 
-        parts = await _all(of(rack, leaf) for rack, leaf in enumerate(self.leaves))
+        parts = await _all(of(rack, leaf) for rack, leaf in enumerate(self.leaves) if leaf.connected)
         return {who: value for part in parts for who, value in part.items()}
 
     # Racks

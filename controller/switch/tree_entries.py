@@ -27,6 +27,11 @@ def leaf_address(rack: int, size: int) -> SwitchAddress:
     return SwitchAddress(f"10.0.253.{rack + 1}", f"02:00:00:{size:02x}:fd:{rack:02x}")
 
 
+def rack_size(leaf: Endpoint) -> int:
+    """The job's workers in a rack, by its leaf's address."""
+    return int(leaf.mac.split(":")[3], 16)
+
+
 def leaf_at(rack: int, size: int, session: int) -> Endpoint:
     """A leaf as the root sees it. A switch's incarnation is the session."""
     own = leaf_address(rack, size)

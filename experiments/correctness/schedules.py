@@ -6,26 +6,28 @@ evicted, the controller dies and comes back with another clock, jobs are deleted
 that is in no job says whatever it likes. For every run:
 is a contribution missing from the sums, or in them twice? Is a worker stuck? Did a worker get ahead of its bound, or
 read another BSP sum than the others? A run is told by its pair and its number, and can be played again alone.
+
+``make schedules RACKS=3 FIRST=2000 RUNS=1000 OUT=part.json`` plays some of them, on a tree of switches;
+`experiments.correctness.tallies` adds up parts.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 
 from rich.progress import Progress
-from rich.table import Table
 
+from experiments.correctness import tallies as parts
+from experiments.correctness.tallies import Pair, Part, Tally
 from experiments.correctness.virtual.checks import Violation
 from experiments.correctness.virtual.plan import Outcome
 from experiments.correctness.virtual.random_plans import random_plan
@@ -40,35 +42,10 @@ from serene.errors import SereneError, choices
 from serene.program import Program
 from serene.racks import MAX_RACKS
 
-Pair = tuple[str, str]
-
 PAIRS: tuple[Pair, ...] = tuple(itertools.product(FAMILIES, FAMILIES))
+NUMBERS = 10**9  # of runs of each pair
 AT_ONCE = 100  # runs that a process is given
 OUTPUT = Path("build/schedules.json")
-
-
-@dataclass
-class Tally:
-    """Sums over the runs of one pair. broken: violations by property. failed: numbers of the runs that had one.
-    happened: what else there was in them, by name."""
-
-    runs: int = 0
-    swaps: int = 0
-    contributions: int = 0
-    packets: int = 0
-    lost: int = 0
-    repeated: int = 0
-    cpu_s: float = 0.0
-    broken: dict[str, int] = field(default_factory=dict)
-    failed: list[int] = field(default_factory=list)
-    happened: dict[str, int] = field(default_factory=dict)
-
-    def add(self, other: Tally) -> None:
-        for name in ("runs", "swaps", "contributions", "packets", "lost", "repeated", "cpu_s"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.broken = dict(Counter(self.broken) + Counter(other.broken))
-        self.happened = dict(Counter(self.happened) + Counter(other.happened))
-        self.failed = sorted(self.failed + other.failed)
 
 
 @cache
@@ -84,7 +61,7 @@ def _tree(racks: int) -> TreeSwitch:
 
 def play(pair: Pair, number: int, program: Program, racks: int = 0) -> Outcome:
     """One run, through one switch or through a tree of so many racks. Raises Violation."""
-    seed = PAIRS.index(pair) * 10**9 + number
+    seed = PAIRS.index(pair) * NUMBERS + number
     plan = random_plan(seed)
     strategies = alternating(pair, seed, plan.workers)
     if racks:
@@ -115,51 +92,17 @@ def play_many(pair: Pair, numbers: Sequence[int], program: Program, racks: int =
 
 
 def play_all(
-    runs: int, processes: int, program: Program, pairs: Iterable[Pair] = PAIRS, racks: int = 0
+    numbers: range, processes: int, program: Program, pairs: Iterable[Pair] = PAIRS, racks: int = 0
 ) -> Iterator[tuple[Pair, Tally]]:
-    """So many runs of each pair, in several processes; tallies as they come."""
+    """The runs of those numbers of each pair, in several processes; tallies as they come."""
     with ProcessPoolExecutor(processes) as pool:
-        parts = {
-            pool.submit(play_many, pair, range(start, min(start + AT_ONCE, runs)), program, racks): pair
+        played = {
+            pool.submit(play_many, pair, numbers[start : start + AT_ONCE], program, racks): pair
+            for start in range(0, len(numbers), AT_ONCE)
             for pair in pairs
-            for start in range(0, runs, AT_ONCE)
         }
-        for part in as_completed(parts):
-            yield parts[part], part.result()
-
-
-def table(tallies: dict[Pair, Tally]) -> Table:
-    shown = Table(box=None, pad_edge=False, padding=(0, 2))
-    columns = (
-        "swaps between", "runs", "swaps", "contributions", "packets", "lost", "repeated", "stuck", "other", "CPU",
-    )  # fmt: skip
-    for heading in columns:
-        shown.add_column(heading, justify="left" if heading == "swaps between" else "right")
-    total = Tally()
-    for pair, tally in tallies.items():
-        total.add(tally)
-        shown.add_row(*_row(" and ".join(pair), tally))
-    shown.add_row(*_row("all", total), style="bold")
-    return shown
-
-
-def _row(name: str, tally: Tally) -> list[str]:
-    stuck = tally.broken.get("no stuck worker", 0)
-    numbers = (
-        tally.runs, tally.swaps, tally.contributions, tally.packets, tally.lost, tally.repeated, stuck,
-        sum(tally.broken.values()) - stuck,
-    )  # fmt: skip
-    return [name, *(f"{number:,}" for number in numbers), f"{tally.cpu_s:.1f} s"]
-
-
-def happenings(total: Tally) -> Table:
-    """How many of each there were."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 2))
-    shown.add_column("in all runs")
-    shown.add_column("times", justify="right")
-    for name, times in sorted(total.happened.items(), key=lambda item: (item[0].startswith("hostile"), -item[1])):
-        shown.add_row(name, f"{times:,}")
-    return shown
+        for some in as_completed(played):
+            yield played[some], some.result()
 
 
 def _pair(text: str) -> Pair:
@@ -175,6 +118,12 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _number(text: str) -> int:
+    if not text.isdecimal() or int(text) >= NUMBERS:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 0 to {NUMBERS - 1}")
+    return int(text)
+
+
 def _racks(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= MAX_RACKS:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 1 to {MAX_RACKS}")
@@ -186,9 +135,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m experiments.correctness.schedules", description="Random runs of each pair of strategies."
     )
     parser.add_argument("--runs", type=_positive, default=10_000, help="of each pair (default 10000)")
+    parser.add_argument("--first", type=_number, default=0, help="number of the first of them (default 0)")
     parser.add_argument("--processes", type=_positive, default=os.cpu_count() or 1)
     parser.add_argument("--pair", type=_pair, action="append", help="only this one, as bsp,ssp; repeatable")
-    parser.add_argument("--number", type=int, help="play only this run, and say what happens; needs one --pair")
+    parser.add_argument("--number", type=_number, help="play only this run, and say what happens; needs one --pair")
     parser.add_argument("--racks", type=_racks, default=0, help=f"through a tree of so many, 1 to {MAX_RACKS}")
     parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")
     parser.add_argument("--out", type=Path, default=OUTPUT, help=f"the numbers as JSON (default {OUTPUT})")
@@ -215,25 +165,20 @@ def main() -> int:
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    began, tallies = time.monotonic(), {pair: Tally() for pair in pairs}
+    built, began, tallies = parts.build(), time.monotonic(), {pair: Tally() for pair in pairs}
+    numbers = range(options.first, options.first + options.runs)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("runs", total=options.runs * len(pairs))
-        for pair, tally in play_all(options.runs, options.processes, program, pairs, options.racks):
+        for pair, tally in play_all(numbers, options.processes, program, pairs, options.racks):
             tallies[pair].add(tally)
             progress.advance(task, tally.runs)
     took = time.monotonic() - began
-    console.print(table(tallies))
-    total = Tally()
-    for tally in tallies.values():
-        total.add(tally)
-    console.print(happenings(total))
+    total = parts.show(console, tallies)
     console.print(
-        f"{total.runs:,} runs with {total.swaps:,} swaps in {took:.0f} s on {options.processes} processes: "
-        f"{total.lost} contributions lost, {total.repeated} repeated, "
-        f"{total.broken.get('no stuck worker', 0)} runs stuck",
+        f"{total.runs:,} runs from {options.first:,} on with {total.swaps:,} swaps in {took:.0f} s on "
+        f"{options.processes} processes: {parts.summary(total)}",
         highlight=False,
     )
-    found = {" ".join(pair): asdict(tally) for pair, tally in tallies.items()}
     for pair, tally in tallies.items():
         if tally.failed:
             print(
@@ -242,8 +187,9 @@ def main() -> int:
                 f"{f' --racks {options.racks}' if options.racks else ''}",
                 file=sys.stderr,
             )
+    part = Part(built, options.program, options.racks, options.first, options.runs, round(took, 1), tallies)
     try:
-        outputs.write_text(options.out, json.dumps({"seconds": round(took, 1), "pairs": found}, indent=2) + "\n")
+        part.write(options.out)
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -68,7 +68,7 @@ def main() -> int:
     packets = PacketFaults(loss=options.loss, duplication=options.duplication, reordering=options.reordering)
     try:
         faults = load(options.faults) if options.faults else Faults(options.seed, (packets,))
-        faults.check_workers(WORKERS)
+        faults.check(WORKERS)
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

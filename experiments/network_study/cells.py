@@ -21,6 +21,7 @@ from experiments.network_study.flows.model import LV08, model
 from experiments.network_study.methods import method
 from experiments.network_study.switch import SwitchSizes
 from experiments.network_study.training import SERVERS, SWITCH, Training, train
+from experiments.shared.machine import Conditions, observed
 from serene import outputs
 from serene.errors import SereneError, choices
 from serene.outputs import CannotWrite
@@ -31,6 +32,7 @@ from workers import stragglers
 ENGINES = {solver.NAME: solver.run, simgrid_engine.NAME: simgrid_engine.run}
 MB, GB = 1e6, 1e9
 QUORUM_SHARE = 0.9  # of the workers, for the strategy that is written "quorum"
+CONDITIONS = "conditions"  # of an answer, beside its numbers; older answers have none
 VERSION = 2  # raise it when earlier answers are wrong
 
 
@@ -173,10 +175,15 @@ class Answers:
     def __getitem__(self, cell: Cell) -> dict[str, Any]:
         return self._known[key(cell)]
 
+    def conditions(self, cell: Cell) -> Conditions:
+        """In which it was answered."""
+        return Conditions.of(self[cell].get(CONDITIONS))
+
 
 def answer(cell: Cell) -> dict[str, Any]:
-    """Of a question, whichever it is."""
-    return cell.answer()
+    """Of a question, whichever it is, with the conditions in which it was found."""
+    found, conditions = observed(cell.answer)
+    return {**found, CONDITIONS: conditions.to_dict()}
 
 
 def append(path: Path, cell: Cell, answer: dict[str, Any]) -> None:

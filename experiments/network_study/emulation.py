@@ -11,14 +11,16 @@ import os
 import shutil
 import statistics
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from experiments.network_study.cells import our_switch
+from experiments.network_study.cells import CONDITIONS, our_switch
 from experiments.network_study.exchange import Exchange
 from experiments.network_study.flows import solver
 from experiments.network_study.flows.clos import Clos
 from experiments.network_study.flows.model import IDEAL, Model
 from experiments.network_study.schedules import leaf_spine_aggregation, ring
+from experiments.shared.machine import observed
 
 WORKERS = (4, 8, 16)
 VALUES = 100_000
@@ -49,7 +51,7 @@ def measure() -> list[dict[str, Any]]:
 
     rows = []
     for workers in WORKERS:
-        row = all_reduce(workers, VALUES, None, 0.0)
+        row, conditions = observed(partial(all_reduce, workers, VALUES, None, 0.0))
         for method, samples, seconds in zip(
             ("aggregation in the switch", "ring (gloo)"), (row.ours, row.peer), simulated(workers), strict=True
         ):
@@ -57,6 +59,7 @@ def measure() -> list[dict[str, Any]]:
                 {
                     "workers": workers, "method": method, "emulated_s": statistics.median(samples),
                     "emulated_least_s": min(samples), "emulated_most_s": max(samples), "simulated_s": seconds,
+                    CONDITIONS: conditions.to_dict(),
                 }
             )  # fmt: skip
     return rows

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import NullFormatter
 
 from experiments.network_study.cells import MB, QUORUM_SHARE, Answers, ExchangeCell, NetworkCell
 from experiments.network_study.emulated.rows import title
@@ -48,6 +49,7 @@ def _ratios(axes: Any) -> None:
 def _log_axis(axes: Any) -> None:
     axes.set_yscale("log")
     axes.set_yticks(TICKS, [str(tick) for tick in TICKS])
+    axes.yaxis.set_minor_formatter(NullFormatter())  # else some ticks between these are named as well, as powers
 
 
 def _units_axis(axes: Any, title: str) -> None:
@@ -213,9 +215,9 @@ def emulation(rows: list[dict[str, Any]], path: Path) -> Path:
 
 
 def scaling(rows: list[dict[str, Any]], path: Path) -> Path:
-    """Time and memory that the simulator takes."""
+    """Time and memory that the simulator takes, of methods that have a colour of their own."""
     figure, axes = panels(1, 2, width=4.4, height=3.3)
-    for method in dict.fromkeys(row["method"] for row in rows):
+    for method in MAIN:
         mine = sorted((row for row in rows if row["method"] == method), key=lambda row: row["hosts"])
         for each, what in zip(axes[0], ("engine_s", "memory_mb"), strict=True):
             _line(each, method, [row["hosts"] for row in mine], [row[what] for row in mine])

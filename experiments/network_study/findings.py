@@ -270,3 +270,20 @@ def on_clos(rows: Sequence[dict[str, Any]]) -> Table:
         ]
         for row in rows
     ]  # fmt: skip
+
+
+def on_racks(rows: Sequence[dict[str, Any]]) -> Table:
+    """Emulated racks, with our leaves, root and controller, beside the simulated network."""
+    head = ["racks", "hosts", "r", "method", "simulated", "emulated", "spread", "emulated / simulated"]
+    return head, [
+        [
+            str(row["racks"]), str(row["hosts"]), ratio_name(row["ratio"]), row["method"], _ms(row["simulated_s"]),
+            _ms(row["emulated_s"]), f"{_ms(min(row['samples_s']))} to {_ms(max(row['samples_s']))}",
+            f"{row['emulated_s'] / row['simulated_s']:.2f}",
+        ]
+        for row in sorted(rows, key=lambda row: (row["racks"], -row["ratio"]))
+    ]  # fmt: skip
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:.0f} ms"

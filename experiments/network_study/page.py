@@ -24,7 +24,7 @@ from experiments.network_study import (
     reference,
     scaling,
 )
-from experiments.network_study.cells import MB, Answers, our_switch
+from experiments.network_study.cells import CONDITIONS, MB, Answers, our_switch
 from experiments.network_study.conclusions import Conclusions
 from experiments.network_study.emulated import rows as measured
 from experiments.network_study.findings import Findings, Table
@@ -32,6 +32,7 @@ from experiments.network_study.flows import simgrid_engine
 from experiments.network_study.grid import Grid, ratio_name
 from experiments.network_study.switch import VALUE_BYTES
 from experiments.shared import studies
+from experiments.shared.machine import COLUMNS, Conditions, summary
 from serene import outputs
 from serene.errors import SereneError
 
@@ -66,14 +67,22 @@ def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate:
         drawn["emulation"] = figures.emulation(emulated, out / "emulation.png")
     if on_clos:
         drawn["clos"] = figures.on_clos(on_clos, out / "clos.png")
-    found = Findings(answers, grid)
     _csv(grid, answers, out)
-    tables = {"times": found.times(), "networks": findings.networks(), "agreement": findings.agreement(pairs)}
+    tables = {
+        "times": Findings(answers, grid).times(),
+        "networks": findings.networks(),
+        "agreement": findings.agreement(pairs),
+    }
     if on_clos:
         tables["clos"] = findings.on_clos(on_clos)
+    on_racks = measured.read(out / measured.CLOS / measured.RACK_ROWS)
+    if on_racks:
+        tables["racks"] = findings.on_racks(on_racks)
     for name, table in tables.items():
         _write_csv(out / f"{name}.csv", *table)
-    page = _page(grid, found, tables, drawn, out, _agreement_text(pairs), emulated, emulation_text, scaled, on_clos)
+    page = _page(
+        grid, answers, tables, drawn, out, _agreement_text(pairs), emulated, emulation_text, scaled, on_clos, on_racks
+    )
     outputs.write_text(out / "report.html", page)
     return out / "report.html"
 
@@ -115,11 +124,15 @@ def _csv(grid: Grid, answers: Answers, out: Path) -> None:
     """Every simulation, a row each."""
     for kind in ("exchange", "training"):
         rows = [
-            {**asdict(cell.network), **{k: v for k, v in asdict(cell).items() if k != "network"}, **answers[cell]}
+            {
+                **asdict(cell.network), **asdict(cell), **answers[cell],
+                **dict(zip(COLUMNS, answers.conditions(cell).columns(), strict=True)),
+            }
             for cell in dict.fromkeys(grid.cells())
             if cell.kind == kind
-        ]
-        _write_csv(out / f"{kind}.csv", list(rows[0]), [list(row.values()) for row in rows])
+        ]  # fmt: skip
+        head = [name for name in rows[0] if name not in ("network", CONDITIONS)]
+        _write_csv(out / f"{kind}.csv", head, [[row[name] for name in head] for row in rows])
 
 
 def _write_csv(path: Path, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -130,10 +143,10 @@ def _write_csv(path: Path, head: Sequence[str], rows: Sequence[Sequence[object]]
 
 
 def _page(
-    grid: Grid, found: Findings, tables: dict[str, Table], drawn: dict[str, Path], out: Path, agreement_text: str,
-    emulated: Rows, emulation_text: str, scaled: Rows, on_clos: Rows,
+    grid: Grid, answers: Answers, tables: dict[str, Table], drawn: dict[str, Path], out: Path, agreement_text: str,
+    emulated: Rows, emulation_text: str, scaled: Rows, on_clos: Rows, on_racks: Rows,
 ) -> str:  # fmt: skip
-    switch = our_switch()
+    switch, found = our_switch(), Findings(answers, grid)
     concluded = Conclusions(found.seconds, grid)
     return studies.template(Path(__file__).with_name("report.html")).render(
         made=time.strftime("%Y-%m-%d"),
@@ -142,12 +155,18 @@ def _page(
         agreement_text=agreement_text,
         paper=found.of_the_paper(),
         answer=answer.sentences(found, on_clos),
+        conditions=summary([answers.conditions(cell) for cell in dict.fromkeys(grid.cells())]),
+        conditions_emulated=_of_rows(emulated),
+        conditions_clos=_of_rows(on_clos),
+        conditions_scaling=_of_rows(scaled),
         conclusions=concluded.all(),
         others=concluded.others(),
         comparison=findings.comparison(),
         break_even_nodes=[f"{cost.break_even(ratio):.0f} (r = {ratio_name(ratio)})" for ratio in (1.0, 0.125)],
         on_clos=on_clos,
         clos=tables.get("clos"),
+        racks=tables.get("racks"),
+        conditions_racks=_of_rows(on_racks),
         clos_mbit=on_clos[0]["link_mbit"] if on_clos else 0,
         clos_kb=on_clos[0]["values"] * VALUE_BYTES / 1e3 if on_clos else 0,
         linearity=found.linearity(),
@@ -178,3 +197,8 @@ def _page(
         pictures={name: base64.b64encode(path.read_bytes()).decode() for name, path in drawn.items()},
         files=", ".join(sorted(path.name for path in out.iterdir() if path.suffix in (".csv", ".png"))),
     )
+
+
+def _of_rows(rows: Rows) -> str:
+    """The conditions of what was measured; empty if nothing was."""
+    return summary([Conditions.of(row.get(CONDITIONS)) for row in rows]) if rows else ""

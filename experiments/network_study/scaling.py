@@ -9,8 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments.network_study.cells import BadCell, ExchangeCell, NetworkCell
+from experiments.network_study.cells import CONDITIONS, BadCell, ExchangeCell, NetworkCell
 from experiments.network_study.flows.clos import SIZES
+from experiments.shared.machine import observed
 from serene.spawn import module
 
 METHODS = ("flat-butterfly", "servers-distributed", "leaf-spine-aggregation")
@@ -36,10 +37,10 @@ def measure() -> list[dict[str, Any]]:
 def _one(layers: int, hosts: int, method: str) -> dict[str, Any]:
     before = _peak_mb()
     cell = ExchangeCell(NetworkCell(layers, hosts, RATIO), method)
-    answer = cell.answer()
+    answer, conditions = observed(cell.answer)
     return {
         **asdict(cell.network), "method": method, "engine_s": answer["engine_s"], "memory_mb": _peak_mb(),
-        "of_it_libraries_mb": before,
+        "of_it_libraries_mb": before, CONDITIONS: conditions.to_dict(),
     }  # fmt: skip
 
 

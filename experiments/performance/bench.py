@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.table import Table
@@ -30,6 +31,7 @@ from experiments.run.settings import BMV2
 from experiments.shared import terminal
 from serene import outputs
 from serene.arguments import Parser
+from serene.client import blocks
 from serene.errors import SereneError
 from serene.http import CONTROLLER
 from serene.program import Program
@@ -42,6 +44,7 @@ SLOTS = 256  # that one worker pushes
 LINK_MBIT = 100.0
 PATIENCE_S = 240.0
 MLP_VALUES = 79_510
+CPU_SERIES = 20  # all-reduces of which a processor's time is taken together
 SERIES_S = 0.3  # of all-reduces through a pool, at least
 POOL_SLOTS = 512
 OUTPUT = Path("build/bench.json")
@@ -117,6 +120,27 @@ def one_machine(values: int, program: str = "serene", workers: int = 2) -> Itera
         yield Row(work, "s", True, bar, seconds, gloo, "gloo, loopback")
 
 
+def worker_cpu(values: int, workers: int = 2) -> Iterator[Row]:
+    """Seconds of a worker's processor in an all-reduce, by format: rounding, error feedback and a fixed scale. Fewer
+    bits are fewer packets, so what they take to make has to be less than what those took."""
+    program, limit = Program.load("serene"), 0.6  # of values that are normal, of deviation 0.1
+
+    def seconds(kind: str, **options: Any) -> Samples:
+        results = measure(kind, program, workers, values, 2 * REPEATS, series=CPU_SERIES, **options)
+        return tuple(statistics.mean(times) for times in zip(*(result["cpu_s"] for result in results), strict=True))
+
+    def row(how: str, ours: Samples, peer: Samples, name: str) -> Row:
+        work = f"a worker's CPU in an all-reduce of {values:,} float32{how}, {workers} processes, udp ports"
+        return Row(work, "s", True, None, ours, peer, name)
+
+    plain = seconds("udp")
+    yield row("", plain, seconds("gloo"), "gloo, loopback")
+    ways: dict[str, Json] = {"": {}, ", error feedback": {"feedback": True}, ", fixed scale": {"limit": limit}}
+    for how, options in ways.items():
+        for bits in blocks.BITS if options else blocks.BITS[1:]:
+            yield row(f" in {bits} bits{how}", seconds("udp", bits=bits, **options), plain, "the same in 32 bits")
+
+
 def pool(
     values: int, link_mbit: float, most_over_limit: float, program: str = "serene", *, workers: int = 4, bits: int = 32
 ) -> Row:
@@ -143,6 +167,31 @@ def pool(
         f"all-reduce of {values:,} {what} by a pool, {hosts}{lanes} lanes, {link_mbit:,.0f} Mbit/s", "s", True, None,
         ours, theirs, peer, limit, most_over_limit * limit,
     )  # fmt: skip
+
+
+def by_format(values: int = 500_000) -> Iterator[Row]:
+    """Values a second through a pool of one worker in a Mininet host, on both switches: a packet has as many lanes
+    whatever the format, so each switch adds up so many more values."""
+    program = Program.load("serene")
+    options = {"workers": 1, "values": values, "repeats": REPEATS, "series": 2, "slots": POOL_SLOTS}
+    for target in ("bmv2", "embedded"):
+        lacking = "" if target == "embedded" or shutil.which(BMV2) else f"{BMV2} is not installed"
+        plain: Samples = ()
+        for bits in blocks.BITS:
+            rates: Samples = ()
+            if not lacking:
+                parts = {0: ("pool", {**options, "lanes": program.lanes, "bits": bits})}
+                with (
+                    tempfile.TemporaryDirectory() as work,
+                    serene_network(target, program.name, 1, None, Path(work)) as network,
+                ):
+                    (result,) = with_job(network, parts, Path(work), PATIENCE_S)
+                rates = tuple(values / seconds for seconds in result["seconds"])
+            plain = plain or rates
+            yield Row(
+                f"values in {bits} bits by a pool of 1 worker, {target}", "values/s", False, None,
+                rates, plain if bits != 32 else (), "the same in 32 bits" if bits != 32 else "", missing=lacking,
+            )  # fmt: skip
 
 
 def ddp(workers: int) -> Row:
@@ -288,11 +337,13 @@ def rows(seed_json: Path | None) -> Iterator[Row]:
     for take in measurements:
         yield take()
     yield from over_racks(100_000)
+    yield from worker_cpu(100_000)
     yield from scapy()
     for program in ("serene", "serene_jumbo"):
         yield from one_machine(2_460_000, program)
     yield from one_machine(100_000)
     yield from untraced(Program.load("serene"))
+    yield from by_format()
     yield from packets(seed_json)
 
 

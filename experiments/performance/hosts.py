@@ -196,15 +196,19 @@ def _transport(options: Json) -> Transport:
 
 
 def pool(options: Json) -> Json:
-    """All-reduce of vectors of any length through a pool of slots. bits: of a value on its way."""
+    """All-reduce of vectors of any length through a pool of slots. bits: of a value on its way. limit: of a fixed
+    scale; feedback: whether what is rounded off is held back."""
     nothing, workers, bits = np.zeros(0, np.float32), options["workers"], options.get("bits", 32)
+    held = np.zeros(options["values"]) if options.get("feedback") else None
     size = {"slots": options["slots"], "lanes": options["lanes"]}
     bound = workers * 2.0**-23
     if bits != 32:  # half a level a worker, where the largest value is under five deviations, and a 4th or half of T
         bound = {16: 10, 8: 5}[bits] / Layout(workers, options["lanes"], bits).levels
     with Pool(_transport(options), 0, options["worker"], incarnation=options.get("incarnation"), **size) as pool:
         pool.join()
-        measured = _large(options, partial(pool.all_reduce, bits=bits), lambda: pool.all_reduce(nothing), bound)
+        unit = pool.unit_of(options["limit"], bits) if "limit" in options else None
+        all_reduce = partial(pool.all_reduce, bits=bits, unit=unit, held_back=held)
+        measured = _large(options, all_reduce, lambda: pool.all_reduce(nothing), bound)
         pool.leave()
         return {**measured, **asdict(pool.counts)}
 

@@ -71,9 +71,9 @@ class OneMachine(Loopback):
         self._switch.close()
 
 
-def measure(kind: str, program: Program, workers: int, values: int, repeats: int) -> list[Json]:
-    """What each worker measured, by ports of a kind, or by gloo."""
-    options: Json = {"workers": workers, "values": values, "repeats": repeats}
+def measure(kind: str, program: Program, workers: int, values: int, repeats: int, **more: Any) -> list[Json]:
+    """What each worker measured, by ports of a kind, or by gloo. more: options of `experiments.performance.hosts`."""
+    options: Json = {"workers": workers, "values": values, "repeats": repeats, **more}
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         if kind == "gloo":

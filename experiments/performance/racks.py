@@ -32,7 +32,8 @@ Place = tuple[int | None, int]  # rack, where there are several, and number in i
 
 @dataclass(frozen=True)
 class Question:
-    """``hosts`` in each of ``racks``; links and uplinks of ``link_mbit``. repeats, series: as in other all-reduces."""
+    """``hosts`` in each of ``racks``; links of ``link_mbit``, uplinks of ``uplink_mbit``, as fast as links where it is
+    not given. repeats, series: as in other all-reduces."""
 
     racks: int
     hosts: int
@@ -41,6 +42,7 @@ class Question:
     repeats: int
     series: int
     patience_s: float
+    uplink_mbit: float | None = None
 
     @property
     def workers(self) -> int:
@@ -110,8 +112,8 @@ def gloo(question: Question) -> Measured:
 @contextmanager
 def _network(question: Question, switch: Any) -> Iterator[Any]:
     """Built, but no switch is started. Hosts may leave the cutting of large buffers to whoever takes them."""
-    rate = question.link_mbit
-    topology = LeafSpine(question.workers, question.racks, link_mbit=rate, uplink_mbit=rate, offload=True)
+    rate, uplink = question.link_mbit, question.uplink_mbit or question.link_mbit
+    topology = LeafSpine(question.workers, question.racks, link_mbit=rate, uplink_mbit=uplink, offload=True)
     net = Mininet(topo=topology, controller=None, build=False, switch=switch)
     try:
         net.build()

@@ -2,7 +2,7 @@
 
 import os
 
-from serene.interrupts import STATUS, end_quietly
+from serene.interrupts import end_quietly, ended
 
 # Of NumPy's arithmetic and PyTorch's, in the workers: they are forked from this process (forked.py), which therefore
 # must not start any more.
@@ -10,12 +10,10 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def main() -> int:
-    with end_quietly():
-        from experiments.run import cli
-    try:
-        return cli.main()
-    except KeyboardInterrupt:  # before the run had begun
-        return STATUS
+    end_quietly()
+    from experiments.run import cli
+
+    return ended(cli.main)
 
 
 if __name__ == "__main__":

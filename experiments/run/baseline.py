@@ -1,4 +1,5 @@
-"""A run without aggregation in the network: parameter servers over TCP, or gloo, around a Linux bridge.
+"""A run without aggregation in the network: parameter servers over TCP, or gloo, around a Linux bridge; over racks,
+around one in each and one above them.
 
 The same hosts, links, data, stragglers and training loop as through the switch (EXCHANGE=server, sharded, gloo).
 """
@@ -26,6 +27,7 @@ from experiments.run.network import (
 )
 from experiments.run.results import Counted, Work
 from experiments.run.settings import Settings
+from serene.interrupts import allowed
 from serene.spawn import module
 from topologies.processes import Background
 from workers.baselines import ranges
@@ -69,7 +71,7 @@ class _BaselineNetwork(Network):
 
 
 class BridgeNetwork(_BaselineNetwork):
-    """Mininet hosts around a Linux bridge, with links like those around the switch."""
+    """Mininet hosts around a Linux bridge, or in racks, with links and uplinks like those of the switches."""
 
     def __init__(self, settings: Settings, work: Path) -> None:
         super().__init__(settings, work)
@@ -81,15 +83,24 @@ class BridgeNetwork(_BaselineNetwork):
             from mininet.net import Mininet
         except ImportError:
             raise NetworkError("Mininet is not installed: run 'make setup', or 'make run-local' without it") from None
+        from topologies.leaf_spine import LeafSpine
         from topologies.nodes import Bridge
         from topologies.star import Star
 
         setLogLevel("error")
-        hosts = self.settings.workers + (self.settings.exchange == "server")
-        topology = Star(hosts, link_mbit=self.settings.link_mbit, mtu=self.settings.mtu, switch="b1", offload=True)
+        settings, server = self.settings, self.settings.exchange == "server"
+        links = {"link_mbit": settings.link_mbit, "mtu": settings.mtu, "offload": True}
+        if settings.racks == 1:
+            topology = Star(settings.workers + server, switch="b1", **links)
+        else:
+            uplink = settings.uplink_mbit
+            topology = LeafSpine(
+                settings.workers, settings.racks, uplink_mbit=uplink, prefix="b", server=server, **links
+            )
         self._net = Mininet(topo=topology, controller=None, build=False, switch=Bridge)
         self._net.build()
-        self._net["b1"].start([])
+        for bridge in self._net.switches:
+            bridge.start([])
 
     def stop(self) -> None:
         if self._net is not None:
@@ -100,7 +111,7 @@ class BridgeNetwork(_BaselineNetwork):
         return int(self._net[f"h{place + 1}"].pid)
 
     def addresses(self, places: Sequence[int]) -> list[tuple[str, int]]:
-        return [(f"10.0.0.{place + 1}", PORT) for place in places]
+        return [(self._net[f"h{place + 1}"].IP(), PORT) for place in places]
 
     def interface(self, worker: int) -> str:
         return f"h{worker + 1}-eth0"
@@ -139,7 +150,8 @@ def train(settings: Settings, work: Work, console: Console) -> results.Results:
     """One run, from nothing to results; everything it started is gone when it returns or raises."""
     kind = BridgeNetwork if settings.mininet else LoopbackNetwork
     places = {"server": [settings.workers], "sharded": list(range(settings.workers)), "gloo": [0]}[settings.exchange]
-    forked.prepare(settings.exchange, settings.dataset, settings.data_dir)
+    with allowed():
+        forked.prepare(settings.exchange, settings.dataset, settings.data_dir)
     with kind(settings, work.directory) as network:
         addresses = network.addresses(places)
         servers = []
@@ -202,7 +214,8 @@ def _wait(
             told = time.monotonic()
             done = " ".join(str(_steps(worker)) for worker in workers)
             console.print(f"{settings.strategy}: steps {done} of {settings.steps}", highlight=False)
-        time.sleep(POLL_S)  # the pace of the display
+        with allowed():
+            time.sleep(POLL_S)  # the pace of the display
 
 
 def _steps(worker: WorkerProcess) -> int:

@@ -82,8 +82,8 @@ class Events:
                 self._ends.remove(ending)
 
     def _begin(self, event: Event) -> None:
-        if event.action is Action.RESTART_SWITCH:
-            self._network.parts["switch"].kill()
+        if event.action.of_switch:
+            self._network.parts[_switch(event)].kill()
             self._switch_began = time.time()
             self.lost_incarnations.clear()
         elif event.action is Action.RESTART_CONTROLLER:
@@ -96,8 +96,8 @@ class Events:
                 worker.kill()
 
     def _end(self, event: Event) -> None:
-        if event.action is Action.RESTART_SWITCH:
-            self._network.start_again("switch")
+        if event.action.of_switch:
+            self._network.start_again(_switch(event))
         elif event.action is Action.RESTART_CONTROLLER:
             self._network.start_again("controller")
         elif event.worker is not None:
@@ -125,3 +125,10 @@ class Events:
             rows = [row for row in csv.DictReader(file) if None not in row.values()]
         path.rename(path.with_name(f"worker-{worker}-incarnation-{len(self.played)}.csv"))
         return rows
+
+
+def _switch(event: Event) -> str:
+    """The part of the network that it restarts."""
+    if event.rack is not None:
+        return f"leaf{event.rack + 1}"
+    return "root" if event.action is Action.RESTART_ROOT else "switch"

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import IO, NoReturn, Protocol
 
 from serene.errors import SereneError
+from serene.interrupts import SIGNALS
 from serene.spawn import RUN
 from topologies.isolation import die_with
 from workers import data
 
 CLONE_NEWNET = 0x40000000
 PR_SET_NAME = 15
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Process(Protocol):
@@ -122,7 +122,8 @@ def _child(
         os.setsid()  # a terminal's Ctrl-C is for the run, which stops its workers
         ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())
         for number in SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         if host is not None:
             _enter_network(host)

@@ -7,12 +7,10 @@ import contextlib
 import os
 import secrets
 import shutil
-import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Protocol
 
 from rich.console import Console
@@ -37,6 +35,7 @@ from experiments.run.results import Work
 from experiments.run.settings import Settings
 from serene import outputs
 from serene.errors import SereneError
+from serene.interrupts import STATUS, allowed, held
 from serene.outputs import CannotWrite
 from serene.spawn import module
 from workers.results import BYTES_PER_STEP, ROOM
@@ -62,7 +61,8 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
     if settings.exchange != "switch":
         return baseline.train(settings, work, console)
     kind = MininetNetwork if settings.mininet else LocalNetwork
-    forked.prepare(settings.exchange, settings.dataset, settings.data_dir)
+    with allowed():
+        forked.prepare(settings.exchange, settings.dataset, settings.data_dir)
     with kind(settings, work.directory) as network, ControllerClient(network.url) as controller:
         racks = settings.by_rack.sizes if settings.racks > 1 else None
         job = controller.create_job(settings.workers, settings.strategy, racks=racks).job
@@ -91,7 +91,8 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
                         if companion is not None:
                             companion.look(status, controller)
                     events.end_due()
-                    time.sleep(POLL_S)  # the pace of the display
+                    with allowed():
+                        time.sleep(POLL_S)  # the pace of the display
                 _check_alive(network, workers, events)
             except KeyboardInterrupt:
                 stopped = stop_workers(workers)
@@ -131,14 +132,19 @@ def _check_alive(network: Network, workers: list[WorkerProcess], events: Events)
 
 def launch(settings: Settings, console: Console, companion: Companion | None = None) -> int:
     """Runs, shows and keeps, as root where that is needed; the exit status."""
+
+    def run() -> int:
+        with held():
+            return _run(settings, console, companion)
+
     if not settings.mininet:
-        return _run(settings, console, companion)
+        return run()
     if os.geteuid() != 0:
         return with_sudo(console)
     from topologies.isolation import run_isolated
 
     try:
-        return run_isolated(lambda: _run(settings, console, companion))
+        return run_isolated(run)
     except OSError as error:
         print(f"error: {error}; 'make run-local' works without Mininet", file=sys.stderr)
         return 1
@@ -157,11 +163,6 @@ def with_sudo(console: Console) -> int:
 
 
 def _run(settings: Settings, console: Console, companion: Companion | None) -> int:
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     console.print(
         f"{settings.workers} workers train {settings.model} on {settings.dataset} through "
         f"{way(settings)}, {settings.strategy}, straggler {settings.straggler}, {settings.steps} steps",
@@ -193,7 +194,7 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
         return 1
     except KeyboardInterrupt:
         print("stopped; nothing is kept", file=sys.stderr)
-        return 130
+        return STATUS
     finally:
         for path in (work.directory, work.spare) if lost is None or not lost.nowhere else ():
             shutil.rmtree(path, ignore_errors=True)
@@ -211,7 +212,7 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    return 130 if stopped else 0
+    return STATUS if stopped else 0
 
 
 def way(settings: Settings) -> str:
@@ -221,7 +222,8 @@ def way(settings: Settings) -> str:
             return f"the {settings.target} switch"
         return f"{settings.racks} {settings.target} leaf switches and a root"
     servers = {"server": "a parameter server", "sharded": "a parameter server on each worker's host", "gloo": "gloo"}
-    return f"{servers[settings.exchange]} ({settings.target})"
+    over = f", {settings.racks} racks" if settings.racks > 1 else ""
+    return f"{servers[settings.exchange]} ({settings.target}{over})"
 
 
 def _room(settings: Settings) -> int:

@@ -20,6 +20,7 @@ from experiments.run import forked
 from experiments.run.forked import Process
 from experiments.run.settings import Settings
 from serene.errors import SereneError
+from serene.interrupts import allowed, held
 from serene.spawn import module
 from topologies.processes import Background, NotReady, free_ports, program, set_up_turn
 
@@ -109,7 +110,8 @@ def await_end(processes: Sequence[WorkerProcess]) -> None:
     while any(process.poll() is None for process in processes):
         if time.monotonic() > end:
             raise KeyboardInterrupt
-        time.sleep(0.05)
+        with allowed():
+            time.sleep(0.05)
 
 
 class Network(ABC):
@@ -166,7 +168,7 @@ class Network(ABC):
 
     def __enter__(self) -> Self:
         try:
-            with set_up_turn():
+            with held(), set_up_turn():
                 self.start()
         except NotReady as error:
             self.stop()
@@ -199,7 +201,7 @@ class MininetNetwork(Network):
             from mininet.net import Mininet
         except ImportError:
             raise NetworkError("Mininet is not installed: run 'make setup', or 'make run-local' without it") from None
-        from topologies.leaf_spine import LeafSpine
+        from topologies.leaf_spine import LeafSpine, links_at
         from topologies.nodes import SereneController
         from topologies.star import Star, switches
 
@@ -208,17 +210,17 @@ class MininetNetwork(Network):
         # The embedded switch cuts large buffers; BMv2 and the shim hand on what they get.
         faults = self._shim_file()
         offload = settings.target == "embedded" and faults is None
-        links = {"link_mbit": settings.link_mbit, "mtu": settings.mtu, "offload": offload}
+        rates = {"link_mbit": settings.link_mbit, "mtu": settings.mtu, "offload": offload}
         if settings.racks == 1:
-            topology = Star(settings.workers, switch=name, **links)
+            topology = Star(settings.workers, switch=name, **rates)
         else:
             uplink = settings.uplink_mbit
-            topology = LeafSpine(settings.workers, settings.racks, uplink_mbit=uplink, prefix=name, **links)
+            topology = LeafSpine(settings.workers, settings.racks, uplink_mbit=uplink, prefix=name, **rates)
         kind = switches[settings.target]
 
         def switch(given: str, level: str = "switch", **params: Any) -> Any:
             if level != "switch":
-                params["level"] = level
+                params.update(level=level, links=links_at(settings.by_rack.sizes, level))
             log = self.work / f"{level}.log"
             self._switches[level] = kind(given, log=log, faults=faults, **params)
             return self._switches[level]
@@ -260,9 +262,8 @@ class MininetNetwork(Network):
     @property
     def parts(self) -> dict[str, Background]:
         found = {name: switch.process for name, switch in self._switches.items()}
+        found |= {f"shim of the {name}": switch.shim for name, switch in self._switches.items()}
         found["controller"] = self._controller.process
-        if "switch" in self._switches:
-            found["shim"] = self._switches["switch"].shim
         return {name: process for name, process in found.items() if process is not None}
 
     def start_again(self, part: str) -> None:

@@ -122,9 +122,10 @@ def collect(
         **rerun(settings),
         "packets": _sum(workers, "packets_sent", "packets_received"),
     }
-    shim = work.find("shim.log")
-    if shim.exists():
-        summary["links"] = shim.read_text().strip()
+    shims = {path.stem.removeprefix("shim-"): path.read_text().strip() for path in work.directory.glob("shim-*.log")}
+    if shims:
+        named = [f"{switch}: {counts}" for switch, counts in sorted(shims.items())]
+        summary["links"] = "; ".join(named) if len(named) > 1 else next(iter(shims.values()))
     return Results(summary, workers, rows)
 
 

@@ -125,7 +125,7 @@ def _check_baseline(exchange: str, target: str, program: str, packets: str, faul
             raise BadSetting(f"{name}={given} is for a run through the switch; with EXCHANGE={exchange} leave it out")
 
 
-def _check_racks(racks: int, uplink_mbit: str, mininet: bool, exchange: str, program: str, faults: Path | None) -> None:
+def _check_racks(racks: int, uplink_mbit: str, mininet: bool, program: str) -> None:
     """What a tree of switches cannot be combined with."""
     if racks == 1:
         if uplink_mbit:
@@ -133,13 +133,8 @@ def _check_racks(racks: int, uplink_mbit: str, mininet: bool, exchange: str, pro
         return
     if not mininet:
         raise BadSetting(f"RACKS={racks} needs Mininet")
-    for name, given, default in (
-        ("EXCHANGE", exchange, "switch"),
-        ("PROGRAM", program, "serene"),
-        ("FAULTS", str(faults or ""), ""),
-    ):
-        if given != default:
-            raise BadSetting(f"{name}={given} is for a run with one switch; with RACKS={racks} leave it out")
+    if program != "serene":
+        raise BadSetting(f"PROGRAM={program} is for a run with one switch; with RACKS={racks} leave it out")
 
 
 def check(
@@ -170,7 +165,7 @@ def check(
     """Raises BadSetting or another SereneError that names the valid choices."""
     chosen = Program.load(program)
     leaves = int(_number("RACKS", racks, 1, MAX_RACKS))
-    _check_racks(leaves, uplink_mbit, mininet, exchange, program, faults)
+    _check_racks(leaves, uplink_mbit, mininet, program)
     count = int(_number("WORKERS", workers, leaves, chosen.max_workers if leaves == 1 else leaves * RACK_WORKERS))
     meant = parse(strategy)
     fields = meant.compile(range(count))
@@ -192,7 +187,7 @@ def check(
     if link_mbit and not mininet:
         raise BadSetting("LINK_MBIT needs Mininet: there are no links without it")
     wrong = load_faults(faults) if faults is not None else Faults()
-    wrong.check_workers(count)
+    wrong.check(count, leaves)
     if wrong.packets and not mininet:
         raise BadSetting(f"FAULTS={faults}: faults of packets need Mininet; without it only [[events]] can be played")
     if exchange != "switch":

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from experiments.shared.build import Build, this_build
 from experiments.shared.pool import Processes, WorkerLost
 from serene.errors import SereneError
+from serene.outputs import CannotWrite
 
 TRIES = 3  # of a task whose worker died
 
@@ -111,5 +112,7 @@ def _attempt(do: Callable[[T], R], driver: Build | None, task: T) -> Outcome[R]:
                                "install the same on both")  # fmt: skip
     try:
         return Outcome(do(task))
+    except CannotWrite as error:  # nor could the next one
+        return Outcome(refused=f"{error}; what was done before stays: the same command goes on")
     except Exception as error:
         return Outcome(trouble=f"{type(error).__name__}: {error}{f' (on {here})' if driver is not None else ''}")

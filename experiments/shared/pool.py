@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
@@ -35,6 +36,12 @@ class Processes(ThreadPoolExecutor):
         super().__init__(count)  # a thread for each process
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(list(preload))
+        # What the server forks begins with its mask: Ctrl-C is for the owner alone, also while a process is starting.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            forkserver.ensure_running()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         self._mine = threading.local()
         self._children: set[_Child] = set()
         self._starting = threading.Lock()
@@ -101,6 +108,7 @@ def _serve(pipe: Connection) -> None:
     """In a process of the pool: it ends with the pool's owner, which handles the terminal's signals."""
     threading.Thread(target=_end_with_owner, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     with contextlib.suppress(EOFError):
         while True:
             fn, args, kwargs = pipe.recv()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -18,9 +20,12 @@ from serene.errors import choices
 
 R = TypeVar("R")
 
-POLL_S = 1.0  # between two looks at a job; submitit asks SLURM once a minute and looks for the result's file else
 AT_ONCE = 100
 KINDS = ("slurm", "local")
+# Between two looks at a job; submitit asks SLURM once a minute and looks for the result's file else.
+POLL_S = {"slurm": 1.0, "local": 0.05}
+# From the end of a job until its result is seen, at most: a network's file system may be late, this machine's is not.
+RESULT_S = {"slurm": 15.0, "local": 0.0}
 
 
 class Jobs(ThreadPoolExecutor):
@@ -46,6 +51,7 @@ class Jobs(ThreadPoolExecutor):
         except (RuntimeError, NameError, AssertionError, OSError) as error:
             raise BadUsage(f"SLURM by submitit: {error}") from error
         super().__init__(own["at_once"])
+        self._kind: str = own["kind"]
         self._one = threading.Lock()  # submitit is not made for several threads
         self._over = threading.Event()
 
@@ -65,9 +71,10 @@ class Jobs(ThreadPoolExecutor):
             raise ClusterFailed(f"SLURM takes no job: {error}") from error
         try:
             while not self._ended(job):
-                if self._over.wait(POLL_S):
-                    raise CancelledError
+                self._pause()
+            self._await_result(job)
             with self._one:
+                job._results_timeout_s = 0  # submitit would wait here, while no other thread can look at its job
                 result: R = job.result()
         except FailedJobError as error:
             raise ClusterFailed(f"job {job.job_id}: {_last_line(error)}") from error
@@ -78,6 +85,18 @@ class Jobs(ThreadPoolExecutor):
                 with self._one:
                     job.cancel(check=False)
         return result
+
+    def _pause(self) -> None:
+        if self._over.wait(POLL_S[self._kind]):
+            raise CancelledError
+
+    def _await_result(self, job: submitit.Job[R]) -> None:
+        """Until its file is seen or is not to be expected any more."""
+        folder, until = job.paths.folder, time.monotonic() + RESULT_S[self._kind]
+        with contextlib.suppress(PermissionError):
+            folder.chmod(folder.stat().st_mode)  # has NFS look again
+        while not job.paths.result_pickle.exists() and time.monotonic() < until:
+            self._pause()
 
     def _ended(self, job: submitit.Job[R]) -> bool:
         with self._one:

@@ -6,12 +6,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
-import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from types import FrameType
 from typing import TypeVar, cast
 
 import jinja2
@@ -21,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from experiments.shared import terminal
 from experiments.shared.driver import work_off
 from serene.errors import SereneError
+from serene.interrupts import STATUS, ended, held
 from serene.outputs import CannotWrite
 
 T = TypeVar("T")
@@ -50,11 +49,10 @@ def alone(directory: Path) -> Iterator[None]:
 
 def main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console], None]) -> int:
     """Runs a study and says what happened: the process's exit status. ``options.out`` is where its results are."""
+    return ended(lambda: _main(options, run))
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, stop)
+def _main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console], None]) -> int:
     console = terminal.console()
     try:
         run(options, console)
@@ -73,7 +71,7 @@ def main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console
         return 1
     except KeyboardInterrupt:
         print(f"stopped; what is done stays in {options.out}: the same command goes on", file=sys.stderr)
-        return 130
+        return STATUS
     return 0
 
 
@@ -104,7 +102,8 @@ def work(
         for each in done:
             if each.trouble is None:
                 try:
-                    keep(each.task, cast(R, each.result))
+                    with held():
+                        keep(each.task, cast(R, each.result))
                 except CannotWrite as error:
                     raise CannotWrite(f"{error}; what was done before stays: the same command goes on") from error
             else:

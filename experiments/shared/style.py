@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 
 GRID = "#dddddd"
 DPI = 110
+LETTER, HANDLE = 0.055, 0.6  # inches of a legend's entry: each letter's, and what is beside them
 
 
 def panels(rows: int, columns: int, width: float = 5.2, height: float = 3.2, **options: Any) -> tuple[Any, Any]:
@@ -59,12 +60,13 @@ def fit_names(figure: Any, names: Sequence[Any], end: float) -> list[str]:
 
 
 def one_legend(figure: Any, axes: Any) -> None:
-    """Below the figure, each label once."""
-    columns = max(int(figure.get_figwidth() / 1.5), 2)
+    """Below the figure, where it hides nothing, each label once; in as many columns as the longest label lets."""
     found: dict[str, Any] = {}
     for each in axes.flat:
         for handle, label in zip(*each.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
+    longest = max(map(len, found), default=0)
+    columns = max(int(figure.get_figwidth() / max(LETTER * longest + HANDLE, 1.5)), 1)
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
 
 

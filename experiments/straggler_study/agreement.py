@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib.ticker import NullFormatter
 
 from experiments.shared.style import one_legend, panels, save
 from experiments.straggler_study import names
@@ -68,6 +69,9 @@ def draw(found: Sequence[Pair], measure: tuple[str, str], path: Path) -> Path:
         each.plot([real], [virtual], "o", color=shown.colour, markersize=5, alpha=0.7, label=shown.name)
     each.set_xscale("log")
     each.set_yscale("log")
+    for axis in (each.xaxis, each.yaxis):  # plain numbers, no powers
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("{x:g}" if high < 10 * low else NullFormatter())
     each.set_xlabel(f"emulated: {title}")
     each.set_ylabel("simulated")
     one_legend(figure, axes)

@@ -23,7 +23,7 @@ SOFTMAX, NOTHING = "softmax", "nothing"
 TREE, NO_SWITCH = "tree", "none"  # of a cell's data planes, those that are no variant
 LEARNERS = (*architectures.MODELS, SOFTMAX, NOTHING)
 LANES = 320  # of the MTU-1500 program: what a vector costs on the wire
-RESULTS_VERSION = 4  # raise it when a change of the engines makes earlier results wrong
+RESULTS_VERSIONS = {"simulated": 5, "emulated": 4}  # raise an engine's when its earlier results are wrong
 
 
 class BadCell(SereneError):
@@ -99,8 +99,10 @@ class Cell:
 
     @property
     def digest(self) -> str:
-        """Of the settings, the data plane's program and the version of the results: 16 hex digits."""
-        text = json.dumps([RESULTS_VERSION, _compiled(self.data_plane), self.to_dict()], sort_keys=True)
+        """Of the settings, the data plane's program and the version of its engine's results: 16 hex digits."""
+        text = json.dumps(
+            [RESULTS_VERSIONS.get(self.engine), _compiled(self.data_plane), self.to_dict()], sort_keys=True
+        )
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:

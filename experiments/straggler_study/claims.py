@@ -31,12 +31,19 @@ class Claim:
 
 def verdict(found: Mapping[float, Spread], wanted: float | None = None) -> str:
     """Whether a time becomes less, at which shares; and by as much as was said, if that is known. Shares that should
-    have been measured and were not are named."""
+    have been measured and were not are named, and those of which seeds are missing."""
     measured = {share: spread for share, spread in found.items() if spread.count}
     if not measured:
         return "not measured"
     unknown = [share for share in sorted(found) if share not in measured]
-    return _of_measured(measured, wanted) + (f"; no result at {_list(unknown)}" if unknown else "")
+    part = [share for share, spread in sorted(measured.items()) if spread.count < spread.wanted]
+    return "; ".join(
+        [
+            _of_measured(measured, wanted),
+            *([f"no result at {_list(unknown)}"] if unknown else []),
+            *([f"seeds are missing at {_list(part)}"] if part else []),
+        ]
+    )
 
 
 def _of_measured(measured: Mapping[float, Spread], wanted: float | None) -> str:

@@ -27,8 +27,9 @@ from experiments.run import forked, launch
 from experiments.run.forked import ForkedProcess
 from experiments.run.results import Json, Results, Work
 from experiments.run.settings import Settings, check
+from experiments.shared.machine import Conditions, Stalls, load
 from experiments.straggler_study.cell import Cell
-from experiments.straggler_study.machine import Stalls, here
+from experiments.straggler_study.machine import here
 from experiments.straggler_study.strategies import automatic_parts
 from experiments.straggler_study.trace import STEP, BadTrace, Swap, Trace
 from serene.errors import SereneError
@@ -54,7 +55,7 @@ def emulate(cell: Cell, scratch: Path) -> Trace:
         raise RunFailed("Mininet needs root")
     forked.prepare(cell.exchange, cell.dataset, None)  # once for all runs of this process
     work = Path(tempfile.mkdtemp(prefix=".run-", dir=scratch))
-    began = time.perf_counter()
+    began, before = time.perf_counter(), load()
     try:
         log, result = work / "log", work / "trace.npz"
         child = _in_child(lambda: _isolated(cell, work, result), log)
@@ -73,8 +74,8 @@ def emulate(cell: Cell, scratch: Path) -> Trace:
         except BadTrace:
             raise RunFailed(f"the run left no result:\n{_end(log)}") from None
         stalled = stalls.share(trace.facts["began_unix"], trace.facts["ended_unix"])
-        facts = {**trace.facts, "stalled": stalled, "engine_s": time.perf_counter() - began}
-        return replace(trace, facts=facts, machine=here())
+        facts = {**trace.facts, "engine_s": time.perf_counter() - began}
+        return replace(trace, facts=facts, conditions=Conditions(here(), before, load(), stalled))
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -117,7 +118,6 @@ def _isolated(cell: Cell, work: Path, result: Path) -> int:
 
 def _run(cell: Cell, work: Path, result: Path) -> int:
     """The first process of the run's own."""
-    load = os.getloadavg()[0]
     watch = Watch(cell)
     try:
         found = launch.train(settings(cell, work), Work(work, work / "spare"), Console(file=sys.stdout), watch)
@@ -126,7 +126,7 @@ def _run(cell: Cell, work: Path, result: Path) -> int:
         return 1
     trace = _trace(cell, found, watch.staleness())
     trace.facts.update({
-        "load": load, "miscounted": len(found.summary["miscounted"] or ()),
+        "miscounted": len(found.summary["miscounted"] or ()),
         "began_unix": min(worker["started_unix"] for worker in found.workers),
         "ended_unix": max(worker["ended_unix"] for worker in found.workers),
     })  # fmt: skip

@@ -109,7 +109,7 @@ def numbers(trace: Trace, target: float) -> Numbers:
         final_accuracy=float(learned.accuracy[-1]),
         share=_share(exchange - waiting, trace.cell.compute_ms / 1e3),
         late=float((rows["pushed"] - rows["began"]).sum() / _asked_s(trace.cell, rows) - 1),
-        stalled=trace.facts.get("stalled", float("nan")),
+        stalled=float("nan") if trace.conditions.stalled is None else trace.conditions.stalled,
     )
 
 

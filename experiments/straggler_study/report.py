@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from experiments.shared import studies
+from experiments.shared.machine import summary
 from experiments.straggler_study import agreement, claims, grid, headline, names, side_by_side, tables
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.names import percent, straggler_name
@@ -135,8 +133,6 @@ def _page(
 ) -> str:  # fmt: skip
     cells = study.grid.cells()
     emulated = [cell for cell in study.grid.headline if cell not in study.missing]
-    stalled = np.array([study.numbers(cell).stalled for cell in emulated])
-    loads = [study.trace(cell).facts.get("load", float("nan")) for cell in emulated]
     late = [study.numbers(cell).late for cell in emulated]
     return studies.template(Path(__file__).with_name("report.html")).render(
         made=time.strftime("%Y-%m-%d"),
@@ -154,14 +150,11 @@ def _page(
         ),
         paces=_paces(study),
         recipes=_recipes(study),
-        machine=_machines(study, emulated),
-        load=f"{np.nanmedian(loads):.1f} (at most {np.nanmax(loads):.1f})",
+        conditions=_conditions(study, emulated),
+        conditions_simulated=_conditions(study, [cell for cell in cells if cell.engine == "simulated"]),
         late=f"{sum(value > BUSY for value in late)} of {len(late)}",
         busy=sum(value > BUSY for value in late) > len(late) / 4,
         late_by=percent(BUSY),
-        stalled=f"{percent(float(np.nanmedian(stalled)))} (at most {percent(float(np.nanmax(stalled)))})"
-        if np.isfinite(stalled).any()
-        else "not known",
         claims=claimed,
         scapy=headline.scapy_rows(study),
         sections=sections,
@@ -199,10 +192,8 @@ def _paces(study: Study) -> tuple[list[str], list[list[str]]]:
     ]
 
 
-def _machines(study: Study, emulated: Sequence[Cell]) -> str:
-    """Where the runs were made: on what most of them were first."""
-    found = Counter(study.trace(cell).machine for cell in emulated).most_common()
-    return found[0][0] if len(found) == 1 else "; ".join(f"{count} runs on {machine}" for machine, count in found)
+def _conditions(study: Study, cells: Sequence[Cell]) -> str:
+    return summary([study.trace(cell).conditions for cell in cells])
 
 
 def _data(dataset: str) -> str:

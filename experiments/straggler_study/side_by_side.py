@@ -16,6 +16,7 @@ from rich.console import Console
 
 from experiments.shared.clusters import HERE
 from experiments.shared.driver import work_off
+from experiments.shared.machine import load
 from experiments.straggler_study import grid, machine
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.grid import Together
@@ -61,6 +62,16 @@ def cell(share: float, kind: str) -> Cell:
     return replace(one, target="bmv2") if kind == BMV2 else one
 
 
+def planned(wanted: Mapping[float, Together]) -> dict[tuple[float, str], int]:
+    """For each share and kind of run how many are tried first."""
+    pairs = max((os.cpu_count() or 1) // 2, 1)
+    return {
+        (share, kind): 1 if grid.why_not(cell(share, kind)) else most * pairs
+        for share, each in wanted.items()
+        for kind, most in ((LIGHT, each.light), (BMV2, each.bmv2))
+    }
+
+
 def agree(wanted: Mapping[float, Together], directory: Path, console: Console) -> dict[tuple[float, str], int]:
     """For each share and kind of run how many: what is wanted or, where those distort each other, three quarters of it,
     and so on down to one. ``directory`` is this process's alone: what is measured is kept there, and not measured
@@ -68,20 +79,18 @@ def agree(wanted: Mapping[float, Together], directory: Path, console: Console) -
     for left in directory.glob(f"{SCRATCH}*"):  # by a run that was killed
         shutil.rmtree(left, ignore_errors=True)
     found = known(directory)
-    pairs = max((os.cpu_count() or 1) // 2, 1)
     chosen = {}
-    for share, each in wanted.items():
-        for kind, most in ((LIGHT, each.light), (BMV2, each.bmv2)):
-            together = 1 if grid.why_not(cell(share, kind)) else most * pairs
-            alone = _measured(found, share, kind, 1, directory, console) if together > 1 else None
-            if alone is not None and alone.failed:
-                together = 1  # with what others would be compared is not known
-            while alone is not None and together > 1:
-                copies = _measured(found, share, kind, together, directory, console)
-                if copies.middle <= ALLOWED * alone.middle < float("inf"):
-                    break
-                together = together * 3 // 4
-            chosen[share, kind] = together
+    for (share, kind), most in planned(wanted).items():
+        together = most
+        alone = _measured(found, share, kind, 1, directory, console) if together > 1 else None
+        if alone is not None and alone.failed:
+            together = 1  # with what others would be compared is not known
+        while alone is not None and together > 1:
+            copies = _measured(found, share, kind, together, directory, console)
+            if copies.middle <= ALLOWED * alone.middle < float("inf"):
+                break
+            together = together * 3 // 4
+        chosen[share, kind] = together
     return chosen
 
 
@@ -93,7 +102,7 @@ def _measured(found: list[Copies], share: float, kind: str, together: int, direc
                 return known_
             found.remove(known_)  # the reason may have passed
             break
-    load = os.getloadavg()[0]
+    before = load()
     failed = ""
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=directory) as scratch:
         stores = [Store(Path(scratch, str(number))) for number in range(together)]
@@ -105,11 +114,11 @@ def _measured(found: list[Copies], share: float, kind: str, together: int, direc
     stalled = float(np.median([each.stalled for each in measured])) if measured else float("nan")
     steps = [each.step_s for each in measured]
     known_stalled = stalled if np.isfinite(stalled) else None
-    found.append(Copies(share, kind, together, steps, known_stalled, load, one.digest, machine.here(), failed))
+    found.append(Copies(share, kind, together, steps, known_stalled, before, one.digest, machine.here(), failed))
     outputs.write_text(directory / FILE, json.dumps([asdict(each) for each in found], indent=2) + "\n")
     said = failed or f"{1e3 * found[-1].middle:.1f} ms per step"
     console.print(
-        f"exchange {percent(share)} of a step, {kind}, {together} at once: {said}, load {load:.1f}", highlight=False
+        f"exchange {percent(share)} of a step, {kind}, {together} at once: {said}, load {before:.1f}", highlight=False
     )
     return found[-1]
 

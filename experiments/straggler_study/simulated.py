@@ -19,7 +19,6 @@ from functools import partial
 import numpy as np
 import simpy
 
-from controller.jobs.jobs import shrunk
 from experiments.straggler_study.automatic import Reports, RunningStrategy
 from experiments.straggler_study.cell import LANES, Cell
 from experiments.straggler_study.dataplane import FIRST_EPOCH, SESSION, DataPlane, OneSwitch, Port, Tree
@@ -32,7 +31,7 @@ from serene.errors import SereneError
 from serene.fixedpoint import FixedPoint
 from serene.program import Program
 from serene.racks import Racks
-from serene.strategy import Strategy
+from serene.strategy import Strategy, shrunk
 from serene.wire import ENCAPSULATION_BYTES
 from workers import architectures, data
 from workers.stragglers import parse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from rich.console import Console
 
 from experiments.shared import studies
 from experiments.shared.clusters import HERE, Cluster
+from experiments.shared.machine import observed
 from experiments.straggler_study import grid, names
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.store import Store
@@ -134,4 +135,5 @@ def run_cell(scratch: Path | None, cell: Cell) -> Trace:
         return emulate(cell, scratch)
     from experiments.straggler_study.simulated import simulate
 
-    return simulate(cell)
+    trace, conditions = observed(lambda: simulate(cell))
+    return replace(trace, conditions=conditions)

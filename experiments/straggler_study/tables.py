@@ -6,6 +6,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.shared.machine import COLUMNS
 from experiments.straggler_study import names
 from experiments.straggler_study.grid import CHOOSING, REPORTED
 from experiments.straggler_study.measures import curve
@@ -42,13 +43,14 @@ def runs_csv(study: Study, path: Path) -> Path:
         "engine", "way", "workers", "model", "dataset", "batch_size", "learning_rate", "straggler", "strategy", "seed",
         "link_mbit", "compute_ms", "wanted_share", "measured_share", "target_accuracy", "target_s", "target_steps",
         "step_s", "compute_s", "network_s", "waiting_s", "waited_s_sum", "computed_late", "final_accuracy",
-        "retransmissions", "contributions_sent", "contributions_applied", "engine_s", "load", "digest",
+        "retransmissions", "contributions_sent", "contributions_applied", "engine_s", *COLUMNS, "digest",
     ]  # fmt: skip
     rows = []
     for cell in study.grid.cells():
         if cell in study.missing:
             continue
-        facts, found = study.trace(cell).facts, study.numbers(cell)
+        trace, found = study.trace(cell), study.numbers(cell)
+        facts = trace.facts
         rows.append(
             [
                 cell.engine, names.way(cell), cell.workers, cell.model, cell.dataset, cell.batch_size,
@@ -57,7 +59,7 @@ def runs_csv(study: Study, path: Path) -> Path:
                 found.target_steps, found.step_s, found.compute_s, found.network_s, found.waiting_s,
                 found.waited_s.sum(), found.late, found.final_accuracy, facts["retransmissions"],
                 facts["contributions_sent"], facts["contributions_applied"], round(facts["engine_s"], 2),
-                facts.get("load", ""), cell.digest,
+                *trace.conditions.columns(), cell.digest,
             ]
         )  # fmt: skip
     return write_csv(path, head, rows)

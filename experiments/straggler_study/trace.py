@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from experiments.shared.machine import Conditions
 from experiments.straggler_study.cell import Cell
 from serene import outputs
 from serene.errors import SereneError
@@ -47,8 +49,8 @@ class Swap:
 @dataclass(frozen=True)
 class Trace:
     """steps: STEP[n], by time of ending. staleness: float64[workers, 16], gradients by how many rounds old they were
-    when the switch took them. facts: contributions sent and applied, packets, wall seconds, ... machine: that an
-    emulated run was made on."""
+    when the switch took them. facts: contributions sent and applied, packets, wall seconds, ... conditions: in which
+    the run was made; what older results lack is not recorded."""
 
     cell: Cell
     steps: np.ndarray
@@ -56,7 +58,7 @@ class Trace:
     swaps: tuple[Swap, ...]
     initial_accuracy: float
     facts: dict[str, float] = field(default_factory=dict)
-    machine: str = ""
+    conditions: Conditions = field(default_factory=Conditions)
 
     def save(self, path: Path) -> None:
         """Whole. Raises CannotWrite, which says where it is instead."""
@@ -71,7 +73,7 @@ class Trace:
             "swaps": [asdict(swap) for swap in self.swaps],
             "initial_accuracy": self.initial_accuracy,
             "facts": self.facts,
-            "machine": self.machine,
+            "conditions": self.conditions.to_dict(),
         }
 
     @classmethod
@@ -89,7 +91,16 @@ class Trace:
                 tuple(Swap(**swap) for swap in head["swaps"]),
                 head["initial_accuracy"],
                 head["facts"],
-                head["machine"],
+                _conditions(head),
             )
         except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
             raise BadTrace(f"{path} is not a result: {error}") from error
+
+
+def _conditions(head: Mapping[str, Any]) -> Conditions:
+    """Those of emulated runs were once kept apart, by these names."""
+    if "conditions" in head:
+        return Conditions.of(head["conditions"])
+    facts = head["facts"]
+    stalled = facts.get("stalled", np.nan)
+    return Conditions(head.get("machine") or None, facts.get("load"), None, None if np.isnan(stalled) else stalled)

@@ -19,7 +19,7 @@ control SereneEgress(inout headers_t hdr,
     apply {
         if (standard_metadata.egress_port == CPU_PORT) {
             say_port();
-        } else if (meta.flooded) {
+        } else if (meta.between_hosts) {
             if (standard_metadata.egress_port == standard_metadata.ingress_port) {
                 mark_to_drop(standard_metadata);
             }

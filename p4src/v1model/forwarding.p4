@@ -41,7 +41,6 @@ control Forwarding(inout headers_t hdr,
     }
 
     action flood() {
-        meta.flooded = true;
         standard_metadata.mcast_grp = FLOOD_GROUP;
     }
 
@@ -93,6 +92,7 @@ control Forwarding(inout headers_t hdr,
         if (hdr.arp.isValid() && hdr.arp.operation == 1 && switch_address.apply().hit) {
             return;
         }
+        meta.between_hosts = true;
         forward.apply();
     }
 }

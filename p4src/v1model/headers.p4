@@ -63,7 +63,7 @@ struct metadata_t {
     job_t job;
     worker_t worker;
     ipv4_address_t claimed_ip;    // of ordinary traffic's sender
-    bool flooded;                 // ordinary traffic to every port but its own
+    bool between_hosts;           // ordinary traffic: it never goes back to the port that it came from
     bool answering;               // a reply of Serene's, finished in egress
     policy_t policy;
     slot_t first_slot;

@@ -5,15 +5,27 @@ enum { MANTISSA_BITS = 23, MAX_EXPONENT = 127, NOISE_BITS = 16, SPECIAL_BITS = 1
 enum { SIGNATURE_LANES = 2, VOTE_LANES = 2, PIECES_PER_BLOCK = 4 };
 enum { MAGNITUDE = 0x7FFFFFFF, INFINITE = 0x7F800000 };
 
+#define HELD_LIMITS 4194304.0    /* serene.client.scale */
+
 struct layout {                  /* serene.client.blocks.Layout */
     uint32_t workers, lanes, bits, values_per_lane, levels, level_bits, exponent_bits, classes_of_finite, counter_bits;
     uint32_t counters_per_lane, lanes_per_block, blocks_per_piece, rows_per_block;
+    uint32_t given;              /* whether integers count 2^unit each; else scales are voted for */
+    int32_t unit;
+    float limit;
 };
 
 static uint32_t bits_of(float value) {
     uint32_t bits;
     memcpy(&bits, &value, 4);
     return bits;
+}
+
+/* As an integer that grows with it. */
+static int64_t magnitude_of(double value) {
+    int64_t bits;
+    memcpy(&bits, &value, 8);
+    return bits & INT64_MAX;
 }
 
 static float float_of(uint32_t bits) {
@@ -51,21 +63,61 @@ static double add_to_held(const float *restrict values, uint64_t count, double *
     return largest;
 }
 
+/* As add_to_held, where what is held back is not to grow beyond the limit. lost: NULL, or where values go that would
+ * make it. How many that are. */
+static uint64_t add_within(const float *restrict values, uint64_t count, double limit, double *restrict held,
+                           double *restrict lost, double *largest) {
+    uint64_t beyond = 0;
+    int64_t most = 0;                    /* a magnitude's bits: they are in its order, and are compared faster */
+    while (count) {
+        enum { FEW = 512 };              /* in the nearest cache when they are stored */
+        uint64_t few = count < FEW ? count : FEW;
+        double sums[FEW];
+        int64_t largest_sum = 0;
+        for (uint64_t i = 0; i < few; i++) {
+            sums[i] = held[i] + ((bits_of(values[i]) & MAGNITUDE) < INFINITE ? (double)values[i] : 0.0);
+            int64_t magnitude = magnitude_of(sums[i]);
+            largest_sum = magnitude > largest_sum ? magnitude : largest_sum;
+        }
+        if (largest_sum > magnitude_of(limit)) {
+            largest_sum = 0;
+            for (uint64_t i = 0; i < few; i++) {
+                double before = fabs(held[i]);
+                if (fabs(sums[i]) > (before > limit ? before : limit)) {
+                    if (lost) lost[i] += (double)values[i];
+                    sums[i] = held[i];
+                    beyond++;
+                }
+                int64_t magnitude = magnitude_of(sums[i]);
+                largest_sum = magnitude > largest_sum ? magnitude : largest_sum;
+            }
+        }
+        memcpy(held, sums, few * sizeof *sums);
+        most = largest_sum > most ? largest_sum : most;
+        values += few, held += few, count -= few;
+        if (lost) lost += few;
+    }
+    memcpy(largest, &most, sizeof most);
+    return beyond;
+}
+
 static int class_of(const struct layout *layout, double largest) {
     if (largest == 0) return NONE;
+    if (layout->given) return 0;
     double spread = layout->bits == 32 ? largest : ldexp(largest, (int)layout->level_bits) / layout->levels;
     int field = ilogb(spread) + 127;
     field = field < 0 ? 0 : field > 254 ? 254 : field;
     return field >> (layout->exponent_bits - MANTISSA_BITS);
 }
 
-static int top_of(const struct layout *layout, int class) {
-    return ((class + 1) << (layout->exponent_bits - MANTISSA_BITS)) - 127;
-}
-
 /* That a sum over all workers has more than a value. */
 static int worker_bits(const struct layout *layout) {
     return layout->workers > 1 ? 32 - __builtin_clz(layout->workers - 1) : 0;
+}
+
+static int top_of(const struct layout *layout, int class) {
+    if (layout->given) return layout->unit + (layout->bits == 32 ? 31 - worker_bits(layout) : (int)layout->level_bits);
+    return ((class + 1) << (layout->exponent_bits - MANTISSA_BITS)) - 127;
 }
 
 static int shift_of(const struct layout *layout, int class) {
@@ -113,22 +165,60 @@ static inline uint32_t noise(uint32_t seed, uint32_t index) {
     return mixed ^ mixed >> 16;
 }
 
-/* Of rows to one, as they travel. first: index of the first value in the vector. */
-static void to_packed(const struct layout *layout, const float *restrict values, uint64_t count, uint32_t seed,
-                      uint32_t first, int class, uint32_t *restrict to) {
+static inline float clipped(float value, float limit) {
+    return value > limit ? limit : value < -limit ? -limit : value;
+}
+
+static uint64_t count_beyond(const float *values, uint64_t count, float limit) {
+    uint64_t beyond = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        float magnitude = fabsf(values[i]);
+        beyond += (magnitude > limit) & (magnitude < INFINITY);
+    }
+    return beyond;
+}
+
+/* As to_fixed under a given scale: clipped, and rounded at random. What is not finite is 0. */
+static void to_given(const struct layout *layout, const float *restrict values, uint64_t count, uint32_t seed,
+                     uint32_t first, int shift, uint32_t *restrict to) {
+    double scale = ldexp(1.0, shift + NOISE_BITS);
+    /* The integer below, of a multiple of 2^-NOISE_BITS: compilers have vectors for rint, and not for floor. */
+    const double below = 0.5 - 0.5 / (1 << NOISE_BITS);
+    float limit = layout->limit;
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t finite = -(uint32_t)((bits_of(values[i]) & MAGNITUDE) < INFINITE);
+        float value = float_of(bits_of(clipped(values[i], limit)) & finite);
+        double random = (double)(int32_t)(noise(seed, first + (uint32_t)i) >> (32 - NOISE_BITS));
+        double fine = (rint((double)value * scale) + random) * (1.0 / (1 << NOISE_BITS));
+        to[i] = __builtin_bswap32((uint32_t)(int32_t)rint(fine - below));
+    }
+}
+
+/* Of rows to one, as they travel. first: index of the first value in the vector. clips: a constant, or it costs a fifth
+ * of the time. */
+static inline __attribute__((always_inline)) void pack(
+    const struct layout *layout, const float *restrict values, uint64_t count, uint32_t seed, uint32_t first, int class,
+    int clips, uint32_t *restrict to) {
     uint32_t lanes = layout->lanes;
+    float limit = layout->limit;
     double scale = ldexp(1.0, (int)layout->level_bits + NOISE_BITS - top_of(layout, class));
     memset(to, 0, 4 * lanes);
     for (uint32_t place = 0; count; place += layout->bits) {
         uint32_t length = count < lanes ? (uint32_t)count : lanes;
         for (uint32_t i = 0; i < length; i++) {
-            int32_t fine = (int32_t)rint((double)values[i] * scale);
+            int32_t fine = (int32_t)rint((double)(clips ? clipped(values[i], limit) : values[i]) * scale);
             int32_t random = (int32_t)(noise(seed, first + i) >> (32 - NOISE_BITS));
             to[i] += (uint32_t)((fine + random) >> NOISE_BITS) << place;
         }
         values += length, first += length, count -= length;
     }
     for (uint32_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32(to[i]);
+}
+
+static void to_packed(const struct layout *layout, const float *values, uint64_t count, uint32_t seed, uint32_t first,
+                      int class, uint32_t *to) {
+    if (layout->given) pack(layout, values, count, seed, first, class, 1, to);
+    else pack(layout, values, count, seed, first, class, 0, to);
 }
 
 /* An integer to send, rounded to nearest; the rest stays in its place. */
@@ -208,6 +298,7 @@ static void add_specials(float *values, uint64_t count, const int32_t *counts) {
 
 /* Of a block's pieces, which are as many rows. */
 static uint32_t values_in_lane(const struct layout *layout, int class, int not_finite) {
+    if (layout->given) return not_finite ? 1 : layout->values_per_lane;
     int largest_sum = top_of(layout, class) + worker_bits(layout);
     return not_finite || class == 0 || largest_sum > MAX_EXPONENT ? 1 : layout->values_per_lane;
 }

@@ -24,18 +24,26 @@ that a sum's expectation is the exact sum (to 2 ** -17 of a level a worker); it 
 where T is at most 4 M and 2 M, M as above. A block goes in 32 bits where values are not finite, so large that the sum
 of n times T may be beyond float32, or all of class 0.
 
+Those are scales that workers vote for. One may also be *given* (`serene.client.scale`): all integers of a collective
+then count the same power of two, the *unit*. An exponent piece says only which blocks are zero and which have values
+that are not finite, so it takes a lane a block. Values are rounded at random in 32 bits, too, and what is beyond the
+*limit*, the highest level or the largest float32 that 32 bits have room for, is set to it and counted.
+
 *Error feedback*: a worker that is given what it has held back of a vector's earlier values, float64, sends the sum of
 both rounded to nearest, in whichever format, and holds the rest back. Scales are powers of two, so nothing is lost by
-that: what is sent and what is held back add up to the gradients, to the bit, as long as float64 holds them.
+that: what is sent and what is held back add up to the gradients, to the bit, as long as float64 holds them. Under a
+given scale what is beyond the limit is held back, too, and more and more of it where gradients stay so large: a value
+that would make it more than 2^22 limits is *lost*, as a whole, and counted.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from serene.client.scale import HELD_LIMITS, UNITS, unit_for
 from serene.errors import SereneError, choices
 from serene.wire import PRECISIONS
 
@@ -53,11 +61,13 @@ MAGNITUDE, INFINITE = np.uint32(0x7FFFFFFF), np.uint32(0x7F800000)  # of a float
 
 @dataclass(frozen=True)
 class Layout:
-    """How the lanes of a piece are divided, for so many workers and values of so many bits. The same on all of them."""
+    """How the lanes of a piece are divided, for so many workers and values of so many bits. The same on all of them.
+    unit: the power of two that an integer counts, where that is given and not voted for."""
 
     workers: int
     lanes: int
     bits: int = 32
+    unit: int | None = None
 
     def __post_init__(self) -> None:
         if self.bits not in BITS:
@@ -69,6 +79,12 @@ class Layout:
             )
         if not self.levels:
             raise SereneError(f"{self.bits} bits are too few for the sum of {self.workers} workers' values")
+        if self.unit is not None and not UNITS[0] <= self.unit <= UNITS[1]:
+            raise SereneError(f"a unit of 2^{self.unit}: expected 2^{UNITS[0]} to 2^{UNITS[1]}")
+
+    def with_limit(self, limit: float) -> Layout:
+        """The same with the finest unit with which a value may be as large as that."""
+        return replace(self, unit=unit_for(limit, replace(self, unit=0).limit))
 
     @property
     def values_per_lane(self) -> int:
@@ -92,6 +108,8 @@ class Layout:
     @property
     def classes_of_finite(self) -> int:
         """That are not 0. The counter after theirs is that of blocks with other values."""
+        if self.unit is not None:
+            return 1
         return (int(INFINITE - 1) >> self.exponent_bits) + 1
 
     @property
@@ -127,16 +145,20 @@ class Layout:
 
     def top(self, block_class: int) -> int:
         """The power of two that values of a class are smaller than."""
+        if self.unit is not None:
+            return self.unit + (self.integer_bits if self.bits == 32 else self.level_bits)
         return (block_class + 1 << self.exponent_bits - MANTISSA_BITS) - 127
 
     def shift(self, block_class: int) -> int:
         """The power of two that values of a class are multiplied by, in 32 bits."""
-        return 31 - (self.workers - 1).bit_length() - self.top(block_class)
+        return self.integer_bits - self.top(block_class)
 
     def values_in_lane(self, block_class: int, not_finite: bool) -> int:
         """Of a block. One, however few the bits, where values are not finite, whose counts need lanes of their own;
         where a sum that is rounded up may lie beyond float32's largest number; and in the lowest class, whose values
         may all be far smaller than a level."""
+        if self.unit is not None:
+            return 1 if not_finite else self.values_per_lane
         largest_sum = self.top(block_class) + (self.workers - 1).bit_length()
         return 1 if not_finite or block_class == 0 or largest_sum > MAX_EXPONENT else self.values_per_lane
 
@@ -149,27 +171,47 @@ class Layout:
         return math.ldexp(1.0, self.top(block_class) - self.level_bits)
 
     @property
+    def integer_bits(self) -> int:
+        """Of a worker's integers in 32 bits, without the sign."""
+        return 31 - (self.workers - 1).bit_length()
+
+    @property
     def highest(self) -> int:
         """What a worker's integers do not exceed in 32 bits, whatever it has held back."""
-        return (1 << 31 - (self.workers - 1).bit_length()) - 1
+        return (1 << self.integer_bits) - 1
+
+    @property
+    def limit(self) -> float:
+        """What a contribution's values do not exceed under a given scale, a float32; infinite without one."""
+        if self.unit is None:
+            return math.inf
+        if self.bits == 32:
+            return math.ldexp((1 << MANTISSA_BITS + 1) - 1, self.integer_bits - MANTISSA_BITS - 1 + self.unit)
+        return math.ldexp(self.levels, self.unit)
+
+    @property
+    def held_limit(self) -> float:
+        """What is held back of a value does not grow beyond that."""
+        return HELD_LIMITS * self.limit
 
     def class_of(self, largest: float) -> int:
         """Of a magnitude, NONE for 0."""
         if not largest:
             return NONE
+        if self.unit is not None:
+            return 0
         spread = largest if self.bits == 32 else math.ldexp(largest, self.level_bits) / self.levels
         field = math.frexp(spread)[1] + 126  # float32's
         return min(max(field, 0), (1 << 8) - 2) >> self.exponent_bits - MANTISSA_BITS
 
     def count(self, values: np.ndarray, held_back: np.ndarray | None = None) -> np.ndarray:
         """This worker's counters for one exponent piece. float32[n] to uint32[blocks_per_piece, lanes_per_block].
-        held_back: float64[n], to which the finite values are added, and which counts then."""
+        held_back: float64[n], with the values in it; it is what counts then."""
         counters = np.zeros((self.blocks_per_piece, self.lanes_per_block), np.uint32)
         for block, start in enumerate(range(0, len(values), self.values_per_block)):
             part = slice(start, start + self.values_per_block)
             largest, not_finite = largest_of(values[part])
             if held_back is not None:
-                held_back[part] += np.where(np.isfinite(values[part]), values[part], 0)
                 largest = float(np.abs(held_back[part]).max())
             highest = self.class_of(largest)
             for counter in ([highest] if highest != NONE else []) + ([self.classes_of_finite] if not_finite else []):
@@ -196,8 +238,21 @@ def largest_of(values: np.ndarray) -> tuple[float, bool]:
     return float(bits[finite].max(initial=0).view(np.float32)), not finite.all()
 
 
-def hold_back(held: np.ndarray, per_unit: float, highest: int) -> np.ndarray:
-    """float64[n] to int32[n], rounded to nearest; what they leave stays. per_unit: a power of two."""
+def add_to_held(values: np.ndarray, held: np.ndarray, limit: float, lost: np.ndarray | None = None) -> int:
+    """Adds the finite of float32[n] to what is held back, float64[n], but for those that would take it beyond the limit
+    and farther from 0 than it is: they go to ``lost``, float64[n], if there is one. How many that are."""
+    finite = np.where(np.isfinite(values), values, 0).astype(np.float64)
+    sums = held + finite
+    beyond = np.abs(sums) > np.maximum(limit, np.abs(held))
+    held[:] = np.where(beyond, held, sums)
+    if lost is not None:
+        lost[beyond] += finite[beyond]
+    return int(np.count_nonzero(beyond))
+
+
+def hold_back(held: np.ndarray, per_unit: float | np.ndarray, highest: int | np.ndarray) -> np.ndarray:
+    """float64[n] to int32[n], rounded to nearest; what they leave stays. per_unit: powers of two, of all values or of
+    each."""
     sent = np.clip(np.rint(held * per_unit), -highest, highest)
     held -= sent / per_unit
     return sent.astype(np.int32)
@@ -207,6 +262,18 @@ def quantise(values: np.ndarray, shift: int) -> np.ndarray:
     """float32[n] to int32[n]; what is not finite is 0."""
     finite = np.where(np.isfinite(values), values, 0).astype(np.float64)
     return np.rint(np.ldexp(finite, shift)).astype(np.int32)
+
+
+def quantise_at_random(values: np.ndarray, shift: int, random: np.ndarray) -> np.ndarray:
+    """As `quantise`, rounded as `to_levels` does."""
+    return to_levels(np.where(np.isfinite(values), values, np.float32(0)), math.ldexp(1.0, shift), random)
+
+
+def clip(values: np.ndarray, limit: float) -> tuple[np.ndarray, int]:
+    """float32[n] without what is beyond the limit, and how many values were. NaN stays, and infinities."""
+    beyond = (np.abs(values) > np.float32(limit)) & np.isfinite(values)
+    count = int(np.count_nonzero(beyond))
+    return (np.where(beyond, np.copysign(np.float32(limit), values), values) if count else values), count
 
 
 def dequantise(sums: np.ndarray, shift: int) -> np.ndarray:
@@ -225,14 +292,14 @@ def noise(seed: int, first: int, count: int) -> np.ndarray:
     return mixed
 
 
-def to_levels(values: np.ndarray, levels_per_unit: float, random: np.ndarray) -> np.ndarray:
+def to_levels(values: np.ndarray, levels_per_unit: float | np.ndarray, random: np.ndarray) -> np.ndarray:
     """Finite float32[n] and what `noise` gives to int32[n]: the level below or above, the nearer one the oftener."""
     fine = np.rint(values.astype(np.float64) * (levels_per_unit * 2**NOISE_BITS)).astype(np.int64)
     levels: np.ndarray = fine + (random >> np.uint32(32 - NOISE_BITS)) >> NOISE_BITS
     return levels.astype(np.int32)
 
 
-def from_levels(sums: np.ndarray, level: float) -> np.ndarray:
+def from_levels(sums: np.ndarray, level: float | np.ndarray) -> np.ndarray:
     """int32[n] to float32[n]."""
     with np.errstate(over="ignore"):  # a sum that float32 does not hold is infinite
         return (sums.astype(np.float64) * level).astype(np.float32)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import json
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -21,8 +22,8 @@ import numpy as np
 
 from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
 from serene.client.protocol import Counts, Membership, Protocol
-from serene.client.requests import NoAnswer, Requests, SessionLost
-from serene.client.restoration import Remains, Restored, Vote, ballot, count, outcome
+from serene.client.requests import NoAnswer, Refused, Requests, SessionLost
+from serene.client.restoration import Remains, restore
 from serene.client.transport import Transport, TransportError
 from serene.client.updates import CaughtUp, PartUpdate, Update
 from serene.client.window import LARGEST_WINDOW, Window
@@ -34,6 +35,7 @@ LOG = logging.getLogger("serene")
 SAY_AFTER_S = 3.0  # of asking for a place
 HELLO_EVERY_S = 0.1
 LEAVE_EVERY_S = 0.2
+PATIENCE_S = 7.5  # of a worker that leaves, with a root that is gone: for its last read, and then for a BYE
 WAITING_S = 0.1  # without a packet: the worker waits at the barrier, or the network is broken
 
 
@@ -223,7 +225,7 @@ class Client:
         before = protocol.held_values.copy() if remains is None else remains.read
         restored = None
         if protocol.membership.epoch == 1:
-            restored = self._restore(protocol, remains)
+            restored = restore(protocol, remains, lambda values: self._contribute(protocol, values))
             contributions = restored.missed
         else:
             protocol.pull(self.clock())
@@ -237,33 +239,6 @@ class Client:
             contributions > self._fixed.capacity,
             restored,
         )
-
-    def _restore(self, protocol: Protocol, remains: Remains | None) -> Restored:
-        slots, lanes = protocol.held_values.shape
-        if remains and remains.overtaken:
-            raise SereneError(
-                f"the switch has lost the sums of job {self._job}, and they cannot be restored: not every slot was "
-                "contributed in every iteration"
-            )
-        vote = remains.vote if remains else Vote()
-        mine = ballot(vote, protocol.number, protocol.membership.workers, slots, lanes)
-        self._contribute(protocol, mine)
-        if protocol.epoch != protocol.membership.epoch:
-            raise SereneError(
-                f"epoch {protocol.epoch} of job {self._job} began while the workers voted on whose sum is restored: "
-                "not all have seen the same votes"
-            )
-        votes = count(protocol.held_values)
-        in_flight, last, known = (remains.in_flight, remains.last, remains.known) if remains else (None, None, {})
-        over_racks = remains.over_racks if remains else None
-        restored = outcome(votes, protocol.number, in_flight, last, known, over_racks)
-        back = -mine.view(np.uint32)
-        if remains:
-            remains.known[protocol.membership.session] = restored
-            if restored.donor == protocol.number:
-                back = back + remains.held
-        self._contribute(protocol, back.view(np.int32))
-        return restored
 
     def _contribute(self, protocol: Protocol, values: np.ndarray) -> None:
         self.contributions_sent += protocol.membership.slots
@@ -279,24 +254,47 @@ class Client:
         return self._leave_until(timeout_s, lambda facts: True)
 
     def leave_and_wait(self, timeout_s: float) -> bool:
-        """Says LEAVE, and waits until every worker has left or the time is up; whether the job is over."""
+        """Says LEAVE, and waits until every worker has left or the time is up; whether the job is over.
+
+        Not, either, when the controller refuses this worker after its BYE: it had left, and for so long that the job
+        was over meanwhile, or was deleted.
+        """
         return self._leave_until(timeout_s, lambda facts: bool(facts.get("job_over")))
 
     def _leave_until(self, timeout_s: float, enough: Callable[[Mapping[str, Any]], bool]) -> bool:
         self._left = self._protocol is not None
         body = json.dumps({"contributions_sent": self.contributions_sent}).encode()
-        until, job_over, heard = self.clock() + timeout_s, False, self.clock()
+        until, job_over, has_left, greeted = self.clock() + timeout_s, False, False, self.clock()
+        # A switch that answers HELLO while the controller says WAIT: another one, which decides, is out of its reach.
+        confirmed, waits_since = self._requests.confirmations, math.inf
         while self.clock() < until:
             asked = self.clock()
+            if asked - waits_since > PATIENCE_S and self._requests.confirmations > confirmed:
+                LOG.warning("worker %d of job %d cannot leave: %s", self._worker, self._job, self._requests.missing)
+                return job_over
             self._requests.say(Op.LEAVE, body)
-            if asked - heard > self._silence_s:
-                self._hello()  # a switch that has lost its state does not know this worker any more
+            if asked - greeted > self._silence_s:
+                # A switch that has lost its state does not know this worker any more; and the controller goes on
+                # answering LEAVE after the others have begun a new session, in which they wait for this worker.
+                greeted = asked
+                self._hello()
             # One LEAVE each time, however many packets come: each of them is answered.
             while self.clock() < asked + LEAVE_EVERY_S:
                 for payload in self._requests.answers(asked + LEAVE_EVERY_S - self.clock()):
-                    self._check_session(payload)
+                    try:
+                        self._check_session(payload)
+                    except Refused as refused:
+                        if not has_left:
+                            raise
+                        LOG.warning(
+                            "worker %d of job %d waits for nobody any more: %s", self._worker, self._job, refused
+                        )
+                        return job_over
+                    if payload[1] == Op.WAIT:
+                        waits_since = min(waits_since, self.clock())
                     if payload[1] == Op.BYE:
-                        heard = self.clock()
+                        has_left = True
+                        confirmed, waits_since = self._requests.confirmations, math.inf
                         facts = json.loads(payload[HEADER.itemsize :])
                         job_over = bool(facts.get("job_over"))
                         if enough(facts):
@@ -345,16 +343,16 @@ class Client:
         protocol.begin(began)
         return self._finish(began, before, clipped)
 
-    def pull(self) -> Update:
-        """Reads without contributing."""
+    def pull(self, timeout_s: float = math.inf) -> Update:
+        """Reads without contributing. Raises as ``exchange``, and NoAnswer after ``timeout_s``."""
         protocol = self._running
         began, before = self.clock(), protocol.counts.retransmissions
         protocol.pull(began)
-        return self._finish(began, before, 0)
+        return self._finish(began, before, 0, timeout_s)
 
-    def _finish(self, began: float, retransmissions: int, clipped: int) -> Update:
+    def _finish(self, began: float, retransmissions: int, clipped: int, timeout_s: float = math.inf) -> Update:
         protocol = self._running
-        self._exchange_packets(protocol, began)
+        self._exchange_packets(protocol, began, timeout_s)
         ended = self.clock()
         read = protocol.finish()
         most = int(read.contributions.max())
@@ -375,9 +373,11 @@ class Client:
             overflow_possible=most > self._fixed.capacity,
         )
 
-    def _exchange_packets(self, protocol: Protocol, began: float) -> None:
+    def _exchange_packets(self, protocol: Protocol, began: float, timeout_s: float = math.inf) -> None:
         self._heard_at = self._asked_at = began
         while not protocol.done:
+            if self.clock() - began > timeout_s:
+                raise NoAnswer(f"not all of the job's slots could be read within {timeout_s:g} s{self._trouble()}")
             self.exchange_round()
 
     def exchange_round(self, step: Callable[[Protocol], bool] | None = None) -> None:

@@ -23,6 +23,8 @@ from serene.client.blocks import (
     VOTE_LANES,
     Layout,
     add_specials,
+    add_to_held,
+    clip,
     count_specials,
     dequantise,
     from_levels,
@@ -30,6 +32,7 @@ from serene.client.blocks import (
     noise,
     pack,
     quantise,
+    quantise_at_random,
     to_levels,
     unpack,
 )
@@ -66,9 +69,10 @@ class Piece:
     index: int
 
 
-def hashes(signature: bytes, number: int, count: int, bits: int) -> np.ndarray:
+def hashes(signature: bytes, number: int, count: int, bits: int, unit: int | None = None) -> np.ndarray:
     """What tells this collective from others: uint32[SIGNATURE_LANES]."""
-    facts = b"%d %d %d " % (number, count, bits) + signature
+    given = b"" if unit is None else b"2^%d " % unit
+    facts = b"%d %d %d " % (number, count, bits) + given + signature
     return np.frombuffer(hashlib.blake2b(facts, digest_size=4 * SIGNATURE_LANES).digest(), ">u4").astype(np.uint32)
 
 
@@ -100,7 +104,8 @@ class Collective:
     vote: uint32[VOTE_LANES], about how the next collectives are sent; ``votes``: the sum of all workers'. slots: of the
     pool; exponent pieces are at least so many pieces ahead of their values, as far as it goes. seed: of this worker's
     roundings at random; in their place held_back: float64[n] of earlier collectives, which becomes what this one holds
-    back."""
+    back, and lost: float64[n], to which values are added that may not be held back. ``clipped_values`` and
+    ``lost_values`` count this worker's."""
 
     def __init__(
         self,
@@ -111,8 +116,10 @@ class Collective:
         vote: np.ndarray,
         seed: int,
         held_back: np.ndarray | None = None,
+        lost: np.ndarray | None = None,
     ) -> None:
-        self.values, self.held_back = values, held_back
+        self.values, self.held_back, self.lost = values, held_back, lost
+        self.clipped_values = self.lost_values = 0
         self.vote, self.votes = vote, np.zeros(VOTE_LANES, np.uint32)
         self.seed = seed
         self.layout = layout
@@ -160,26 +167,41 @@ class Collective:
         """What this worker sends. int32[lanes]"""
         lanes = np.zeros(self.layout.lanes, np.int32)
         if piece.kind is Kind.EXPONENTS:
-            held = None if self.held_back is None else self._of_group(self.held_back, piece.index)
-            counters = self.layout.count(self._of_group(self.values, piece.index), held)
-            said = np.concatenate([self.signature, self.vote, counters.reshape(-1)])
-            lanes[: said.size] = said.view(np.int32)
-            return lanes
+            return self._exponents(piece.index)
         values, highest = self._of_piece(piece.index), self._class(piece.index)[0]
         if piece.kind is Kind.SPECIALS:
             lanes[: len(values)] = count_specials(values)
-        elif self.held_back is not None:
-            start, layout = piece.index * self.layout.lanes, self.layout
+            return lanes
+        layout, start, narrow = self.layout, piece.index * self.layout.lanes, self._rows(piece.index) > 1
+        if self.held_back is not None:
+            per_unit = layout.levels_per_unit(highest) if narrow else math.ldexp(1.0, layout.shift(highest))
             held = self.held_back[start : start + len(values)]
-            if self._rows(piece.index) > 1:
-                return pack(hold_back(held, layout.levels_per_unit(highest), layout.levels), layout.lanes, layout.bits)
-            lanes[: len(values)] = hold_back(held, math.ldexp(1.0, layout.shift(highest)), layout.highest)
-        elif self._rows(piece.index) == 1:
-            lanes[: len(values)] = quantise(values, self.layout.shift(highest))
+            integers = hold_back(held, per_unit, layout.levels if narrow else layout.highest)
         else:
-            random = noise(self.seed, piece.index * self.layout.lanes, len(values))
-            levels = to_levels(values, self.layout.levels_per_unit(highest), random)
-            return pack(levels, self.layout.lanes, self.layout.bits)
+            values, clipped = clip(values, layout.limit)
+            self.clipped_values += clipped
+            random = noise(self.seed, start, len(values))
+            if narrow:
+                integers = to_levels(values, layout.levels_per_unit(highest), random)
+            elif layout.unit is not None:
+                integers = quantise_at_random(values, layout.shift(highest), random)
+            else:
+                integers = quantise(values, layout.shift(highest))
+        if narrow:
+            return pack(integers, layout.lanes, layout.bits)
+        lanes[: len(values)] = integers
+        return lanes
+
+    def _exponents(self, group: int) -> np.ndarray:
+        values, held = self._of_group(self.values, group), None
+        if self.held_back is not None:
+            held = self._of_group(self.held_back, group)
+            lost = None if self.lost is None else self._of_group(self.lost, group)
+            self.lost_values += add_to_held(values, held, self.layout.held_limit, lost)
+        counters = self.layout.count(values, held)
+        said = np.concatenate([self.signature, self.vote, counters.reshape(-1)])
+        lanes = np.zeros(self.layout.lanes, np.int32)
+        lanes[: said.size] = said.view(np.int32)
         return lanes
 
     def answer(self, piece: Piece, sums: np.ndarray) -> None:

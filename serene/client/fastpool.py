@@ -14,7 +14,7 @@ from serene.client.protocol import Protocol
 
 RUN_MOST = 45  # packets that one call hands to the kernel in one buffer: few large ones cost less, and a pool has room
 JOINED = (16, 65536)  # buffers for packets that the kernel puts together: rows and bytes
-LAYOUT = (
+LAYOUT = (  # of 32 bits
     "workers", "lanes", "bits", "values_per_lane", "levels", "level_bits", "exponent_bits", "classes_of_finite",
     "counter_bits", "counters_per_lane", "lanes_per_block", "blocks_per_piece", "rows_per_block",
 )  # fmt: skip
@@ -24,7 +24,12 @@ UNKNOWN = -2  # the class of a block whose exponents have not been answered
 class _Layout(ctypes.Structure):
     """``struct layout``."""
 
-    _fields_ = tuple((name, ctypes.c_uint32) for name in LAYOUT)
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in LAYOUT),
+        ("given", ctypes.c_uint32),
+        ("unit", ctypes.c_int32),
+        ("limit", ctypes.c_float),
+    )
 
 
 class _Pool(ctypes.Structure):
@@ -33,10 +38,11 @@ class _Pool(ctypes.Structure):
     _fields_ = (
         *[(name, ctypes.c_void_p) for name in (
             "exchange", "values", "held_values", "held_totals", "index", "place", "kind", "under_way", "classes",
-            "not_finite", "specials", "specials_state", "inbox", "held_back",
+            "not_finite", "specials", "specials_state", "inbox", "held_back", "lost",
         )],
         *[(name, ctypes.c_uint64) for name in (
             "count", "begun", "sent", "pieces_under_way", "group", "groups", "exponents", "ahead",
+            "clipped_values", "lost_values",
         )],
         ("until", ctypes.c_double),
         ("layout", _Layout),
@@ -84,12 +90,15 @@ class FastPool(FastPath):
         vote: np.ndarray,
         seed: int,
         held_back: np.ndarray | None,
+        lost: np.ndarray | None,
         until: float,
     ) -> None:
         """A collective, as `Collective`. until: when `step` returns at the latest, on the monotonic clock."""
         pool, self._layout = self._pool, layout
         for name in LAYOUT:
             setattr(pool.layout, name, getattr(layout, name))
+        pool.layout.given, pool.layout.unit = layout.unit is not None, layout.unit or 0
+        pool.layout.limit = layout.limit
         blocks = -(-len(values) // layout.values_per_block)
         groups = max(-(-blocks // layout.blocks_per_piece), 1)
         self._by_block = {  # kept here: C holds their addresses
@@ -97,16 +106,18 @@ class FastPool(FastPath):
             "classes": np.full(groups * layout.blocks_per_piece, UNKNOWN, np.int16),
             "not_finite": np.zeros(groups * layout.blocks_per_piece, np.uint8),
             **({} if held_back is None else {"held_back": held_back}),
+            **({} if lost is None else {"lost": lost}),
         }
         pool.ahead = -(-len(self._arrays_in_c["index"]) // (layout.blocks_per_piece * PIECES_PER_BLOCK + 1))
         pool.noise_seed = seed
-        pool.held_back = None
+        pool.held_back = pool.lost = None
         for name, array in self._by_block.items():
             setattr(pool, name, array.ctypes.data)
         pool.count, pool.groups, pool.until = len(values), groups, until
         pool.signature[:] = signature.tolist()
         pool.vote[:] = vote.tolist()
-        for name in ("group", "exponents", "block", "row", "agreed", "disagreed", "special_begun", "no_more"):
+        for name in ("group", "exponents", "block", "row", "agreed", "disagreed", "special_begun", "no_more",
+                     "clipped_values", "lost_values"):  # fmt: skip
             setattr(pool, name, 0)
 
     def begin_no_more(self) -> None:
@@ -139,6 +150,15 @@ class FastPool(FastPath):
     def votes(self) -> np.ndarray:
         """Of a collective that is over, as `Collective.votes`."""
         return np.array(self._pool.votes, np.uint32)
+
+    @property
+    def clipped_values(self) -> int:
+        """Of this collective; as the next one."""
+        return int(self._pool.clipped_values)
+
+    @property
+    def lost_values(self) -> int:
+        return int(self._pool.lost_values)
 
     @property
     def slots_under_way(self) -> list[int]:

@@ -30,6 +30,15 @@ class PlainPool:
         return self._collective.votes
 
     @property
+    def clipped_values(self) -> int:
+        """Of this collective; as the next one."""
+        return self._collective.clipped_values
+
+    @property
+    def lost_values(self) -> int:
+        return self._collective.lost_values
+
+    @property
     def slots_under_way(self) -> list[int]:
         return list(self._under_way)
 
@@ -41,11 +50,12 @@ class PlainPool:
         vote: np.ndarray,
         seed: int,
         held_back: np.ndarray | None,
+        lost: np.ndarray | None,
         until: float,
     ) -> None:
         """A collective, as `Collective`."""
         self._layout = layout
-        self._collective = Collective(values, layout, self._slots, signature, vote, seed, held_back)
+        self._collective = Collective(values, layout, self._slots, signature, vote, seed, held_back, lost)
         self._order = self._collective.pieces()
         self._no_more = False
 

@@ -20,7 +20,9 @@ struct pool {                    /* serene.client.fastpool.FastPool */
     uint8_t *specials_state;
     uint8_t *inbox;              /* inbox_rows x inbox_bytes: what was received */
     double *held_back;           /* count of them: of earlier collectives, and then of this one; NULL: rounds at random */
+    double *lost;                /* count of them: what may not be held back is added; or NULL */
     uint64_t count, begun, sent, pieces_under_way, group, groups, exponents, ahead;
+    uint64_t clipped_values, lost_values;            /* of this collective */
     double until;
     struct layout layout;        /* the collective's */
     uint32_t noise_seed, block, row, inbox_rows, inbox_bytes;
@@ -82,7 +84,16 @@ static int next_piece(struct pool *pool, uint8_t *kind, uint64_t *index) {
     }
 }
 
-static void count_exponents(const struct pool *pool, uint64_t group, uint32_t *to) {
+static double hold(struct pool *pool, uint64_t first, uint64_t count) {
+    const float *values = pool->values + first;
+    double *held = pool->held_back + first, largest;
+    if (!pool->layout.given) return add_to_held(values, count, held);
+    double limit = HELD_LIMITS * (double)pool->layout.limit;
+    pool->lost_values += add_within(values, count, limit, held, pool->lost ? pool->lost + first : NULL, &largest);
+    return largest;
+}
+
+static void count_exponents(struct pool *pool, uint64_t group, uint32_t *to) {
     for (uint32_t i = 0; i < SIGNATURE_LANES; i++) *to++ = __builtin_bswap32(pool->signature[i]);
     for (uint32_t i = 0; i < VOTE_LANES; i++) *to++ = __builtin_bswap32(pool->vote[i]);
     uint64_t block_values = (uint64_t)pool->layout.rows_per_block * pool->exchange->lanes;
@@ -92,7 +103,7 @@ static void count_exponents(const struct pool *pool, uint64_t group, uint32_t *t
         if (!count) return;
         int not_finite;
         double largest = largest_of(pool->values + first, count, &not_finite);
-        if (pool->held_back) largest = add_to_held(pool->values + first, count, pool->held_back + first);
+        if (pool->held_back) largest = hold(pool, first, count);
         int class = class_of(&pool->layout, largest);
         int counters[2] = {class, not_finite ? (int)pool->layout.classes_of_finite : NONE};
         for (int j = 0; j < 2; j++)
@@ -128,7 +139,7 @@ static void learn(struct pool *pool, uint64_t group, const uint32_t *sums) {
 }
 
 /* Writes a piece into its slot's packet. */
-static void contribute(const struct pool *pool, uint32_t slot) {
+static void contribute(struct pool *pool, uint32_t slot) {
     const struct exchange *exchange = pool->exchange;
     uint8_t *packet = exchange->payloads + (size_t)slot * exchange->payload_bytes;
     uint32_t *to = (uint32_t *)(packet + HEADER_BYTES), lanes = exchange->lanes;
@@ -136,20 +147,25 @@ static void contribute(const struct pool *pool, uint32_t slot) {
     if (pool->kind[slot] == EXPONENTS) {
         memset(to, 0, 4 * lanes);
         count_exponents(pool, index, to);
-    } else if (rows_of(pool, block) > 1) {
-        uint64_t count = length_of(pool, first, (uint64_t)pool->layout.values_per_lane * lanes);
-        if (pool->held_back) held_to_packed(&pool->layout, pool->held_back + first, count, pool->classes[block], to);
-        else to_packed(&pool->layout, pool->values + first, count, pool->noise_seed, (uint32_t)first,
-                       pool->classes[block], to);
     } else {
-        uint64_t count = length_of(pool, first, lanes);
-        if (pool->kind[slot] == VALUES && pool->held_back)
-            held_to_fixed(&pool->layout, pool->held_back + first, count, pool->classes[block], to);
-        else if (pool->kind[slot] == VALUES)
-            to_fixed(pool->values + first, count, shift_of(&pool->layout, pool->classes[block]), pool->not_finite[block], to);
+        int narrow = rows_of(pool, block) > 1, class = pool->classes[block];
+        uint64_t count = length_of(pool, first, narrow ? (uint64_t)pool->layout.values_per_lane * lanes : lanes);
+        const float *values = pool->values + first;
+        int rounds = pool->kind[slot] == VALUES && !pool->held_back;
+        if (rounds && pool->layout.given) pool->clipped_values += count_beyond(values, count, pool->layout.limit);
+        if (narrow && rounds)
+            to_packed(&pool->layout, values, count, pool->noise_seed, (uint32_t)first, class, to);
+        else if (narrow)
+            held_to_packed(&pool->layout, pool->held_back + first, count, class, to);
+        else if (pool->kind[slot] == SPECIALS)
+            count_specials(values, count, to);
+        else if (!rounds)
+            held_to_fixed(&pool->layout, pool->held_back + first, count, class, to);
+        else if (pool->layout.given)
+            to_given(&pool->layout, values, count, pool->noise_seed, (uint32_t)first, shift_of(&pool->layout, class), to);
         else
-            count_specials(pool->values + first, count, to);
-        memset(to + count, 0, 4 * (lanes - count));
+            to_fixed(values, count, shift_of(&pool->layout, class), pool->not_finite[block], to);
+        if (!narrow) memset(to + count, 0, 4 * (lanes - count));
     }
     uint32_t *header = (uint32_t *)packet;
     header[AT_EPOCH / 4] = __builtin_bswap32(exchange->epoch);

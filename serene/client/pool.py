@@ -15,6 +15,7 @@ begins under the same strategy may have another precision: the workers go over t
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,7 +57,8 @@ class Format:
 
 class Pool:
     """One worker's. slots, lanes: of the job, which has to be there under BSP. precision: that it begins with, on all
-    workers. Not thread-safe: one collective at a time. silence_s, give_up_s, incarnation, clock: as `Client`.
+    workers. Not thread-safe: one collective at a time. worker, silence_s, give_up_s, incarnation, clock, rack: as
+    `Client`.
     """
 
     def __init__(
@@ -72,11 +74,12 @@ class Pool:
         give_up_s: float = 60.0,
         incarnation: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        rack: int | None = None,
     ) -> None:
         self._slots, self._lanes = in_header("slots", slots, 1, 2**16), in_header("lanes", lanes, 1, 2**16 - 1)
         self._client = Client(
             transport, job, worker, slots * lanes,
-            window=slots, silence_s=silence_s, give_up_s=give_up_s, incarnation=incarnation, clock=clock,
+            window=slots, silence_s=silence_s, give_up_s=give_up_s, incarnation=incarnation, clock=clock, rack=rack,
         )  # fmt: skip
         self._transport = transport
         self._clock = clock
@@ -91,6 +94,8 @@ class Pool:
         self.compute_s = 0.0  # between collectives
         self._ended_at = 0.0
         self.waiting_s = 0.0  # of it, for other workers
+        self.clipped_values = self.lost_values = 0  # of this worker's, under scales that were given
+        self.limit = math.inf  # of the last such collective
 
     def __enter__(self) -> Self:
         return self
@@ -131,7 +136,7 @@ class Pool:
         elif welcome.lost_sessions:
             self._broken = f"has begun before: the switch has lost {welcome.lost_sessions} of its sessions"
         self._expect_whole()
-        self._layouts = {32: Layout(welcome.workers, welcome.lanes)}
+        self._layouts: dict[tuple[int, int | None], Layout] = {(32, None): Layout(welcome.workers, welcome.lanes)}
         self._client.begin_anew()
         protocol = self._client.protocol
         protocol.whole = welcome.workers
@@ -160,36 +165,43 @@ class Pool:
         timeout_s: float = 300.0,
         *,
         bits: int = 32,
+        unit: int | None = None,
         held_back: np.ndarray | None = None,
+        lost: np.ndarray | None = None,
     ) -> None:
         """values: float32[n], C-contiguous, becomes the sum over all workers, to the bit the same on each of them (how
         exact: `serene.client.blocks`). bits: that a value has on its way, 32, 16 or 8; with 16 and 8 it is rounded at
         random, in the same way when the program runs again. held_back: error feedback, which is each worker's own
         affair: float64[n], what earlier calls for the same vector have held back (at first zeros). It is sent with the
-        values, rounded to nearest, and becomes what this call holds back. signature: what this call has in common with
-        the other workers' calls, beside n and bits.
+        values, rounded to nearest, and becomes what this call holds back. unit: the power of two that an integer
+        counts, in place of scales that the workers vote for (`unit_of`, `serene.client.scale.IntSGD`); values beyond
+        the limit are then clipped and counted in ``clipped_values``, or held back up to 2^22 limits. lost: float64[n],
+        to which those are added that would be more; ``lost_values`` counts them. signature: what this call has in
+        common with the other workers' calls, beside n, bits and unit.
 
-        Raises Disagreement when it does not, after which ``values`` and ``held_back`` are as before and the pool goes
-        on; NoAnswer when it takes longer than the time, PoolBroken, or what `Client.exchange` raises: then both are
-        void, and the pool serves no more.
+        Raises Disagreement when it does not, after which ``values``, ``held_back`` and ``lost`` are as before and the
+        pool goes on; NoAnswer when it takes longer than the time, PoolBroken, or what `Client.exchange` raises: then
+        all are void, and the pool serves no more.
         """
         plain = values.flags.c_contiguous and values.flags.writeable
         if values.dtype != np.float32 or values.ndim != 1 or not plain:
             raise SereneError(
                 f"values are {values.dtype}{list(values.shape)}: expected float32[n], contiguous and writeable"
             )
-        if held_back is not None and (
-            held_back.dtype != np.float64
-            or held_back.shape != values.shape
-            or not (held_back.flags.c_contiguous and held_back.flags.writeable)
-        ):
-            raise SereneError(
-                f"what is held back is {held_back.dtype}{list(held_back.shape)}: expected "
-                f"float64{list(values.shape)}, contiguous and writeable"
-            )
+        for name, vector in (("held back", held_back), ("lost", lost)):
+            if vector is not None and (
+                vector.dtype != np.float64
+                or vector.shape != values.shape
+                or not (vector.flags.c_contiguous and vector.flags.writeable)
+            ):
+                raise SereneError(
+                    f"what is {name} is {vector.dtype}{list(vector.shape)}: expected "
+                    f"float64{list(values.shape)}, contiguous and writeable"
+                )
         protocol = self._client.protocol
         self._expect_whole()
-        layout = self._layout(bits)
+        layout = self._layout(bits, unit)
+        self.limit = layout.limit if unit is not None else self.limit
         if int(protocol.exchange.awaited.max()) + 3 * len(values) // (self._slots * self._lanes) + 3 > LAST_SEQ:
             raise SereneError(f"the slots of job {self._job} have no seqs left: start another job")
         self._reports.say("exchanging")
@@ -197,23 +209,26 @@ class Pool:
         if self.collectives:
             self.compute_s += began - self._ended_at
         engine, until = self._engine, began + timeout_s
-        before = None if held_back is None else held_back[: layout.values_per_group].copy()
+        kept = [vector[: layout.values_per_group] for vector in (held_back, lost) if vector is not None]
+        before = [vector.copy() for vector in kept]  # all that a disagreement is told by
         try:
-            mine = hashes(signature, self.collectives, len(values), bits)
+            mine = hashes(signature, self.collectives, len(values), bits, unit)
             vote = vote_for(self._heard.epoch, self._heard.precision)
             voted = self._heard
-            engine.begin(values, layout, mine, vote, noise_seed(mine, self._worker), held_back, until)
+            engine.begin(values, layout, mine, vote, noise_seed(mine, protocol.number), held_back, lost, until)
             self._client.expect_answers(self._heard.epoch)
             self._exchange(engine, protocol, until, timeout_s)
             if (engine.votes == vote * np.uint32(self._client.membership.workers)).all() and voted != self._format:
                 protocol.begin_epoch(voted.epoch)
                 self._format = voted
+            self.clipped_values += engine.clipped_values
+            self.lost_values += engine.lost_values
         except (SessionLost, Refused, PlaceTaken) as error:
             self._broken = f"is over for this worker: {error}"
             raise PoolBroken(self._said()) from error
         except BaseException as error:
-            if held_back is not None and before is not None:  # all that a disagreement is told by
-                held_back[: len(before)] = before
+            for vector, was in zip(kept, before, strict=True):
+                vector[:] = was
             if not isinstance(error, Disagreement) or engine.slots_under_way:
                 self._broken = self._broken or f"serves this worker no more since a collective failed ({error!r})"
             raise
@@ -224,11 +239,17 @@ class Pool:
             self.collectives += 1
             self._reports.say("computing")
 
-    def _layout(self, bits: int) -> Layout:
-        if bits not in self._layouts:
+    def unit_of(self, limit: float, bits: int = 32) -> int:
+        """The finest unit with which a fixed scale's limit, and no less, is sent in so many bits."""
+        found = self._layout(bits, None).with_limit(limit).unit
+        assert found is not None
+        return found
+
+    def _layout(self, bits: int, unit: int | None) -> Layout:
+        if (bits, unit) not in self._layouts:
             membership = self._client.membership
-            self._layouts[bits] = Layout(membership.workers, membership.lanes, bits)
-        return self._layouts[bits]
+            self._layouts[bits, unit] = Layout(membership.workers, membership.lanes, bits, unit)
+        return self._layouts[bits, unit]
 
     def _exchange(self, engine: PlainPool | FastPool, protocol: Protocol, until: float, timeout_s: float) -> None:
         over, moved_at = False, self._clock()
@@ -289,8 +310,11 @@ class Pool:
             return "does not wait for this worker any more: it was evicted, or the strategy was swapped"
         if members != workers:
             return f"has {members} members now, not {workers}: a worker has left or was evicted"
-        said = tuple(int(policy[name]) for name in ("sync_mask", "staleness", "quorum", "read_mode"))
-        if (said[0].bit_count(), *said[1:]) != (workers, 0, workers, ReadMode.SNAPSHOT):
+        counted, *said = (int(policy[name]) for name in ("sync_mask", "staleness", "quorum", "read_mode"))
+        # Over racks an answer names those of its own rack alone; that everybody is counted then says the quorum, which
+        # under BSP is their number.
+        over_racks = self._client.membership.racks > 1
+        if said != [0, workers, ReadMode.SNAPSHOT] or (not over_racks and counted.bit_count() != workers):
             return "is not under BSP any more, which a pool needs"
         return "has a number format that this worker does not know" if precision is None else None
 

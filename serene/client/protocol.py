@@ -176,7 +176,8 @@ class Protocol:
         if slots != slice(None):
             self._keep(slots)
         self.seq += 1
-        self._restart(now)
+        if self.done:
+            self.exchange.restart(now)
         self._begin(Op.PUSH, slots, self.seq)
 
     def begin_slots(self, slots: np.ndarray) -> None:
@@ -194,20 +195,17 @@ class Protocol:
         self.exchange.rounds[:] = 0
 
     def pull(self, now: float) -> None:
-        """Begins a read that contributes nothing."""
-        self._expect_rest()
+        """Begins a read that contributes nothing; also in the place of one that was not answered."""
+        if not self.exchange.pulling:
+            self._expect_rest()
         self._pulls += 1
         # Late answers to what an earlier incarnation asked are not taken for answers to this.
-        self._restart(now)
+        self.exchange.restart(now)
         self._begin(Op.PULL, slice(None), PULL_SEQ | (self.incarnation + self._pulls) % PULL_SEQ)
 
     def _expect_rest(self) -> None:
         if not self.done:
             raise RuntimeError("the last iteration is not finished")
-
-    def _restart(self, now: float) -> None:
-        if self.done:
-            self.exchange.restart(now)
 
     def _begin(self, op: Op, slots: slice | np.ndarray, seq: int | np.ndarray) -> None:
         self.exchange.pulling = op is Op.PULL
@@ -232,7 +230,7 @@ class Protocol:
         """The sums and totals as they were read last before the iteration under way, or the next; to be read only."""
         if self._begun_at is None:
             return self.held_values, self.held_totals
-        begun = (self.exchange.state != ANSWERED) | (self.exchange.rounds > self.exchange.rounds.min())
+        begun = self._contributing | (self.exchange.rounds > self.exchange.rounds.min())
         values = np.where(begun[:, None], self._begun_at[0], self.held_values)
         return values, np.where(begun, self._begun_at[1], self.held_totals)
 
@@ -243,8 +241,14 @@ class Protocol:
 
     @property
     def iterating(self) -> bool:
-        """An iteration has begun, some part of it at least, and is not over."""
-        return not self.done or bool((self.exchange.rounds != self.exchange.rounds[0]).any())
+        """An iteration has begun, some part of it at least, and is not over. A read alone is none."""
+        return bool(self._contributing.any() or (self.exchange.rounds != self.exchange.rounds[0]).any())
+
+    @property
+    def _contributing(self) -> np.ndarray:
+        """Which slots' contributions are under way."""
+        under_way: np.ndarray = self.exchange.state != ANSWERED
+        return under_way & (not self.exchange.pulling)
 
     def packets(self, now: float) -> np.ndarray:
         """What to send now: uint8[n, payload bytes]; n may be 0."""

@@ -13,6 +13,8 @@ from serene.errors import SereneError
 from serene.racks import MAX_RACKS
 from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, in_header, membership
 
+FROM_THE_CONTROLLER = (Op.REFUSED, Op.WAIT, Op.BYE)  # of what answers requests
+
 
 class NoAnswer(SereneError):
     """No answer from the switch for too long."""
@@ -75,16 +77,19 @@ class Requests:
         self._transport.send(np.frombuffer(payload, np.uint8)[None, :])
 
     def answers(self, timeout_s: float) -> list[bytes]:
-        """What arrives within the time for this incarnation, up to the first packets."""
+        """What arrives within the time for this worker's requests, up to the first packets."""
         payloads, lengths = self._transport.receive(timeout_s)
         whole = [payloads[row, : lengths[row]].tobytes() for row in np.flatnonzero(lengths >= HEADER.itemsize)]
         return [payload for payload in whole if self.is_answered_by(payload)]
 
     def is_answered_by(self, payload: bytes) -> bool:
-        """Whether what answers a request answers one of this incarnation."""
+        """Whether what answers a request answers one of this incarnation; and, unless it is a WELCOME, which tells of
+        another session, one of this session: what was said to the same process in an earlier one may be late."""
         header = np.frombuffer(payload, HEADER, 1)[0]
         ours = (self.job, self.worker, self.incarnation)
-        return (int(header["job"]), int(header["worker"]), int(header["incarnation"])) == ours
+        if (int(header["job"]), int(header["worker"]), int(header["incarnation"])) != ours:
+            return False
+        return header["op"] not in FROM_THE_CONTROLLER or int(header["session"]) == self.session
 
     def welcome(self, payload: bytes) -> Membership | None:
         """The membership, if this is a WELCOME. Raises Refused if it is a refusal, and BadWelcome."""

@@ -20,7 +20,7 @@ read the second round before all have read the first: they go by what that vote 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -182,3 +182,34 @@ class Remains:
         in_flight = (protocol.epoch, int(protocol.exchange.rounds.min())) if unfinished else None
         workers = protocol.membership.workers if protocol.membership.racks > 1 else None
         return cls(held, protocol.held_values, vote, in_flight, last, protocol.overtaken, over_racks=workers)
+
+
+def restore(protocol: Protocol, remains: Remains | None, contribute: Callable[[np.ndarray], None]) -> Restored:
+    """The vote and the return, at the beginning of a session. remains: of the one before, if the worker was in it.
+    contribute: an iteration of int32[slots, lanes], until it is read. Raises NoRoomToVote, or SereneError where nobody
+    can know what to restore; and as ``contribute``."""
+    slots, lanes = protocol.held_values.shape
+    if remains and remains.overtaken:
+        raise SereneError(
+            f"the switch has lost the sums of job {protocol.job}, and they cannot be restored: not every slot was "
+            "contributed in every iteration"
+        )
+    vote = remains.vote if remains else Vote()
+    mine = ballot(vote, protocol.number, protocol.membership.workers, slots, lanes)
+    contribute(mine)
+    if protocol.epoch != protocol.membership.epoch:
+        raise SereneError(
+            f"epoch {protocol.epoch} of job {protocol.job} began while the workers voted on whose sum is restored: "
+            "not all have seen the same votes"
+        )
+    votes = count(protocol.held_values)
+    in_flight, last, known = (remains.in_flight, remains.last, remains.known) if remains else (None, None, {})
+    over_racks = remains.over_racks if remains else None
+    restored = outcome(votes, protocol.number, in_flight, last, known, over_racks)
+    back = -mine.view(np.uint32)
+    if remains:
+        remains.known[protocol.membership.session] = restored
+        if restored.donor == protocol.number:
+            back = back + remains.held
+    contribute(back.view(np.int32))
+    return restored

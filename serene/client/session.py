@@ -12,6 +12,9 @@ It also tells the controller how the worker is doing, so that `serenectl watch` 
 
 from __future__ import annotations
 
+import logging
+import math
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -19,11 +22,14 @@ from typing import Any
 import numpy as np
 from typing_extensions import Self
 
-from serene.client.client import Client
+from serene.client.client import PATIENCE_S, Client
 from serene.client.protocol import Membership
 from serene.client.reports import Reports
-from serene.client.requests import SessionLost
+from serene.client.requests import NoAnswer, Refused, SessionLost
 from serene.client.updates import CaughtUp, Update
+from serene.interrupts import allowed
+
+LOG = logging.getLogger("serene")
 
 
 class Session:
@@ -31,7 +37,8 @@ class Session:
 
     apply: adds a sum of contributions, float32[vector_length] in gradient units, to the worker's replica; not called by
     `Parts`, which hand out what was read. on_lost: is told when the switch has lost the session, before the worker
-    joins the next one. facts: what the training adds to the reports (loss, accuracy, compute_s); write into it.
+    joins the next one. facts: what the training adds to the reports (loss, accuracy, compute_s); write into it. A
+    program that keeps no account of compute_s computes all the time between its exchanges.
     """
 
     def __init__(
@@ -48,6 +55,8 @@ class Session:
         self._on_lost = on_lost
         client.while_waiting = lambda: self.report("waiting")
         self.facts: dict[str, Any] = {"loss": None, "accuracy": None, "compute_s": 0.0}
+        self._compute_s = 0.0  # as it was when the last exchange ended, and when that was
+        self._ended_at: float | None = None
         self.iteration = 0  # of those that were contributed, the last
         self.epoch: int | None = None  # in which that was, and its round
         self.round: int | None = None
@@ -74,18 +83,33 @@ class Session:
         return membership
 
     def exchange(self, gradient: np.ndarray) -> Update | None:
-        """Contributes a gradient, float32[vector_length], and applies what was read.
+        """Contributes a gradient, float32[vector_length], and applies what was read. Interrupts that are held
+        (`serene.interrupts`) come while it waits: then the iteration does not count.
 
         None: the switch lost its state meanwhile, and the contribution is in the sum that was restored and applied.
         Raises as `Client.exchange`, but SessionLost.
         """
+        counts_itself = self.facts["compute_s"] != self._compute_s
+        if not counts_itself and self._ended_at is not None:
+            self.facts["compute_s"] += time.monotonic() - self._ended_at
         self.report("exchanging")
+        self._ended_at = None
+        update = self._exchange(gradient)
+        self._compute_s, self._ended_at = self.facts["compute_s"], time.monotonic()
+        if not counts_itself:
+            self.report("computing")
+        return update
+
+    def _exchange(self, gradient: np.ndarray) -> Update | None:
         while True:
             try:
-                update = self.client.exchange(gradient)
+                with allowed():
+                    update = self.client.exchange(gradient)
                 break
             except SessionLost as lost:
-                if self._take(self.resume(lost)):
+                with allowed():
+                    missed = self.resume(lost)
+                if self._take(missed):
                     self.iteration += 1
                     return None
         self._apply(update.delta)
@@ -97,24 +121,37 @@ class Session:
 
     def finish(self, timeout_s: float) -> bool:
         """Leaves and, when all have left, reads once more: then every replica holds every contribution. Whether it came
-        to that within the time."""
+        to that within the time, and before the controller had cleared the job."""
         self.report("finished", force=True)
         while True:
             try:
                 if self.client.membership.racks > 1:
                     # Nobody repeats what a leaf told the root last: a read makes it do so, for all to read at the end.
                     self._read()
-                over = self.client.leave_and_wait(timeout_s)
-                if over:
-                    self._read()
-                return over
+                return self.client.leave_and_wait(timeout_s) and self._read_at_the_end()
             except SessionLost as lost:
                 self._take(self.resume(lost))
 
-    def _read(self) -> None:
-        read = self.client.pull()
+    def _read_at_the_end(self) -> bool:
+        """Whether it could: nothing is left of a job that has been over for a while."""
+        try:
+            return self._read()
+        except Refused as refused:
+            LOG.warning("the last read came too late: %s", refused)
+            return False
+
+    def _read(self) -> bool:
+        """Whether it could: a leaf whose root is gone answers HELLO, and no read."""
+        over_racks = self.client.membership.racks > 1
+        try:
+            read = self.client.pull(PATIENCE_S if over_racks else math.inf)
+        except NoAnswer:
+            if not over_racks:
+                raise
+            return False
         self._apply(read.delta)
         self.reads_at_risk += read.overflow_possible
+        return True
 
     def leave(self) -> None:
         """Leaves without waiting for the others; but restores with them what the switch has lost meanwhile."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from serene.client.fastpath import Link, library
-from serene.client.transport import Framed, TransportError, Trouble, next_trouble
+from serene.client.transport import Framed, PortTaken, TransportError, Trouble, next_trouble
 from serene.wire import SWITCH_IP, SWITCH_MAC
 
 FIRST_TIMEOUT_MS, AGAIN_TIMEOUT_MS = 5000, 200  # for the switch to hand over the memory
@@ -47,7 +47,8 @@ class SharedMemory:
         self.trouble: Trouble | None = None
         error = self._attach(FIRST_TIMEOUT_MS)
         if error:
-            raise TransportError(f"cannot use the switch's port {path}: {self._said(error)}")
+            kind = PortTaken if error == errno.EBUSY else TransportError
+            raise kind(f"cannot use the switch's port {path}: {self._said(error)}")
         self._rows: np.ndarray | None = None
         self._lengths = np.zeros(BATCH, np.int64)
 
@@ -106,8 +107,8 @@ class SharedMemory:
 class ShmTransport(Framed):
     """Ethernet frames through a shared-memory port of an embedded switch on this machine. path: the port's.
 
-    ``worker`` makes up addresses, as for `FrameTransport`. Raises TransportError, also where another process has the
-    port.
+    ``worker`` makes up addresses, as for `FrameTransport`. Raises TransportError, PortTaken where another process has
+    the port.
     """
 
     def __init__(

@@ -40,6 +40,10 @@ class TransportError(SereneError):
     """The socket could not be opened or used."""
 
 
+class PortTaken(TransportError):
+    """Another process has the port."""
+
+
 @dataclass(frozen=True)
 class Trouble:
     """The network has refused packets of that many bytes since then (on the monotonic clock), and taken none since."""
@@ -111,7 +115,8 @@ class _Socket:
             self._socket.connect(remote)
         except OSError as error:
             self._socket.close()
-            raise TransportError(f"cannot send from {local} to {remote}: {error.strerror}") from error
+            kind = PortTaken if error.errno == errno.EADDRINUSE else TransportError
+            raise kind(f"cannot send from {local} to {remote}: {error.strerror}") from error
         self._socket.setblocking(False)
         self.trouble: Trouble | None = None
         self._rows = np.zeros((BATCH, LARGEST_PAYLOAD + ENCAPSULATION_BYTES), np.uint8)

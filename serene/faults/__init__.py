@@ -1,7 +1,7 @@
 """Faults as data: loss, duplication, reordering and delay of packets, and processes that stop or start anew."""
 
 from serene.faults.links import Links, kind_of
-from serene.faults.plan import KINDS, Action, BadFaults, Direction, Event, Faults, PacketFaults
+from serene.faults.plan import KINDS, Action, BadFaults, Direction, Event, Faults, PacketFaults, uplink
 from serene.faults.toml import load, parse
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "kind_of",
     "load",
     "parse",
+    "uplink",
 ]

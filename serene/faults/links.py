@@ -1,8 +1,9 @@
-"""What happens to a packet on a worker's link, decided here for all ways of running, without sockets and clock.
+"""What happens to a packet on a worker's link or a rack's uplink. Decided here for every way of running, without
+sockets or a clock.
 
-The same class decides in the shim between two interfaces and in the network of virtual time. Each link draws from a
-random sequence of its own in each direction, the same number of draws for every packet: what happens to a link's
-fifth packet does not depend on what the other links carry.
+The same class serves the shim between two interfaces and the network of virtual time. Each link has a random sequence
+of its own in each direction, with the same number of draws for every packet: what happens to a link's fifth packet does
+not depend on what the other links carry.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from serene.faults.plan import OTHER, RELEASE, Direction, Faults, PacketFaults
 from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, Op
 
 _PORT = SERENE_UDP_PORT.to_bytes(2, "big")
-_OP, _SEQ = ENCAPSULATION_BYTES + 1, ENCAPSULATION_BYTES + 16  # offsets of the header's fields
+_OP, _SEQ = ENCAPSULATION_BYTES + 1, ENCAPSULATION_BYTES + 16  # byte offsets of the header's fields
 _NAMES = {int(op): op.name for op in Op}
 
 
@@ -36,15 +37,15 @@ class Links:
         self._fitting: dict[tuple[int, Direction, str], tuple[PacketFaults, ...]] = {}
         self.lost = self.duplicated = self.reordered = self.carried = 0
 
-    def fate(self, packet: bytes, worker: int, direction: Direction, now: float) -> list[tuple[float, bytes]]:
-        """What the other end gets: (delay in seconds, packet), nothing if it is lost.
+    def fate(self, packet: bytes, link: int, direction: Direction, now: float) -> list[tuple[float, bytes]]:
+        """What arrives at the other end: (delay in seconds, packet) for each copy, nothing if it is lost.
 
-        ``now``: seconds since the beginning of the run.
+        ``link``: a worker, or ``uplink`` of a rack. ``now``: seconds since the beginning of the run.
         """
-        draw = self._draws.get((worker, direction)) or self._stream(worker, direction)
+        draw = self._draws.get((link, direction)) or self._stream(link, direction)
         lost, twice, late, jitter, lateness = draw(), draw(), draw(), draw(), draw()
         self.carried += 1
-        faults = self._decisive(worker, direction, kind_of(packet), now)
+        faults = self._decisive(link, direction, kind_of(packet), now)
         if faults is None:
             return [(0.0, packet)]
         if lost < faults.loss:
@@ -62,16 +63,14 @@ class Links:
             return [(delay, packet), (behind, packet)]
         return [(delay, packet)]
 
-    def _stream(self, worker: int, direction: Direction) -> Callable[[], float]:
-        # A text seeds the same sequence on every machine and in every process.
-        draw = random.Random(f"{self._faults.seed}/{worker}/{direction.value}").random
-        self._draws[worker, direction] = draw
+    def _stream(self, link: int, direction: Direction) -> Callable[[], float]:
+        # Seeded with a text, the sequence is the same on every machine and in every process.
+        draw = random.Random(f"{self._faults.seed}/{link}/{direction.value}").random
+        self._draws[link, direction] = draw
         return draw
 
-    def _decisive(self, worker: int, direction: Direction, kind: str, now: float) -> PacketFaults | None:
-        key = worker, direction, kind
+    def _decisive(self, link: int, direction: Direction, kind: str, now: float) -> PacketFaults | None:
+        key = link, direction, kind
         if key not in self._fitting:
-            self._fitting[key] = tuple(
-                faults for faults in self._faults.packets if faults.fits(worker, direction, kind)
-            )
+            self._fitting[key] = tuple(faults for faults in self._faults.packets if faults.fits(link, direction, kind))
         return next((faults for faults in self._fitting[key] if faults.start_s <= now < faults.end_s), None)

@@ -20,18 +20,18 @@ from serene.wire import Op
 
 
 class BadFaults(SereneError):
-    """A description of faults that makes no sense; the message names what would."""
+    """A description of faults that is wrong; the message names the valid choices."""
 
 
 class Direction(str, Enum):
-    """Of a packet on a worker's link."""
+    """A packet's direction on a worker's link. On a rack's uplink, from the leaf to the root and back."""
 
     TO_SWITCH = "to_switch"
     TO_WORKER = "to_worker"
 
 
-RELEASE = "RELEASE"  # an ANSWER that echoes no request
-OTHER = "OTHER"  # whatever is not Serene's: ARP, ping
+RELEASE = "RELEASE"  # an ANSWER that echoes no seq
+OTHER = "OTHER"  # anything but Serene's packets: ARP, ping
 SERENE_KINDS = (*(op.name for op in Op), RELEASE)
 KINDS = (*SERENE_KINDS, OTHER)
 
@@ -39,14 +39,25 @@ KINDS = (*SERENE_KINDS, OTHER)
 class Action(str, Enum):
     """What an event does."""
 
-    PAUSE_WORKER = "pause worker"  # it stands still for a time, then goes on
-    RESTART_WORKER = "restart worker"  # killed; a new process takes its place
+    PAUSE_WORKER = "pause worker"  # the process is stopped for a time, then goes on
+    RESTART_WORKER = "restart worker"  # the process is killed, and a new one takes its place
     RESTART_CONTROLLER = "restart controller"
     RESTART_SWITCH = "restart switch"
+    RESTART_LEAF = "restart leaf"
+    RESTART_ROOT = "restart root"
 
     @property
     def of_worker(self) -> bool:
         return self in (Action.PAUSE_WORKER, Action.RESTART_WORKER)
+
+    @property
+    def of_switch(self) -> bool:
+        return self in (Action.RESTART_SWITCH, Action.RESTART_LEAF, Action.RESTART_ROOT)
+
+
+def uplink(rack: int) -> int:
+    """What a rack's link to the root is called, among links that are called by their workers."""
+    return -1 - rack
 
 
 def _check_probability(name: str, value: float) -> None:
@@ -61,10 +72,11 @@ def _check_time(name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class PacketFaults:
-    """What becomes of some packets. The first description that a packet fits decides.
+    """What happens to some of the packets. The first description that fits a packet decides.
 
-    Which: ``workers`` (none named: every link), ``direction`` (None: both), ``kinds`` (none named: all of Serene's
-    packets, not other traffic), and only from ``start_s`` to ``end_s`` seconds after the beginning.
+    Which: the links of ``workers`` and the uplinks of ``racks`` (none named: every link), ``direction`` (None: both),
+    ``kinds`` (none named: all of Serene's packets, not other traffic), and only from ``start_s`` to ``end_s`` seconds
+    after the beginning.
     What: probabilities of ``loss``, ``duplication`` and ``reordering``. A packet that is reordered, and the second copy
     of one that is duplicated, comes late by an exponential time of mean ``late_s``. Every packet takes ``delay_s``, and
     an exponential time of mean ``jitter_s`` more; jitter reorders, too. Times in seconds.
@@ -81,6 +93,7 @@ class PacketFaults:
     jitter_s: float = 0.0
     start_s: float = 0.0
     end_s: float = math.inf
+    racks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("loss", "duplication", "reordering"):
@@ -93,10 +106,15 @@ class PacketFaults:
         if unknown:
             raise BadFaults(f"no kind of packet {choices(unknown)}; there are {choices(KINDS)}")
 
-    def fits(self, worker: int, direction: Direction, kind: str) -> bool:
-        """Whether it speaks of such packets, at some time."""
+    @property
+    def links(self) -> set[int]:
+        """The links named: workers, and ``uplink`` of racks."""
+        return {*self.workers, *map(uplink, self.racks)}
+
+    def fits(self, link: int, direction: Direction, kind: str) -> bool:
+        """Whether this description covers such packets, at any time."""
         return (
-            (not self.workers or worker in self.workers)
+            (not self.links or link in self.links)
             and self.direction in (None, direction)
             and kind in (self.kinds or SERENE_KINDS)
         )
@@ -104,16 +122,17 @@ class PacketFaults:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happens to a process.
+    """A fault of a process.
 
-    iteration: when the worker in question has done so many; for the controller and the switch, when every worker
-    has. seconds: for how long it stands still or is away.
+    iteration: happens when this worker has done so many; for the controller and a switch, when every worker has.
+    seconds: for how long the process is stopped or absent. rack: whose leaf.
     """
 
     iteration: int
     action: Action
     worker: int | None = None
     seconds: float = 1.0
+    rack: int | None = None
 
     def __post_init__(self) -> None:
         if self.iteration < 0:
@@ -123,30 +142,51 @@ class Event:
             raise BadFaults(f"{self.action.value}: which one? Expected worker = 0, 1, ...")
         if not self.action.of_worker and self.worker is not None:
             raise BadFaults(f"{self.action.value}: worker {self.worker} has no part in it; leave it out")
+        if (self.action is Action.RESTART_LEAF) != (self.rack is not None):
+            expected = "which one? Expected rack = 0, 1, ..." if self.rack is None else "leave out the rack"
+            raise BadFaults(f"{self.action.value}: {expected}")
 
     def __str__(self) -> str:
         name = self.action.value if self.worker is None else f"{self.action.value} {self.worker}"
+        if self.rack is not None:
+            name = f"{name} of rack {self.rack}"
         return f"{name} at iteration {self.iteration}, for {self.seconds:g} s"
 
 
 @dataclass(frozen=True)
 class Faults:
-    """Everything that goes wrong in a run. Every random choice follows from ``seed``. text: of the file."""
+    """Everything that goes wrong in a run. Every random choice follows from ``seed``. text: the file's text."""
 
     seed: int = 0
     packets: tuple[PacketFaults, ...] = ()
     events: tuple[Event, ...] = ()
     text: str | None = field(default=None, compare=False, repr=False)
 
-    def check_workers(self, count: int) -> None:
-        """Raises BadFaults when it names a worker that is not there."""
+    def check(self, workers: int, racks: int = 1) -> None:
+        """Raises BadFaults if it names a worker, rack or switch that the run does not have. racks: 1 for one switch."""
         named: Iterable[int] = {
             *(worker for faults in self.packets for worker in faults.workers),
             *(event.worker for event in self.events if event.worker is not None),
         }
-        absent = sorted(worker for worker in named if not 0 <= worker < count)
+        absent = sorted(worker for worker in named if not 0 <= worker < workers)
         if absent:
-            raise BadFaults(f"worker {choices(absent)} is not in the run; it has workers 0 to {count - 1}")
+            raise BadFaults(f"worker {choices(absent)} is not in the run; it has workers 0 to {workers - 1}")
+        in_racks = {
+            *(rack for faults in self.packets for rack in faults.racks),
+            *(event.rack for event in self.events if event.rack is not None),
+        }
+        absent = sorted(rack for rack in in_racks if racks == 1 or not 0 <= rack < racks)
+        if absent:
+            there = f"it has racks 0 to {racks - 1}" if racks > 1 else "it has one switch"
+            raise BadFaults(f"rack {choices(absent)} is not in the run; {there}")
+        switches = {Action.RESTART_SWITCH} if racks == 1 else {Action.RESTART_LEAF, Action.RESTART_ROOT}
+        for event in self.events:
+            if event.action.of_switch and event.action not in switches:
+                expected = choices(sorted(action.value for action in switches))
+                raise BadFaults(
+                    f"{event.action.value}: a run {'with one switch' if racks == 1 else 'over racks'} has none; "
+                    f"expected {expected}"
+                )
 
     def __str__(self) -> str:
         return f"{len(self.packets)} of packets, {len(self.events)} of processes, seed {self.seed}"

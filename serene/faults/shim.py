@@ -2,10 +2,10 @@
 
     serene-shim faults.toml 0:s1-eth1:s1-in1 1:s1-eth2:s1-in2
 
-For each worker it takes the interface where the link arrives, makes the one that the switch is to open instead, and
-carries packets between them. (It does what netem does, without needing it in the kernel, and knows Serene's packets.)
-Its ends of the new pairs are in a network namespace of its own: when it dies, however it does, they vanish, and with
-them the interfaces it made. Needs root.
+For each worker it takes over the interface at which the link arrives, creates the one that the switch opens instead,
+and carries packets between them. A leaf's uplink is the link of its rack: rack0:leaf1-eth33:leaf1-in33. (It does what
+netem does, but needs no kernel module and knows Serene's packets.) Its ends of the new pairs live in a network
+namespace of its own: however it dies, they vanish, and the interfaces that it created with them. Needs root.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from pathlib import Path
 from serene.arguments import Parser, add_version
 from serene.errors import SereneError
 from serene.faults.links import Links
-from serene.faults.plan import Direction, Faults
+from serene.faults.plan import Direction, Faults, uplink
 from serene.faults.toml import load
-from serene.signals import ending_signals
+from serene.interrupts import Interrupted, coming, ended, held
 
 CLONE_NEWNET = 0x40000000
 ETH_P_ALL = 3
@@ -40,27 +40,28 @@ SIOCGIFMTU = 0x8921
 SO_RCVBUFFORCE = 33
 SOCKET_BUFFER = 8 << 20
 LARGEST_FRAME = 65536
-BATCH = 64  # packets taken from a socket before the others have their turn
+LINK = "WORKER:HOST_SIDE:SWITCH_SIDE"
+BATCH = 64  # packets read from one socket before the others have their turn
 
 
 class ShimError(SereneError):
-    """An interface that is not there, or cannot be made."""
+    """An interface is missing, or cannot be created."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A worker's link: the interface where it arrives, and the one that the switch opens."""
+    """A worker's link, or a rack's uplink: the interface at which it arrives, and the one that the switch opens."""
 
-    worker: int
+    number: int
     host_side: str
     switch_side: str
 
 
 @dataclass(frozen=True)
 class End:
-    """One of a link's two ends: what comes in here goes out at the peer."""
+    """One of a link's two ends; what arrives here leaves at the peer."""
 
-    worker: int
+    link: int
     direction: Direction
     packets: socket.socket
     peer: socket.socket
@@ -95,7 +96,7 @@ class Shim:
 
     def __init__(self, faults: Faults, links: Sequence[Link]) -> None:
         self._links = Links(faults)
-        self._made = [f"shim{link.worker}" for link in links]
+        self._made = [f"shim{at}" for at in range(len(links))]
         self._late: list[tuple[float, int, socket.socket, bytes]] = []  # heap
         self._held = 0
         self._ends: list[End] = []
@@ -111,10 +112,10 @@ class Shim:
                 _ip("link", "add", name, *size, "type", "veth", "peer", link.switch_side, *size, "netns", there)
                 _ip("link", "set", name, "up")
                 switch = _open(name)
-                self._ends += [
-                    End(link.worker, Direction.TO_SWITCH, host, switch),
-                    End(link.worker, Direction.TO_WORKER, switch, host),
-                ]
+                inwards, outwards = Direction.TO_SWITCH, Direction.TO_WORKER
+                if link.number < 0:  # at an uplink it is the root that is outside
+                    inwards, outwards = outwards, inwards
+                self._ends += [End(link.number, inwards, host, switch), End(link.number, outwards, switch, host)]
 
     def run(self, stop: int) -> None:
         """Carries packets until something can be read from the descriptor ``stop``."""
@@ -135,12 +136,12 @@ class Shim:
         for _ in range(BATCH):
             try:
                 packet, address = end.packets.recvfrom(LARGEST_FRAME)
-            except (BlockingIOError, OSError):  # nothing more, or the interface is down for a moment
+            except (BlockingIOError, OSError):  # no more packets, or the interface is down for a moment
                 return
             if address[2] == PACKET_OUTGOING:
                 continue
             now = time.monotonic()
-            for delay, outcome in self._links.fate(packet, end.worker, end.direction, now - began):
+            for delay, outcome in self._links.fate(packet, end.link, end.direction, now - began):
                 if delay:
                     self._held += 1
                     heapq.heappush(self._late, (now + delay, self._held, end.peer, outcome))
@@ -166,35 +167,39 @@ class Shim:
 
 
 def _send(peer: socket.socket, packet: bytes) -> None:
-    with contextlib.suppress(OSError):  # a full queue, or nobody listens: a loss, as on any network
+    with contextlib.suppress(OSError):  # the queue is full, or nobody listens: a loss, as on any network
         peer.send(packet)
 
 
 def _link(text: str) -> Link:
-    worker, *interfaces = text.split(":")
-    if not worker.isdecimal() or len(interfaces) != 2 or not all(interfaces):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected WORKER:HOST_SIDE:SWITCH_SIDE, as 0:s1-eth1:s1-in1")
-    return Link(int(worker), *interfaces)
+    name, *interfaces = text.split(":")
+    rack, number = name.startswith("rack"), name.removeprefix("rack")
+    if not number.isdecimal() or len(interfaces) != 2 or not all(interfaces):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected {LINK}, as 0:s1-eth1:s1-in1, or rack0 for a worker")
+    return Link(uplink(int(number)) if rack else int(number), *interfaces)
 
 
 def main() -> int:
     parser = Parser(prog="serene-shim", description="Carries packets, with faults.")
     add_version(parser)
     parser.add_argument("faults", type=Path, help="a fault file, docs/faults.md")
-    parser.add_argument("links", type=_link, nargs="+", metavar="WORKER:HOST_SIDE:SWITCH_SIDE")
+    parser.add_argument("links", type=_link, nargs="+", metavar=LINK)
     options = parser.parse_args()
-    stopped = ending_signals()
-    try:
-        faults = load(options.faults)
-        shim = Shim(faults, options.links)
-    except SereneError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    try:
-        shim.run(stopped)
-    finally:
-        shim.close()
-    print(shim.counts(), file=sys.stderr)
+    return ended(lambda: _carry(options.faults, options.links))
+
+
+def _carry(path: Path, links: list[Link]) -> int:
+    with contextlib.suppress(Interrupted), held():
+        try:
+            shim = Shim(load(path), links)
+        except SereneError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        try:
+            shim.run(coming())
+        finally:
+            shim.close()
+        print(shim.counts(), file=sys.stderr)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Fault files: TOML to `Faults`, with errors that name the place, what is wrong and what would be right."""
+"""Fault files: from TOML to `Faults`, with errors that name the place, what is wrong and what is valid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ else:
 
 
 def load(path: str | Path) -> Faults:
-    """Raises BadFaults, with the file's name."""
+    """Reads a fault file. Raises BadFaults, whose message begins with the file's name."""
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -50,8 +50,11 @@ def parse(text: str) -> Faults:
     )
 
 
+Reader = Callable[[object], Any]
+
+
 class _Wrong(Exception):
-    """What was expected instead of a value."""
+    """A wrong value; the message says what was expected."""
 
 
 def _whole(value: object) -> int:
@@ -72,10 +75,13 @@ def _list(value: object) -> list[object]:
     return value
 
 
-def _workers(value: object) -> tuple[int, ...]:
-    if not isinstance(value, list) or not value:
-        raise _Wrong("a list of worker ids, as [0, 2]")
-    return tuple(_whole(item) for item in value)
+def _numbers(what: str) -> Reader:
+    def read(value: object) -> tuple[int, ...]:
+        if not isinstance(value, list) or not value:
+            raise _Wrong(f"a list of {what}, as [0, 2]")
+        return tuple(_whole(item) for item in value)
+
+    return read
 
 
 def _kinds(value: object) -> tuple[str, ...]:
@@ -96,16 +102,21 @@ def _action(value: object) -> Action:
     return Action(value)
 
 
-Reader = Callable[[object], Any]
-
 PACKETS: dict[str, Reader] = {
-    "workers": _workers,
+    "workers": _numbers("worker ids"),
+    "racks": _numbers("racks"),
     "direction": _direction,
     "kinds": _kinds,
     **dict.fromkeys(("loss", "duplication", "reordering"), _number),
     **dict.fromkeys(("late_s", "delay_s", "jitter_s", "start_s", "end_s"), _number),
 }
-EVENTS: dict[str, Reader] = {"iteration": _whole, "action": _action, "worker": _whole, "seconds": _number}
+EVENTS: dict[str, Reader] = {
+    "iteration": _whole,
+    "action": _action,
+    "worker": _whole,
+    "rack": _whole,
+    "seconds": _number,
+}
 
 
 def _made(

@@ -1,4 +1,4 @@
-"""C code of ours, compiled on the user's machine: the switch's programs and the worker's fast path."""
+"""C code compiled on the user's machine: the switch's programs and the worker's fast path."""
 
 from serene.native.build import compile_source, compiler
 from serene.native.errors import CompileFailed, CompilerMissing, UnsafeCache

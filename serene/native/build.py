@@ -4,8 +4,8 @@ The library's name is a digest of everything that shapes it: the source, the hea
 its flags, and the processor (the code is built for the machine it runs on). Builders that race produce the same file
 and rename it into place.
 
-The compiler gets an empty environment, a directory of its own and limits, and where root starts it, a user id that
-nobody has (confined.py); what it wrote is copied into the cache by us.
+The compiler gets an empty environment, a directory of its own and limits; root starts it under a user id that nobody
+has (confined.py). Its output is copied into the cache by this process.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from serene.native.cache import cache_directory, in_cache, prune, safe_cache
 from serene.native.errors import CompileFailed, CompilerMissing
 
 CONFINED = Path(__file__).with_name("confined.py")
-FREE_USERS = (61184, 65519)  # ids for users that exist while they are used, by systemd's convention
-OURSELVES = "-"  # as confined.py has it
+FREE_USERS = (61184, 65519)  # user ids for temporary users, by systemd's convention
+OURSELVES = "-"  # the same as in confined.py
 TIME_LIMIT_S = 300
 log = logging.getLogger("serene.native")
 FLAGS = (
@@ -64,7 +64,7 @@ def _identity(path: str) -> str:
 
 @cache
 def compiler_user(path: str) -> str:
-    """The user id under which the compiler runs: for root an unused one, found by trying; "-" is our own."""
+    """The user id under which the compiler runs: an unused one if we are root, else "-" for our own."""
     if os.geteuid() != 0:
         return OURSELVES
     user = str(random.SystemRandom().randint(*FREE_USERS))
@@ -85,7 +85,7 @@ def _processor() -> str:
 
 
 def _run(user: str, command: Sequence[str], scratch: Path) -> subprocess.CompletedProcess[str]:
-    """Runs the compiler with nothing of our environment, bounded in time, memory and what it may write."""
+    """Runs the compiler in an empty environment, with limits on time, memory and output."""
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(scratch), "HOME": "/"}
     confined = [sys.executable, "-I", "-S", str(CONFINED), user, str(TIME_LIMIT_S), *command]
     with subprocess.Popen(
@@ -95,7 +95,7 @@ def _run(user: str, command: Sequence[str], scratch: Path) -> subprocess.Complet
         try:
             out, error = process.communicate(timeout=TIME_LIMIT_S)
         except BaseException as ending:
-            os.killpg(process.pid, signal.SIGKILL)  # the compiler's own children, too
+            os.killpg(process.pid, signal.SIGKILL)  # including the compiler's own children
             if isinstance(ending, subprocess.TimeoutExpired):
                 raise CompileFailed(f"{command[0]} took more than {TIME_LIMIT_S} s") from None
             raise
@@ -132,14 +132,14 @@ def compile_source(source: str, extra_flags: tuple[str, ...] = (), headers: Path
                 written.write_bytes(content)
                 written.replace(target)
         prune(directory)
-    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
+    except (OSError, RuntimeError) as error:  # a RuntimeError means that there is no home directory
         told = f"cannot build in {place}: {error}; {variable}=/PATH chooses another place"
         raise CompileFailed(told) from error
     return library
 
 
 def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, bytes], scratch: Path) -> bytes:
-    """The library's bytes. The compiler sees a directory with these sources, and the cache never."""
+    """Compiles; returns the library's bytes. The compiler sees a directory with these sources, never the cache."""
     for name, content in sources.items():
         (scratch / name).write_bytes(content)
     if user != OURSELVES:

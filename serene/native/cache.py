@@ -1,7 +1,7 @@
-"""Where compiled libraries are kept: a directory that nobody but this user can put anything into.
+"""The cache of compiled libraries: a directory that nobody but this user can write to.
 
-What lies there is loaded into the switch or a worker, which may well run as root: whoever could write there could run
-as root. The libraries used last stay; when one was used is its time of modification.
+Its libraries are loaded into switches and workers, which may run as root: whoever could write there could run code as
+root. The most recently used libraries are kept; a library's modification time is when it was last used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from serene.native.errors import UnsafeCache
 
 KEPT = 64  # libraries
-SPARED_S = 3600.0  # since the last use: whoever asked for a library has loaded it by then, or will not any more
+SPARED_S = 3600.0  # since its last use: long enough for whoever asked for a library to have loaded it
 
 
 def cache_directory() -> Path:
@@ -27,7 +27,7 @@ def cache_directory() -> Path:
 
 
 def safe_cache() -> Path:
-    """The directory, made if need be. Raises UnsafeCache, or OSError where it cannot be made."""
+    """The directory, created if need be. Raises UnsafeCache, or OSError if it cannot be created."""
     directory = cache_directory().absolute()
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
     for path in reversed(missing):
@@ -39,7 +39,7 @@ def safe_cache() -> Path:
 
 
 def check(path: Path, *, is_ours: bool) -> None:
-    """Raises UnsafeCache where somebody else could change what ``path`` holds, or put something else in its place."""
+    """Raises UnsafeCache if anybody else could modify ``path`` or replace it."""
     status = path.stat(follow_symlinks=False)
     owners = {os.geteuid()} if is_ours else {os.geteuid(), *_root()}
     if status.st_uid not in owners:
@@ -58,10 +58,10 @@ def check(path: Path, *, is_ours: bool) -> None:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """No other process uses or removes anything there meanwhile."""
+    """Holds the cache's lock, so that no other process removes anything meanwhile."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
-        with suppress(OSError):  # some network file systems have no locks for directories
+        with suppress(OSError):  # some network file systems cannot lock directories
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
@@ -69,18 +69,18 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 def in_cache(library: Path) -> bool:
-    """Whether it is there to be loaded; then it counts as used now. Raises UnsafeCache."""
+    """Whether the library is in the cache; if so, marks it as used now. Raises UnsafeCache."""
     with locked(library.parent):
         if not library.exists():
             return False
         check(library, is_ours=True)
-        with suppress(OSError):  # where nothing can be written, nothing is removed either
+        with suppress(OSError):  # a cache that cannot be written is not pruned either
             os.utime(library)
         return True
 
 
 def prune(directory: Path) -> None:
-    """Removes what has not been used for long: libraries, but not the last ones, and what killed builds left behind."""
+    """Removes libraries not used for long, except the latest, and the remains of killed builds."""
     with locked(directory):
         found = {path: status for path in directory.iterdir() if (status := _status(path))}
         libraries = sorted((path for path in found if path.suffix == ".so"), key=lambda path: -found[path].st_mtime)
@@ -99,12 +99,12 @@ def prune(directory: Path) -> None:
 def _status(path: Path) -> os.stat_result | None:
     try:
         return path.stat(follow_symlinks=False)
-    except FileNotFoundError:  # a build that has ended meanwhile
+    except FileNotFoundError:  # that build has ended meanwhile
         return None
 
 
 def _root() -> set[int]:
-    """Who owns what is above: root, which in a user namespace may show as a user that is not known there."""
+    """The owner of the root directory: root, which in a user namespace may appear as an unknown user."""
     try:
         maps = Path("/proc/self/uid_map").read_text().split()
         unknown = int(Path("/proc/sys/kernel/overflowuid").read_text())

@@ -1,7 +1,7 @@
-"""Runs a command with as few rights as it can do its work with: ``python -I confined.py UID SECONDS COMMAND ...``.
+"""Runs a command with as few rights as it needs: ``python -I confined.py UID SECONDS COMMAND ...``.
 
-A program of its own, because limits and user ids are the process's, and changing them between fork and exec is not
-safe in a process with threads. UID is a user that nobody is, or - to stay who we are. Exits with 126 where the command
+A program of its own, because limits and user ids belong to the process, and changing them between fork and exec is not
+safe in a process with threads. UID is a user id that nobody has, or - to keep ours. Exits with 126 if the command
 cannot be started.
 """
 
@@ -30,7 +30,7 @@ def main() -> None:
     limit(resource.RLIMIT_CORE, 0)
     libc = ctypes.CDLL(None)
     if user != "-":
-        libc.unshare(CLONE_NEWNET | CLONE_NEWIPC)  # refused in some containers: then it keeps the network
+        libc.unshare(CLONE_NEWNET | CLONE_NEWIPC)  # some containers refuse this; the command then keeps the network
         os.setgroups([])
         os.setresgid(int(user), int(user), int(user))
         os.setresuid(int(user), int(user), int(user))

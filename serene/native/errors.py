@@ -1,4 +1,4 @@
-"""Why C code was not compiled."""
+"""The errors of compiling C code."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from serene.errors import SereneError
 
 
 class CompilerMissing(SereneError):
-    """No C compiler on this machine."""
+    """This machine has no C compiler."""
 
 
 class CompileFailed(SereneError):
-    """The C code was not compiled: the compiler's refusal, a limit, or no place to keep the result."""
+    """The compiler refused the code or reached a limit, or there is no place to keep the result."""
 
 
 class UnsafeCache(CompileFailed):
-    """The directory of compiled libraries is another user's, or others may write to it."""
+    """The directory of compiled libraries belongs to another user, or others may write to it."""

@@ -16,7 +16,7 @@ from serene.strategy import PolicyFields
 from serene.wire import ROOT, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation, mac_bytes
 
 FLOOD_GROUP = 1  # p4src/include/sizes.p4
-JOB_GROUPS = 16  # of job j: JOB_GROUPS + j
+JOB_GROUPS = 16  # job j's multicast group is JOB_GROUPS + j
 CPU_PORT = 255
 
 
@@ -38,7 +38,7 @@ def number(address: str) -> int:
 
 @dataclass(frozen=True)
 class Host:
-    """Where a worker is: the switch's port it is behind, its addresses, and which of its processes it is."""
+    """A worker's place: its port of the switch, its addresses, and its process's incarnation."""
 
     port: int
     mac: str
@@ -48,7 +48,7 @@ class Host:
 
     @classmethod
     def of(cls, worker: int) -> Host:
-        """Port and addresses by the worker's id; port 255 is the controller's."""
+        """Port and addresses derived from the worker's id; port 255 is the controller's."""
         port = worker + 1 if worker + 1 < CPU_PORT else worker + 2
         return cls(port, f"02:00:00:00:{port >> 7:02x}:{port & 0x7F:02x}", f"10.0.{port >> 7}.{port & 0x7F}")
 
@@ -57,13 +57,13 @@ class Host:
         return replace(self, incarnation=self.incarnation + 1)
 
     def frame_head(self, payload_bytes: int) -> bytes:
-        """Ethernet, IPv4 and UDP headers of what it sends to the switch."""
+        """Ethernet, IPv4 and UDP headers of its packets to the switch."""
         source, switch = (self.mac, self.ip, self.udp_port), (SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT)
         return encapsulation(payload_bytes, source=source, destination=switch)
 
 
 def own_addresses() -> list[Entry]:
-    """The switch's own: it answers for them, and nobody else may."""
+    """The entries for the switch's own addresses, which nobody else may use."""
     return [
         Entry("switch_address", [number(SWITCH_IP)], "answer_arp", [number(SWITCH_MAC)]),
         Entry("switch_mac", [number(SWITCH_MAC)], "impostor"),
@@ -126,7 +126,7 @@ def running_job(
     session: int = 1,
     epoch: int = 1,
 ) -> list[Entry]:
-    """All of a job whose workers have joined. hosts: by worker. Its multicast group is no entry."""
+    """All entries of a job whose workers have joined. hosts: by worker. The multicast group is not an entry."""
     sizes = {"slots": slots, "vector_length": vector_length, "workers": len(hosts), "first_slot": first_slot}
     return [
         job(job_id, **sizes),
@@ -137,7 +137,7 @@ def running_job(
 
 
 def replicas(hosts: Mapping[int, Host]) -> list[tuple[int, int]]:
-    """Who gets the copies of a release, as (port, replica)."""
+    """The (port, replica) pairs that get the copies of a release."""
     return [(host.port, worker + 1) for worker, host in hosts.items()]
 
 
@@ -147,24 +147,24 @@ ECHOES = 128  # p4src/v1model/root_answer.p4
 
 
 def switch_host(port: int, rack: int, session: int) -> Host:
-    """A rack's leaf as the root sees it, behind a port of the root. A switch's incarnation is the session."""
+    """A rack's leaf as the root's member, behind a port of the root. A switch's incarnation is the session."""
     return Host(port, f"02:00:00:00:fd:{rack:02x}", f"10.0.253.{rack + 1}", SERENE_UDP_PORT, session)
 
 
 def root_host(port: int, session: int) -> Host:
-    """The root as a leaf sees it, behind a port of the leaf."""
+    """The root as a leaf's member, behind a port of the leaf."""
     return Host(port, SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT, session)
 
 
 def uplink(job: int, rack: int, port: int) -> Entry:
-    """Of a leaf: where the root is."""
+    """A leaf's entry for where the root is."""
     own = switch_host(0, rack, 0)
     ends = [number(address) for address in (SWITCH_MAC, SWITCH_IP, own.mac, own.ip)]
     return Entry("root", [job], "set_root", [port, rack, *ends])
 
 
 def prepared(job: int, session: int, epoch: int, policy: LeafPolicy) -> Entry:
-    """Of a leaf: an epoch's policy, in force as soon as the root says so."""
+    """A leaf's entry for an epoch's policy, which is in force as soon as the root says so."""
     fields = policy.fields
     params = [
         fields.member_mask,
@@ -181,10 +181,11 @@ def prepared(job: int, session: int, epoch: int, policy: LeafPolicy) -> Entry:
 
 
 def leaf_replicas(hosts: Mapping[int, Host], root_port: int) -> list[tuple[int, int]]:
-    """A leaf's group: its workers, and the root."""
+    """A leaf's multicast group: its workers and the root."""
     return [*replicas(hosts), (root_port, ROOT + 1)]
 
 
 def root_replicas(ports: Sequence[int]) -> list[tuple[int, int]]:
-    """The root's group; ports: of the leaves, by rack. Each gets two copies, one for what echoes a worker's request."""
+    """The root's multicast group; ports: to the leaves, by rack. Each leaf gets two copies, one of them to echo a
+    worker's request."""
     return [(port, first + rack + 1) for rack, port in enumerate(ports) for first in (0, ECHOES)]

@@ -1,4 +1,4 @@
-"""The compiled P4 program in this process, its entries written as numbers."""
+"""The compiled P4 program in this process, with entries written as numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from serene.switch import Exact, Switch
 
 
 class ProgramSwitch:
-    """Tables, counters and registers go by the last part of their names. ``compiler_flags`` as for `Switch.load`."""
+    """A switch whose tables, counters and registers go by the last part of their names. ``compiler_flags`` as for
+    `Switch.load`."""
 
     def __init__(self, program: Program, compiler_flags: tuple[str, ...] = ()) -> None:
         self.program = program
@@ -39,14 +40,14 @@ class ProgramSwitch:
         self.switch.table_modify(name, handle, self._action(name, entry.action), entry.params)
 
     def put(self, entry: Entry) -> None:
-        """Inserts it, or replaces the entry that has the same match."""
+        """Inserts an entry, or replaces the one with the same match."""
         if (entry.table, tuple(entry.match)) in self._handles:
             self.modify(entry)
         else:
             self.insert(entry)
 
     def delete(self, entry: Entry) -> None:
-        """The entry with this table and match."""
+        """Deletes the entry with this table and match."""
         self.switch.table_delete(self.names[entry.table], self._handles.pop((entry.table, tuple(entry.match))))
 
     # -- a job -----------------------------------------------------------------------------------------------
@@ -69,7 +70,7 @@ class ProgramSwitch:
         session: int = 1,
         epoch: int = 1,
     ) -> None:
-        """A job whose workers have joined. hosts: by worker."""
+        """Installs a job whose workers have joined. hosts: by worker."""
         self.set_group(hosts, job)
         for entry in entries.running_job(
             job, hosts, fields, slots=slots, vector_length=vector_length, session=session, epoch=epoch
@@ -77,19 +78,19 @@ class ProgramSwitch:
             self.put(entry)
 
     def set_group(self, hosts: Mapping[int, Host], job: int = 0) -> None:
-        """Who gets the copies of a release, by worker."""
+        """Sets who gets the copies of a release, by worker."""
         self.switch.multicast_set(entries.JOB_GROUPS + job, entries.replicas(hosts))
 
     def set_policy(self, session: int, epoch: int, fields: PolicyFields, job: int = 0) -> None:
-        """A live swap: one entry is replaced."""
+        """Replaces the policy entry: a live swap."""
         self.put(entries.policy(job, session, epoch, fields))
 
     def count(self, counter: str, index: int = 0) -> int:
-        """Packets."""
+        """A packet counter's value."""
         return self.switch.counter_read(self.names[counter], index).packets
 
     def dropped(self) -> dict[str, int]:
-        """Packets dropped, by reason; those that there were."""
+        """Packets dropped, by reason; reasons that never occurred are left out."""
         names = [name for name in self.names if name.startswith("dropped_")]
         counts = {name.removeprefix("dropped_"): self.count(name) for name in names}
         return {reason: count for reason, count in counts.items() if count}

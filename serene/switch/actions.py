@@ -23,7 +23,7 @@ class ActionWriter:
         self._scope = scope
         self._action = action
         self._emitter = scope.emitter()
-        self._at = 0  # the primitive that is being written
+        self._at = 0  # the primitive being written, for error messages
         self._reader = scope.reader(self._emitter, self._parameter)
 
     def _parameter(self, index: int) -> Place:
@@ -169,7 +169,7 @@ class ActionWriter:
         self._line(f"{following} = {following} > {count} ? {following} - {count} : 0;")
 
     def _move(self, operands: Operands, forward: bool) -> tuple[int, int, str]:
-        """Moves a stack's elements; (by how many, the stack's size, C for what counts its elements)."""
+        """Moves a stack's elements; returns how far, the stack's size, and C for the number of its elements."""
         scope, name = self._scope, operands.name(0, *STACKS)
         stacks = scope.stacks_of(name)
         size = self._shape(stacks[0])[1]
@@ -206,7 +206,7 @@ class ActionWriter:
         self._jump(operands.integer(1), test)
 
     def _jump(self, to: int, test: str) -> None:
-        """Back only as often as a packet may take steps."""
+        """A jump; one that leads backwards counts as a step, and a packet has a limited number of steps."""
         bound = " && STEP(packet)" if to <= self._at else ""
         self._line(f"if ({test}{bound}) goto at_{to};")
 
@@ -229,7 +229,7 @@ class ActionWriter:
         self._cell(name, inner, "REGISTER_WRITE")
 
     def _cell(self, name: str, access: list[str], kind: str) -> None:
-        """Reads or writes element ``at`` of a register, where it has one."""
+        """Reads or writes element ``at`` of a register; an index out of bounds reads and writes nothing."""
         array = self._scope.program.registers[name]
         told = event(kind, array.id, "at", *place_words(self._scope.register(name)))
         outside = f"TRACED(else {event(kind, array.id, 'at')})"
@@ -296,7 +296,7 @@ class ActionWriter:
         self._line(event("REQUEST", f"REQUEST_{kind}", *values))
 
     def log_msg(self, operands: Operands) -> None:
-        """Traced, and nothing else; a value that cannot be computed here has no bits."""
+        """Appears only in traces. A value that cannot be computed here is recorded with zero bits."""
         words: list[str] = []
         outer, self._emitter.lines = self._emitter.lines, []
         values = operand_value(operands[1], "parameters_vector") if len(operands) > 1 else []

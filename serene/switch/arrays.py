@@ -13,7 +13,7 @@ from serene.switch.layout import MOST_VALUES
 from serene.switch.loaded import Loaded, integer, limb_array, limbs, named
 from serene.switch.program import Array, limbs_of
 
-PART_BYTES = 1 << 20  # of an array that is copied or looked through: not all of it at once
+PART_BYTES = 1 << 20  # copied or searched at a time, so that a large array is never held twice
 
 
 def _register_type(width: int) -> type[np.unsignedinteger]:
@@ -21,7 +21,7 @@ def _register_type(width: int) -> type[np.unsignedinteger]:
 
 
 def _parts(size: int, row_bytes: int) -> Iterator[tuple[int, int]]:
-    """First cell and number of cells of each."""
+    """Yields (first cell, number of cells) of each part."""
     step = max(PART_BYTES // row_bytes, 1)
     for first in range(0, size, step):
         yield first, min(step, size - first)
@@ -108,7 +108,7 @@ class ArrayControl(Loaded):
             self._lib.switch_register(self._state, array.id, first, len(rows), 2, pointer)
 
     def register_write(self, register: str, index: int, value: int, count: int = 1) -> None:
-        """The same to ``count`` cells from ``index`` on."""
+        """Gives ``count`` cells from ``index`` on this value."""
         array = self._indexed(self.program.registers, "register", register, index, count)
         if value < 0 or value > mask(array.width):
             raise ControlError(f"register {register!r}: {value} does not fit {array.width} bits")
@@ -116,7 +116,7 @@ class ArrayControl(Loaded):
         self._lib.switch_register(self._state, array.id, index, count, 1, row.ctypes.data_as(ctypes.c_void_p))
 
     def value_set_write(self, value_set: str, values: Sequence[int]) -> None:
-        """What a parser's value set holds from now on. Several fields follow each other in one value."""
+        """Replaces the members of a parser's value set. A member of several fields is their concatenation."""
         bits = named(self.program.value_sets, value_set, "value set")
         if len(set(values)) > MOST_VALUES:
             raise ControlError(f"value set {value_set!r}: {len(values)} values; at most {MOST_VALUES}")
@@ -129,7 +129,7 @@ class ArrayControl(Loaded):
         self._lib.switch_value_set(self._state, number, limb_array(parts), len(set(values)))
 
     def _indexed(self, arrays: Mapping[str, Array], what: str, name: str, index: int, count: int | None = 1) -> Array:
-        """The array, which has ``count`` cells from ``index`` on; None: all that follow."""
+        """The array of this name, which must have ``count`` cells from ``index`` on (None: all from there)."""
         array = named(arrays, name, what)
         size = array.size
         if array.direct_table is not None:

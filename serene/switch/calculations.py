@@ -29,14 +29,14 @@ class CalculationWriter:
         self._scope = scope
 
     def named(self, name: str, reader: Reader, emitter: Emitter) -> str:
-        """C for the result of a calculation of the program; its input is laid out by ``emitter``."""
+        """C for the result of a calculation; ``emitter`` receives the statements that lay out its input."""
         calculation = known(self._scope.calculations, name, "calculation")
         return self.input(name, calculation["algo"], calculation["input"], reader, emitter)[0]
 
     def input(
         self, name: str, algorithm: str, elements: Sequence[Mapping[str, Any]], reader: Reader, emitter: Emitter
     ) -> tuple[str, str]:
-        """Lays the elements out in ``bytes``; C for the algorithm's call and for the size."""
+        """Lays the elements out in the array ``bytes``; returns C for the algorithm's call, and for the size."""
         if algorithm not in ALGORITHMS:
             raise UnsupportedProgram(
                 f"calculation {name!r}: algorithm {algorithm!r} is not supported (supported: {choices(ALGORITHMS)})"
@@ -77,7 +77,7 @@ class CalculationWriter:
         return f"checksum_{algorithm}(bytes, {size})", size
 
     def _string(self, element: Mapping[str, Any]) -> Varying | None:
-        """The element, where it is a varbit field."""
+        """The element as a byte string of varying length if it is a varbit field, else None."""
         if element["type"] != "field":
             return None
         header, field = element["value"]

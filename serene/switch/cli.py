@@ -17,7 +17,7 @@ import grpc
 
 from serene.at_exit import leave_garbage
 from serene.errors import SereneError
-from serene.signals import ending_signals
+from serene.interrupts import Interrupted, coming, ended, held
 from serene.switch.engine import Switch
 from serene.switch.options import LOG_LEVELS, Usage, left_out, parse
 from serene.switch.p4runtime.ports import InterfacePort
@@ -43,7 +43,7 @@ def run(arguments: Sequence[str]) -> None:
             replace(port, join_udp=True) if isinstance(port, InterfacePort) else port for port in options.interface
         ]
     for port in options.interface:
-        port.check()  # a missing interface is reported now, not when a program is pushed
+        port.check()  # reports a missing interface now rather than when a program is pushed
     credentials = _credentials(target)
     server = P4RuntimeServer(
         options.interface,
@@ -60,24 +60,26 @@ def run(arguments: Sequence[str]) -> None:
     with contextlib.ExitStack() as stack:
         if printing is not None:
             stack.enter_context(printing)
-        stack.enter_context(server)  # before the program is compiled: whoever started us waits for the port to be open
+        # Before the program is compiled: the process that started us waits for this port.
+        stack.enter_context(server)
         if options.thrift_port is not None:
             stack.enter_context(ClosedDoor(options.thrift_port))
         if options.json:
             server.run(Switch.load(options.json, cpu_port=target.cpu_port, drop_port=target.drop_port))
-        stopped = ending_signals()
         ports = " ".join(str(port) for port in options.interface) or "none"
         host = target.grpc_server_addr.rpartition(":")[0]
-        print(
-            f"serene-switch: P4Runtime on {host}:{server.port}, device {options.device_id}, ports {ports}",
-            file=sys.stderr,
-            flush=True,
-        )
-        os.read(stopped, 1)
+        with contextlib.suppress(Interrupted), held():
+            stopped = coming()
+            print(
+                f"serene-switch: P4Runtime on {host}:{server.port}, device {options.device_id}, ports {ports}",
+                file=sys.stderr,
+                flush=True,
+            )
+            os.read(stopped, 1)
 
 
 def _log_to(options: argparse.Namespace) -> None:
-    """Where simple_switch_grpc would log to; what it would not log goes to standard error."""
+    """Logs where simple_switch_grpc would; messages that it does not have go to standard error."""
     handlers: list[logging.Handler] = []
     if options.log_console:
         handlers.append(logging.StreamHandler(sys.stdout))
@@ -110,19 +112,18 @@ def _credentials(target: argparse.Namespace) -> grpc.ServerCredentials | None:
     return grpc.ssl_server_credentials([(key, certificate)], authority, bool(target.grpc_server_with_client_auth))
 
 
-def main() -> None:
+def main() -> int:
     leave_garbage()
     try:
         run(sys.argv[1:])
     except Usage as error:
         print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        return 2
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(1) from None
-    except KeyboardInterrupt:  # before the switch was ready
-        raise SystemExit(130) from None
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(ended(main))

@@ -89,7 +89,7 @@ def _action_source(scope: Scope, action: Action) -> str:
 
 
 def _mentioned(program: Program) -> set[str]:
-    """Fields of standard_metadata that something outside its declaration names: those have to be right."""
+    """The fields of standard_metadata that the program uses; only these have to be kept correct."""
     found: set[str] = set()
 
     def visit(node: Any) -> None:

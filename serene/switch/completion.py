@@ -1,4 +1,4 @@
-"""What bash completes of ``serene-switch``'s command line, made from its parsers."""
+"""Bash completion for ``serene-switch``, generated from its option parsers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import shlex
 from collections.abc import Sequence
 
-FILES, FOLDERS = {"FILE"}, {"DIR"}  # of what an option takes, as its help calls it
+FILES, FOLDERS = {"FILE"}, {"DIR"}  # by the metavar that the option's help shows
 SCRIPT = """\
 _serene_switch() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} options={own} each
@@ -28,7 +28,7 @@ complete -o filenames -F _serene_switch serene-switch serene-switch-grpc
 
 
 def script(own: argparse.ArgumentParser, further: argparse.ArgumentParser) -> str:
-    """Of the options before and after the ``--``."""
+    """The completion script for the options before and after the ``--``."""
     return SCRIPT.format(
         own=shlex.quote(" ".join([*_options(own), "--"])),
         further=shlex.quote(" ".join(_options(further))),
@@ -51,6 +51,6 @@ def _values(actions: Sequence[argparse.Action]) -> list[str]:
         elif action.metavar in FILES | FOLDERS:
             found = "compgen -f" if action.metavar in FILES else "compgen -d"
         else:
-            found = "true"  # nobody knows
+            found = "true"  # any text: nothing to complete
         cases.append(f'        {"|".join(action.option_strings)}) mapfile -t COMPREPLY < <({found} -- "$word") ;;')
     return cases

@@ -67,7 +67,7 @@ Match = Exact | Lpm | Ternary | Range | Optional
 
 @dataclass(frozen=True)
 class InitialEntry:
-    """An entry that the program itself puts into a table."""
+    """A table entry that is part of the P4 program."""
 
     handle: int
     match: tuple[Match, ...]
@@ -113,7 +113,7 @@ class PortCounts:
 
 
 def match_from_json(key: Key, item: Mapping[str, object]) -> Match:
-    """A key of an entry that the program itself brings."""
+    """One key of a table entry that is part of the P4 program."""
 
     def number(name: str) -> int:
         return int(str(item[name]), 16)
@@ -144,7 +144,7 @@ def encode_field(table: Table, key: Key, field: Match) -> tuple[int, int, int]:
         numbers = (field.value & keep, keep, field.prefix_len)
     elif isinstance(field, Ternary) and key.match_type in ("ternary", "optional"):
         numbers = (field.value & field.mask, field.mask, 0)
-    elif isinstance(field, Optional) and key.match_type in ("optional", "ternary"):  # p4c writes ternary for both
+    elif isinstance(field, Optional) and key.match_type in ("optional", "ternary"):  # p4c writes both as ternary
         numbers = (0, 0, 0) if field.value is None else (field.value, full, 0)
     elif isinstance(field, Range) and key.match_type == "range":
         numbers = (field.low, field.high, 0)

@@ -18,7 +18,7 @@ class DeparserWriter:
         self._scope = scope
 
     def checksums(self, function: str, which: str) -> str:
-        """``which`` is verify or update."""
+        """The checksum functions of one kind: ``which`` is "verify" or "update"."""
         scope = self._scope
         lines = [
             f"STAGE_FUNCTION void {function}(struct packet *packet) {{",

@@ -43,13 +43,13 @@ OUTPUT = np.dtype([("port", np.uint32), ("length", np.uint32), ("offset", np.uin
 
 @lru_cache(maxsize=4)
 def _generated(label: str, json: bytes) -> tuple[Program, str]:
-    """A program and its C source; the same is often loaded again, after a restart of the controller for one."""
+    """A program and its C source, cached: the same program is often loaded again, as when the controller restarts."""
     program = parse_program(label, json)
     return program, generate(program)
 
 
 class Switch(ProfileControl, ArrayControl, Tracing):
-    """A program with its state. Not for two threads at once, but for control-plane calls, which may come any time."""
+    """A program with its state. Packets come from one thread at a time, control-plane calls at any time."""
 
     def __init__(self, program: Program, library: Path, *, cpu_port: int | None, drop_port: int, seed: int) -> None:
         super().__init__(program, library, cpu_port=cpu_port, drop_port=drop_port, seed=seed)

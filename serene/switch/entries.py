@@ -1,4 +1,4 @@
-"""Tables and their entries: what the control plane adds, changes, counts and takes away."""
+"""Table entries: adding, modifying, deleting and counting them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TableControl(Loaded):
     def table_add(
         self, table: str, match: Sequence[Match], action: str, params: Sequence[int] = (), priority: int = 0
     ) -> int:
-        """Adds an entry; its handle. In ternary tables the larger priority wins, as in P4Runtime."""
+        """Adds an entry and returns its handle. In ternary tables the larger priority wins, as in P4Runtime."""
         target = self._table(table)
         key, keep, prefix = self._encode_match(target, match)
         chosen = self._action(target, action)
@@ -42,7 +42,7 @@ class TableControl(Loaded):
         return int(handle)
 
     def table_modify(self, table: str, handle: int, action: str, params: Sequence[int] = ()) -> None:
-        """Gives an entry another action or other parameters; one step for packets."""
+        """Gives an entry another action or other parameters; a packet sees either the old entry or the new one."""
         target = self._table(table)
         chosen = self._action(target, action)
         data = self._encode_data(target, chosen, params)
@@ -112,7 +112,7 @@ class TableControl(Loaded):
 
     @staticmethod
     def parameter_limbs(action: Action, params: Sequence[int]) -> list[int]:
-        """An action's parameters as it reads them. Raises ControlError for values that do not fit."""
+        """An action's parameters as the generated code reads them. Raises ControlError for values that do not fit."""
         expected = [f"{parameter.name} ({parameter.width} bits)" for parameter in action.parameters]
         if len(params) != len(action.parameters):
             raise ControlError(
@@ -145,7 +145,7 @@ class TableControl(Loaded):
     def _install_initial(self, table: Table) -> tuple[InitialEntry, ...]:
         if table.default_action is not None:
             self._set_default(table, *table.default_action)
-        # BMv2's JSON: the smaller number wins. Counted from below, as p4c does for P4Runtime.
+        # In BMv2's JSON the smaller number wins, in the engine the larger. Numbered as p4c does for P4Runtime.
         order = sorted(range(len(table.entries)), key=lambda place: table.entries[place].priority)
         priorities = {place: len(order) - rank for rank, place in enumerate(order)}
         installed = []

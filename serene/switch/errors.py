@@ -1,4 +1,4 @@
-"""Why a program does not run: what is refused, and where in it."""
+"""The errors that refuse a program; their messages name the place in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class UnsupportedProgram(SereneError):
 
 @contextmanager
 def where(at: str) -> Iterator[None]:
-    """Puts a place in the program before what is wrong there."""
+    """Prefixes errors raised within with the place in the program where they arose."""
     try:
         yield
     except (NotBmv2Json, UnsupportedProgram) as error:
@@ -31,7 +31,7 @@ def where(at: str) -> Iterator[None]:
 
 
 def known(objects: Mapping[str, T], name: object, what: str) -> T:
-    """The object that a program names."""
+    """Looks up an object that the program refers to by name; an unknown name is an error that says so."""
     if not isinstance(name, str) or name not in objects:
         some = choices(sorted(objects)[:20]) or "none"
         raise NotBmv2Json(f"there is no {what} {name!r}; there is {some}" + (" ..." if len(objects) > 20 else ""))

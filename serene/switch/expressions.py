@@ -23,7 +23,7 @@ COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
 @dataclass(frozen=True)
 class Place:
-    """Something in C that holds a number: up to 64 bits a scalar, above an array of limbs."""
+    """A C variable that holds a number: a scalar up to 64 bits, an array of 64-bit limbs above."""
 
     code: str
     width: int  # bits
@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Expr:
-    """An integer: what it computes, and the range of the exact value."""
+    """An integer expression and the range of its exact value."""
 
     op: str
     low: int
@@ -53,7 +53,7 @@ class Expr:
 
     @property
     def bits(self) -> int:
-        """Bits that hold the exact value, a sign included where there may be one."""
+        """How many bits hold the exact value, including the sign if it can be negative."""
         if self.low >= 0:
             return max(self.high.bit_length(), 1)
         return max(self.high.bit_length(), (-self.low - 1).bit_length()) + 1
@@ -144,7 +144,7 @@ class Emitter:
         return name
 
     def scalar(self, code: str) -> str:
-        """Code that may stand in several places: computed once, or nested expressions would double at each level."""
+        """C that may be used several times. It is computed once, or nested expressions would double at each level."""
         if code.isalnum():
             return code
         self._temporaries += 1
@@ -348,7 +348,7 @@ class Emitter:
             self.line(f"for (int i = {top + 1}; i < {limbs}; i++) {copy}[i] = 0;")
         return copy
 
-    # -- users of values -------------------------------------------------------------------------------------
+    # -- assignments ------------------------------------------------------------------------------------------
 
     def compare(self, op: str, a: Expr, b: Expr) -> str:
         if a.bits <= 64 and b.bits <= 64 and (a.low >= 0) == (b.low >= 0):
@@ -398,7 +398,7 @@ class Reader:
         self._emitter = emitter
         self._field = field  # of a header
         self._local = local  # an action's parameter
-        self._special = special  # what depends on where it stands: stacks, lookahead
+        self._special = special  # operands whose meaning depends on their place: stacks, lookahead
 
     def number(self, node: Any) -> Expr:
         kind, value = _operand(node)
@@ -448,7 +448,7 @@ class Reader:
         return binary(op, self.number(left), self.number(right))
 
     def _width(self, node: Any) -> int:
-        """Of a cast: a constant."""
+        """The width of a cast, which has to be a constant."""
         width = self.number(node)
         if width.op != "constant" or not 0 < width.value <= MAX_EXPRESSION_BITS // 2:
             raise NotBmv2Json(f"a cast to {width.value if width.op == 'constant' else 'a width that varies'} bits")
@@ -494,7 +494,7 @@ class Reader:
 
 
 def _operand(node: Any) -> tuple[str, Any]:
-    """Type and value."""
+    """An operand's type and value."""
     if not isinstance(node, Mapping) or "value" not in node:
         raise NotBmv2Json("an operator without the operands that it needs")
     return node["type"], node["value"]

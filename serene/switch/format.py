@@ -1,7 +1,7 @@
 """The shape of BMv2's JSON (docs/JSON_format.md of the behavioral model): what is read of it, of which type, how large.
 
-What passes here has every key that is read without asking, of the right type and within bounds. That names lead
-somewhere is checked by who follows them.
+What passes these checks has every key that is later read unconditionally, of the right type and within bounds. Whether
+a name refers to something is checked where it is looked up.
 """
 
 from __future__ import annotations

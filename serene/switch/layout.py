@@ -17,7 +17,7 @@ from serene.switch.scope import Scope
 
 SMALL_HEADER_BYTES = 128
 CACHE_LINE = 64
-MOST_VALUES = 1024  # of a value set
+MOST_VALUES = 1024  # members of a value set
 
 
 def c_field(name: str, field: Field) -> str:
@@ -34,7 +34,7 @@ def _scalar(width: int) -> str:
 
 
 def element_bytes(width: int) -> int:
-    """Of a register's element."""
+    """The size of a register's element in memory."""
     return 8 * limbs_of(width) if width > 64 else int(_scalar(width)[4:-2]) // 8
 
 
@@ -51,7 +51,7 @@ def rows(registers: Sequence[Array]) -> dict[int, list[Array]]:
 
 
 class LayoutWriter:
-    """The structs of a program, and what makes and frees its state."""
+    """The structs of a program, and the functions that allocate and free its state."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -109,7 +109,7 @@ class LayoutWriter:
         return "\n".join(lines)
 
     def _empty(self, of: str, header: Header) -> str:
-        """Gives the varbit field of a large header that was not cleared no bytes: invalid headers may be read."""
+        """Empties the varbit field of a large header that was not cleared, since invalid headers may be read."""
         assert header.type.variable is not None
         field = self._scope.field_name(header.name, header.type.variable.name)
         return f"{of}->{self._scope.own_name(header)}.{field}_bytes = 0;"

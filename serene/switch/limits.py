@@ -1,5 +1,5 @@
-"""How large a program may be. Beyond these it is refused by name: they keep the generated C's memory, its time for a
-packet and the compiler's work within what one switch can spend, whoever wrote the program."""
+"""How large a program may be; a larger one is refused by name. The limits bound the generated C's memory, its time for
+a packet, and the compiler's work, whoever wrote the program."""
 
 MAX_JSON_BYTES = 32 << 20
 MAX_SOURCE_BYTES = 16 << 20  # of the generated C

@@ -1,4 +1,4 @@
-"""The base of the switch's control plane: the loaded library, its state, and numbers as limbs."""
+"""The base class of the switch's control plane: the loaded library, its state, and conversions of numbers to limbs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def integer(parts: Sequence[int]) -> int:
 
 
 def named(objects: Mapping[str, T], name: str, what: str) -> T:
-    """The object of that name; raises NoSuchName, which says what there is."""
+    """Looks up an object by name. Raises NoSuchName, which lists the valid names."""
     if name not in objects:
         raise NoSuchName(f"the program has no {what} {name!r}; it has {choices(sorted(objects)) or 'none'}")
     return objects[name]

@@ -40,7 +40,7 @@ def load_program(source: str | Path | bytes) -> Program:
 
 
 def read_program(source: str | Path | bytes) -> tuple[str, bytes]:
-    """What errors call the program, and its JSON, which may be anything yet. Raises NotBmv2Json."""
+    """The program's name for error messages, and its JSON, not yet checked. Raises NotBmv2Json."""
     label = "the program"
     if not isinstance(source, bytes):
         label = str(source)
@@ -48,7 +48,7 @@ def read_program(source: str | Path | bytes) -> tuple[str, bytes]:
             source = Path(source).read_bytes()
         except OSError as error:
             raise NotBmv2Json(f"cannot read {label}: {error.strerror}") from error
-        except ValueError as error:  # a path with a null character
+        except ValueError as error:  # the path contains a null character
             raise NotBmv2Json(f"cannot read {label!r}: {error}") from error
     if len(source) > MAX_JSON_BYTES:
         raise NotBmv2Json(f"{label} has {len(source)} bytes; the largest program has {MAX_JSON_BYTES}")
@@ -56,7 +56,7 @@ def read_program(source: str | Path | bytes) -> tuple[str, bytes]:
 
 
 def parse_program(label: str, json: bytes) -> Program:
-    """As load_program, of what read_program returned."""
+    """As load_program, for what read_program returned."""
     with where(label):
         return _build(checked(json))
 

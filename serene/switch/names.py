@@ -1,8 +1,7 @@
-"""C names for what a program has: the only way by which text of a program gets into the generated C.
+"""C names for the parts of a program. This is the only way in which a program's text gets into the generated C.
 
-A name is a letter for the kind of thing, a number, and as much of the P4 name as a reader needs to recognise it, in
-letters, digits and underscores: ``h3_ethernet``. The number alone makes it unique, and no such name is a keyword, a
-macro or one of the runtime's own.
+A name is a letter for the kind of object, a number, and enough of the P4 name to be recognised, in letters, digits and
+underscores: ``h3_ethernet``. The number makes it unique, and it can be no keyword, macro or name of the runtime.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
-READABLE = 48  # characters of a P4 name that are kept
+READABLE = 48  # how many characters of a P4 name are kept
 NO_LETTER = re.compile(r"[^A-Za-z0-9_]")
 
 K = TypeVar("K", bound=Hashable)
@@ -22,5 +21,5 @@ def identifier(kind: str, number: int, name: str) -> str:
 
 
 def identifiers(kind: str, names: Iterable[K]) -> dict[K, str]:
-    """One for each name, numbered in order."""
+    """A C name for each of these P4 names, numbered in order."""
     return {name: identifier(kind, number, str(name)) for number, name in enumerate(names)}

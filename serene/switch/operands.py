@@ -1,4 +1,4 @@
-"""The operands of a primitive, checked for the type that each has to have."""
+"""A primitive's operands, each checked for its type when it is read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Operands:
         return self._items[at]
 
     def name(self, at: int, *kinds: str) -> str:
-        """What a header, a stack, a register, ... is called."""
+        """The name in an operand that refers to a header, a stack, a register and so on."""
         return str(operand_value(self[at], *kinds))
 
     def field(self, at: int) -> tuple[str, str]:
@@ -36,7 +36,7 @@ class Operands:
         return header, field
 
     def integer(self, at: int) -> int:
-        """A constant that is no negative one."""
+        """The value of an operand that has to be a constant, not negative."""
         value = int(operand_value(self[at], "hexstr"), 16)
         if value < 0:
             raise NotBmv2Json(f"an operand of {value}: expected 0 or more")
@@ -44,7 +44,7 @@ class Operands:
 
 
 def operand_value(operand: Any, *kinds: str) -> Any:
-    """An operand's value, where it is one of these kinds."""
+    """An operand's value. Raises NotBmv2Json unless it is of one of these kinds."""
     kind = operand.get("type") if isinstance(operand, Mapping) else operand
     if not isinstance(operand, Mapping) or kind not in kinds:
         raise NotBmv2Json(f"an operand of type {kind!r} where {choices(kinds)} is expected")

@@ -1,6 +1,6 @@
 """``serene-switch``'s command line, which takes every option of ``simple_switch_grpc``.
 
-What an option does there and not here is said in one line when it is given.
+An option that has no effect here says so in one line when it is given.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOG_LEVELS = {
 }
 MOST_DUMPED_BYTES = 1 << 16
 
-# Options of simple_switch_grpc that change nothing here, and what is missed without them. None: a flag without a value.
+# simple_switch_grpc's options that have no effect here, and what is therefore missing. None: a flag without a value.
 LEFT_OUT: dict[str, str | None] = {
     "--use-files": "packets come from and go to ports only, not files",
     "--packet-in": "packets come from the ports of -i; there is no nanomsg socket",
@@ -58,7 +58,7 @@ FLAGS = {
 
 
 class Usage(SereneError):
-    """A command line that makes no sense."""
+    """The command line is wrong."""
 
 
 def parse_port(text: str) -> Port:
@@ -173,7 +173,7 @@ def _target_parser() -> argparse.ArgumentParser:
 
 
 def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """Of the options before and after the ``--``."""
+    """The parsers for the options before and after the ``--``."""
     return _parser(), _target_parser()
 
 
@@ -185,7 +185,7 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, argparse.Namespace]:
-    """Options before and after the ``--``, checked. Raises Usage."""
+    """Parses and checks the options before and after the ``--``. Raises Usage."""
     own, further = _split(arguments)
     before, after = parsers()
     options, target = before.parse_args(own), after.parse_args(further)
@@ -201,7 +201,7 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, argparse.Namesp
 
 
 def left_out(options: argparse.Namespace, target: argparse.Namespace) -> Iterator[str]:
-    """What was asked for and is not done: a line for each."""
+    """A line for each option given that has no effect here."""
     for given, table in ((options, LEFT_OUT), (target, TARGET_LEFT_OUT)):
         for option, missing in table.items():
             if getattr(given, option.removeprefix("--").replace("-", "_")):

@@ -1,4 +1,4 @@
-"""Every packet's trace in the log of ``serene-switch``, or printed."""
+"""Writes every packet's trace to the log of ``serene-switch``, or prints it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from serene.switch.trace import Step
 from serene.switch.trace_text import lines
 
 POLL_S = 0.2
-PACKET_LEVELS = ("trace", "debug")  # of simple_switch_grpc's log, at which it speaks of packets
+PACKET_LEVELS = ("trace", "debug")  # the log levels at which simple_switch_grpc logs packets
 log = logging.getLogger("serene.switch.packets")
 
 
 class PacketPrinter:
-    """Reads a watcher's packets in a thread of its own."""
+    """Prints a watcher's packets, in a thread of its own."""
 
     def __init__(self, write: Callable[[str], None], show: Callable[[Step], bool], bytes_kept: int) -> None:
         self.watcher = Watcher(None, bytes_kept)
@@ -30,7 +30,7 @@ class PacketPrinter:
 
     @classmethod
     def wanted(cls, options: argparse.Namespace) -> PacketPrinter | None:
-        """None: nobody wants to see packets. With --dump-packet-data alone only their bytes are logged."""
+        """What to print of packets; None if nothing. With --dump-packet-data alone only their bytes are logged."""
         logs_packets = options.log_level in PACKET_LEVELS
         if not (options.trace or logs_packets or (options.dump_packet_data and options.log_level == "info")):
             return None
@@ -55,7 +55,7 @@ class PacketPrinter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What was traced until now is still written."""
+        """Prints what has been traced so far, then ends."""
         self._stopping.set()
         self._thread.join()
 

@@ -55,7 +55,8 @@ class ParserWriter:
         return "\n".join([*lines, "}"])
 
     def _go(self, name: str, to: str | None) -> str:
-        """Back only as often as a packet may take steps: a state need not consume anything."""
+        """C that goes to a state. Going back counts as a step, of which a packet has a limited number: a state need not
+        consume anything."""
         if not to:
             return "goto done;"
         label = self._label(to)
@@ -81,7 +82,7 @@ class ParserWriter:
         return lines
 
     def _extractor(self, header_type: HeaderType) -> list[str]:
-        """``size`` is how many bytes the header's varbit field has."""
+        """A function that extracts a header; ``size`` is C for the bytes of its varbit field."""
         c_type, names = self._scope.type(header_type.name), self._scope.field_names[header_type.name]
         lines = [f"INLINE void extract_{c_type}(struct {c_type} *to, const uint8_t *data, uint32_t size) {{"]
         at = 0
@@ -162,7 +163,7 @@ class ParserWriter:
         emitter.line(f"packet->parsed += {size};")
 
     def _extract(self, operand: Mapping[str, Any], emitter: Emitter, bits: Expr | None = None) -> None:
-        """``bits`` is how many bits the header's varbit field has."""
+        """Extracts a header; ``bits`` is the expression for the length of its varbit field."""
         kind, name = operand.get("type"), operand.get("value")
         scope = self._scope
         if kind == "regular":
@@ -207,7 +208,7 @@ class ParserWriter:
     # -- transitions -----------------------------------------------------------------------------------------
 
     def _transitions(self, state: Mapping[str, Any], emitter: Emitter, reader: Reader) -> None:
-        keys: list[tuple[str, int]] = []  # C, bits; up to 64 bits each
+        keys: list[tuple[str, int]] = []  # (C, number of bits) pieces of at most 64 bits
         for element in state["transition_key"]:
             node = reader.number(element)
             width = node.place.width if node.place else node.bits
@@ -230,7 +231,7 @@ class ParserWriter:
 
     @staticmethod
     def _add_key(node: Expr, width: int, keys: list[tuple[str, int]], emitter: Emitter) -> None:
-        """Splits a key into pieces of up to 64 bits, most significant first."""
+        """Appends a key, split into pieces of at most 64 bits, most significant first."""
         if width <= 64:
             name = f"key_{len(keys)}"
             emitter.line(f"const uint64_t {name} = {emitter.exact(node)};")
@@ -244,7 +245,7 @@ class ParserWriter:
 
     @staticmethod
     def _pieces(text: object, keys: Sequence[tuple[str, int]]) -> list[int]:
-        """Each key takes whole bytes of the transition's value."""
+        """A transition's value cut into the keys' pieces. Each key takes whole bytes of it."""
         value, pieces = _constant(text), []
         for _, width in reversed(keys):
             size = 8 * ((width + 7) // 8)

@@ -1,4 +1,4 @@
-"""Ingress and egress as labels and gotos, as p4c left them: tables, conditionals, and what follows them."""
+"""Ingress and egress as labels and gotos: tables, conditionals, and their successors, in p4c's order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PipelineWriter:
         return "\n".join([*lines, "}"])
 
     def _first_condition(self) -> int:
-        """Conditionals are counted through both pipelines, those of egress last."""
+        """The number of this pipeline's first conditional; egress continues ingress's numbering."""
         before = () if self._pipeline.name == "ingress" else self._scope.program.pipelines["ingress"].conditionals
         return len(before)
 
@@ -122,7 +122,7 @@ class PipelineWriter:
         return [f"    {line}" for line in emitter.lines]
 
     def _choose(self, table: Table) -> list[str]:
-        """An entry of a table with an action profile names a member, or a group from which the selector takes one."""
+        """C that finds the action of a table with a profile: an entry names a member, or a group to select from."""
         scope = self._scope
         profile = known(scope.program.action_profiles, table.profile, "action profile")
         emitter = scope.emitter()

@@ -1,6 +1,6 @@
-"""Action profiles: members (actions with parameters) that table entries share, and groups of which a hash takes one.
+"""Action profiles: members (actions with parameters) shared by table entries, and groups from which a hash selects one.
 
-Members and groups have places, 0 to the profile's size - 1; an entry of the profile's table names one of either.
+Members and groups are each numbered 0 to the profile's size - 1; an entry of the profile's table names one of either.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from serene.switch.loaded import limb_array, named
 from serene.switch.program import ActionProfile, Table
 
 PROFILE_ENTRY = 0xFFFFFFFE  # as in runtime/stateful.h
-MOST_GROUP_MEMBERS = 1 << 16  # weights counted
+MOST_GROUP_MEMBERS = 1 << 16  # a member counts as often as its weight
 
 
 class ProfileControl(TableControl):
     def member_set(self, profile: str, place: int, action: str, params: Sequence[int] = ()) -> None:
-        """Puts an action at a place; a member that is there already is changed, in all groups."""
+        """Sets the member at this place; if there is one already, it changes in all groups."""
         held = self._profile(profile, place)
         chosen = named(held.actions, action, f"action of profile {profile!r}")
         most = max(other.limbs for other in held.actions.values())
@@ -27,11 +27,11 @@ class ProfileControl(TableControl):
         self._lib.switch_member(self._state, held.id, place, chosen.id, limb_array(data + [0] * (most - len(data))))
 
     def member_delete(self, profile: str, place: int) -> None:
-        """Packets whose entry or group still takes it get no action."""
+        """Removes a member. Packets whose entry or group still selects it get no action."""
         self._lib.switch_member(self._state, self._profile(profile, place).id, place, 0, None)
 
     def group_set(self, profile: str, place: int, members: Sequence[int]) -> None:
-        """The members' places; one that is there several times is taken as often."""
+        """Sets a group's members by their places; a place listed n times is selected n times as often."""
         held = self._profile(profile, place)
         if held.selector is None:
             raise ControlError(f"action profile {profile!r} has no selector, so no groups")

@@ -1,4 +1,4 @@
-"""A P4 program as values: its headers, actions, tables and what else the control plane knows. loading.py reads them."""
+"""A P4 program as data: headers, actions, tables and the rest of what the control plane sees. loading.py reads it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from serene.switch.errors import NotBmv2Json, known
 
 MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional", "valid")
 TABLE_TYPES = ("simple", "indirect", "indirect_ws")
-STANDARD_METADATA = (  # those that every v1model program has
+STANDARD_METADATA = (  # the actions that every v1model program has
     "ingress_port",
     "egress_spec",
     "egress_port",
@@ -25,7 +25,7 @@ OTHER_STANDARD_METADATA = ("checksum_error", "parser_error")
 
 
 def limbs_of(bits: int) -> int:
-    """64-bit words that hold a number of that many bits."""
+    """How many 64-bit words hold a number of that many bits."""
     return max((bits + 63) // 64, 1)
 
 
@@ -34,7 +34,7 @@ class Field:
     name: str
     width: int  # bits; 0 for a varbit field
     signed: bool = False
-    most_bytes: int = 0  # of a varbit field
+    most_bytes: int = 0  # a varbit field's largest size
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class HeaderType:
 
     @property
     def bits(self) -> int:
-        """Without what a varbit field holds."""
+        """The header's size without its varbit field."""
         return sum(field.width for field in self.fields)
 
     @property
@@ -53,7 +53,7 @@ class HeaderType:
 
     @property
     def variable(self) -> Field | None:
-        """Its varbit field; a header has at most one."""
+        """The varbit field, if there is one; a header has at most one."""
         return next((field for field in self.fields if field.most_bytes), None)
 
 
@@ -95,7 +95,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Entry:
-    """What the program itself puts into a table."""
+    """A table entry that is part of the program."""
 
     match: tuple[Mapping[str, Any], ...]  # one for each key
     action: Action
@@ -117,12 +117,12 @@ class Table:
     next_tables: Mapping[str, str | None]
     base_default_next: str | None
     entries: tuple[Entry, ...]
-    profile: str | None = None  # the action profile that its entries name members and groups of
-    idle_timeouts: bool = False  # its entries remember that they were hit
+    profile: str | None = None  # the action profile whose members and groups its entries name
+    idle_timeouts: bool = False  # whether its entries record that they were hit
 
     @property
     def kind(self) -> str:
-        """How it is looked up: exact, lpm or ternary."""
+        """How the table is looked up: exact, lpm or ternary."""
         kinds = {key.match_type for key in self.keys}
         if kinds & {"ternary", "range", "optional"}:
             return "ternary"
@@ -134,7 +134,7 @@ class Table:
 
     @property
     def data_limbs(self) -> int:
-        """Of an entry's data: its action's parameters, or which member or group of a profile it names."""
+        """The size of an entry's data: its action's parameters, or the member or group that it names."""
         own = max((action.limbs for action in self.actions.values()), default=0)
         return max(own, 2) if self.profile is not None else own
 
@@ -194,7 +194,7 @@ class Program:
     action_profiles: Mapping[str, ActionProfile]
     digests: Mapping[int, tuple[str, tuple[tuple[str, str], ...]]]  # list id -> name, fields
     value_sets: Mapping[str, int]  # name -> bits
-    json: Mapping[str, Any]  # the rest: parsers, deparsers, calculations, checksums, field lists
+    json: Mapping[str, Any]  # the whole JSON, for parsers, deparsers, calculations, checksums, field lists
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -214,7 +214,7 @@ class Program:
 
 
 def messages(json: Mapping[str, Any]) -> list[str]:
-    """What a program's log_msg say, each once."""
+    """The texts of the program's log_msg, each once."""
     found: dict[str, None] = {}
 
     def visit(node: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a program's parts are called in C, and how an operand of the JSON is read there."""
+"""The C names of a program's parts, and the C that reads an operand of the JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Scope:
-    """One program's names in C, and its operands: what the writers of its parts need to know of each other."""
+    """One program's names and operands in C, shared by the writers of its parts."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -61,18 +61,18 @@ class Scope:
         return self.program.header(name)
 
     def packet_header(self, name: str) -> Header:
-        """One that may be valid or not: metadata always is."""
+        """Looks up a header of a packet, which can be invalid. Metadata, always valid, is refused."""
         header = self.known_header(name)
         if header.metadata:
             raise NotBmv2Json(f"{name!r} is metadata, which is never added, removed, extracted or emitted")
         return header
 
     def header_number(self, name: str) -> int:
-        """Its place among the program's headers."""
+        """The header's number among the program's headers."""
         return self._header_numbers[name]
 
     def own_name(self, header: Header) -> str:
-        """Of a header outside stacks."""
+        """The C name of a header that is no stack's element."""
         return self._header_names[header.name]
 
     def header(self, name: str, of: str = "h") -> str:
@@ -90,7 +90,7 @@ class Scope:
         return f"{of}->valid_{self._header_names[name]}"
 
     def set_valid(self, name: str) -> list[str]:
-        """Statements: a union has one valid member at most."""
+        """Statements that make a header valid, and the other members of its union invalid."""
         self.packet_header(name)
         members = self.program.unions.get(self._union_of.get(name, ""), ())
         return [f"{self.valid(name)} = 1;", *(f"{self.valid(m.name)} = 0;" for m in members if m.name != name)]
@@ -105,21 +105,21 @@ class Scope:
         return stack in self._union_stack_of
 
     def next_name(self, stack: str) -> str:
-        """The field that counts a stack's extracted elements; one for all members of a stack of unions."""
+        """The C field that counts a stack's extracted elements; a stack of unions has one for all its members."""
         stack = self._union_stack_of.get(stack, stack)
         if stack in self._union_stack_names:
             return f"next_{self._union_stack_names[stack]}"
         return f"next_{self.stack(stack)}"
 
     def stacks_of(self, name: str) -> list[str]:
-        """The stacks to move when a stack, or a stack of unions, is moved."""
+        """The stacks that a push or pop moves: the stack itself, or each member's stack of a stack of unions."""
         return [f"{name}.{member}" for member in self.program.union_stacks.get(name, ())] or [name]
 
     def type(self, name: str) -> str:
         return self._type_names[name]
 
     def place(self, header: str, field: str, of: str = "h") -> Place:
-        """Where a field lies. Raises UnsupportedProgram for a varbit field: those are no numbers."""
+        """The C place of a field. Raises UnsupportedProgram for a varbit field, which is not a number."""
         if field == "$valid$":
             return Place(self.valid(header, of), 1)
         declared = self.program.field(header, field)
@@ -129,7 +129,7 @@ class Scope:
         return Place(code, declared.width, declared.signed, writable=True)
 
     def target(self, header: str, field: str) -> Place:
-        """A field that may be written."""
+        """The C place of a field to write to."""
         if field != "$valid$":
             return self.place(header, field)
         self.packet_header(header)
@@ -164,7 +164,7 @@ class Scope:
         return place_expr(self.place(header, field))
 
     def special(self, kind: str, value: Any, emitter: Emitter) -> Expr | None:
-        """Operands that only stacks and unions have."""
+        """An operand of a kind that only stacks and unions have."""
         if kind in ("stack_field", "union_stack_field"):  # a field of the last extracted element
             stack, name = ".".join(value[:-1]), value[-1]
             last = f"h->{self.next_name(stack)}"
@@ -192,7 +192,7 @@ class Scope:
         return place_expr(Place(code, declared.width, declared.signed, writable=True))
 
     def _field_of(self, value: Mapping[str, Any], emitter: Emitter) -> Expr:
-        """A field of a stack's element at an index known only at run time."""
+        """A field of a stack's element whose index is known only at run time."""
         node, member = operand_value(value.get("left"), "expression"), ""
         if node.get("op") == "access_union_header":
             union = operand_value(node.get("left"), "expression")
@@ -217,7 +217,7 @@ class Scope:
 
 
 def _at(items: Sequence[T], index: Any, what: str) -> T:
-    """What an operand names by its number."""
+    """The object that an operand names by number."""
     if not isinstance(index, int) or not 0 <= index < len(items):
         raise NotBmv2Json(f"there is no {what} {index!r}: the numbers are 0 to {len(items) - 1}")
     return items[index]

@@ -1,4 +1,4 @@
-"""Pipelines of BMv2's JSON: tables with their keys, actions and entries, conditionals, and what follows what."""
+"""Loads the pipelines of BMv2's JSON: tables with their keys, actions and entries, conditionals, and their order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENTRY_NEEDS = {
 
 
 def load_pipeline(program: Program, actions: Mapping[int, Action], raw: Raw, first: int) -> Pipeline:
-    """``first`` is the number of its first table among all tables."""
+    """Loads a pipeline; ``first`` is the number of its first table among the tables of both."""
     tables = []
     for at, item in enumerate(raw["tables"]):
         with where(f"table {item['name']!r}"):
@@ -144,7 +144,7 @@ def _entry(keys: tuple[Key, ...], actions: Mapping[str, Action], at: int, raw: R
 
 
 def _check_order(pipeline: Pipeline) -> None:
-    """Every step leads to steps that exist, and none back to itself: else a packet would never leave."""
+    """Checks that every step leads to existing steps and never back to itself, or a packet would never leave."""
     follows: dict[str, list[str]] = {}
     for table in pipeline.tables:
         follows[table.name] = [name for name in (*table.next_tables.values(), table.base_default_next) if name]
@@ -159,7 +159,7 @@ def _check_order(pipeline: Pipeline) -> None:
             known(follows, name, "table or condition")
     done: set[str] = set()
     for start in follows:
-        path: list[str] = []  # what leads to the step that is looked at
+        path: list[str] = []  # the steps that lead to the one being visited
         todo = [start]
         while todo:
             name = todo[-1]

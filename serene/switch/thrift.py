@@ -1,4 +1,4 @@
-"""The Thrift port of a switch that has no Thrift server: tools wait for it to be open before they use P4Runtime."""
+"""Stands in for BMv2's Thrift port: tools wait until it is open before they use P4Runtime."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from serene.switch.control import PortError
 
 
 class ClosedDoor:
-    """Listens, and closes every connection at once: who speaks Thrift is told so by an end, not by a silence."""
+    """Listens and closes every connection at once, so that a Thrift client gets an error instead of waiting."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

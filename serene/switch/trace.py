@@ -1,6 +1,6 @@
-"""What a packet met, as a tree of steps: read from the records that a traced program keeps (runtime/trace.h).
+"""A packet's way through the program as a tree of steps, read from a traced program's records (runtime/trace.h).
 
-Steps are named as the program's JSON names things. Numbers wider than 128 bits are cut to their most significant ones.
+Steps bear the names in the program's JSON. Of numbers wider than 128 bits only the most significant 128 are kept.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Step:
     steps: list[Step] = field(default_factory=list)
 
     def json(self) -> dict[str, Any]:
-        """As JSON has it: {kind, name, ...values, steps}; what is empty is left out."""
+        """The step as JSON: {kind, name, ...values, steps}; empty members are left out."""
         name = {"name": self.name} if self.name else {}
         steps = {"steps": [step.json() for step in self.steps]} if self.steps else {}
         return {"kind": self.kind, **name, **self.values, **steps}
@@ -54,7 +54,7 @@ class Step:
             yield from step.all(*kinds)
 
     def count(self) -> int:
-        """Of all steps, this one included."""
+        """The number of steps, including this one."""
         return 1 + sum(step.count() for step in self.steps)
 
     @property
@@ -64,7 +64,7 @@ class Step:
 
 
 def step_from_json(told: Mapping[str, Any]) -> Step:
-    """The way back from ``Step.json``."""
+    """The inverse of ``Step.json``."""
     values = {name: value for name, value in told.items() if name not in ("kind", "name", "steps")}
     return Step(told["kind"], told.get("name", ""), values, [step_from_json(inner) for inner in told.get("steps", ())])
 
@@ -197,7 +197,7 @@ class TraceReader:
         return Step(kind, array.name, {"index": words[0], "value": value})
 
     def _digest(self, id_: int, words: list[int]) -> Step:
-        """What controllers are told, in its order: p4c's names for it are its own."""
+        """A digest's values in their order; p4c invents names for them, so they are left out."""
         name, fields = self._program.digests[id_]
         values, at = [], 0
         for place in fields:
@@ -212,7 +212,7 @@ class TraceReader:
 
 
 def _flag(expression: Any) -> str | None:
-    """The variable that an expression tests, where it does nothing else: p4c has no P4 text for those it made itself
+    """The variable that an expression tests, if it does nothing else: p4c has no P4 text for those it made itself
     (hasReturned, hasExited)."""
     match expression:
         case {
@@ -224,7 +224,7 @@ def _flag(expression: Any) -> str | None:
 
 
 def _condition_sources(program: Program) -> dict[str, str]:
-    """What stands in the P4 text, by the condition's name; for p4c's own conditions the variable."""
+    """The P4 text of each condition, by name; for conditions that p4c made itself, the variable."""
     found = {}
     for pipeline in program.json["pipelines"]:
         for item in pipeline.get("conditionals") or ():
@@ -257,7 +257,7 @@ def _parameters(action: Action) -> list[Field]:
 
 
 def _named(parameters: Sequence[Field], words: list[int]) -> dict[str, Value]:
-    """Action data: whole limbs, of any width."""
+    """An action's parameters by name; each takes whole limbs of the entry's data."""
     values: dict[str, Value] = {}
     at = 0
     for parameter in parameters:

@@ -1,5 +1,5 @@
-"""What the generated C records of a packet when it is compiled with -DTRACE (runtime/trace.h); else nothing is left of
-it. Events name things by their place in the program, which serene/switch/trace.py knows too."""
+"""Generates the statements that record a packet's way. They exist only in a library compiled with -DTRACE
+(runtime/trace.h). Events refer to the program's parts by number; serene/switch/trace.py uses the same numbers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from serene.switch.expressions import Place
 from serene.switch.program import Field, HeaderType
 from serene.switch.scope import Scope
 
-MOST_WIDE_BITS = 128  # of a wider number only its most significant bits are recorded
-SIGNED = 1 << 32  # beside a log_msg's number of bits: the value is in two's complement
+MOST_WIDE_BITS = 128  # of a wider number, only the most significant bits are recorded
+SIGNED = 1 << 32  # added to the bits of a log_msg's value if it is in two's complement
 
 
 def words(code: str, width: int) -> list[str]:
-    """The words that record a number: one up to 64 bits, else two."""
+    """The 64-bit words that record a number: one up to 64 bits, else two."""
     if width <= 64:
         return [f"(uint64_t){code}"]
     return [f"TRACE_TOP({code}, {width}).limbs[{i}]" for i in range(2)]
@@ -23,7 +23,7 @@ def word_count(field: Field) -> int:
 
 
 def event(kind: str, number: str | int, *values: str) -> str:
-    """A statement; ``packet`` has to be in scope."""
+    """A C statement that records an event; ``packet`` has to be in scope."""
     if values:
         return f"TRACE_EVENT(packet, TRACE_{kind}, {number}, {', '.join(values)});"
     return f"TRACE_POINT(packet, TRACE_{kind}, {number});"
@@ -34,7 +34,7 @@ def place_words(place: Place) -> list[str]:
 
 
 def trace_headers(scope: Scope) -> str:
-    """A function for each header type that packets have: all its fields; of a varbit field how many bytes."""
+    """A C function for each header type in packets that records its fields; of a varbit field, only its length."""
     packet_types = {header.type.name for header in scope.program.headers.values() if not header.metadata}
     lines = ["#ifdef TRACE"]
     for name, header_type in scope.program.header_types.items():

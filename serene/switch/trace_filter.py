@@ -1,7 +1,7 @@
-"""Which traced packets are wanted: ``udp.dst == 24142 and serene.op != 3``.
+"""Filters for traced packets: ``udp.dst == 24142 and serene.op != 3``.
 
-A field is one of a header that the parser found when the packet came, named as in the program. It may be abbreviated to
-letters of its name in their order that no other field of the header has so (dst for destination_port).
+A field belongs to a header that the parser found when the packet came, and is named as in the program. It may be
+abbreviated to letters of its name, in order, that fit no other field of the header (dst for destination_port).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXAMPLE = "udp.dst == 24142 and ipv4.ttl < 64"
 
 
 class BadFilter(SereneError):
-    """The filter is none, or not one for this program."""
+    """The filter is malformed, or names what this program does not have."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Comparison:
     number: int
 
     def holds(self, headers: Mapping[str, Step]) -> bool:
-        """False where the packet has no such header, or a field too wide to be compared."""
+        """Whether the packet matches; False if it lacks the header, or the field is too wide to be compared."""
         value = headers[self.header].values.get(self.field) if self.header in headers else None
         return isinstance(value, int) and self.compare(value, self.number)
 
@@ -43,7 +43,7 @@ class Comparison:
 @dataclass(frozen=True)
 class Filter:
     comparisons: tuple[Comparison, ...] = ()
-    dropped: bool = False  # only packets of which something was dropped
+    dropped: bool = False  # only packets that were dropped, wholly or in part
 
     def wants(self, packet: Step) -> bool:
         if self.dropped and next(packet.all("drop"), None) is None:
@@ -56,7 +56,7 @@ class Filter:
 
 
 def parse(text: str, program: Program, *, dropped: bool = False) -> Filter:
-    """Raises BadFilter, which names the choices."""
+    """Parses a filter. Raises BadFilter, which names the valid choices."""
     parts = re.split(r"\s+and\s+|\s*&&\s*", text.strip()) if text.strip() else []
     if re.search(r"\s+or\s+|\|\|", text):
         raise BadFilter(f"{text[:80]!r}: comparisons are joined by 'and' alone; watch twice for 'or'")
@@ -94,7 +94,7 @@ def _abbreviates(given: str, name: str) -> bool:
 
 
 def _number(text: str) -> int:
-    """Decimal, hexadecimal, an IP address or a MAC address."""
+    """A number written in decimal or hexadecimal, or as an IP or MAC address."""
     if re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", text):
         return int(text.replace(":", ""), 16)
     try:

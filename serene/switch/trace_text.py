@@ -1,4 +1,4 @@
-"""A packet's trace as text: a line for each step, those within it indented."""
+"""A packet's trace as text: a line for each step, nested steps indented."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 
 from serene.switch.trace import Step, Value
 
-MOST_CHARACTERS = 400  # of a line: names and values are the program's
-COMPILERS_TABLES = "tbl_"  # that p4c makes of statements: their action says it all
+MOST_CHARACTERS = 400  # longest line: names and values come from the program, and may be of any length
+COMPILERS_TABLES = "tbl_"  # tables that p4c makes of single statements; their action tells everything
 
 
 def text(packet: Step) -> str:
@@ -16,7 +16,7 @@ def text(packet: Step) -> str:
 
 
 def lines(packet: Step, show: Callable[[Step], bool] = lambda step: True) -> Iterator[str]:
-    """The steps that are to be shown, with the first line."""
+    """The lines of a packet's trace, beginning with the packet itself."""
     values = packet.values
     time = datetime.fromtimestamp(int(str(values["time_ns"])) / 1e9, timezone.utc).strftime("%H:%M:%S.%f")
     yield f"packet on port {values['port']}, {values['length']} bytes, {time}"
@@ -47,7 +47,7 @@ def _printable(line: str) -> str:
 
 
 def _line(step: Step) -> str | None:
-    """None: the step is not shown, only what is within it."""
+    """A step's line; None if only the steps within it are shown."""
     kind, name, values = step.kind, step.name, step.values
     if kind == "table":
         if name.startswith(COMPILERS_TABLES) and "key" not in values:
@@ -109,7 +109,7 @@ def _pairs(values: Value, brackets: str = "{}") -> str:
 
 
 def _short(value: Value) -> str:
-    """Decimal up to 16 bits, else hexadecimal."""
+    """A number in decimal up to 16 bits, in hexadecimal above."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 0xFFFF:
         return f"{value:#x}"
     return str(value)

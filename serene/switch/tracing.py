@@ -1,6 +1,6 @@
-"""Packets traced and captured: the program compiled a second time, in the place of the first for the same state.
+"""Tracing and capturing packets, by a second compilation of the program that runs on the same state.
 
-The first one has no code for it, so a switch that is not traced spends nothing on it.
+The first one has no code for tracing, so a switch that is not traced spends nothing on it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _preparing = threading.Lock()
 
 
 class Tracing(Loaded):
-    """Not for two threads at once, but for ``read_traces``, which may be another's."""
+    """Tracing of one switch. To be used by one thread, except ``read_traces``, which may be called from another."""
 
     _traced: ctypes.CDLL | None = None
     _reader: TraceReader | None = None
     _words: np.ndarray | None = None
-    _forwarding: ctypes.CDLL | None = None  # whose thread serves the ports; None: that of the untraced program
+    _forwarding: ctypes.CDLL | None = None  # the library whose thread serves the ports; None: the untraced program's
     _runs = False
 
     def _traced_library(self) -> Path:
@@ -40,7 +40,7 @@ class Tracing(Loaded):
         return self._traced is not None
 
     def prepare_tracing(self) -> None:
-        """Compiles what tracing needs, which takes seconds at first sight of a program. The state is not touched."""
+        """Compiles what tracing needs; takes seconds the first time a program is seen. Leaves the state alone."""
         with _preparing:
             if self._traced is None:
                 self._reader = TraceReader(self.program)
@@ -58,7 +58,7 @@ class Tracing(Loaded):
         self._runs = False
 
     def start_tracing(self, ports: Collection[int] | None = None, bytes_kept: int = 0) -> None:
-        """Records what packets meet that come in by these ports (None: all), with so many of their bytes."""
+        """Traces packets that come in by these ports (None: all), with up to so many of their bytes."""
         traced = self._tracer()
         wanted = np.array([ports is None or number in ports for number in range(MAX_PORTS)], np.uint8)
         if traced.switch_trace(self._state, ctypes.c_void_p(wanted.ctypes.data), ctypes.c_uint32(bytes_kept)):
@@ -68,12 +68,12 @@ class Tracing(Loaded):
         self._tracer().switch_trace(self._state, None, 0)
 
     def forward_traced(self, traced: bool) -> None:
-        """Which of the two programs serves the ports: only one of them traces and captures."""
+        """Chooses which of the two compilations serves the ports: only one of them traces and captures."""
         library = self._tracer() if traced else self._lib
         if library is (self._forwarding or self._lib):
             return
         self._forwarding = library
-        if self._runs:  # packets that come meanwhile wait in their sockets
+        if self._runs:  # packets that arrive meanwhile wait in the sockets
             self.stop()
             self.start()
 
@@ -88,7 +88,7 @@ class Tracing(Loaded):
             self._lib = untraced
 
     def read_traces(self, timeout_s: float) -> tuple[Iterator[Step], int]:
-        """The packets traced since the last call, and how many others found no room; waits for the first one."""
+        """Waits for a traced packet; returns those since the last call, and how many were lost for want of room."""
         traced = self._tracer()
         assert self._words is not None and self._reader is not None
         used, lost = ctypes.c_size_t(), ctypes.c_uint64()
@@ -104,7 +104,7 @@ class Tracing(Loaded):
             raise PortError(f"cannot write {came} and {left}: {os.strerror(-error)}")
 
     def captures_ended(self, port: int) -> tuple[str | None, str | None]:
-        """Why the files of what comes and of what leaves have ended since the last call; None: they have not."""
+        """Why the files of incoming and of outgoing packets have ended since the last call; None if they have not."""
         errors = (ctypes.c_int * 2)()
         self._tracer().switch_capture_ended(self._state, port, errors)
         came, left = (os.strerror(error) if error else None for error in errors)

@@ -3,7 +3,8 @@
     model = DistributedDataParallel(module)
     model.register_comm_hook(ErrorFeedback(), held_back)
 
-Each rank holds back for itself, parameter by parameter, in float64: eight bytes a value. It is DistributedDataParallel
+Each rank holds back for itself, parameter by parameter, in float64: eight bytes a value, and eight more for what would
+be too much to hold back. It is DistributedDataParallel
 that says which parameters a bucket's values belong to, so nothing is mixed up where buckets are made anew.
 """
 
@@ -19,6 +20,31 @@ from serene.errors import SereneError
 from serene.torch.group import SwitchGroup
 
 
+class PerParameter:
+    """A float64 for each value of each parameter: zero at first, and the same one in whichever bucket it is."""
+
+    def __init__(self) -> None:
+        self._by_parameter: dict[Tensor, Tensor] = {}  # parts of their buckets' tensors
+        self._by_bucket: dict[tuple[int, ...], Tensor] = {}  # by the parameters' identities
+
+    def of(self, parameter: Tensor) -> Tensor:
+        """Shaped like it."""
+        flat = self._by_parameter.get(parameter)
+        return torch.zeros(parameter.shape, dtype=torch.float64) if flat is None else flat.view(parameter.shape)
+
+    def of_bucket(self, parameters: Sequence[Tensor]) -> Tensor:
+        """float64[n], the parameters' values one after the other; the same tensor in each step."""
+        key = tuple(id(parameter) for parameter in parameters)
+        if key not in self._by_bucket:
+            whole = torch.cat([self.of(parameter).reshape(-1) for parameter in parameters])
+            parts = torch.split(whole, [parameter.numel() for parameter in parameters])
+            self._by_parameter.update(zip(parameters, parts, strict=True))
+            moved = set(key)
+            self._by_bucket = {old: kept for old, kept in self._by_bucket.items() if not moved & set(old)}
+            self._by_bucket[key] = whole
+        return self._by_bucket[key]
+
+
 class ErrorFeedback:
     """One rank's. group: whose sums they are, by default the default group; one that goes through the switch."""
 
@@ -30,35 +56,26 @@ class ErrorFeedback:
                 f"not {chosen!r}"
             )
         self._group = chosen
-        self._by_parameter: dict[Tensor, Tensor] = {}  # parts of what is held back of its bucket
-        self._by_bucket: dict[tuple[int, ...], Tensor] = {}  # by the parameters' identities
+        self._held, self._lost = PerParameter(), PerParameter()
 
     def held_back(self, parameter: Tensor) -> Tensor:
         """Of its gradients so far: float64, shaped like it; what will be sent with the next one."""
-        flat = self._by_parameter.get(parameter)
-        return torch.zeros(parameter.shape, dtype=torch.float64) if flat is None else flat.view(parameter.shape)
+        return self._held.of(parameter)
 
-    def of_bucket(self, parameters: Sequence[Tensor]) -> Tensor:
-        """float64[n], the parameters' values one after the other; the same tensor in each step."""
-        key = tuple(id(parameter) for parameter in parameters)
-        if key not in self._by_bucket:
-            held = torch.cat([self.held_back(parameter).reshape(-1) for parameter in parameters])
-            parts = torch.split(held, [parameter.numel() for parameter in parameters])
-            self._by_parameter.update(zip(parameters, parts, strict=True))
-            moved = set(key)
-            self._by_bucket = {old: kept for old, kept in self._by_bucket.items() if not moved & set(old)}
-            self._by_bucket[key] = held
-        return self._by_bucket[key]
+    def lost(self, parameter: Tensor) -> Tensor:
+        """Of its gradients so far, under a fixed scale or IntSGD's: float64, shaped like it; what was neither sent nor
+        held back, since that would have been more than 2^22 limits."""
+        return self._lost.of(parameter)
 
     def mean(self, bucket: GradBucket) -> Future[Tensor]:
         buffer, parameters = bucket.buffer(), list(bucket.parameters())
-        held = self.of_bucket(parameters)
+        held, lost = self._held.of_bucket(parameters), self._lost.of_bucket(parameters)
         if held.numel() != buffer.numel():
             raise SereneError(
                 f"a bucket of {buffer.numel()} values has parameters of {held.numel()}: what is held back cannot be "
                 "told apart"
             )
-        work = self._group.mean_with_feedback(buffer, held)
+        work = self._group.mean_with_feedback(buffer, held, lost)
         return work.get_future().then(lambda done: done.value()[0])
 
 

@@ -36,9 +36,11 @@ from torch.distributed import (  # type: ignore[attr-defined]
 from serene.client.collective import Disagreement
 from serene.client.pool import Pool
 from serene.errors import SereneError
-from serene.torch.opening import JobAccess, NotOpened, open_pool
+from serene.torch.opening import JobAccess, NotOpened, gradient_bits, gradient_scale, open_pool
 from serene.torch.ring import RankGone, Ring
-from serene.torch.work import Runner, at_the_end_of_backward, in_backward
+from serene.torch.scaling import Scaling, backward_pass
+from serene.torch.warning import warn_user
+from serene.torch.work import Runner, at_the_end_of_backward
 
 LOG = logging.getLogger("serene.torch")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -80,15 +82,20 @@ class SwitchGroup(ProcessGroup):
         self._runner: Runner | None = None
         self._ring: Ring | None = None
         self._access: JobAccess | None = None
+        self._scaling: Scaling | None = None
         if size > 1:
             self._open(rank, size, ranks)
+        else:  # which needs neither, and refuses what the same program is refused with more ranks
+            gradient_bits(), gradient_scale()
         if self._pool is not None:
             self._runner = Runner(f"serene-job-{self.job}", self._pool.idle)
+            self._scaling = Scaling(gradient_scale(), self._pool, rank, size)
             _end_with_the_process(self)
 
     def _open(self, rank: int, size: int, ranks: Sequence[int]) -> None:
         try:
-            self._pool, self._ring, self._access = open_pool(self._store, rank, size, self._timeout)
+            world = (dist.get_rank(), dist.get_world_size()) if ranks else (rank, size)
+            self._pool, self._ring, self._access = open_pool(self._store, rank, size, self._timeout, world)
         except NotOpened as error:
             if not ranks:
                 raise
@@ -116,13 +123,13 @@ class SwitchGroup(ProcessGroup):
             return self._sum("all_reduce", tensors, tensors, opts)
         return self._plain.allreduce(tensors, opts)
 
-    def mean_with_feedback(self, tensor: Tensor, held_back: Tensor) -> Work:
-        """As all-reduce with AVG, of gradients. held_back: float64[n], as `Pool.all_reduce` has it
+    def mean_with_feedback(self, tensor: Tensor, held_back: Tensor, lost: Tensor) -> Work:
+        """As all-reduce with AVG, of gradients. held_back, lost: float64[n], as `Pool.all_reduce` has them
         (serene.torch.feedback)."""
         options = _options(dist.AllreduceOptions(), ReduceOp.AVG)
         if not self._sums([tensor], options.reduceOp):  # a group of one rank, or a tensor that is not for the switch
             return self._plain.allreduce([tensor], options)
-        return self._sum("all_reduce", [tensor], [tensor], options, held_back=held_back)
+        return self._sum("all_reduce", [tensor], [tensor], options, feedback=(held_back, lost))
 
     def allreduce_coalesced(self, tensors: list[Tensor], opts: Any = None) -> Work:
         opts = dist.AllreduceCoalescedOptions() if opts is None else opts
@@ -196,14 +203,14 @@ class SwitchGroup(ProcessGroup):
         opts: Any,
         *,
         scatter: bool = False,
-        held_back: Tensor | None = None,
+        feedback: Sequence[Tensor] = (),
     ) -> Work:
         """The sum of the inputs, laid end to end, over all ranks; into the outputs goes all of it, or with ``scatter``
         this rank's of as many equal parts as there are ranks."""
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
         with self._in_order:  # threads may share a group: numbers are given in the order in which the pool is used
-            return self._submit(what, inputs, outputs, opts, scatter, held_back)
+            return self._submit(what, inputs, outputs, opts, scatter, feedback)
 
     def _submit(
         self,
@@ -212,15 +219,14 @@ class SwitchGroup(ProcessGroup):
         outputs: Sequence[Tensor],
         opts: Any,
         scatter: bool,
-        held_back: Tensor | None,
+        feedback: Sequence[Tensor],
     ) -> Work:
         if self._left:
             raise CollectiveFailed("the group has been destroyed")
         self.summed += 1
         number = self.summed
         operation = _name(opts.reduceOp)
-        # Nobody expects of other sums, a loss or a count of right answers, that they are rounded at random.
-        narrow = in_backward()
+        backward = backward_pass()
         call = f"{what} of {_described(inputs)}, {operation}"
         values = sum(tensor.numel() for tensor in inputs)
         signature = f"{number} {what} {inputs[0].dtype} {values} {operation}".encode()
@@ -229,7 +235,7 @@ class SwitchGroup(ProcessGroup):
 
         def run() -> None:
             flat = _flat(inputs, writable=not scatter)
-            self._exchange(flat, narrow, held_back, signature, number, call, timeout)
+            self._exchange(flat, backward, feedback, signature, number, call, timeout)
             if scatter:
                 flat = flat.view(self.size(), -1)[self.rank()]
             if operation == "AVG":
@@ -242,15 +248,22 @@ class SwitchGroup(ProcessGroup):
 
         assert self._runner is not None
         work = self._runner.submit(run, list(outputs))
-        if narrow:
-            at_the_end_of_backward(work.wait)
+        if backward is not None:
+            at_the_end_of_backward(partial(self._end, work))
         return work
+
+    def _end(self, work: Work) -> None:
+        """In the thread of the backward pass."""
+        work.wait()
+        assert self._scaling is not None
+        for text in self._scaling.warnings():
+            warn_user(text)
 
     def _exchange(
         self,
         flat: Tensor,
-        narrow: bool,
-        held_back: Tensor | None,
+        backward: int | None,
+        feedback: Sequence[Tensor],
         signature: bytes,
         number: int,
         call: str,
@@ -261,35 +274,42 @@ class SwitchGroup(ProcessGroup):
             raise CollectiveFailed(str(self._failed)) from self._failed
         self._pool.while_waiting = partial(self._ring.check, number)
         try:
-            self._add_up(flat, narrow, held_back, signature, timeout)
+            self._add_up(flat, backward, feedback, signature, timeout)
             self._took_part = number
         except Disagreement:
             self._took_part = number
             calls = what_each_does(self._store, self.rank(), self.size(), number, call)
             raise CollectiveFailed(f"the ranks' calls do not fit together: {calls}") from None
-        except SereneError as error:
+        except BaseException as error:  # whatever it was, the other ranks must not wait for this one
             reason = self._reason(number, error)
             self._failed = CollectiveFailed(f"{call}: {reason}")
             self._ring.fail(reason)
             raise self._failed from error
 
     def _add_up(
-        self, flat: Tensor, narrow: bool, held_back: Tensor | None, signature: bytes, timeout: timedelta
+        self, flat: Tensor, backward: int | None, feedback: Sequence[Tensor], signature: bytes, timeout: timedelta
     ) -> None:
-        """narrow: whether the values may have fewer bits than 32; as many as all ranks have agreed on by now."""
-        assert self._pool is not None
-        values, timeout_s, bits = flat.numpy(), timeout.total_seconds(), self._pool.precision
-        held = None if held_back is None else held_back.numpy()
+        """backward: the pass whose gradients they are, which may have fewer bits than 32: as many as all ranks have
+        agreed on by now."""
+        assert self._pool is not None and self._scaling is not None
+        values, timeout_s = flat.numpy(), timeout.total_seconds()
+        held, lost = [part.numpy() for part in feedback] or (None, None)
+        bits, unit = self._scaling.of(backward)
+        gradients = backward is not None and self._scaling.given
+        told = signature + b" of gradients" if gradients else signature
         try:
-            self._pool.all_reduce(values, signature, timeout_s, bits=bits if narrow else 32, held_back=held)
+            self._pool.all_reduce(values, told, timeout_s, bits=bits, unit=unit, held_back=held, lost=lost)
         except Disagreement:
-            if bits == 32:
+            if self._pool.precision == 32 and not self._scaling.given:
                 raise
             # One rank may call in its backward pass what another calls beside its own, as DistributedDataParallel does
-            # when a rank has joined. All ranks see it, before any has changed its values.
+            # when a rank has joined. All ranks see it, before any has changed its values; and no scale learns of it.
             self._pool.all_reduce(values, signature, timeout_s, held_back=held)
+        else:
+            if gradients:
+                self._scaling.learn(values)
 
-    def _reason(self, number: int, error: SereneError) -> str:
+    def _reason(self, number: int, error: BaseException) -> str:
         """Why a collective has failed; where another rank is to blame, what is known of that."""
         assert self._ring is not None
         if not isinstance(error, RankGone):
@@ -297,7 +317,9 @@ class SwitchGroup(ProcessGroup):
                 self._ring.check(number)
             except RankGone as gone:
                 error = gone
-        return str(error) if isinstance(error, RankGone) else f"on rank {self.rank()}: {error}"
+        if isinstance(error, RankGone):
+            return str(error)
+        return f"on rank {self.rank()}: {error if isinstance(error, SereneError) else repr(error)}"
 
     # -- through gloo ----------------------------------------------------------------------------------------
 

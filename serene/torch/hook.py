@@ -41,8 +41,9 @@ class SwitchReducer:
 
     Each parameter that is trained has slots of its own, so that it does not matter how DDP makes its buckets. Where
     `torch.distributed` is in use, all ranks make theirs together. Raises what `Client.join` and `Client.catch_up` do.
-    program: the one that the switch runs; it says how many values a slot has. wait_timeout_s: after so long a wait for
-    other ranks (under BSP for one that has died) `backward()` raises NoAnswer; by default the process group's timeout.
+    worker: over racks its number in its rack. program: the one that the switch runs; it says how many values a slot
+    has. wait_timeout_s: after so long a wait for other ranks (under BSP for one that has died) `backward()` raises
+    NoAnswer; by default the process group's timeout.
     """
 
     def __init__(

@@ -19,14 +19,19 @@ from torch.distributed import Store  # type: ignore[attr-defined]
 from serene.client import FrameTransport, ShmTransport, Transport, TransportError, UdpTransport
 from serene.client.blocks import BITS
 from serene.client.pool import Pool
+from serene.client.scale import BadScale, Scale
+from serene.client.transport import PortTaken
 from serene.errors import SereneError, choices
-from serene.http import CONTROLLER, connection, controller_url
+from serene.http import CONTROLLER, connection, controller_url, silent
+from serene.torch.placement import RACK, Placement, own_rack
 from serene.torch.ring import Ring
 from serene.wire import SERENE_UDP_PORT
 
 PRECISION = "SERENE_PRECISION"  # bits that a gradient's values have on their way, until 'serenectl precision' says more
+SCALE = "SERENE_SCALE"  # by which gradients become integers: `serene.client.scale.Scale`
 SLOTS = 512  # of a group; half of them may be on their way at a time
 HTTP_TIMEOUT_S = 15.0
+HEARING_TIMEOUT = timedelta(seconds=10)
 LOOPBACK = "127.0.0.1"
 
 LOG = logging.getLogger(__name__)
@@ -44,7 +49,8 @@ class OpeningFailed(SereneError, RuntimeError):
 class JobAccess:
     """Where a group's job is. udp_ports: of an embedded switch on this machine, the UDP ports of each of its ports (the
     switch's, ours); shm_ports: the path of each; neither where the switch is reached over the network, at switch_ip.
-    precision: bits of a gradient's values on their way that the job begins with."""
+    precision: bits of a gradient's values on their way that the job begins with; scale: theirs, as $SERENE_SCALE has
+    it."""
 
     job: int
     slots: int
@@ -53,6 +59,7 @@ class JobAccess:
     udp_ports: Sequence[tuple[int, int, int]] = ()
     shm_ports: Sequence[tuple[int, str]] = ()
     precision: int = 32
+    scale: str = str(Scale())
 
 
 class Controller:
@@ -61,18 +68,22 @@ class Controller:
     def __init__(self) -> None:
         self.url = controller_url()
 
-    def create(self, workers: int) -> JobAccess:
-        precision = gradient_bits()
-        switch = self._ask("GET", "/v1/status").get("switch")
-        if switch is None:
-            raise SereneError(f"what answers at {self.url} is no controller of Serene's; name one in ${CONTROLLER}")
+    def racks(self) -> int:
+        """How many there are: leaves, or the one switch."""
+        return max(len(self._status()["switches"]) - 1, 1)
+
+    def create(self, workers: int, by_rack: Sequence[int] | None = None) -> JobAccess:
+        """by_rack: workers in each rack, where there are several."""
+        precision, scale = gradient_bits(), gradient_scale()
+        switch = self._status()["switch"]
         if not switch["connected"]:  # no error: a switch that is just started again will do
             LOG.warning(
                 "the controller at %s waits for its switch: %s; 'serenectl status' says when it is there",
                 self.url,
                 switch["trouble"],
             )
-        job = self._ask("POST", "/v1/jobs", {"workers": workers, "pool_slots": SLOTS, "precision": precision})
+        asked = {"workers": workers, "pool_slots": SLOTS, "precision": precision, "racks": by_rack}
+        job = self._ask("POST", "/v1/jobs", asked)
         return JobAccess(
             job["job"],
             job["slots"],
@@ -81,16 +92,25 @@ class Controller:
             [(at["port"], at["switch"], at["host"]) for at in switch["udp_ports"]],
             [(at["port"], at["path"]) for at in switch["shm_ports"]],
             precision,
+            str(scale),
         )
 
     def delete(self, job: int) -> None:
         self._ask("DELETE", f"/v1/jobs/{job}")
+
+    def _status(self) -> Any:
+        status = self._ask("GET", "/v1/status")
+        if "switch" not in status:
+            raise SereneError(f"what answers at {self.url} is no controller of Serene's; name one in ${CONTROLLER}")
+        return status
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         try:
             with connection(self.url, HTTP_TIMEOUT_S) as http:
                 response = http.request(method, path, json=body)
                 answer = response.json()
+        except httpx.ReadTimeout:
+            raise SereneError(silent(self.url, HTTP_TIMEOUT_S)) from None
         except (httpx.TransportError, httpx.InvalidURL, ValueError):
             raise SereneError(
                 f"no controller at {self.url}: start one with 'serenectl up --local', or name it in ${CONTROLLER}"
@@ -109,26 +129,54 @@ def gradient_bits() -> int:
     return int(said)
 
 
-def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Pool, Ring, JobAccess]:
+def gradient_scale() -> Scale:
+    """As the environment says. Raises NotOpened."""
+    said = os.environ.get(SCALE, str(Scale()))
+    try:
+        return Scale.of(said)
+    except BadScale as error:
+        raise NotOpened(f"${SCALE} is {said!r}: {error}") from None
+
+
+def _expect_the_same(access: JobAccess) -> None:
+    """What rank 0 has. Raises NotOpened."""
+    ours = {PRECISION: str(gradient_bits()), SCALE: str(gradient_scale())}
+    theirs = {PRECISION: str(access.precision), SCALE: access.scale}
+    if others := [name for name, said in ours.items() if said != theirs[name]]:
+        said = "; ".join(f"${name} is {ours[name]} here and {theirs[name]} on rank 0 of the group" for name in others)
+        raise NotOpened(said)
+
+
+def open_pool(
+    store: Store, rank: int, size: int, timeout: timedelta, world: tuple[int, int]
+) -> tuple[Pool, Ring, JobAccess]:
     """Every rank of the group calls it; all get a pool that has joined, or all raise NotOpened; or
-    OpeningFailed, those that are there when one is missing."""
-    if rank == 0:
-        try:
-            store.set("access", json.dumps(asdict(Controller().create(size))))
-        except SereneError as error:
-            store.set("access", json.dumps({"error": str(error)}))
-    told = json.loads(_get(store, "access", 0, timeout))
-    if "error" in told:
-        raise NotOpened(f"rank 0 of the group got no job: {told['error']}")
+    OpeningFailed, those that are there when one is missing. world: rank and size in the default group."""
+    try:
+        return _open(store, rank, size, timeout, world)
+    except NotOpened:
+        _hear_out(store, rank, size)
+        raise
+
+
+def _open(
+    store: Store, rank: int, size: int, timeout: timedelta, world: tuple[int, int]
+) -> tuple[Pool, Ring, JobAccess]:
+    racks = _told_by_first(store, "racks", rank, lambda: Controller().racks(), timeout)
+    placement = _placement(store, rank, size, racks, timeout, world)
+    told = _told_by_first(store, "access", rank, lambda: asdict(Controller().create(size, placement.sizes)), timeout)
     access = JobAccess(**told)
     pool: Pool | None = None
     try:
         problem = ""
         try:
-            if (bits := gradient_bits()) != access.precision:
-                raise NotOpened(f"${PRECISION} is {bits} here and {access.precision} on rank 0 of the group")
+            _expect_the_same(access)
             transport = transport_to(access, rank)
-            pool = Pool(transport, access.job, rank, slots=access.slots, lanes=access.lanes, precision=bits)
+            rack, worker = placement.of(rank)
+            pool = Pool(
+                transport, access.job, worker,
+                slots=access.slots, lanes=access.lanes, precision=access.precision, rack=rack,
+            )  # fmt: skip
         except SereneError as missing:
             problem = str(missing)
         _agree(store, "transport", rank, size, problem, timeout)
@@ -137,7 +185,7 @@ def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[P
             pool.join(timeout.total_seconds())
             ring = Ring(store, rank, size, _our_address(access), timeout)
         except (SereneError, OSError, RuntimeError) as refused:  # RuntimeError: of the store
-            problem = str(refused)
+            problem = f"{refused} (a rank's rack is ${RACK})" if placement.racks else str(refused)
         _agree(store, "joined", rank, size, problem, timeout)
         return pool, ring, access
     except BaseException:
@@ -147,6 +195,41 @@ def open_pool(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[P
             with suppress(SereneError):  # it is gone, or the controller is: what went wrong first is what counts
                 Controller().delete(access.job)
         raise
+
+
+def _hear_out(store: Store, rank: int, size: int) -> None:
+    """Until all ranks have heard why there is no group: the program ends by that, and rank 0's process, as a rule,
+    keeps the store in which the others read it."""
+    with suppress(RuntimeError):
+        store.set(f"heard/{rank}", "")
+        if rank == 0:
+            store.wait([f"heard/{other}" for other in range(size)], HEARING_TIMEOUT)
+
+
+def _told_by_first(store: Store, key: str, rank: int, ask: Callable[[], Any], timeout: timedelta) -> Any:
+    """What rank 0 hears from the controller; the others hear it from rank 0. Raises NotOpened."""
+    if rank == 0:
+        try:
+            store.set(key, json.dumps({"heard": ask()}))
+        except SereneError as error:
+            store.set(key, json.dumps({"error": str(error)}))
+    told = json.loads(_get(store, key, 0, timeout))
+    if "error" in told:
+        raise NotOpened(f"rank 0 of the group got no job: {told['error']}")
+    return told["heard"]
+
+
+def _placement(store: Store, rank: int, size: int, racks: int, timeout: timedelta, world: tuple[int, int]) -> Placement:
+    """Raises NotOpened where a rank does not know its rack."""
+    if racks == 1:
+        return Placement()
+    problem = ""
+    try:
+        store.set(f"rack/{rank}", str(own_rack(racks, *world)))
+    except SereneError as error:
+        problem = str(error)
+    _agree(store, "placed", rank, size, problem, timeout)
+    return Placement(tuple(int(_get(store, f"rack/{other}", other, timeout)) for other in range(size)))
 
 
 def transport_to(access: JobAccess, rank: int) -> Transport:
@@ -159,8 +242,10 @@ def transport_to(access: JobAccess, rank: int) -> Transport:
     for way in [*ways[first:], *ways[:first]]:
         try:
             return way()
-        except TransportError as error:  # another process has it
+        except PortTaken as error:
             last = error
+        except TransportError as error:
+            raise NotOpened(f"{error}; 'serenectl status' says whether the switch is there") from error
     raise NotOpened(
         f"all {len(ways)} ports of the switch on this machine are taken: "
         f"'serenectl up --local --ports 1-N' makes more (the last one: {last})"

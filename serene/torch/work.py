@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import queue
 import threading
+import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +18,12 @@ from torch.futures import Future
 
 from serene.errors import SereneError
 
+LOG = logging.getLogger("serene.torch")
 IDLE_S = 1.0
+
+
+class ThreadEnded(SereneError, RuntimeError):
+    """The thread that runs a group's collectives has ended, and with it every collective that it had not run."""
 
 
 def in_backward() -> bool:
@@ -40,13 +47,16 @@ class SwitchWork(dist.Work):
     """A collective under way; its result are the tensors that it writes to.
 
     PyTorch's own `Work` made from a future does not raise in `wait()` what the future failed with.
+
+    under_way: whether somebody is there who will end it.
     """
 
-    def __init__(self, tensors: list[Tensor]) -> None:
+    def __init__(self, tensors: list[Tensor], under_way: Callable[[], bool]) -> None:
         super().__init__()
         self._tensors = tensors
+        self._under_way = under_way
         self._over = threading.Event()
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._asked = threading.Lock()  # what follows is made when somebody asks for it
         self._ended: Future[None] | None = None
         self._future: Future[list[Tensor]] | None = None
@@ -56,7 +66,7 @@ class SwitchWork(dist.Work):
             raise self._error
         return self._tensors
 
-    def end(self, error: Exception | None = None) -> None:
+    def end(self, error: BaseException | None = None) -> None:
         """The collective has ended, well or with this error."""
         self._error = error
         with self._asked:
@@ -70,10 +80,17 @@ class SwitchWork(dist.Work):
     # What PyTorch calls
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Raises what the collective failed with, or TimeoutError after ``timeout``; zero or less stands for none."""
+        """Raises what the collective failed with, or TimeoutError after ``timeout``; zero or less stands for none.
+
+        Raises ThreadEnded in a process that was forked from the one whose thread runs the collective, too.
+        """
         seconds = timeout.total_seconds()
-        if not self._over.wait(seconds if seconds > 0 else None):
-            raise TimeoutError(f"the collective did not end within {seconds:g} s")
+        until = time.monotonic() + seconds if seconds > 0 else math.inf
+        while not self._over.wait(max(0.0, min(IDLE_S, until - time.monotonic()))):
+            if time.monotonic() >= until:
+                raise TimeoutError(f"the collective did not end within {seconds:g} s")
+            if not self._under_way() and not self._over.is_set():
+                raise ThreadEnded("the thread that runs the group's collectives has ended, or is in another process")
         if self._error is not None:
             raise self._error
         return True
@@ -114,13 +131,19 @@ class Runner:
     def __init__(self, name: str, idle: Callable[[], None]) -> None:
         self._tasks: queue.SimpleQueue[tuple[Callable[[], None], SwitchWork] | None] = queue.SimpleQueue()
         self._idle = idle
+        self._ending = threading.Lock()  # after it, every work that was submitted has ended, or is ended at once
+        self._ended: ThreadEnded | None = None
         # A daemon: a script that ends without `destroy_process_group` ends all the same.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, task: Callable[[], None], tensors: list[Tensor]) -> SwitchWork:
-        work = SwitchWork(tensors)
-        self._tasks.put((task, work))
+        work = SwitchWork(tensors, self._thread.is_alive)
+        with self._ending:
+            if self._ended is None:
+                self._tasks.put((task, work))
+                return work
+        work.end(self._ended)
         return work
 
     def stop(self, timeout_s: float) -> bool:
@@ -130,25 +153,47 @@ class Runner:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        # Results are written into parameters and their gradients; and into what was made in inference mode, to which
-        # nothing else may write.
-        with torch.inference_mode():
-            self._serve()
+        why = "it was told to"
+        try:
+            # Results are written into parameters and their gradients; and into what was made in inference mode, to
+            # which nothing else may write.
+            with torch.inference_mode():
+                self._serve()
+        except BaseException as error:
+            why = repr(error)
+            raise  # threading prints it
+        finally:
+            self._end_all(ThreadEnded(f"the thread that runs the group's collectives has ended: {why}"))
+
+    def _end_all(self, error: ThreadEnded) -> None:
+        """Of what it will not run any more: nobody else would."""
+        with self._ending:
+            self._ended = error
+        while not self._tasks.empty():
+            if (item := self._tasks.get()) is not None:
+                item[1].end(error)
 
     def _serve(self) -> None:
+        told = ""
         while True:
             try:
                 item = self._tasks.get(timeout=IDLE_S)
             except queue.Empty:
-                with suppress(SereneError):  # a network that is down; the next collective tells
+                try:
                     self._idle()
+                except SereneError as error:  # a network that is down; the next collective tells
+                    LOG.info("between collectives: %s", error)
+                except Exception as error:
+                    if told != repr(error):  # once, not every second
+                        LOG.exception("between collectives")
+                    told = repr(error)
                 continue
             if item is None:
                 return
             task, work = item
             try:
                 task()
-            except Exception as error:
+            except BaseException as error:
                 work.end(error)
             else:
                 work.end()

@@ -13,7 +13,7 @@ import pytest
 
 from experiments.correctness.virtual.switch import P4Switch
 from serene.client import Disagreement, Pool, collective
-from serene.client.blocks import Layout, hold_back
+from serene.client.blocks import Layout, add_to_held, hold_back
 from serene.client.fastpath import library
 from serene.errors import SereneError
 from serene.faults import Faults
@@ -84,7 +84,7 @@ def test_each_contribution_is_split_to_the_bit(workers: int, bits: int) -> None:
     layout, rng = Layout(workers, LANES, bits), np.random.default_rng(bits)
     values = (rng.normal(size=2000) * 10.0 ** rng.integers(-8, 1, size=2000)).astype(np.float32)
     held = np.zeros(len(values))
-    layout.count(values, held)
+    assert add_to_held(values, held, layout.held_limit) == 0
     top = layout.class_of(float(np.abs(held).max()))
     per_unit = layout.levels_per_unit(top) if bits != 32 else 2.0 ** layout.shift(top)
     most = layout.levels if bits != 32 else layout.highest

@@ -148,7 +148,7 @@ def test_one_hash_of_a_signature_is_enough_to_disagree(
 ) -> None:
     """The others are the same by chance."""
 
-    def hashes(signature: bytes, number: int, count: int, bits: int) -> np.ndarray:
+    def hashes(signature: bytes, *facts: object) -> np.ndarray:
         values = np.arange(1, SIGNATURE_LANES + 1, dtype=np.uint32)
         values[other] += int(signature == b"odd")
         return values

@@ -17,13 +17,14 @@ import pytest
 
 from experiments.correctness.virtual.switch import P4Switch, VirtualSwitch
 from serene.client import Pool
+from serene.client.blocks import Layout
 from serene.client.fastpath import library
 from serene.faults import Faults
 from serene.program import Program
 from serene.strategy import BSP
 from tests.model_switch import ModelSwitch
 from tests.support.bmv2_switch import Bmv2Switch
-from tests.support.numbers import expected, same, within_levels
+from tests.support.numbers import expected, same, within_given, within_levels
 from tests.support.pools import FINE, PoolRun, lossy
 from tests.support.threaded_pools import Run
 from tests.switch.bmv2 import why_not
@@ -69,14 +70,15 @@ def vectors(lanes: int, pieces: int) -> list[list[np.ndarray]]:
 class Told:
     """What each worker's collectives were sent in, and what they gave."""
 
-    def __init__(self, given: list[list[np.ndarray]]) -> None:
-        self.given = given
+    def __init__(self, given: list[list[np.ndarray]], limit: float | None = None) -> None:
+        self.given, self.limit = given, limit  # limit: of a fixed scale
         self.results = [[vector.copy() for vector in of] for of in given]
         self.bits: list[list[int]] = [[] for _ in range(WORKERS)]
 
     def all_reduce(self, pool: Pool, worker: int, number: int) -> None:
         self.bits[worker].append(pool.precision)
-        pool.all_reduce(self.results[number][worker], bits=pool.precision)
+        unit = None if self.limit is None else pool.unit_of(self.limit, pool.precision)
+        pool.all_reduce(self.results[number][worker], bits=pool.precision, unit=unit)
 
     def check(self, lanes: int) -> None:
         """All workers alike, right in each format, and no change takes more than a few collectives."""
@@ -86,15 +88,21 @@ class Told:
             assert bits in self.bits[0][begun + 1 : begun + 1 + MOST_LATER]
         for bits, given, results in zip(self.bits[0], self.given, self.results, strict=True):
             assert all(same(result, results[0]) for result in results)
-            if bits == 32:
+            if self.limit is not None:
+                unit = Layout(WORKERS, lanes, bits).with_limit(self.limit).unit
+                assert unit is not None and within_given(results[0], given, bits, unit)
+            elif bits == 32:
                 assert same(results[0], expected(given, lanes))
             else:
                 assert within_levels(results[0], given, lanes, bits)
 
 
-@pytest.mark.parametrize("faults", [FINE, lossy(3)], ids=["fine", "lossy"])
-def test_32_8_16_32(switch: Counting, faults: Faults) -> None:
-    run, told = PoolRun(switch, WORKERS, 4, faults), Told(vectors(switch.lanes, 12))
+@pytest.mark.parametrize(
+    ("faults", "limit"), [(FINE, None), (lossy(3), None), (lossy(4), 1.5)], ids=["fine", "lossy", "lossy, fixed scale"]
+)
+def test_32_8_16_32(switch: Counting, faults: Faults, limit: float | None) -> None:
+    """Under the fixed scale some values are beyond its limit."""
+    run, told = PoolRun(switch, WORKERS, 4, faults), Told(vectors(switch.lanes, 12), limit)
     before = [switch.count("contributions", worker) for worker in range(WORKERS)]
 
     def live(worker: int, pool: Pool) -> None:

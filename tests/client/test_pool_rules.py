@@ -27,7 +27,7 @@ from serene.wire import PRECISIONS
 from tests.model import Model
 from tests.model_switch import LANES, SLOTS, ModelSwitch
 from tests.planted import Fault, fault, planted
-from tests.support.numbers import expected, random_values, same, within_levels
+from tests.support.numbers import expected, random_values, same, within_given, within_levels
 from tests.support.pools import PoolRun, Stuck
 
 COLLECTIVES = 4
@@ -75,6 +75,9 @@ class Play:
             rng.choice([0, 1, LANES - 1, LANES, LANES + 1, rng.randrange(40 * LANES)]) for _ in range(COLLECTIVES)
         ]
         self.given = [[random_values(values, length, LANES) for _ in range(workers)] for length in lengths]
+        # Drawn apart from the rest, which has been what it is for a long time.
+        self.unit = random.Random(f"unit {seed}").choice([None, None, -12, -140, 40])
+        self.happened["a given scale"] += self.unit is not None
         self.results: dict[tuple[int, int], np.ndarray] = {}  # by collective and worker
         self.odd: int | None = None  # a worker that calls something else the second time
         self.over = False  # something has happened that ends the pool
@@ -130,7 +133,7 @@ class Play:
             odd = number == 1 and worker == self.odd
             self.precisions[number, worker] = pool.precision
             try:
-                pool.all_reduce(values, b"max" if odd else b"sum", TIMEOUT_S, bits=pool.precision)
+                pool.all_reduce(values, b"max" if odd else b"sum", TIMEOUT_S, bits=pool.precision, unit=self.unit)
             except Disagreement:
                 if number != 1 or self.odd is None or not same(values, vectors[worker]):
                     raise
@@ -151,8 +154,12 @@ class Play:
             bits = self.precisions[number, worker]
             if bits != 32:
                 self.happened[f"{bits} bits"] += 1
-                right = within_levels(values, self.given[number], LANES, bits)
-                right &= all(same(values, self.results.get((number, other), values)) for other in range(worker))
+            if bits != 32 or self.unit is not None:
+                right = all(same(values, self.results.get((number, other), values)) for other in range(worker))
+            if self.unit is not None:
+                right &= within_given(values, self.given[number], bits, self.unit)
+            elif bits != 32:
+                right &= within_levels(values, self.given[number], LANES, bits)
             else:
                 right = same(values, expected(self.given[number], LANES))
             if not right:
@@ -188,7 +195,9 @@ def test_the_right_rules() -> None:
         played = Play(switch, seed)
         played.play()
         happened.update(played.happened)
-    assert {*HAPPENINGS, "disagreements seen", "16 bits", "8 bits", "PoolBroken", "NoAnswer"} == set(happened)
+    assert {*HAPPENINGS, "disagreements seen", "16 bits", "8 bits", "a given scale", "PoolBroken", "NoAnswer"} == set(
+        happened
+    )
 
 
 EARLY = fault("a round is complete one worker early", Model, "_request",
@@ -228,7 +237,7 @@ FAULTS = (
     fault("a counter is too narrow and carries", Layout, "counter_bits",
           "self.workers.bit_length()", "max((self.workers - 1).bit_length(), 1)"),
     fault("classes are one power of two too narrow", Layout, "top", "- 127", "- 128"),
-    fault("the sum is one bit too long", Layout, "shift", "31 -", "32 -"),
+    fault("the sum is one bit too long", Layout, "integer_bits", "31 -", "32 -"),
     fault("a block goes by the lowest class that counts", Layout, "classes", "max(", "min("),
     fault("scales are this worker's own", Collective, "_learn",
           "self.layout.classes(counters)", "self.layout.classes(self.layout.count(self._of_group(group)))"),

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serene.client.protocol import PROBES, PULL_SEQ, REORDERING, Membership, Protocol, parse_welcome
+from serene.client.restoration import Remains, Restored, Vote, outcome
 from serene.client.window import LONGEST_TIMEOUT_S, Window
 from serene.wire import UNBOUNDED, Op, ReadMode, control_payload, headers_of, membership, push_payloads, values_of
 
@@ -337,3 +338,30 @@ def test_a_welcome_is_read_whole() -> None:
     body = membership(vector_length=79510, slots=249, scale=2**20, limit=2**23, lanes=320, workers=4)
     payload = control_payload(Op.WELCOME, body, session=9, epoch=3)
     assert parse_welcome(payload) == Membership(9, 3, 79510, 249, 320, 2**20, 2**23, 4)
+
+
+@pytest.mark.parametrize("in_parts", [False, True], ids=["whole", "in parts"])
+@pytest.mark.parametrize("heard", [0, 1], ids=["unanswered", "half answered"])
+def test_a_read_under_way_is_no_iteration(in_parts: bool, heard: int) -> None:
+    """What was contributed last is finished, and in the sum that the worker votes with."""
+    protocol = worker(slots=2)
+    for slots in (slice(0, 1), slice(1, 2)) if in_parts else (slice(None),):
+        protocol.begin_part(slots, 0.0)
+    protocol.packets(0.0)
+    protocol.receive(np.concatenate([answer(slot, seq=protocol.exchange.awaited[slot]) for slot in (0, 1)]), 0.0)
+    if in_parts:
+        for slots in (slice(0, 1), slice(1, 2)):
+            protocol.finish_part(slots)
+    else:
+        protocol.finish()
+    at_rest = Remains.of(protocol)
+    protocol.pull(1.0)
+    protocol.packets(1.0)
+    for slot in range(heard):
+        protocol.receive(answer(slot, value=9, seq=protocol.exchange.awaited[slot], total=6), 1.0)
+    remains = Remains.of(protocol)
+    assert remains.in_flight is None
+    assert remains.vote == at_rest.vote == Vote(finished=1, held=3, epoch=1, round=0, session=SESSION)
+    assert (remains.held == 5).all() and (remains.read == 5).all()
+    ended = outcome([remains.vote, remains.vote], 1, remains.in_flight, remains.last)
+    assert ended == Restored(0, contained=False, repeated=False, lost=0, missed=0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from serene.client import BadWelcome, Client, NoAnswer, PlaceTaken, Refused, SessionLost
+from serene.client import BadWelcome, Client, NoAnswer, PlaceTaken, Refused, Session, SessionLost
 from serene.errors import SereneError
 from serene.sim.entries import Host
 from serene.strategy import ASP, BSP
@@ -153,9 +154,42 @@ def test_a_refusal_of_another_incarnation_is_not_ours(plane: EmbeddedDataPlane) 
     worker.join()
     wire.mail = [control_payload(Op.REFUSED, b"another process", incarnation=2)]
     worker.exchange(ONES)
-    wire.mail = [control_payload(Op.REFUSED, b"deleted", incarnation=1)]
+    wire.mail = [control_payload(Op.REFUSED, b"deleted", session=7, incarnation=1)]
     with pytest.raises(Refused, match="deleted"):
         worker.exchange(ONES)
+
+
+@pytest.mark.parametrize("session", [0, 6])
+def test_what_was_said_in_an_earlier_session_is_not_ours(plane: EmbeddedDataPlane, session: int) -> None:
+    """The same process may have been in another session, or in none: its job was deleted, or its session lost."""
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    wire.mail = [control_payload(Op.REFUSED, b"deleted", session=session, incarnation=1)]
+    worker.exchange(ONES)
+    goodbyes = [(session, True), (7, False)]
+    wire.mail = [
+        control_payload(Op.BYE, json.dumps({"job_over": over}).encode(), session=said_in, incarnation=1)
+        for said_in, over in goodbyes
+    ]
+    assert worker.leave() is False
+
+
+def test_who_joins_anew_hears_what_its_last_session_is_answered(plane: EmbeddedDataPlane) -> None:
+    """Until it is welcomed it says HELLO as a worker of that session, and is refused as one."""
+    plane.swap(BSP(), 1)
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    wire.mail = [welcome(session=8)]
+    with pytest.raises(SessionLost):
+        worker.exchange(ONES)
+    wire.mail = [
+        control_payload(Op.REFUSED, b"to whom?", session=8, incarnation=1),
+        control_payload(Op.REFUSED, b"session 7 is over", session=7, incarnation=1),
+    ]
+    with pytest.raises(Refused, match="session 7 is over"):
+        worker.join()
 
 
 @pytest.mark.parametrize(
@@ -225,6 +259,42 @@ def test_a_sum_that_may_not_fit_says_so(plane: EmbeddedDataPlane) -> None:
     assert (caught_up.contributions, caught_up.overflow_possible) == (300, True)
 
 
+def test_who_has_left_takes_no_refusal_for_its_own_fault(plane: EmbeddedDataPlane) -> None:
+    """A worker that gets no processor for longer than the entries of a finished job stay is a stranger then."""
+    goodbye = control_payload(Op.BYE, b'{"job_over": false}', session=7, incarnation=1)
+    refusal = control_payload(Op.REFUSED, b"job 0 has finished", session=7, incarnation=1)
+    wire = InProcess(plane)
+    worker = client(wire)
+    worker.join()
+    wire.mail = [refusal]
+    with pytest.raises(Refused, match="finished"):
+        worker.leave_and_wait(timeout_s=10.0)
+    wire.mail, began = [goodbye, refusal], wire.now
+    assert worker.leave_and_wait(timeout_s=10.0) is False
+    assert wire.now < began + 1
+
+
+def test_a_last_read_that_comes_too_late_is_no_error(plane: EmbeddedDataPlane) -> None:
+    wire = InProcess(plane)
+    host = Host.of(0)
+
+    def controller() -> None:
+        """Removes a job that is over at once."""
+        while (punted := plane.punted()) is not None:
+            op = punted[1][ENCAPSULATION_BYTES + 1]
+            if op == Op.LEAVE:
+                wire.mail.append(control_payload(Op.BYE, b'{"job_over": true}', session=7, incarnation=1))
+                plane.delete("member", [1, *Controller._place(host), 0, 0, host.incarnation])
+            elif op == Op.HELLO:
+                wire.mail.append(control_payload(Op.REFUSED, b"job 0 has finished", session=7, incarnation=1))
+
+    with Session(client(wire)) as session:
+        session.join()
+        wire.meanwhile = controller
+        assert session.finish(10.0) is False
+    assert Op.PULL in wire.ops()
+
+
 class Impatient(InProcess):
     """Two BYEs answer each LEAVE, at once."""
 
@@ -232,7 +302,7 @@ class Impatient(InProcess):
         super().send(payloads)
         if payloads[0, 1] == Op.LEAVE:
             assert self.ops().count(Op.LEAVE) < 100, "LEAVE after LEAVE"
-            self.mail += 2 * [control_payload(Op.BYE, b'{"job_over": false}', incarnation=1)]
+            self.mail += 2 * [control_payload(Op.BYE, b'{"job_over": false}', session=7, incarnation=1)]
 
 
 def test_leave_is_said_now_and_then_however_often_it_is_answered(plane: EmbeddedDataPlane) -> None:
@@ -241,6 +311,22 @@ def test_leave_is_said_now_and_then_however_often_it_is_answered(plane: Embedded
     worker.join()
     assert worker.leave_and_wait(timeout_s=2.0) is False
     assert wire.ops().count(Op.LEAVE) in (10, 11)
+
+
+def test_who_waits_for_the_others_hears_of_their_new_session(plane: EmbeddedDataPlane) -> None:
+    """A controller goes on answering the LEAVE of the session before, for all that the others wait for the worker."""
+    plane.swap(BSP(), 1)
+    wire = Impatient(plane)
+    worker = client(wire)
+    worker.join()
+
+    def restart() -> None:
+        if wire.now > 103:
+            plane.swap(BSP(), 1, session=8)
+
+    wire.meanwhile = restart
+    with pytest.raises(SessionLost):
+        worker.leave_and_wait(timeout_s=10.0)
 
 
 def test_a_number_that_was_told_is_said_with_the_next_hello(switch: EmbeddedDataPlane) -> None:
@@ -254,11 +340,12 @@ def test_a_number_that_was_told_is_said_with_the_next_hello(switch: EmbeddedData
     assert said == [0, 77, 77]
 
 
-def test_a_worker_at_work_does_not_answer_for_an_old_hello(plane: EmbeddedDataPlane) -> None:
+@pytest.mark.parametrize("session", [0, 7])
+def test_a_worker_at_work_does_not_answer_for_an_old_hello(plane: EmbeddedDataPlane, session: int) -> None:
     wire = InProcess(plane)
     worker = client(wire)
     worker.join()
-    wire.mail = [control_payload(Op.WAIT, seq=77, incarnation=1)]
+    wire.mail = [control_payload(Op.WAIT, seq=77, session=session, incarnation=1)]
     worker.exchange(ONES)
     assert wire.ops().count(Op.HELLO) == 1
 

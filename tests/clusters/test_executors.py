@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.shared import build, driver
+from experiments.shared import build, driver, slurm
 from experiments.shared.build import Build
 from experiments.shared.clusters import Cluster
 from experiments.shared.driver import TRIES, ClusterFailed, Done, work_off
@@ -88,6 +88,18 @@ def test_another_serene_on_the_worker_is_refused(
         return
     with pytest.raises(ClusterFailed, match=rf"another Serene .* worker .*: version 0\.0\.1 and {mine.version} "):
         done(cluster, ["a", "b"], tmp_path)
+
+
+@pytest.mark.parametrize("cluster", ["submitit"], indirect=True)
+def test_a_job_without_a_result_keeps_no_other_one_waiting(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network's file system may show a result late."""
+    monkeypatch.setitem(slurm.RESULT_S, "local", 3600.0)
+    with cluster.executor(2, tmp_path) as executor:
+        results = work_off(["a:kill", "b", "c"], do, executor)
+        assert {next(results).result, next(results).result} == {"b done", "c done"}
+        results.close()
 
 
 def test_a_worker_of_dask_that_is_killed_from_outside(tmp_path: Path) -> None:

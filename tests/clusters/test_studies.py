@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiments.network_study.__main__ import _ask
 from experiments.network_study.cells import Answers, ExchangeCell, NetworkCell
+from experiments.network_study.command import _ask
 from experiments.shared import clusters
 from experiments.shared.clusters import Cluster, MissingExtra
 from experiments.shared.driver import ClusterFailed

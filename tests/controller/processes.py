@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -52,6 +53,16 @@ class Process:
             else:
                 self.process = subprocess.Popen(command, stdout=out, stderr=out, cwd=ROOT)
 
+    def await_(self, ready: Callable[[], object], what: str) -> None:
+        """It does not stay where it does not become ready: whoever asked for it has nothing yet to stop it by."""
+        try:
+            until(lambda: self.process.poll() is not None or ready(), what)
+            if self.process.poll() is not None:
+                raise AssertionError(f"{self.process.args!r} ended: {self.log.read_text()}")
+        except BaseException:
+            self.kill()
+            raise
+
     def stop(self) -> int:
         self.process.terminate()
         try:
@@ -93,12 +104,7 @@ class SwitchProcess:
             command = ["simple_switch_grpc", *common, "--thrift-port", str(some_port())]
             command += [f"-i{port}@s{self._others + port}" for port in self.udp_ports]
         self._process = Process([*command, *grpc], self.log, warm=self.target == "embedded")
-        until(
-            lambda: self._process.process.poll() is not None or listens(self.grpc),
-            "the switch listens",
-        )
-        if self._process.process.poll() is not None:
-            raise AssertionError(f"the switch ended: {self.log.read_text()}")
+        self._process.await_(lambda: listens(self.grpc), "the switch listens")
 
     def link(self, port: int) -> Link:
         """The other end of a port, opened when it is first asked for."""
@@ -111,6 +117,12 @@ class SwitchProcess:
 
     def kill(self) -> None:
         self._process.kill()
+
+    def pause(self) -> None:
+        self._process.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._process.process.send_signal(signal.SIGCONT)
 
     def restart(self) -> None:
         self.kill()
@@ -140,14 +152,14 @@ class ControllerProcess(Process):
     def _begin(self, switch: str, log: Path, http: str | None, warm: bool, *options: str) -> None:
         http = http or f"127.0.0.1:{some_port()}"
         self.url = f"http://{http}"
-        command = ["-m", "controller", "up", "--foreground", "--switch", switch, "--http", http, *options]
+        # On a busy machine a switch that is there may not answer within the seconds that a user would wait.
+        command = ["-m", "controller", "up", "--foreground", "--wait", f"{PATIENCE_S:g}"]
+        command += ["--switch", switch, "--http", http, *options]
         Process.__init__(self, command if warm else [sys.executable, *command], log, warm=warm)
         self.client = ControllerClient(self.url)
-        until(self._answers, "the controller answers")
+        self.await_(self._answers, "the controller answers")
 
     def _answers(self) -> bool:
-        if self.process.poll() is not None:
-            raise AssertionError(f"the controller ended: {self.log.read_text()}")
         try:
             return bool(self.client.status())
         except NoController:

@@ -244,6 +244,20 @@ class TestLeave:
         again = jobs.plan_leave(0, 1, at(2), 17)
         assert (again.swap, again.job_over) == (None, False)
 
+    def test_what_was_said_in_a_lost_session_came_late(self) -> None:
+        """The worker has joined the next one since, and takes part in it."""
+        jobs = new_jobs()
+        jobs.create(2, BSP())
+        lost = started(jobs).policy.session
+        jobs.switch_has_only([])
+        session = started(jobs).policy.session
+        late = jobs.plan_leave(0, 1, at(2), 17, session=lost)
+        assert (late.swap, late.job_over) == (None, False)
+        jobs.left(late, NOW)
+        assert jobs[0].members() == [0, 1] and jobs[0].workers[1].contributions_sent is None
+        jobs.left(jobs.plan_leave(0, 1, at(2), 17, session=session), NOW)
+        assert jobs[0].members() == [0]
+
     def test_the_last_one_ends_the_job(self) -> None:
         jobs = new_jobs()
         jobs.create(2, SSP(3))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from controller.http.client import Rejected
+from controller.http.client import ControllerClient, Rejected
 from serene.program import Program
 from serene.strategy import ASP, BSP, SSP, Mixed
 from serene.wire import Op
@@ -23,11 +24,12 @@ def up(switch: SwitchProcess, *options: str) -> subprocess.CompletedProcess[str]
     return serenectl("up", "--foreground", "--switch", switch.grpc, "--http", f"127.0.0.1:{some_port()}", *options)
 
 
-@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_ends_cleanly_on_a_signal_even_with_a_listener(start: Start, stop: signal.Signals) -> None:
     controller = start()
     events = controller.client.events()
     next(events)
+    controller.process.send_signal(stop)
     controller.process.send_signal(stop)
     assert controller.process.wait(60) == 0
     for _ in events:  # the stream ends, and is not cut off
@@ -151,6 +153,25 @@ def test_status_says_that_the_switch_is_away(switch: SwitchProcess, start: Start
     assert controller.client.create_job(1, BSP()).job == 1
     switch.start()
     until(lambda: controller.client.status().switch.connected, "the controller finds it again")
+
+
+def test_a_switch_that_was_stopped_keeps_nobody_from_the_status(
+    switch: SwitchProcess, start: Start, hosts: list[Host]
+) -> None:
+    """Counters are then as they were. Without a bound each request would wait for those before it to give up."""
+    controller = start()
+    controller.client.create_job(2, BSP())
+    join(hosts[:2], 0)
+    switch.pause()
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            seen = list(pool.map(lambda _: ControllerClient(controller.url).status(), range(4)))
+        assert [status.jobs[0].state for status in seen] == ["running"] * 4
+        with pytest.raises(Rejected, match="has not answered in time: has it been stopped"):
+            controller.client.set_strategy(0, ASP())
+    finally:
+        switch.go_on()
+    assert controller.client.set_strategy(0, ASP()).changed
 
 
 def test_another_program_runs(switch: SwitchProcess, start: Start) -> None:

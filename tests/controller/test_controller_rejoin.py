@@ -60,6 +60,20 @@ def test_a_late_hello_of_an_earlier_life_is_refused(client: ControllerClient, ho
     assert states(client) == ["running", "running"]
 
 
+def test_what_the_controller_answers_names_the_requests_session(client: ControllerClient, hosts: list[Host]) -> None:
+    """A process that is in a later one by then can see that it is not meant; and so with the end of its job."""
+    client.create_job(2, BSP())
+    assert hosts[0].ask(lambda: hosts[0].hello(0, 0, 5), Op.WAIT)["session"] == 0
+    session = join(hosts[:2], 0)[0]["session"]
+    refused = hosts[2].ask(lambda: hosts[2].hello(0, 0, 5, session=session - 1), Op.REFUSED)
+    assert refused["session"] == session - 1
+    bye = hosts[0].ask(lambda: hosts[0].send(Op.LEAVE, 0, 0, b"{}", session=session), Op.BYE)
+    assert bye["session"] == session
+    hosts[1].forget()
+    client.delete_job(0)
+    assert hosts[1].ask(lambda: None, Op.REFUSED)["session"] == session  # beside a WELCOME that comes late
+
+
 @pytest.mark.parametrize("running", [False, True])
 def test_two_live_processes_with_one_id(client: ControllerClient, hosts: list[Host], running: bool) -> None:
     """The later one keeps the place: they do not take it from each other in turns."""

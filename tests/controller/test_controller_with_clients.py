@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from controller.http.client import ControllerClient
-from serene.client import Client, Refused
+from serene.client import Client, Refused, Session, Update
 from serene.client.transport import FrameTransport
 from serene.strategy import ASP, BSP, SSP, Strategy
 from tests.controller.processes import ControllerProcess, SwitchProcess, until
@@ -95,3 +95,23 @@ def test_deletion_ends_a_worker_that_waits(switch: SwitchProcess, client: Contro
         client.delete_job(0)
         with pytest.raises(Refused, match=r"job 0 was deleted|there is no job 0"):
             blocked.result(30)
+
+
+def test_a_switch_that_restarts_before_the_last_read_fails_nobody(
+    switch: SwitchProcess, client: ControllerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All have contributed and left: there is no session to go on in, and nothing to complain of."""
+    client.create_job(1, BSP())
+    member = worker(switch, 0)
+    pull = member.pull
+
+    def after_a_restart(timeout_s: float) -> Update:
+        switch.restart()
+        return pull(timeout_s)
+
+    with Session(member) as session:
+        session.join()
+        session.exchange(np.ones(VALUES, np.float32))
+        monkeypatch.setattr(member, "pull", after_a_restart)
+        assert session.finish(60.0) is False
+    assert client.job(0).state == "finished"

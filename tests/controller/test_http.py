@@ -97,6 +97,61 @@ def test_no_page_of_another_origin_may_ask(
     assert [job.state for job in client.jobs()] == ["waiting"], "nothing has happened"
 
 
+STRANGE = [  # a line of the head, and how the answer begins
+    ("Host: evil.example@127.0.0.1", 403),
+    ("Host: 127.0.0.1@evil.example", 403),
+    ("Host: 127.0.0.1/evil.example", 403),
+    ("Host: 127.0.0.1?evil.example", 403),
+    ("Host: 127.0.0.1#evil.example", 403),
+    ("Host: 127.0.0.1\\@evil.example", 403),
+    ("Host: 127.0.0.1:evil.example", 403),
+    ("Host: 127.0.0.1:99999", 403),
+    ("Host: 127.0.0.1:-1", 403),
+    ("Host: 127.0.0.1, evil.example", 403),
+    ("Host: local\thost", 403),
+    ("Host: localhost.", 403),
+    ("Host: 127.0.0.1.", 403),
+    ("Host: 127.1", 403),
+    ("Host: 2130706433", 403),
+    ("Host: ::1", 403),
+    ("Host: [::1", 403),
+    ("Host: [::1]evil.example", 403),
+    ("Host: [::1%25evil.example]", 403),
+    ("Host: [127.0.0.1]", 403),
+    ("Host: [::2]", 403),
+    ("Host:", 403),
+    ("X: none", 400),
+    ("Host: 127.0.0.1\r\nHost: evil.example", 400),
+    ("Host: evil.example\r\nHost: 127.0.0.1", 400),
+    ("Host: localhost\r\nOrigin: http://localhost\r\nOrigin: http://evil.example", 400),
+    ("Host: localhost\r\nSec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site", 400),
+    ("Host: LOCALHOST:", 200),
+    ("Host: 127.0.0.2:65535", 200),
+    ("Host: [0:0:0:0:0:0:0:1]:9000", 200),
+]
+
+
+@pytest.mark.parametrize(("lines", "status"), STRANGE, ids=[repr(lines) for lines, _ in STRANGE])
+def test_what_can_be_read_in_two_ways_names_nobody(client: ControllerClient, lines: str, status: int) -> None:
+    with connect(client.url) as connection:
+        connection.sendall(f"GET /v1/status HTTP/1.1\r\n{lines}\r\n\r\n".encode())
+        assert first_line(connection).split()[1] == str(status).encode()
+
+
+def test_who_names_no_host_at_all_is_refused(client: ControllerClient) -> None:
+    """HTTP/1.0 does not ask for one."""
+    with connect(client.url) as connection:
+        connection.sendall(b"GET /v1/status HTTP/1.0\r\n\r\n")
+        assert first_line(connection).split()[1] == b"403"
+
+
+def test_a_target_that_names_another_host_is_refused(client: ControllerClient) -> None:
+    for target in ("http://evil.example/v1/status", "http://127.0.0.1/v1/status", "*", "evil.example:80"):
+        with connect(client.url) as connection:
+            connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            assert first_line(connection).split()[1] == b"400", target
+
+
 def test_the_controller_s_own_origin_and_tunnels_may(client: ControllerClient, http: httpx.Client) -> None:
     own = {"Origin": client.url, "Sec-Fetch-Site": "same-origin"}
     assert http.get("/v1/status", headers=own).status_code == 200

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from threading import Event, Thread, current_thread
 
 from controller.automatic import Automatic, Observation, Terms
@@ -14,12 +14,12 @@ from controller.events import Events
 from controller.jobs.job import JobState, WorkerState
 from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Endpoint, Start
-from controller.settings import settings
 from controller.switch.counters import STALENESS_CLASSES, Counters
 from controller.switch.telemetry import Telemetry
 from serene.strategy import ASP, BSP, SSP, Strategy
+from tests.controller.coordinating import commanding
 from tests.controller.hosts import Host, join
-from tests.controller.processes import PORTS, SwitchProcess
+from tests.controller.processes import SwitchProcess
 
 ROUNDS = 15
 
@@ -30,18 +30,11 @@ def with_job(switch: SwitchProcess, hosts: list[Host], scenario: Callable[[Coord
     """A coordinator of its own, with a running job of three workers."""
 
     async def play() -> None:
-        coordinator = Coordinator(settings(ports=f"1-{PORTS}").model_copy(update={"switch": switch.grpc}))
-        await coordinator.bring_up()
-        work = asyncio.create_task(coordinator.run())
-        try:
+        async with commanding(switch) as coordinator:
             await coordinator.create_job(3, BSP())
             await asyncio.get_running_loop().run_in_executor(None, join, hosts, 0)
             await scenario(coordinator)
             await coordinator.delete_job(0)
-        finally:
-            work.cancel()
-            with suppress(asyncio.CancelledError):
-                await work
 
     asyncio.run(play())
 
@@ -110,8 +103,10 @@ class Deciding(Automatic):
     def __init__(self) -> None:
         self.thread: Thread | None = None
         self.go = Event()
+        self.seen: Observation | None = None
 
     def decide(self, seen: Observation) -> Strategy:
+        self.seen = seen
         self.thread = current_thread()
         self.go.wait()
         return ASP()
@@ -183,3 +178,25 @@ def test_a_strategy_that_is_stopped_as_its_decision_arrives_decides_no_more() ->
         return enacted
 
     assert asyncio.run(scenario()) == []
+
+
+def test_a_clock_that_is_set_changes_nothing_for_an_automatic_strategy() -> None:
+    """One that gives a swap time to show what it does would wait for as long as the clock was set back."""
+
+    async def scenario() -> None:
+        before = time.monotonic()
+        jobs = Jobs(slots=8, lanes=320, max_jobs=8, max_workers=32)
+        jobs.create(1, BSP())
+        begin(jobs)  # at some other time of day
+        counters = SlowSwitch()
+        counters.arrive.set()
+        deciding = Deciding()
+        deciding.go.set()
+        runner = AutomaticRunner(jobs, Telemetry(counters, jobs), Events(), lambda *_: asyncio.sleep(0, False))
+        runner.start(0, RunningStrategy("deciding", {}, deciding, Terms(deciding.period_s, ())))
+        while deciding.seen is None:
+            await asyncio.sleep(0.01)
+        runner.stop(0)
+        assert 0 <= deciding.seen.since_swap_s <= deciding.seen.t <= time.monotonic() - before
+
+    asyncio.run(scenario())

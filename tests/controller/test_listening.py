@@ -23,7 +23,9 @@ from controller.commands import doctor
 from controller.http.client import ControllerClient, NoController, Rejected
 from controller.http.listeners import AddressInUse, tcp_listener, unix_listener
 from serene.errors import SereneError
+from serene.http import CONTROLLER
 from serene.strategy import BSP
+from serene.torch import opening
 from serene.torch.opening import Controller
 from tests.controller.processes import ControllerProcess, Start, SwitchProcess, missing, serenectl
 from tests.ports import some_port
@@ -314,6 +316,21 @@ def test_an_address_that_is_none_is_told(url: str) -> None:
 def test_a_name_that_dns_cannot_have_is_nobodys() -> None:
     with ControllerClient(f"http://{'a' * 64}:1") as client, pytest.raises(NoController):
         client.status()
+
+
+def test_one_that_does_not_answer_is_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So does one that was stopped, for the commands and for ranks; nobody is told to start another."""
+    monkeypatch.setattr(opening, "HTTP_TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        monkeypatch.setenv(CONTROLLER, url)
+        silent = re.escape(f"the controller at {url} has not answered within 0.2 s")
+        with ControllerClient(timeout_s=0.2) as client, pytest.raises(NoController, match=silent):
+            client.status()
+        with ControllerClient(timeout_s=0.2) as client, pytest.raises(NoController, match=silent):
+            next(client.events())
+        with pytest.raises(SereneError, match=silent):
+            opening.Controller().racks()
 
 
 @pytest.mark.parametrize("command", ["status", "up", "watch"])

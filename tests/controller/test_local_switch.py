@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +26,7 @@ from controller.commands.background import NoFolder
 from controller.http.client import NoController
 from controller.settings import UdpPort
 from serene.client import Pool
+from serene.interrupts import allowed, ended
 from serene.strategy import BSP
 from serene.torch.opening import Controller, NotOpened, transport_to
 from tests.controller.processes import missing, until
@@ -79,6 +81,9 @@ def test_ports_of_shared_memory(local: Local, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(NotOpened, match=r"all 3 ports .* are taken: .*another process has it"):
         transport_to(access, 1)
     ways.pop().close()
+    gone = replace(access, shm_ports=[(1, str(local.folder / "nobody"))])
+    with pytest.raises(NotOpened, match=r"nobody: no such path; 'serenectl status' says whether the switch is there"):
+        transport_to(gone, 0)
 
     def work(worker: int) -> np.ndarray:
         values = np.full(100_000, worker + 1, np.float32)
@@ -174,13 +179,15 @@ def test_of_two_that_start_it_at_once_one_is_refused(local: Local) -> None:
     assert listens(local.switch)
 
 
-def test_no_switch_stays_when_its_start_is_interrupted(local: Local) -> None:
+@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGHUP], [signal.SIGTERM, signal.SIGINT, signal.SIGINT]])
+def test_no_switch_stays_when_its_start_is_interrupted(local: Local, signals: list[signal.Signals]) -> None:
     command = [sys.executable, "-m", "controller", "up", "--local", "--switch", local.switch]
     command += ["--http", local.client.url.removeprefix("http://")]
     with subprocess.Popen(command, env=dict(local.environment), stderr=subprocess.PIPE) as starting:
         until(lambda: record(local).exists() and pid_of(record(local)) > 0, "the switch is being started")
         pid = pid_of(record(local))
-        starting.send_signal(signal.SIGINT)
+        for number in signals:
+            starting.send_signal(number)
         starting.communicate(timeout=60)
     assert starting.returncode == 130
     until(lambda: not Path(f"/proc/{pid}").exists(), "the switch has ended")
@@ -330,19 +337,24 @@ def test_a_switch_whose_record_cannot_be_written_is_not_left(local: Local, monke
 def test_a_second_ctrl_c_leaves_no_switch(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     wait, started = subprocess.Popen.wait, []
 
-    def interrupted(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
-        if timeout is not None:
-            started.append(process.pid)
-            raise KeyboardInterrupt
-        return wait(process)
+    def first(process: subprocess.Popen[bytes], log: Path) -> None:
+        started.append(process.pid)
+        with allowed():
+            signal.raise_signal(signal.SIGINT)
+
+    def second(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        signal.raise_signal(signal.SIGINT)
+        return wait(process, timeout)
+
+    def up() -> None:
+        local_commands.start(local.switch, [1, 2])
 
     local.folder.mkdir(parents=True)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(local.folder.parent))
     with monkeypatch.context() as at_the_terminal:
-        at_the_terminal.setattr(local_commands, "_wait", interrupted)
-        at_the_terminal.setattr(subprocess.Popen, "wait", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            local_commands.start(local.switch, [1, 2])
+        at_the_terminal.setattr(local_commands, "_wait", first)
+        at_the_terminal.setattr(subprocess.Popen, "wait", second)
+        assert ended(up) == 128 + signal.SIGINT
     with pytest.raises(ProcessLookupError):
         os.kill(started[-1], 0)
 

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.utils import floatToGoString
 
 from controller.http.client import ControllerClient
 from serene.strategy import BSP, SSP
@@ -71,6 +72,29 @@ def test_metrics_say_what_the_status_says(client: ControllerClient, hosts: list[
     buckets = [s for s in stale.samples if s.name.endswith("_bucket") and s.labels["worker"] == "1"]
     assert [float(s.labels["le"]) for s in buckets] == [*range(15), float("inf")]
     assert [s.value for s in buckets] == [1.0] * 16
+
+
+def test_every_number_is_written_as_prometheus_writes_it(client: ControllerClient, hosts: list[Host]) -> None:
+    """Values, and the bounds of buckets: 1 and 1.0 would be two series."""
+    client.create_job(1, BSP())
+    session = join(hosts[:1], 0)[0]["session"]
+    hosts[0].ask(lambda: hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1), Op.ANSWER)
+    hosts[0].report(0, 0, loss=1, compute_s=10**7)
+    until(lambda: client.job(0).workers[0].report, "the report is here")
+    text = httpx.get(f"{client.url}/metrics", trust_env=False).text
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    written = [line.rpartition(" ")[2] for line in lines] + re.findall(r'\ble="([^"]*)"', text)
+    assert {'serene_worker_loss{job="0",worker="0"} 1.0'} <= set(lines)
+    assert written == [floatToGoString(float(number)) for number in written]  # type: ignore[no-untyped-call]
+    for family in text_string_to_metric_families(text):
+        if family.type == "histogram":
+            series: dict[tuple[str, ...], list[float]] = {}
+            for sample in family.samples:
+                who = tuple(value for name, value in sample.labels.items() if name != "le")
+                if sample.name.endswith(("_bucket", "_count")):
+                    series.setdefault(who, []).append(sample.value)
+            for counts in series.values():
+                assert counts == sorted(counts) and counts[-1] == counts[-2], family.name
 
 
 def test_every_metric_is_on_the_page_and_the_other_way_round(client: ControllerClient) -> None:

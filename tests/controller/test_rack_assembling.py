@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
+from controller.jobs.job import JobState
+from controller.jobs.plans import Start, Waiting
 from controller.jobs.slots import SlotRange
 from controller.switch import tree_entries
 from controller.switch.assembling import assembled
 from controller.switch.entries import Installed, InstalledJob, SwitchAddress
-from controller.switch.takeover import job_from
+from controller.switch.takeover import job_from, lost_job_from
 from serene.racks import Racks, policies
-from serene.strategy import BSP, SSP, Mixed, Quorum, Strategy
+from serene.strategy import ASP, BSP, SSP, Mixed, Quorum, Strategy
 from serene.wire import ROOT, SWITCH_IP, SWITCH_MAC
-from tests.controller.planning import at
+from tests.controller.planning import at, new_jobs
 
 SESSION = 7
 OWN = SwitchAddress(SWITCH_IP, SWITCH_MAC)
 
 
-def holding(sizes: Sequence[int], strategy: Strategy, members: Sequence[int]) -> tuple[Installed, list[Installed]]:
+def holding(
+    sizes: Sequence[int], strategy: Strategy, members: Sequence[int], told: bool = False
+) -> tuple[Installed, list[Installed]]:
     """The root and the leaves of job 0, epoch 1, in which all workers take part; and epoch 2, in which ``members`` do,
-    is in force, and no leaf was told of it."""
+    is in force. told: whether the leaves were told of it."""
     racks = Racks(tuple(sizes))
     everybody = BSP().compile(range(sum(sizes)))
     fields = strategy.compile(members)
@@ -37,6 +42,9 @@ def holding(sizes: Sequence[int], strategy: Strategy, members: Sequence[int]) ->
         part.rack, part.rack_size = rack, size
         prepared = racks.part(of_leaves[rack].fields, rack)
         part.prepared = {(SESSION, 1): racks.part(everybody, rack), (SESSION, 2): prepared}
+        part.taking_part = {(SESSION, 1): sum(sizes), (SESSION, 2): len(members)}
+        if told:
+            part.epoch, part.fields = 2, prepared
         leaves.append(Installed({0: part} if size else {}))
     root = InstalledJob(slots, 700, 1 << 20, 8 << 20, len(sizes), 0, SESSION, 2, of_root)
     root.members = {rack: tree_entries.leaf_at(rack, size, SESSION) for rack, size in enumerate(sizes) if size}
@@ -86,3 +94,82 @@ def test_what_was_prepared_for_no_job_is_of_no_use() -> None:
 def test_of_what_is_prepared_the_epoch_in_force_and_the_one_before_are_needed() -> None:
     eras = [(6, 9), (7, 3), (7, 4), (7, 5), (7, 6), (7, 7)]
     assert tree_entries.needless_epochs(eras, 7, 5) == [(6, 9), (7, 3), (7, 6), (7, 7)]
+
+
+STRATEGIES = [BSP(), SSP(2), ASP(), Quorum(2), Mixed((0,)), Mixed((2, 3))]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+@pytest.mark.parametrize("lost", range(3), ids=["root", "leaf1", "leaf2"])
+def test_what_a_switch_has_lost_the_others_say(strategy: Strategy, lost: int) -> None:
+    """The job waits for the same workers, and will have the same strategy."""
+    root, leaves = holding((2, 2), strategy, range(4), told=True)
+    [root, *leaves][lost].jobs.clear()
+    found = assembled(root, leaves)
+    assert sorted(found.useless) == [(switch, 0) for switch in range(3) if switch != lost]
+    held = found.installed.jobs[0]
+    assert held.lost and not held.complete and not held.record
+    job = lost_job_from(0, held, 0.0)
+    assert (job.state, job.absent, job.racks) == (JobState.WAITING, 0, Racks((2, 2)))
+    # If some workers of the lost rack were asynchronous, and some not, nobody knows which: all are counted then.
+    assert job.strategy == (BSP() if strategy == Mixed((0,)) and lost == 1 else strategy)
+    assert (job.scale, job.limit, job.lost_sessions, job.lost) == (1 << 20, 8.0, 1, {SESSION})
+
+
+@pytest.mark.parametrize("lost", range(3), ids=["root", "leaf1", "leaf2"])
+def test_who_has_left_before_is_not_waited_for(lost: int) -> None:
+    """Nor is the job begun before those have come who were there, though nobody knows who was in the lost rack."""
+    root, leaves = holding((2, 2), BSP(), [0, 1, 2], told=True)
+    [root, *leaves][lost].jobs.clear()
+    jobs = new_jobs()
+    jobs.take_over(lost_job_from(0, assembled(root, leaves).installed.jobs[0], 0.0))
+    plans = [jobs.hello(0, worker % 2, replace(at(worker), rack=worker // 2), 700, 0.0) for worker in range(3)]
+    assert [type(plan) for plan in plans] == [Waiting, Waiting, Start]
+    assert isinstance(plans[2], Start) and sorted(plans[2].members) == [0, 1, 2]
+    jobs.started(plans[2], 0.0)
+    assert (jobs[0].members(), jobs[0].absent) == ([0, 1, 2], 0)
+
+
+def test_what_was_about_to_begin_was_not_lost() -> None:
+    root, leaves = holding((2, 2), BSP(), range(4), told=True)
+    for leaf in leaves:
+        leaf.jobs[0].members = {ROOT: leaf.jobs[0].members[ROOT]}
+    assert assembled(root, leaves).installed.jobs[0].slots is None, "nobody is admitted"
+    root.jobs.clear()
+    assert assembled(root, leaves).installed.jobs[0].slots is None, "nor is the root told"
+
+
+@pytest.mark.parametrize("members", [range(4), (0, 1), (2, 3)], ids=str)
+@pytest.mark.parametrize("fates", list(product(("removed", "away", "lost"), repeat=3)), ids=str)
+def test_a_job_that_was_removed_from_some_switches_does_not_come_back(
+    fates: tuple[str, ...], members: Sequence[int]
+) -> None:
+    """Whatever those that were away then hold or have lost when they are back. A removal leaves a record."""
+    root, leaves = holding((2, 2), BSP(), members, told=True)
+    for fate, held in zip(fates, (root, *leaves), strict=True):
+        if fate == "removed":
+            held.jobs[0] = InstalledJob(session=SESSION, epoch=2, fields=held.jobs[0].fields)
+        elif fate == "lost":
+            held.jobs.clear()
+    there = assembled(root, leaves).installed.jobs.get(0, InstalledJob())
+    assert (there.slots is None and not there.complete) or "removed" not in fates
+
+
+def test_of_too_much_that_is_lost_nobody_knows_enough() -> None:
+    root, leaves = holding((2, 2), BSP(), range(4), told=True)
+    root.jobs.clear()
+    leaves[1].jobs.clear()
+    assert assembled(root, leaves).installed.jobs[0].slots is None
+
+
+def test_what_another_controller_has_removed_is_not_lost() -> None:
+    """Records are left of it; but where a switch has none, and the job was there, that switch has lost it."""
+    root, leaves = holding((2, 2, 0), BSP(), range(4), told=True)
+    for part in (root, *leaves[:2]):
+        part.jobs[0] = InstalledJob(session=SESSION, epoch=2, fields=part.jobs[0].fields)
+    racks = {0: Racks((2, 2, 0))}
+    assert assembled(root, leaves, racks).installed.jobs[0].record
+    for part in (root, leaves[1]):
+        record = part.jobs.pop(0)
+        assert assembled(root, leaves, racks).installed.jobs[0].lost
+        part.jobs[0] = record

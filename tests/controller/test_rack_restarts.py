@@ -4,6 +4,7 @@ restarted: the next controller goes on, or the job does, in a new session."""
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -15,17 +16,19 @@ import numpy as np
 import pytest
 
 from controller.coordinator import Coordinator
+from controller.jobs.job import JobState
 from controller.jobs.plans import Readmission
 from controller.settings import settings
+from controller.switch.assembling import NOTHING
 from controller.switch.connection import SwitchError
 from controller.switch.tree import Tree as Fabric
-from serene.client import Client, Update
+from serene.client import Client, Session, Update
 from serene.racks import Racks
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import ReadMode
-from tests.controller.processes import until
-from tests.controller.test_racks import train
-from tests.controller.trees import Tree, controller
+from tests.controller.processes import ControllerProcess, until
+from tests.controller.test_racks import adding_to
+from tests.controller.trees import Tree, controller, states
 
 T = TypeVar("T")
 SIZES = (2, 1)
@@ -38,6 +41,13 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
     made = Tree(tmp_path, SIZES)
     yield made
     made.stop()
+
+
+@pytest.fixture
+def daemon(tree: Tree, tmp_path: Path) -> Iterator[ControllerProcess]:
+    process = controller(tree, tmp_path / "controller.log")
+    yield process
+    process.kill()
 
 
 class Crash(BaseException):
@@ -221,6 +231,107 @@ def test_a_job_is_deleted_while_a_leaf_is_away(tree: Tree) -> None:
     asyncio.run(asyncio.wait_for(play(), 100))
 
 
+def test_a_deletion_that_reaches_no_switch_is_refused(tree: Tree) -> None:
+    async def play() -> None:
+        members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
+        coordinator, fabric, work = await commanding(tree)
+        await coordinator.create_job(WORKERS, BSP(), racks=SIZES)
+        await at_once(members, Client.join)
+        for switch in tree.switches:
+            switch.kill()
+        while any(switch.connected for switch in fabric.switches):
+            await asyncio.sleep(0.05)
+        with pytest.raises(SwitchError, match=r"none of the switches is within reach: root: .*; leaf1: .*; leaf2: "):
+            await coordinator.delete_job(0)
+        assert coordinator.jobs[0].state is JobState.RUNNING
+        await ended(work)
+        for member in members:
+            member.close()
+
+    asyncio.run(asyncio.wait_for(play(), 100))
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "to a controller that comes later"])
+def test_a_pool_of_which_a_leaf_has_lost_its_part_is_over(tree: Tree, known: bool) -> None:
+    """No session follows: its workers, who ask, hear that there is no such job."""
+
+    async def play() -> None:
+        coordinator, fabric, work = await commanding(tree)
+        slots = 4
+        values = slots * coordinator.jobs.lanes
+        members = [tree.client(*Racks(SIZES).place(number), values) for number in range(WORKERS)]
+        await coordinator.create_job(WORKERS, BSP(), racks=SIZES, pool_slots=slots)
+        await at_once(members, Client.join)
+        assert coordinator.jobs[0].state is JobState.RUNNING
+        if known:
+            tree.leaves[0].restart()
+            while coordinator.jobs.get(0) is not None:
+                await asyncio.sleep(0.05)
+        else:
+            await ended(work)
+            tree.leaves[0].restart()
+            coordinator, fabric, work = await commanding(tree)
+            assert coordinator.jobs.get(0) is None
+        told = [event.event for event in coordinator.events.after(0.0)]
+        assert told == (["job_created", "job_started", "job_deleted"] if known else [])
+        for switch in fabric.switches:
+            assert (await switch.read_entries()).jobs.get(0, NOTHING).bare
+        await ended(work)
+        for member in members:
+            member.close()
+
+    asyncio.run(asyncio.wait_for(play(), 100))
+
+
+def test_a_job_elsewhere_is_looked_after_while_a_leaf_is_away(tree: Tree) -> None:
+    """Its counters are read, and its slots are freed when it has finished."""
+    gradient = np.ones(VALUES, np.float32)
+
+    async def play() -> None:
+        members = [tree.client(0, place, VALUES) for place in range(2)]
+        coordinator, fabric, work = await commanding(tree)
+        await coordinator.create_job(2, BSP(), racks=[2, 0])
+        await at_once(members, Client.join)
+        tree.leaves[1].kill()
+        while fabric.leaves[1].connected:
+            await asyncio.sleep(0.05)
+        await at_once(members, lambda member: member.exchange(gradient))
+        slots = members[0].membership.slots
+        while [coordinator.telemetry.of(0, worker).contributions for worker in range(2)] != [slots, slots]:
+            await asyncio.sleep(0.05)
+        await at_once(members, lambda member: member.leave_and_wait(60.0))
+        while not coordinator.jobs[0].over:
+            await asyncio.sleep(0.05)
+        assert (await fabric.root.read_entries()).jobs[0].bare
+        await ended(work)
+        for member in members:
+            member.close()
+
+    asyncio.run(asyncio.wait_for(play(), 100))
+
+
+@pytest.mark.parametrize("how", ["finish", "leave"])
+def test_who_leaves_does_not_wait_for_a_root_that_is_gone(tree: Tree, daemon: ControllerProcess, how: str) -> None:
+    """For as long as one waits for the others, which here is for ever."""
+    daemon.client.create_job(WORKERS, BSP(), racks=SIZES)
+    members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        sessions = [Session(member) for member in members]
+        list(pool.map(Session.join, sessions))
+        list(pool.map(lambda session: session.exchange(np.ones(VALUES, np.float32)), sessions))
+        tree.root.kill()
+        until(lambda: not daemon.client.status().switch.connected, "the controller notices it")
+        if how == "finish":
+            assert list(pool.map(lambda session: session.finish(1e6), sessions)) == [False] * WORKERS
+        else:
+            list(pool.map(Session.leave, sessions))
+    assert states(daemon.client) == ["running"] * WORKERS
+    assert daemon.stop() == 0
+    assert "cannot leave: the switch root is out of reach" in daemon.log.read_text()
+    for member in members:
+        member.close()
+
+
 def test_leaves_in_another_order_are_refused_with_the_right_one(tree: Tree) -> None:
     async def play() -> None:
         members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
@@ -242,22 +353,52 @@ def test_leaves_in_another_order_are_refused_with_the_right_one(tree: Tree) -> N
     asyncio.run(asyncio.wait_for(play(), 100))
 
 
+@pytest.mark.parametrize("with_controller", [False, True], ids=["alone", "with the controller"])
 @pytest.mark.parametrize("restarted", [0, 1, 2], ids=["root", "leaf1", "leaf2"])
-def test_a_restarted_switch_costs_the_session_and_nothing_else(tree: Tree, tmp_path: Path, restarted: int) -> None:
-    racks, steps = Racks(SIZES), 400
-    daemon = controller(tree, tmp_path / "controller.log")
+def test_a_restarted_switch_costs_the_session_and_nothing_else(
+    tree: Tree,
+    daemon: ControllerProcess,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    restarted: int,
+    with_controller: bool,
+) -> None:
+    racks, enough = Racks(SIZES), threading.Event()
     client = daemon.client
     client.create_job(WORKERS, BSP(), racks=SIZES)
+
+    def train(number: int) -> tuple[np.ndarray, int]:
+        """All that it has read at the end, and its steps; it contributes number + 1 in each."""
+        total = np.zeros(VALUES, np.float32)
+        with Session(tree.client(*racks.place(number), VALUES), adding_to(total)) as session:
+            session.join()
+            while not enough.is_set():
+                session.exchange(np.full(VALUES, number + 1, np.float32))
+            assert session.finish(60.0)
+            return total, session.iteration
+
+    def all_past(iteration: int) -> bool:
+        return min(worker.iteration for worker in client.job(0).workers) > iteration
+
     with ThreadPoolExecutor(WORKERS) as pool:
-        members = [tree.client(*racks.place(number), VALUES) for number in range(WORKERS)]
-        training = [pool.submit(train, member, number, steps) for number, member in enumerate(members)]
-        until(lambda: min(worker.iteration for worker in client.job(0).workers) > 20, "they train")
-        session = client.job(0).session
-        tree.switches[restarted].restart()
-        until(lambda: client.job(0).session > session, "a new session")
-        totals = [each.result(100) for each in training]
+        training = [pool.submit(train, number) for number in range(WORKERS)]
+        try:
+            until(lambda: all_past(20), "they train")
+            session = client.job(0).session
+            if with_controller:
+                daemon.kill()
+            tree.switches[restarted].restart()
+            if with_controller:
+                daemon = controller(tree, tmp_path / "second.log")
+                request.addfinalizer(daemon.kill)
+                client = daemon.client
+                assert client.job(0).racks == list(SIZES)
+            until(lambda: client.job(0).session > session and all_past(20), "they train in a new session")
+        finally:
+            enough.set()
+        totals, steps = zip(*(each.result(100) for each in training), strict=True)
     for total in totals:
-        assert (total == steps * sum(range(1, WORKERS + 1))).all()
+        assert (total == sum((number + 1) * done for number, done in enumerate(steps))).all()
     done = client.job(0)
     assert [done.lost_sessions, done.state.value] == [1, "finished"]
     assert all((worker.report or {})["iterations_repeated"] == 0 for worker in done.workers)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,9 +10,8 @@ import pytest
 from serene.strategy import ASP, BSP
 from serene.wire import Op
 from tests.controller.hosts import Host, PacketLink
-from tests.controller.processes import ControllerProcess, Process, listens, missing, own_network, until
-from tests.controller.trees import UPLINK
-from tests.ports import some_port
+from tests.controller.processes import ControllerProcess, missing
+from tests.controller.trees import bmv2_tree
 
 RACKS = 2
 
@@ -22,39 +19,17 @@ pytestmark = pytest.mark.bmv2
 
 
 @pytest.fixture
-def addresses(tmp_path: Path) -> Iterator[list[str]]:
-    """P4Runtime servers: the root's, then the leaves'. A leaf has one worker's port, and one to the root."""
+def switches(tmp_path: Path) -> Iterator[str]:
+    """A leaf has one worker's port, and one to the root."""
     lacking = missing("bmv2")
     if lacking:
         pytest.skip(f"target bmv2 needs {lacking}")
-    with ExitStack() as stack:
-        stack.enter_context(own_network())  # s1-h1 and s2-h2 are the workers' links
-        interfaces: list[dict[int, str]] = [{}]
-        for rack in range(RACKS):
-            down, up = f"d{rack + 1}", f"u{rack + 1}"
-            subprocess.run(["ip", "link", "add", down, "type", "veth", "peer", "name", up], check=True)
-            for end in (down, up):
-                Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")
-                subprocess.run(["ip", "link", "set", end, "up"], check=True)
-            interfaces[0][rack + 1] = down
-            interfaces.append({1: f"s{rack + 1}", UPLINK: up})
-        grpc = []
-        for number, ports in enumerate(interfaces):
-            address = f"127.0.0.1:{some_port()}"
-            command = ["simple_switch_grpc", "--no-p4", "--device-id", "0", "--thrift-port", str(some_port())]
-            command += [f"-i{port}@{interface}" for port, interface in ports.items()]
-            process = Process(
-                [*command, "--", "--grpc-server-addr", address, "--cpu-port", "255"], tmp_path / f"switch{number}.log"
-            )
-            stack.callback(process.kill)
-            until(lambda at=address: listens(at), "the switch listens")  # type: ignore[misc]
-            grpc.append(address)
-        yield grpc
+    with bmv2_tree(tmp_path, (1,) * RACKS) as named:
+        yield named
 
 
-def test_a_round_and_a_swap(addresses: list[str], tmp_path: Path) -> None:
-    named = ",".join(f"{name}={address}" for name, address in zip(("root", "leaf1", "leaf2"), addresses, strict=True))
-    daemon = ControllerProcess.of(named, tmp_path / "controller.log", "--ports", "1")
+def test_a_round_and_a_swap(switches: str, tmp_path: Path) -> None:
+    daemon = ControllerProcess.of(switches, tmp_path / "controller.log", "--ports", "1")
     client = daemon.client
     client.create_job(RACKS, BSP(), racks=[1, 1])
     hosts = [Host(rack + 1, PacketLink(f"h{rack + 1}")) for rack in range(RACKS)]

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from serene.fixedpoint import FixedPoint
 from serene.strategy import BSP
 from serene.wire import Op
 from tests.controller.hosts import Host
+from tests.controller.processes import ControllerProcess
 from tests.controller.trees import Tree, controller
 
 RACKS, EACH = 8, 32
 WORKERS = RACKS * EACH
 
 
-def test_256_workers_join_and_complete_a_round(tmp_path: Path) -> None:
-    tree = Tree(tmp_path, (EACH,) * RACKS)
-    daemon = controller(tree, tmp_path / "controller.log", "--wait", "60")
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[Tree]:
+    made = Tree(tmp_path, (EACH,) * RACKS)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def daemon(tree: Tree, tmp_path: Path) -> Iterator[ControllerProcess]:
+    process = controller(tree, tmp_path / "controller.log")
+    yield process
+    assert process.stop() == 0
+
+
+def test_256_workers_join_and_complete_a_round(tree: Tree, daemon: ControllerProcess) -> None:
     job = daemon.client.create_job(WORKERS, BSP())
     assert (job.racks, job.scale) == ([EACH] * RACKS, FixedPoint.of(WORKERS).scale)
     places = [(rack, place) for rack in range(RACKS) for place in range(EACH)]
@@ -43,5 +59,3 @@ def test_256_workers_join_and_complete_a_round(tmp_path: Path) -> None:
     assert all(worker.contributions == 1 for worker in daemon.client.job(0).workers)
     for host in hosts.values():
         host.link.close()
-    assert daemon.stop() == 0
-    tree.stop()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from controller.http.client import ControllerClient
 from serene.client import Client
 from serene.client.transport import FrameTransport
 from tests.controller.hosts import Host, UdpLink
-from tests.controller.processes import ControllerProcess, Process, listens, until
+from tests.controller.processes import ControllerProcess, Process, listens, own_network, until
 from tests.ports import some_port, some_ports
 
 UPLINK = 33
@@ -29,8 +31,7 @@ class EmbeddedSwitch:
         command = [sys.executable, "-m", "serene.switch.cli", "--no-p4", "--device-id", "0"]
         command += [f"-i{port}@udp:{at}:{self.peers[port]}" for port, at in self.ports.items()]
         self._process = Process([*command, "--", "--grpc-server-addr", self.grpc, "--cpu-port", "255"], self.log)
-        until(lambda: self._process.process.poll() is not None or listens(self.grpc), "the switch listens")
-        assert self._process.process.poll() is None, self.log.read_text()
+        self._process.await_(lambda: listens(self.grpc), "the switch listens")
 
     def kill(self) -> None:
         self._process.kill()
@@ -50,10 +51,14 @@ class Tree:
         uplinks = {rack + 1: next(ports) for rack in range(len(sizes))}
         self.root = EmbeddedSwitch(folder / "root.log", downlinks, uplinks)
         self.leaves: list[EmbeddedSwitch] = []
-        for rack, size in enumerate(sizes):
-            here = {port: next(ports) for port in range(1, size + 1)} | {UPLINK: uplinks[rack + 1]}
-            peers = {port: next(ports) for port in range(1, size + 1)} | {UPLINK: downlinks[rack + 1]}
-            self.leaves.append(EmbeddedSwitch(folder / f"leaf{rack + 1}.log", here, peers))
+        try:
+            for rack, size in enumerate(sizes):
+                here = {port: next(ports) for port in range(1, size + 1)} | {UPLINK: uplinks[rack + 1]}
+                peers = {port: next(ports) for port in range(1, size + 1)} | {UPLINK: downlinks[rack + 1]}
+                self.leaves.append(EmbeddedSwitch(folder / f"leaf{rack + 1}.log", here, peers))
+        except BaseException:
+            self.stop()
+            raise
 
     @property
     def switches(self) -> list[EmbeddedSwitch]:
@@ -86,6 +91,34 @@ class Tree:
     def stop(self) -> None:
         for switch in self.switches:
             switch.kill()
+
+
+@contextmanager
+def bmv2_tree(folder: Path, sizes: Sequence[int]) -> Iterator[str]:
+    """BMv2's switches between veth pairs, as ``--switch`` of ``serenectl up`` names them. Hosts are counted through all
+    racks: the first three are at the interfaces h1, h2 and h3."""
+    with ExitStack() as stack:
+        stack.enter_context(own_network())
+        hosts = iter(range(1, sum(sizes) + 1))
+        interfaces: dict[str, dict[int, str]] = {"root": {}}
+        for rack, size in enumerate(sizes):
+            down, up = f"d{rack + 1}", f"u{rack + 1}"
+            subprocess.run(["ip", "link", "add", down, "type", "veth", "peer", "name", up], check=True)
+            for end in (down, up):
+                Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")
+                subprocess.run(["ip", "link", "set", end, "up"], check=True)
+            interfaces["root"][rack + 1] = down
+            interfaces[f"leaf{rack + 1}"] = {place + 1: f"s{next(hosts)}" for place in range(size)} | {UPLINK: up}
+        named = []
+        for name, ports in interfaces.items():
+            address = f"127.0.0.1:{some_port()}"
+            command = ["simple_switch_grpc", "--no-p4", "--device-id", "0", "--thrift-port", str(some_port())]
+            command += [f"-i{port}@{interface}" for port, interface in ports.items()]
+            command += ["--", "--grpc-server-addr", address, "--cpu-port", "255"]
+            stack.callback(Process(command, folder / f"{name}.log").kill)
+            until(lambda at=address: listens(at), "the switch listens")  # type: ignore[misc]
+            named.append(f"{name}={address}")
+        yield ",".join(named)
 
 
 def controller(tree: Tree, log: Path, *options: str) -> ControllerProcess:

@@ -35,6 +35,15 @@ def test_known_destinations_get_their_port(plane: DataPlane) -> None:
     assert len(plane.send(1, data)) == 2
 
 
+def test_nothing_goes_back_to_the_port_that_it_came_from(plane: DataPlane) -> None:
+    """Another switch may be there that floods: it would take the sender for a host behind this one."""
+    plane.insert("forward", [number(mac(1))], "to_port", [2])
+    data = ordinary(mac(0), mac(1))
+    assert plane.send(2, data) == []
+    assert plane.send(1, data) == [(2, data)]
+    assert plane.drops() == {}
+
+
 def test_arp_for_the_switch_is_answered(plane: DataPlane) -> None:
     question = arp(1, HOST, (NOBODY, SWITCH_IP), EVERYBODY)
     assert plane.send(2, question) == [(2, arp(2, SWITCH, HOST, mac(1)))]

@@ -49,7 +49,7 @@ BAD = [
     (["--racks", "9"], "RACKS=9: expected a whole number from 1 to 8"),
     (["--racks", "2", "--workers", "65"], "WORKERS=65: expected a whole number from 2 to 64"),
     (["--racks", "2", "--no-mininet"], "RACKS=2 needs Mininet"),
-    (["--racks", "2", "--exchange", "gloo"], "EXCHANGE=gloo is for a run with one switch; with RACKS=2 leave it out"),
+    (["--racks", "2", "--program", "serene_jumbo"], "PROGRAM=serene_jumbo is for a run with one switch; with RACKS=2"),
     (["--uplink-mbit", "10"], "UPLINK_MBIT=10 needs RACKS"),
     (["--racks", "2", "--uplink-mbit", "0"], "UPLINK_MBIT=0: expected a number"),
     (["--colour", "blue"], "unrecognized arguments: --colour blue"),

@@ -17,14 +17,16 @@ WORKERS, STEPS = 2, 4
 
 
 @pytest.mark.mininet
+@pytest.mark.parametrize("racks", [1, 2])
 @pytest.mark.parametrize("exchange", ["server", "sharded", "gloo"])
-def test_a_baseline_in_mininet_has_the_bits_of_one_process(exchange: str, tmp_path: Path) -> None:
+def test_a_baseline_in_mininet_has_the_bits_of_one_process(exchange: str, racks: int, tmp_path: Path) -> None:
     lacking = missing(None)
     if lacking:
         pytest.skip(f"a baseline in Mininet needs {lacking}")
     options = ["--exchange", exchange, "--workers", WORKERS, "--steps", STEPS, "--compute-ms", 0, "--link-mbit", 100]
+    over = ["--racks", racks, "--uplink-mbit", 50] if racks > 1 else []
     with private_network():
-        training = Run(tmp_path / "out", tmp_path / "log", *options)
+        training = Run(tmp_path / "out", tmp_path / "log", *options, *over)
         try:
             assert training.wait() == 0, training.output
             until(lambda: not training.alive() and not interfaces(), "all is gone")
@@ -34,7 +36,8 @@ def test_a_baseline_in_mininet_has_the_bits_of_one_process(exchange: str, tmp_pa
     for worker in range(WORKERS):
         assert training.parameters(worker).tobytes() == expected.tobytes()
     summary = training.summary()
-    assert (summary["exchange"], summary["target"]) == (exchange, "bridge")
+    assert (summary["exchange"], summary["target"], summary["racks"]) == (exchange, "bridge", racks)
+    assert (f", {racks} racks)" in training.output) == (racks > 1)
     assert {path.name for path in tmp_path.iterdir()} == {"out", "log"}
 
 

@@ -61,6 +61,29 @@ def test_sigterm(start: StartRun) -> None:
     is_kept(run, workers=2)
 
 
+def test_a_terminal_that_goes_away(start: StartRun) -> None:
+    run = start("hung-up", *ENDLESS)
+    run.until_training()
+    for _ in range(2):
+        os.killpg(run.process.pid, signal.SIGHUP)
+    assert run.wait(60) == 130
+    nothing_goes_on(run)
+    is_kept(run, workers=2)
+
+
+@pytest.mark.parametrize("racks", [1, 2])
+def test_ctrl_c_again_and_again_while_it_starts(start: StartRun, racks: int) -> None:
+    """The first one ends the run, the others come while it clears up."""
+    run = start("impatient", *ENDLESS, "--racks", racks)
+    until(lambda: interfaces() or run.process.poll() is not None, "the first interface")
+    while run.process.poll() is None:
+        os.killpg(run.process.pid, signal.SIGINT)
+    nothing_is_left(run)
+    assert run.process.returncode in (130, -signal.SIGINT), "the last one may come when Python itself ends"
+    assert list(run.out.parent.iterdir()) == []
+    assert "Traceback" not in run.output
+
+
 def test_sigterm_while_it_starts(start: StartRun) -> None:
     run = start("early", *ENDLESS)
     until(lambda: interfaces() or run.process.poll() is not None, "the first interface")

@@ -41,6 +41,16 @@ def test_ctrl_c(run: Run) -> None:
     is_kept(run, workers=2)
 
 
+def test_a_terminal_that_goes_away(run: Run) -> None:
+    """The shell tells its jobs, and so does the kernel: a run may hear of it twice."""
+    run.until_training()
+    for _ in range(2):
+        os.killpg(run.process.pid, signal.SIGHUP)
+    assert run.wait(60) == 130
+    until(lambda: not run.alive(), "every process has ended", 20)
+    is_kept(run, workers=2)
+
+
 def is_kept(run: Run, workers: int) -> None:
     """What a run that was stopped leaves, and nothing else."""
     assert list(run.out.parent.iterdir()) == [run.out]
@@ -56,6 +66,8 @@ def is_kept(run: Run, workers: int) -> None:
     assert summary["version"] and summary["machine"]["python"] == platform.python_version()
     assert (run.out / "accuracy.png").exists()
     assert len(run.rows(0)) >= 2
+    for worker in range(workers):
+        assert [int(row["step"]) for row in run.rows(worker)] == list(range(1, run.worker(worker)["steps"] + 1))
 
 
 def test_stopped_before_it_has_begun(run: Run) -> None:

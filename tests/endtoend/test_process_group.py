@@ -47,11 +47,13 @@ reordering = 0.01
 
 
 @contextmanager
-def star(target: str, folder: Path, faults: Path | None = None) -> Iterator[MininetNetwork]:
+def hosts(
+    target: str, folder: Path, faults: Path | None = None, ranks: int = RANKS, racks: int = 1
+) -> Iterator[MininetNetwork]:
     settings = check(
-        target=target, workers=str(RANKS), strategy="bsp", straggler="none", steps="1", model="mlp", dataset="digits",
-        data_dir=None, link_mbit="", seed="1", compute_ms="0", program="serene", mininet=True, out=folder / "none",
-        faults=faults,
+        target=target, workers=str(ranks), racks=str(racks), strategy="bsp", straggler="none", steps="1", model="mlp",
+        dataset="digits", data_dir=None, link_mbit="", seed="1", compute_ms="0", program="serene", mininet=True,
+        out=folder / "none", faults=faults,
     )  # fmt: skip
     with private_network(), MininetNetwork(settings, folder) as network:
         yield network
@@ -68,9 +70,9 @@ def environment(network: MininetNetwork, rank: int) -> dict[str, str]:
 
 def start(network: MininetNetwork, folder: Path, arguments: Sequence[str]) -> list[subprocess.Popen[bytes]]:
     """``python ARGUMENTS`` as each host's rank, in a warm Python; what they say goes to files."""
-    processes = []
-    for rank in range(RANKS):
-        variables = {"RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(RANKS)}
+    processes, ranks = [], network.settings.workers
+    for rank in range(ranks):
+        variables = {"RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(ranks)}
         variables |= {"MASTER_ADDR": MASTER[0], "MASTER_PORT": MASTER[1]}
         with (folder / f"rank-{rank}.log").open("wb") as log:
             command = [warm_python(), *arguments]
@@ -81,9 +83,9 @@ def start(network: MininetNetwork, folder: Path, arguments: Sequence[str]) -> li
 
 def torchrun(network: MininetNetwork, folder: Path, arguments: Sequence[str]) -> list[subprocess.Popen[bytes]]:
     """As a user does it: torchrun and the ranks start in interpreters of their own."""
-    processes = []
-    for rank in range(RANKS):
-        nodes = ["--nnodes", str(RANKS), "--node-rank", str(rank), "--nproc-per-node", "1"]
+    processes, ranks = [], network.settings.workers
+    for rank in range(ranks):
+        nodes = ["--nnodes", str(ranks), "--node-rank", str(rank), "--nproc-per-node", "1"]
         nodes += ["--master-addr", MASTER[0], "--master-port", MASTER[1]]
         with (folder / f"rank-{rank}.log").open("wb") as log:
             command = [sys.executable, *TORCHRUN, *nodes, *arguments]
@@ -93,14 +95,15 @@ def torchrun(network: MininetNetwork, folder: Path, arguments: Sequence[str]) ->
 
 
 def said(folder: Path) -> list[str]:
-    return [(folder / f"rank-{rank}.log").read_text(errors="replace") for rank in range(RANKS)]
+    """By rank."""
+    return [path.read_text(errors="replace") for path in sorted(folder.glob("rank-*.log"))]
 
 
 def end(processes: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
     """They end well."""
     try:
         until(lambda: all(process.poll() is not None for process in processes), "the ranks end", PATIENCE_S)
-        assert [process.returncode for process in processes] == RANKS * [0], said(folder)
+        assert [process.returncode for process in processes] == [0] * len(processes), said(folder)
     finally:
         for process in processes:
             process.kill()
@@ -109,10 +112,14 @@ def end(processes: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def gloo_losses(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
+    return losses_with_gloo("ddp", RANKS, tmp_path_factory.mktemp("gloo"))
+
+
+def losses_with_gloo(program: str, ranks: int, folder: Path) -> np.ndarray:
     """Of the same program, on loopback."""
-    warm = warm_python()
-    out = tmp_path_factory.mktemp("gloo") / "losses.json"
-    command = [warm, *TORCHRUN, "--standalone", "--nproc-per-node", str(RANKS), "examples/ddp.py", "--backend", "gloo"]
+    warm, out = warm_python(), folder / "losses.json"
+    command = [warm, *TORCHRUN, "--standalone", "--nproc-per-node", str(ranks), f"examples/{program}.py"]
+    command += ["--backend", "gloo"]
     done = subprocess.run(
         [*command, "--steps", str(STEPS), "--losses", str(out)],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHON_EXEC": warm}, cwd=ROOT, timeout=PATIENCE_S,
@@ -124,7 +131,7 @@ def gloo_losses(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
 
 def test_torchrun_in_hosts_trains_as_with_gloo(target: str, tmp_path: Path, gloo_losses: np.ndarray) -> None:
     out = tmp_path / "losses.json"
-    with star(target, tmp_path) as network:
+    with hosts(target, tmp_path) as network:
         arguments = ["examples/ddp.py", "--steps", str(STEPS), "--losses", str(out)]
         end(torchrun(network, tmp_path, arguments), tmp_path)
         with ControllerClient(network.unix_url) as client:
@@ -139,7 +146,7 @@ def test_lost_packets_change_no_loss(target: str, tmp_path: Path, gloo_losses: n
     """Nor do duplicated and late ones; gloo's are lost, too."""
     out, faults = tmp_path / "losses.json", tmp_path / "faults.toml"
     faults.write_text(BAD_LINKS)
-    with star(target, tmp_path, faults) as network:
+    with hosts(target, tmp_path, faults) as network:
         arguments = ["examples/ddp.py", "--steps", str(STEPS), "--losses", str(out)]
         end(start(network, tmp_path, arguments), tmp_path)
         with ControllerClient(network.unix_url) as client:
@@ -150,7 +157,7 @@ def test_lost_packets_change_no_loss(target: str, tmp_path: Path, gloo_losses: n
 
 def test_a_rank_is_killed(target: str, tmp_path: Path) -> None:
     """The others hear of it through the switch, and say so; the job ends."""
-    with star(target, tmp_path) as network:
+    with hosts(target, tmp_path) as network:
         processes = start(network, tmp_path, ["-m", "tests.torch.failing", str(tmp_path)])
         try:
             began = [tmp_path / f"began-{rank}" for rank in range(RANKS)]

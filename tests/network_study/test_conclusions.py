@@ -50,6 +50,21 @@ AGAINST: list[tuple[Callable[[Conclusions], Conclusion], Callable[[ExchangeCell]
     (Conclusions.fewer_workers, changed(f"{FLAT}-fewer-workers", 1.1, hosts=128), "flat-butterfly, 128 hosts"),
     (Conclusions.round_robin, changed("servers-fixed-places", 0.5, hosts=128), "128 hosts, 2 layers: r = 1 x0.80"),
     (Conclusions.slightly, changed(LAYERED, 1.4, hosts=256), "256 hosts, 3 layers: r = 1 x1.47"),
+    (Conclusions.servers, changed(LAYERED, 6.0, hosts=512), "512 hosts, 2 layers, servers-packed against layered-"),
+    (Conclusions.servers, changed("servers-distributed", 0.225, hosts=2048, ratio=1.0), "2,048 hosts, 2 layers, "),
+    (Conclusions.layered, changed(LAYERED, 0.9, hosts=128, ratio=1.0), "128 hosts, 2 layers: r = 1 x0.9"),
+    (Conclusions.fewer_workers, changed(f"{FLAT}-fewer-workers", 0.9, hosts=128), "flat-butterfly, 128 hosts"),
+    (Conclusions.slightly, changed(LAYERED, 0.9, hosts=256, ratio=1.0), "256 hosts, 3 layers: r = 1 x0.9"),
+    (Conclusions.in_general, changed(FLAT, 5.1, hosts=1024, ratio=1.0), "1,024 hosts, 3 layers, servers-distributed "),
+    (Conclusions.packed, changed("servers-packed", 0.13, hosts=128, ratio=0.125), "128 hosts, 2 layers: x1.04"),
+    (Conclusions.distributed, changed("servers-distributed", 1.2, hosts=1024, ratio=0.125), "1,024 hosts, 3 layers:"),
+    (Conclusions.flat, changed(FLAT, 0.4, hosts=512, ratio=0.125), "512 hosts, 2 layers: x0.96"),
+    (
+        Conclusions.consistent, changed("servers-packed", 0.5, hosts=128, ratio=1.0),
+        "128 hosts, 2 layers: r = 1 servers-packed ahead of servers-distributed",
+    ),
+    (Conclusions.trend, changed("servers-distributed", 1.2, hosts=2048, ratio=0.125), "servers-distributed: x1.20"),
+    (Conclusions.investment, changed(LAYERED, 1.03, hosts=256, ratio=0.125), "256 hosts, 3 layers: 18% saved, x1.03"),
 ]  # fmt: skip
 
 
@@ -83,6 +98,40 @@ def test_quotes_are_the_four_of_the_paper() -> None:
     ]
     page = Path("docs/network-study.md").read_text()
     assert all(f'"{quote}"' in page for quote in quotes)
+
+
+def test_one_that_nothing_decides_does_not_hold() -> None:
+    assert Conclusion("quote", "asked", ()).verdict == "not asked"
+
+
+def test_a_tie_is_not_faster() -> None:
+    cases = concluded(lambda cell: 1.0).in_general().cases
+    assert not any(case.holds for case in cases)
+
+
+def test_the_layered_butterflys_steps_are_counted() -> None:
+    found = concluded(as_the_paper_has_it).more_steps()
+    assert found.verdict == "holds"
+    # log2 n + log2 m + log2 n steps, of leaves of n hosts and m leaves.
+    assert [case.found for case in found.cases][:2] == ["10 and 7 steps", "13 and 9 steps"]
+
+
+def test_three_layers_do_not_need_less_below_the_break_even() -> None:
+    """43 nodes at r = 1, 68, 91 and 107 at 1/8."""
+    failing = concluded(as_the_paper_has_it).three_layers().failing()
+    assert [(line.partition(":")[0], line.count("r = ")) for line in failing] == [
+        ("16 hosts", 4), ("32 hosts", 4), ("64 hosts", 3),
+    ]  # fmt: skip
+
+
+def test_every_statement_has_its_own_quote() -> None:
+    conclusions = concluded(as_the_paper_has_it)
+    quotes = [each.quote for each in (*conclusions.all(), *conclusions.others())]
+    assert len(set(quotes)) == len(quotes) == 16
+
+
+def test_speeds_are_compared_at_both_latencies() -> None:
+    assert {slow.network.latency_us for _, slow in GRIDS["quick"].speeds()} == {0.2, 1.0}
 
 
 def test_figure_9_is_asked() -> None:

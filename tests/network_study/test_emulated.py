@@ -53,6 +53,26 @@ def test_what_the_simulation_of_the_same_network_says() -> None:
     assert ours == pytest.approx(500_000 * 1362 / 1280 * 8 / 4e6, rel=0.02)
 
 
+def test_what_the_simulation_says_of_racks() -> None:
+    """Leaves that add up need no more of an uplink than of a link; the root alone needs a whole rack's."""
+    leaf_spine = pytest.importorskip("experiments.network_study.emulated.leaf_spine", exc_type=ImportError)
+    unit = leaf_spine.VALUES * 4 * 1362 / 1280 * 8 / (leaf_spine.LINK_MBIT * 1e6)
+    combined, alone, ring = leaf_spine.METHODS
+    cases = leaf_spine.cases()
+    assert len({case.racks for case in cases}) >= 3 and {case.ratio for case in cases} == {1.0, 0.25}
+    for case in cases:
+        times = case.simulated_s() / unit
+        if case.method == combined:
+            assert times == pytest.approx(1, rel=0.03)
+        elif case.method == alone:
+            assert times == pytest.approx(1 / case.ratio, rel=0.03)
+        else:
+            hosts = case.racks * leaf_spine.HOSTS
+            assert case.method == ring
+            assert times == pytest.approx(2 * (hosts - 1) / hosts, rel=0.05)
+        assert case.question.uplink_mbit == case.ratio * leaf_spine.HOSTS * leaf_spine.LINK_MBIT
+
+
 def test_rows_are_kept(tmp_path: Path) -> None:
     assert kept(tmp_path) == []
     keep(tmp_path, [{"method": "ring"}])

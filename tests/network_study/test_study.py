@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiments.network_study import __main__ as study
 from experiments.network_study import (
     answer,
     cells,
@@ -25,18 +24,30 @@ from experiments.network_study import (
     findings,
     grid,
     paper_figures,
-    question,
+    question_command,
     reference,
     scaling,
 )
-from experiments.network_study.cells import Answers, BadCell, Cell, ExchangeCell, NetworkCell, TrainingCell, append, key
+from experiments.network_study import command as study
+from experiments.network_study.cells import (
+    CONDITIONS,
+    Answers,
+    BadCell,
+    Cell,
+    ExchangeCell,
+    NetworkCell,
+    TrainingCell,
+    append,
+    key,
+)
+from experiments.network_study.emulated.rows import CLOS, RACK_ROWS
 from experiments.network_study.flows import simgrid_engine
 from experiments.network_study.flows.clos import SIZES
 from experiments.network_study.grid import GRIDS, Grid
 from experiments.network_study.methods import MAIN
 from experiments.network_study.paper_figures import EXCHANGES
 from experiments.network_study.switch import SwitchSizes
-from experiments.shared import studies
+from experiments.shared import machine, studies
 from tests.controller.processes import until
 
 RING = ExchangeCell(NetworkCell(2, 128), "ring")
@@ -53,7 +64,7 @@ def _alive(group: int) -> bool:
 def asked(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.setattr(sys, "argv", ["serene-netstudy", *arguments])
     try:
-        return question.main()
+        return question_command.main()
     except SystemExit as end:
         return int(str(end.code))
 
@@ -89,6 +100,8 @@ def test_all_methods_and_training(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         ("--hosts 128 --strategy sometimes", "sometimes"),
         ("--hosts 128 --strategy bsp --straggler tired", "no straggler profile 'tired'; there are none, "),
         ("--hosts 128 --strategy bsp --compute-ms 0", "computing 0 s"),
+        ("--hosts 128 --straggler slow_worker", "--straggler slow_worker needs --strategy: bsp, ssp:S, "),
+        ("--hosts 128 --compute-ms 50", "--compute-ms 50.0 needs --strategy: bsp, ssp:S, "),
         ("--hosts many", "argument --hosts: invalid int value: 'many'"),
     ],
 )
@@ -158,10 +171,17 @@ def test_a_study_and_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(simgrid_engine, "installed", lambda: False)
     said = StringIO()
     options = study.parser().parse_args(["--out", str(tmp_path), "--no-emulation"])
+    on_racks = {
+        "racks": 2, "hosts": 8, "ratio": 0.25, "method": "ring (gloo)", "simulated_s": 0.3, "emulated_s": 0.33,
+        "samples_s": [0.32, 0.35], CONDITIONS: {"machine": "this one", "load_before": 0.1},
+    }  # fmt: skip
+    (tmp_path / CLOS).mkdir()
+    (tmp_path / CLOS / RACK_ROWS).write_text(json.dumps([on_racks]))
     study.run(options, Console(file=said, width=300))
     html = (tmp_path / "report.html").read_text()
     assert str(tmp_path / "report.html") in said.getvalue()
     assert "Not measured here: left out by --no-emulation" in html
+    assert "330 ms" in html and "320 ms to 350 ms" in html and "this one" in html
     assert html.count('src="data:image/png;base64,') == len(list(tmp_path.glob("*.png"))) >= 7
     with (tmp_path / "exchange.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -174,10 +194,19 @@ def test_a_study_and_its_page(small: Grid, tmp_path: Path, monkeypatch: pytest.M
     )  # fmt: skip
     assert float(ring["seconds"]) == pytest.approx(RING.answer()["seconds"])
     assert f"{float(ring['seconds']) / 0.025:.2f}" in html
-    # A second run asks nothing.
+    assert f"Machine: {machine.here()}. Median of the load before: " in html
+    assert {row["machine"] for row in rows} == {machine.here()}
+    assert all(float(row["load_before"]) >= 0 for row in rows), "an idle machine's is 0"
+    # A second run asks nothing; what was answered before conditions were kept says that they were not.
+    lines = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
+    assert all(set(line["answer"].pop("conditions")) == set(machine.COLUMNS) for line in lines)
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     before = (tmp_path / "answers.jsonl").read_bytes()
     study.run(options, Console(file=StringIO()))
     assert (tmp_path / "answers.jsonl").read_bytes() == before
+    assert "Machine: not recorded. Median of the load before: not recorded" in (tmp_path / "report.html").read_text()
+    with (tmp_path / "training.csv").open(newline="") as file:
+        assert {row["machine"] for row in csv.DictReader(file)} == {"not recorded"}
 
 
 def test_stopped_and_gone_on(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.shared.machine import Conditions
 from experiments.straggler_study import grid, headline, names, sweep
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.claims import claims
@@ -42,10 +43,10 @@ def trace(cell: Cell, step_s: float, waited_s: float) -> Trace:
         for worker in range(cell.workers)
     ]
     facts = dict.fromkeys(("contributions_sent", "contributions_applied"), 48.0)
-    facts |= {"retransmissions": 0.0, "engine_s": 1.0, "load": 0.5, "stalled": 0.1, "miscounted": 0.0}
+    facts |= {"retransmissions": 0.0, "engine_s": 1.0, "miscounted": 0.0}
     swaps = (Swap(0.0, "BSP"), Swap(1.0, "SSP(3)")) if cell.automatic else (Swap(0.0, "BSP"),)
-    machine = "a made-up machine" if cell.engine == "emulated" else ""
-    return Trace(cell, np.array(rows, STEP), np.zeros((cell.workers, 16)), swaps, 0.0, facts, machine)
+    conditions = Conditions(f"a machine that {cell.engine}", 0.5, 1.5, 0.1)
+    return Trace(cell, np.array(rows, STEP), np.zeros((cell.workers, 16)), swaps, 0.0, facts, conditions)
 
 
 def study(directory: Path, paces: dict[str, float]) -> Study:
@@ -95,12 +96,20 @@ def test_a_cell_without_a_result_is_on_the_page_with_its_reason(tmp_path: Path) 
     assert "2 emulated cells have no result" in page
     assert "RunFailed: the run ended with status 1" in page and "was not run" in page
     assert "<td>0 of 2</td>" in page
-    assert "a made-up machine" in page
+    assert "The processors were busy with other work" in page, "all computed for longer than they were asked to"
+    for engine in ("emulated", "simulated"):
+        said = (
+            f"Machine: a machine that {engine}. Median of the load before: 0.5 (at most 0.5), after: 1.5 (at most 1.5)"
+        )
+        assert page.count(said) == 1
     for name in ("answer-mlp-slow_worker", "answer-mlp-slow_worker-narrow", "timeline-mlp-slow_worker"):
         assert (tmp_path / f"{name}.png").stat().st_size > 5000
     with (tmp_path / "runs.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(made.grid.cells()) - 2
+    assert {(row["machine"], row["load_before"], row["load_after"], row["stalled"]) for row in rows} == {
+        (f"a machine that {engine}", "0.5", "1.5", "0.1") for engine in ("emulated", "simulated")
+    }
     assert {row["way"] for row in rows if row["engine"] == "emulated"} == {
         names.EMBEDDED, names.BMV2, names.SERVER, names.SHARDED, names.SCAPY,
     }  # fmt: skip

@@ -11,6 +11,8 @@ from experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network
 from experiments.straggler_study.simulated import Simulation, simulate
 from experiments.straggler_study.trace import Trace
 from workers.stragglers import parse
+from workers.train import EVALUATED
+from workers.training import Trainer
 
 SLOW = "slow_worker:probability=0.3,low=0.5,high=2.0"
 LATENCY_S = 50e-6
@@ -157,6 +159,19 @@ def test_a_silent_worker_is_evicted_and_comes_back() -> None:
     cell = replace(TIMING, straggler="failure:worker=2,iteration=10,pause_s=6", strategy="auto:evict:silent=1")
     names = [swap.strategy for swap in simulate(cell).swaps]
     assert names == ["BSP", "BSP, without 2", "BSP"]
+
+
+def test_both_engines_evaluate_on_the_same_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an accuracy is reached at another time by either."""
+    evaluated: list[int | None] = []
+
+    def accuracy(self: Trainer, images: int | None = None) -> float:
+        evaluated.append(images)
+        return 0.5
+
+    monkeypatch.setattr(Trainer, "accuracy", accuracy)
+    simulate(Cell(model="mlp", steps=2, eval_every=1, workers=2))
+    assert evaluated == [EVALUATED] * 5  # before the first step, and each of both workers' two
 
 
 def test_more_workers_than_the_ring_and_ports() -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -13,13 +16,15 @@ import pytest
 from rich.console import Console
 
 from experiments.shared import studies
-from experiments.straggler_study import __main__ as main
-from experiments.straggler_study import grid
+from experiments.shared.driver import ClusterFailed, work_off
+from experiments.straggler_study import command, grid
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.store import Store
-from experiments.straggler_study.sweep import BMV2, LIGHT, Parallel, sweep
+from experiments.straggler_study.sweep import BMV2, LIGHT, Parallel, noted, sweep
+from serene.interrupts import ended
 from serene.outputs import CannotWrite
 from tests.controller.processes import until
+from tests.disks import disk, fill
 from tests.runs import Marked
 
 CELLS = [Cell(model="nothing", steps=3, seed=seed) for seed in range(1, 7)]
@@ -46,6 +51,34 @@ def test_a_result_that_cannot_be_written_ends_the_sweep_and_is_kept_elsewhere(tm
     with pytest.raises(CannotWrite, match=r"Is a directory; it is in .* instead; .*the same command goes on"):
         sweep([CELLS[0], CELLS[1], CELLS[2]], store, quiet(), Parallel(1))
     assert store.get(CELLS[0]) is not None
+
+
+def test_a_disk_that_is_full_midway_ends_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is a note of a cell that cannot be written: no cell after it is tried."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with disk(tmp_path / "small", "1m") as place, ThreadPoolExecutor(1) as threads:
+        store = Store(place / "cells")
+        store.keep(CELLS[0], noted(store, CELLS[0]))
+        fill(place)
+        with pytest.raises(ClusterFailed, match=r"No space left on device; .* the same command goes on"):
+            list(work_off(CELLS[1:], partial(noted, store), threads))
+        assert store.get(CELLS[0]) is not None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_result_that_is_being_written_is_kept_whatever_is_pressed(number: signal.Signals) -> None:
+    kept = []
+
+    def keep(task: str, result: str) -> None:
+        signal.raise_signal(number)
+        kept.append((task, result))
+
+    def study() -> None:
+        with ThreadPoolExecutor(1) as threads:
+            studies.work("tasks", ["a", "b"], str.upper, keep, threads, str, quiet())
+
+    assert ended(study) == 128 + number
+    assert kept == [("a", "A")]
 
 
 def test_a_cell_that_makes_no_sense_is_refused_before_anything_runs(tmp_path: Path) -> None:
@@ -75,9 +108,9 @@ def test_bmv2_runs_go_side_by_side_by_a_number_of_their_own() -> None:
 
 
 def test_a_study_is_alone_in_its_folder(tmp_path: Path) -> None:
-    options = main.parser().parse_args(["--out", str(tmp_path), "--engine", "simulated"])
+    options = command.parser().parse_args(["--out", str(tmp_path), "--engine", "simulated"])
     with studies.alone(tmp_path), pytest.raises(studies.Busy, match="in use by another run"):
-        main.run(options, quiet())
+        command.run(options, quiet())
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

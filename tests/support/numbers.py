@@ -82,3 +82,23 @@ def within_levels(result: np.ndarray, vectors: Sequence[np.ndarray], lanes: int,
         most = workers * level * (1 + 2.0**-15) + np.abs(exact[part]) * 2.0**-23
         right &= bool((np.abs(result[part] - exact[part]) <= most).all())
     return right
+
+
+def given_limit(workers: int, bits: int, unit: int) -> float:
+    """Of one worker's values whose integers count 2 ** unit: the highest level; in 32 bits the largest float32 of which
+    the sum over all workers fits."""
+    room = 31 - (workers - 1).bit_length()
+    return 2.0**unit * ((2**24 - 1) * 2.0 ** (room - 24) if bits == 32 else (2 ** (bits - 1) - 1) // workers)
+
+
+def within_given(result: np.ndarray, vectors: Sequence[np.ndarray], bits: int, unit: int) -> bool:
+    """The sum of what is left of values at the limit, to a unit for each worker; NaN and infinities to the bit."""
+    limit = given_limit(len(vectors), bits, unit)
+    finite = [np.where(np.isfinite(vector), vector, 0).astype(np.float64) for vector in vectors]
+    exact = np.sum([np.clip(vector, -limit, limit) for vector in finite], axis=0)
+    with np.errstate(invalid="ignore"):
+        specials = np.sum([np.where(np.isfinite(vector), np.float32(0), vector) for vector in vectors], axis=0)
+    plain = np.isfinite(specials)
+    most = len(vectors) * 2.0**unit * (1 + 2.0**-15) + np.abs(exact) * 2.0**-23
+    right = np.abs(np.where(plain, result, 0) - np.where(plain, exact, 0)) <= most
+    return bool(right.all()) and same(result[~plain], specials[~plain].astype(np.float32))

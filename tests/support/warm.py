@@ -4,8 +4,9 @@
 environment, folder and network namespace; the program ends as it would otherwise, with the same status or signal, and
 is killed when its caller is. It is a process of its own, forked from a server that has no threads: importing PyTorch,
 and what its optimisers import when they are first used, takes four seconds of a processor, in each of a test's many
-ranks. Controllers and embedded switches, whose imports take half a second, are started by `warm_process.py`. That our
-programs start in an interpreter of their own is tested in tests/endtoend, tests/unit/test_spawn.py and
+ranks. Controllers and embedded switches, whose imports take half a second, are started by `warm_process.py`. Processes
+that share a run of the tests share the servers, too: whoever first needs one starts it. That our programs start in
+interpreters of their own is tested in tests/endtoend, tests/unit/test_spawn.py and
 tests/controller/test_local_switch.py.
 """
 
@@ -13,12 +14,14 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import fcntl
 import gc
 import importlib
 import json
 import os
 import runpy
 import selectors
+import shlex
 import shutil
 import signal
 import socket
@@ -47,43 +50,58 @@ MODULES = {
         "controller.commands.cli", "controller.daemon", "pydantic.v1", "serene.switch.cli", "concurrent.futures.thread",
         "grpc._server", "grpc._interceptor", "encodings.idna",
     ),
+    "nothing": (),
 }  # fmt: skip
+HOME = "SERENE_WARM_PYTHONS"  # in the environment: the folder of the servers
+LIFELINE = "lifeline"
+PR_SET_PDEATHSIG = 1
 END = b"\n"
 FILES = 4  # that a caller sends: its three streams, and its network namespace
 
 
+def begin_session() -> None:
+    """In the first process of a run of the tests, before it starts others or a server: all of them find the same
+    servers, which end when this process does, however that ends."""
+    home = Path(tempfile.mkdtemp(prefix="serene-warm-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    os.environ[HOME] = str(home)
+    os.mkfifo(home / LIFELINE)
+    os.open(home / LIFELINE, os.O_RDWR)  # never closed: a reader sees the end of its input when this process has ended
+
+
 @cache
-def warm_python() -> str:
-    """The executable's path; it serves as long as this process lives."""
-    listener = server("torch")
-    executable = listener.with_name("python")
-    executable.write_text(f"#!{sys.executable} -IS\nSOCKET = {str(listener)!r}\n{CLIENT.read_text()}")
+def warm_python(modules: str = "torch") -> str:
+    """The executable's path; it serves as long as the run of the tests lasts."""
+    listener = server(modules)
+    executable = listener.with_name(f"python-{modules}-{os.getpid()}")
+    # The shell begins it, and Python takes its first lines for a string: after #! a path must be short, without blanks.
+    begin = f"#!/bin/sh\n'''exec' {shlex.quote(sys.executable)} -IS \"$0\" \"$@\"\n'''\n"
+    executable.write_text(f"{begin}SOCKET = {str(listener)!r}\n{CLIENT.read_text()}")
     executable.chmod(0o755)
     return str(executable)
 
 
 @cache
 def server(modules: str) -> Path:
-    """Starts one that has imported MODULES[modules]; where it listens, as long as this process lives."""
-    folder = Path(tempfile.mkdtemp(prefix="serene-warm-"))  # the server removes it
-    listener = folder / "socket"
-    # It ends when its input does, as it does with this process, however that ends.
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(listener), modules],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=ROOT,
-    )
-    assert process.stdin is not None and process.stdout is not None
-    assert process.stdout.readline() == b"ready\n", "the server of warm Pythons ended"
-
-    def end() -> None:
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.close()
-        process.wait()
-        process.stdout.close()
-
-    atexit.register(end)
+    """Where the one listens that has imported MODULES[modules]; started if there is none yet."""
+    if HOME not in os.environ:  # nobody shares it
+        begin_session()
+    home = Path(os.environ[HOME])
+    listener = home / modules
+    with (home / f"{modules}.lock").open("w") as lock, (home / LIFELINE).open("rb", buffering=0) as lifeline:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not listener.exists():
+            process = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(listener), modules],
+                stdin=lifeline,
+                stdout=subprocess.PIPE,
+                cwd=ROOT,
+                start_new_session=True,  # a terminal's Ctrl-C ends the tests, and thereby the server
+            )
+            assert process.stdout is not None
+            with process.stdout as said:
+                assert said.readline() == b"ready\n", "the server of warm Pythons ended"
+            process.returncode = 0  # nobody waits for it: it may outlive this process
     return listener
 
 
@@ -141,7 +159,7 @@ def serve(path: str) -> dict[str, Any]:
         elif key.fileobj is sys.stdin:
             for caller in callers:
                 os.kill(caller.pid, signal.SIGKILL)
-            shutil.rmtree(Path(path).parent)
+            shutil.rmtree(Path(path).parent, ignore_errors=True)
             raise SystemExit
         else:
             caller = key.data
@@ -157,11 +175,12 @@ def serve(path: str) -> dict[str, Any]:
 
 
 def take_place(files: Sequence[int]) -> None:
-    """In the new process: the caller's streams and network are its own."""
+    """In the new process: the caller's streams and network are its own. It ends with the server."""
     os.setsid()
     for stream, file in enumerate(files[:3]):
         os.dup2(file, stream)
     libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.fstat(files[3]).st_ino != os.stat("/proc/self/ns/net").st_ino and libc.setns(files[3], 0):
         raise OSError(ctypes.get_errno(), "setns")
     for file in files:

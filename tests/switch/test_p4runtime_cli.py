@@ -92,7 +92,7 @@ def failed(*arguments: str, **environment: str) -> tuple[int, str]:
 GRPC = ["--", "--grpc-server-addr", "127.0.0.1:0"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_says_when_it_is_ready_and_stops_when_told_to(number: int) -> None:
     udp = some_port(socket.SOCK_DGRAM)
     with running("--no-p4", "--device-id", "3", "-i", f"1@udp:{udp}", "-i", "2@lo", *GRPC) as switch:
@@ -349,7 +349,7 @@ def test_bad_usage(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["serene-switch", *arguments])
     with pytest.raises(SystemExit) as ended:
-        main()
+        sys.exit(main())
     message = capsys.readouterr().err
     assert ended.value.code == 2
     assert message.startswith("error: ") and words in message

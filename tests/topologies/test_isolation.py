@@ -28,7 +28,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     def begin(body: str) -> Marked:
         code = (
-            "import os, signal, subprocess, sys\n"
+            "import os, signal, subprocess, sys, time\n"
             "from topologies.isolation import run_isolated\n"
             f"def main():\n    {body}\n"
             "sys.exit(run_isolated(main))"
@@ -74,6 +74,35 @@ def test_daemons_end_with_the_function(start: Start, ending: str) -> None:
     process = start(f"signal.signal(signal.SIGTERM, lambda *_: os._exit(1)); {DAEMON}; {ending}")
     process.wait()
     until(lambda: not process.alive(), "every process has ended")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_it_is_interrupted_once_and_clears_up(start: Start, tmp_path: Path, number: signal.Signals) -> None:
+    """A second Ctrl-C, while it does, changes nothing."""
+    begun, cleared = tmp_path / "begun", tmp_path / "cleared"
+    process = start(
+        f"""
+    def clear():
+        open({str(begun)!r}, "w").close()
+        for number in range(100):
+            subprocess.run(["true"], check=True)
+        open({str(cleared)!r}, "w").close()
+    try:
+        print("up", flush=True)
+        while True:
+            time.sleep(0.1)  # a signal that comes just before one sleep is heard at its end
+    finally:
+        clear()
+"""
+    )
+    until(lambda: "up" in process.output, "it waits")
+    os.killpg(process.process.pid, number)
+    until(begun.exists, "it clears up")
+    while process.process.poll() is None:
+        os.killpg(process.process.pid, number)
+    assert cleared.exists()
+    assert process.process.returncode in (128 + number, -number), "the last one may come when Python itself ends"
+    assert "Traceback" not in process.output
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -6,9 +6,11 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from serene.program import Program
 from serene.racks import Racks
@@ -63,6 +65,18 @@ def test_every_worker_is_where_the_racks_have_it(workers: int, racks: int) -> No
     addresses = {topology.nodeInfo(host)[what] for host in topology.hosts() for what in ("ip", "mac")}
     assert len(addresses) == 2 * workers and "10.0.0.254/16" not in addresses
     assert topology.nodeInfo("h1")["ip"] == "10.0.0.1/16"
+
+
+def test_a_server_is_in_the_first_rack_and_moves_no_worker() -> None:
+    from topologies.leaf_spine import LeafSpine
+    from topologies.nodes import UPLINK
+
+    topology, without = (LeafSpine(64, 2, server=server) for server in (True, False))
+    assert set(topology.hosts()) - set(without.hosts()) == {"h65"}
+    assert topology.port("h65", "leaf1") == (0, UPLINK + 1) and topology.nodeInfo("h65")["ip"] == "10.0.0.65/16"
+    for worker in range(64):
+        name, leaf = f"h{worker + 1}", f"leaf{worker // 32 + 1}"
+        assert topology.port(name, leaf) == without.port(name, leaf)
 
 
 @pytest.mark.parametrize(
@@ -139,3 +153,24 @@ def test_what_an_uplink_carries_in_an_all_reduce(way: str, packets: int) -> None
     if way == "combining":
         assert max(measured.frames) < RELAYED * slots
     assert len(measured.seconds) == 1
+
+
+@pytest.mark.timeout(600)
+def test_the_study_s_racks_are_measured_and_kept(tmp_path: Path) -> None:
+    """One case of each ratio, on the study's smallest network; what is there is not measured again."""
+    lacking = missing()
+    if lacking:
+        pytest.skip(f"a network needs {lacking}")
+    from experiments.network_study.emulated import leaf_spine
+    from experiments.network_study.findings import on_racks
+
+    chosen = [leaf_spine.Case(2, ratio, method) for ratio, method in zip((1.0, 0.25), leaf_spine.METHODS, strict=False)]
+    with private_network():
+        rows = leaf_spine.measure_all(tmp_path, chosen, Console(quiet=True))
+        assert interfaces() == set()
+    assert [row["method"] for row in rows] == list(leaf_spine.METHODS)[:2] and len(rows[0]["samples_s"]) == 5
+    head, lines = on_racks(rows)
+    assert [len(line) for line in lines] == [len(head)] * 2
+    assert leaf_spine.measure_all(tmp_path, chosen, Console(quiet=True)) == leaf_spine.kept(tmp_path) == rows
+    for row in rows:  # a link's rate cannot be beaten
+        assert min(row["samples_s"]) > 0.9 * row["simulated_s"]

@@ -63,7 +63,7 @@ def main() -> None:
         "apart": float(max(map(abs, apart))),
         "held": float(held.abs().max()),
         "precision": group._pool.precision,
-        "buckets": len(feedback._by_bucket),
+        "buckets": len(feedback._held._by_bucket),
     }
     dist.destroy_process_group()
     print(json.dumps(result))

@@ -1,14 +1,14 @@
 """One rank that sums for ever, until something happens; says what it was told.
 
     ... python -m tests.torch.failing OUT [timeout_s=300] [uneven=RANK] [leaves=RANK] [raises=RANK]
-        [dies=RANK] [lags=RANK] [forks=RANK] [after=STEPS] [way=WAY]
+        [dies=RANK] [breaks=RANK] [lags=RANK] [forks=RANK] [after=STEPS] [way=WAY]
 
 way=WAY: how it sums: 0, all_reduce; 1, the same, asynchronously; 2, DistributedDataParallel's backward(); 3, the same,
 by the hook, in job 0. Makes OUT/began-RANK after some of them; OUT/step-RANK says how many there were, OUT/failed-RANK
 when an error came, in seconds of the Unix clock. What happens at step ``after``: uneven: this rank sums another number
-of values; leaves: it destroys its group; raises: its program ends by an exception; dies: it is killed; lags: it
-computes for a quarter of the timeout. again: after an error there is one collective more. forks: this rank has a child,
-as a DataLoader's, which stays until OUT/over is there.
+of values; leaves: it destroys its group; raises: its program ends by an exception; dies: it is killed; breaks: its pool
+has no memory left; lags: it computes for a quarter of the timeout. again: after an error there is one collective more.
+forks: this rank has a child, as a DataLoader's, which stays until OUT/over is there.
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ def hooked_backward(values: torch.Tensor) -> None:
     backward(values)
 
 
+def without_memory(*_: object, **__: object) -> None:
+    raise MemoryError("none left")
+
+
 reducers: list[SwitchReducer] = []
 WAYS = [all_reduce, all_reduce_asynchronously, backward, hooked_backward]
 
@@ -89,6 +93,8 @@ def main(out: Path, settings: dict[str, float]) -> None:
                 raise ValueError("a mistake in the program")
             if at_the_step and settings.get("dies") == rank:
                 os.kill(os.getpid(), signal.SIGKILL)
+            if at_the_step and settings.get("breaks") == rank:
+                dist.group.WORLD._pool.all_reduce = without_memory  # type: ignore[union-attr]
             if at_the_step and settings.get("lags") == rank:
                 time.sleep(settings["timeout_s"] / 4)
             uneven = at_the_step and settings.get("uneven") == rank

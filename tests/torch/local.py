@@ -32,7 +32,8 @@ class Local:
 
     def up(self, *options: str) -> None:
         http = self.client.url.removeprefix("http://")
-        done = self.serenectl("up", "--local", "--switch", self.switch, "--http", http, *options)
+        # On a busy machine a switch that is there may not answer within the seconds that a user would wait.
+        done = self.serenectl("up", "--local", "--switch", self.switch, "--http", http, "--wait", "60", *options)
         assert done.returncode == 0, done.stderr + done.stdout
 
 
@@ -52,8 +53,8 @@ def there(folder: Path) -> Local:
 @contextmanager
 def local_switch(folder: Path, *options: str) -> Iterator[Local]:
     local = there(folder)
-    local.up(*options)
     try:
+        local.up(*options)
         yield local
     finally:
         down = local.serenectl("down", "--force")

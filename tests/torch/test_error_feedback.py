@@ -10,6 +10,7 @@ from torch import nn
 
 from serene.errors import SereneError
 from serene.torch import ErrorFeedback
+from serene.torch.feedback import PerParameter
 from tests.torch.local import Local, outputs, start_ranks
 
 WORKERS = 2  # the mean is half the sum, to the bit
@@ -26,17 +27,16 @@ def test_what_is_read_and_what_is_held_back_are_the_gradients(local: Local, bits
 
 def test_what_is_held_back_goes_with_its_parameter() -> None:
     """From bucket to bucket, as DistributedDataParallel makes them anew."""
-    feedback = ErrorFeedback.__new__(ErrorFeedback)
-    feedback._by_parameter, feedback._by_bucket = {}, {}
+    kept = PerParameter()
     first, second, third = (nn.Parameter(torch.zeros(size)) for size in (3, 4, 5))
-    held = feedback.of_bucket([first, second])
+    held = kept.of_bucket([first, second])
     held[:] = torch.arange(7.0)
-    assert feedback.of_bucket([first, second]) is held
-    feedback.of_bucket([third])[:] = 9.0
-    assert feedback.of_bucket([second, third]).tolist() == [3, 4, 5, 6, 9, 9, 9, 9, 9]
-    assert feedback.of_bucket([first]).tolist() == [0, 1, 2]
-    assert feedback.held_back(third).tolist() == [9] * 5
-    assert len(feedback._by_bucket) == 2
+    assert kept.of_bucket([first, second]) is held
+    kept.of_bucket([third])[:] = 9.0
+    assert kept.of_bucket([second, third]).tolist() == [3, 4, 5, 6, 9, 9, 9, 9, 9]
+    assert kept.of_bucket([first]).tolist() == [0, 1, 2]
+    assert kept.of(third).tolist() == [9] * 5
+    assert len(kept._by_bucket) == 2
 
 
 def test_a_group_of_another_kind_is_refused() -> None:

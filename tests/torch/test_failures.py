@@ -96,6 +96,13 @@ def test_a_rank_that_goes(local: Local, tmp_path: Path, how: str) -> None:
     assert said[2] == ("" if how == "leaves" else "[rank2]: ValueError: a mistake in the program")
 
 
+def test_a_rank_with_an_error_that_is_not_ours(local: Local, tmp_path: Path) -> None:
+    """The others end with it, not at the group's timeout."""
+    for rank, text in enumerate(told(outputs(start(local, tmp_path, breaks=1)))):
+        failed = "all_reduce of float32[7, 100], SUM: on rank 1: MemoryError('none left')"
+        assert text == f"rank {rank}: CollectiveFailed: {failed}"
+
+
 def test_a_group_that_is_destroyed_ends_what_is_under_way(local: Local) -> None:
     """And what waits behind it."""
     for text in outputs(start_ranks(local, 2, ["-m", "tests.torch.leaving"])):

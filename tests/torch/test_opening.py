@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from torch._C._distributed_c10d import HashStore, TCPStore
+from torch._C._distributed_c10d import HashStore, Store, TCPStore
 
+from serene.http import CONTROLLER
 from serene.torch import group, opening
 from serene.torch.group import what_each_does
 from tests.ports import some_port
@@ -30,3 +34,29 @@ def test_ranks_that_disagree_are_told_of_though_the_store_has_gone(monkeypatch: 
     assert what_each_does(store, 1, 2, 3, "all_reduce of float32[2], SUM") == said
     del kept
     assert what_each_does(store, 1, 2, 4, "a") == "rank 0: unknown; rank 1: a"
+
+
+def test_rank_0_stays_until_the_others_have_heard_why_there_is_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process keeps the store, and ends by the same error."""
+    port, patience = some_port(), timedelta(seconds=60)
+    ask = opening._get
+
+    def slow(store: Store, key: str, other: int, timeout: timedelta) -> str:
+        if threading.current_thread() is not threading.main_thread():  # rank 1's
+            time.sleep(0.5)
+        return ask(store, key, other, timeout)
+
+    monkeypatch.setattr(opening, "_get", slow)
+    monkeypatch.setenv(CONTROLLER, f"http://127.0.0.1:{some_port()}")  # where nobody is
+
+    def open_as(store: Store, rank: int) -> None:
+        with pytest.raises(opening.NotOpened, match=r"^rank 0 of the group got no job: no controller"):
+            opening.open_pool(store, rank, 2, patience, (rank, 2))
+
+    kept = TCPStore("127.0.0.1", port, 2, is_master=True, timeout=patience, wait_for_workers=False)
+    store = TCPStore("127.0.0.1", port, 2, is_master=False, timeout=patience)
+    with ThreadPoolExecutor(1) as other:
+        heard = other.submit(open_as, store, 1)
+        open_as(kept, 0)
+        del kept
+        heard.result(60)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,24 +15,8 @@ from torch import Tensor
 from torch.futures import Future
 
 from serene.client import TransportError
+from serene.errors import SereneError
 from serene.torch import work
-
-
-def test_a_sign_that_cannot_be_given_does_not_end_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or each collective after it would wait for ever."""
-    monkeypatch.setattr(work, "IDLE_S", 0.01)
-    tried, ran = threading.Event(), threading.Event()
-
-    def idle() -> None:
-        tried.set()
-        raise TransportError("cannot send to the switch")
-
-    runner = work.Runner("serene-test", idle)
-    assert tried.wait(60)
-    assert runner.submit(ran.set, []).wait(timedelta(seconds=60))
-    assert ran.is_set()
-    assert runner.stop(60)
-
 
 PATIENCE_S = 60.0
 
@@ -44,6 +30,88 @@ def runner() -> Iterator[work.Runner]:
     made = work.Runner("serene-test", lambda: None)
     yield made
     assert made.stop(PATIENCE_S)
+
+
+@pytest.mark.parametrize("error", [TransportError("cannot send to the switch"), OSError(24, "Too many open files")])
+def test_a_sign_that_cannot_be_given_does_not_end_the_thread(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    """Or each collective after it would wait for ever."""
+    monkeypatch.setattr(work, "IDLE_S", 0.01)
+    tries = threading.Semaphore(0)
+
+    def idle() -> None:
+        tries.release()
+        raise error
+
+    with caplog.at_level("INFO", "serene.torch"):
+        runner = work.Runner("serene-test", idle)
+        assert all(tries.acquire(timeout=PATIENCE_S) for _ in range(3))
+        ran = threading.Event()
+        assert runner.submit(ran.set, []).wait(timedelta(seconds=PATIENCE_S))
+        assert ran.is_set()
+        assert runner.stop(PATIENCE_S)
+    assert str(error) in caplog.text
+    said = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(said) == (0 if isinstance(error, SereneError) else 1), "once, not at every try"
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
+def test_whatever_a_collective_raises_ends_it_and_nothing_else(runner: work.Runner, error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    failed = runner.submit(fail, [])
+    with pytest.raises(type(error)):
+        failed.wait(timedelta(seconds=PATIENCE_S))
+    assert not failed.is_success() and failed.exception() is error
+    assert runner.submit(lambda: None, []).wait(timedelta(seconds=PATIENCE_S))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_ends_after_all_ends_what_it_had_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "IDLE_S", 0.01)
+    idles, end = threading.Event(), threading.Event()
+
+    def idle() -> None:
+        idles.set()
+        wait_for(end)
+        raise GeneratorExit("no more")
+
+    runner = work.Runner("serene-test", idle)
+    wait_for(idles)
+    queued = [runner.submit(lambda: None, []) for _ in range(3)]
+    asked_before = queued[2].get_future()
+    end.set()
+    for each in queued:
+        with pytest.raises(SereneError, match=r"thread .* has ended: GeneratorExit\('no more'\)"):
+            each.wait(timedelta(seconds=PATIENCE_S))
+    assert runner.stop(PATIENCE_S)
+    later = runner.submit(lambda: None, [])
+    with pytest.raises(SereneError, match="has ended"):
+        later.wait(timedelta(seconds=PATIENCE_S))
+    for future in (asked_before, queued[0].get_future(), later.get_future()):
+        with pytest.raises(RuntimeError, match="has ended"):
+            future.wait()
+
+
+def test_a_child_does_not_wait_for_its_parents_thread(runner: work.Runner) -> None:
+    """A forked one has no such thread: nobody would end the collective."""
+    go_on = threading.Event()
+    under_way = runner.submit(partial(wait_for, go_on), [])
+    child = os.fork()
+    if child == 0:
+        signal.alarm(int(PATIENCE_S))
+        try:
+            under_way.wait()
+        except work.ThreadEnded:
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    go_on.set()
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert under_way.wait(timedelta(seconds=PATIENCE_S))
 
 
 def test_what_is_called_back_may_wait_for_the_next_collective(runner: work.Runner) -> None:

@@ -1,6 +1,6 @@
 """What always holds (docs/protocol.md), for real workers' code and a tree of real P4 programs, in virtual time.
 
-All links are bad, also those between switches. `python -m experiments.correctness.schedules --racks 3` plays thousands.
+All links are bad, also those between switches. `make schedules RACKS=3` plays thousands.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from experiments.correctness import schedules
-from experiments.correctness.schedules import PAIRS, Pair
+from experiments.correctness.schedules import PAIRS
+from experiments.correctness.tallies import Pair
 from experiments.correctness.virtual.checks import Balance, Violation
 from experiments.correctness.virtual.plan import Outcome, Plan
 from experiments.correctness.virtual.tree import TreeIncarnation, TreePlace, TreeSchedule, TreeSwitch, TreeWatch

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.controller.processes import until
+
 ROOT = Path(__file__).resolve().parents[2]
 TEST = """
-import subprocess, sys
+import subprocess
 
 def test():
-    said = "import sys, time; print('it said this'); print('and that', file=sys.stderr); time.sleep(600)"
-    subprocess.run([sys.executable, "-u", "-c", said], capture_output=True, timeout=15)
+    said = "echo it said this; echo and that >&2; exec sleep 600"
+    subprocess.run(["sh", "-c", said], capture_output=True, timeout=5)
 """
 
 
@@ -25,3 +31,65 @@ def test_a_process_that_does_not_end_is_quoted(tmp_path: Path) -> None:
     for name, text in (("output", "it said this"), ("errors", "and that")):
         (heading,) = (number for number, line in enumerate(lines) if f" {name} of a process that did not end " in line)
         assert lines[heading + 1] == text
+
+
+FIXTURE = """
+import pathlib, pytest, time
+from tests.controller.processes import Process
+
+HERE = pathlib.Path(__file__).parent
+
+@pytest.fixture(scope="module")
+def something():
+    (HERE / "sleeps.py").write_text("import time; time.sleep(600)")
+    process = Process([str(HERE / "sleeps.py")], HERE / "log", warm=True)
+    yield process.process.pid
+    process.kill()
+
+def test(something):
+    (HERE / "part").write_text(str(something))
+    (HERE / "part").rename(HERE / "set-up")
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_is_set_up_is_taken_down_whatever_ends_the_tests(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "test_it.py").write_text(FIXTURE)
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "/dev/null", str(tmp_path / "test_it.py")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as tests:
+        until(lambda: (tmp_path / "set-up").exists() or tests.poll() is not None, "the test runs")
+        os.killpg(tests.pid, number)  # as a terminal does
+        try:
+            said, _ = tests.communicate(timeout=100)
+        finally:
+            tests.kill()
+    assert tests.returncode == pytest.ExitCode.INTERRUPTED, said
+    assert not Path("/proc", (tmp_path / "set-up").read_text()).exists()
+
+
+NOHUP = """
+import os, signal, subprocess, sys, time
+
+def test():
+    os.killpg(0, signal.SIGHUP)  # as a terminal does
+    started = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    os.kill(started.pid, signal.SIGHUP)
+    try:
+        assert started.wait(60) == -signal.SIGHUP
+    finally:
+        started.kill()
+"""
+
+
+@pytest.mark.parametrize("processes", [[], ["-n", "1"]], ids=["alone", "several"])
+def test_after_nohup_they_outlive_the_terminal_and_what_they_start_does_not(
+    tmp_path: Path, processes: list[str]
+) -> None:
+    (tmp_path / "test_it.py").write_text(NOHUP)
+    command = ["env", "--ignore-signal=HUP", sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "/dev/null"]
+    done = subprocess.run(
+        [*command, *processes, str(tmp_path / "test_it.py")], cwd=ROOT, capture_output=True, text=True, timeout=250,
+        check=False, start_new_session=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -9,7 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serene.faults import KINDS, Action, BadFaults, Direction, Event, Faults, Links, PacketFaults, kind_of, load, parse
+from serene.faults import (
+    KINDS,
+    Action,
+    BadFaults,
+    Direction,
+    Event,
+    Faults,
+    Links,
+    PacketFaults,
+    kind_of,
+    load,
+    parse,
+    uplink,
+)
 from serene.wire import Op, control_payload
 from tests.frames import frame, request
 
@@ -61,7 +74,10 @@ def test_a_whole_file() -> None:
     ("text", "said"),
     [
         ("loss = 0.1", "the file has no loss; expected seed, packets or events"),
-        ("[[packets]]\nlost = 0.1", "[[packets]] number 1 has no lost; expected workers, direction, kinds, loss"),
+        (
+            "[[packets]]\nlost = 0.1",
+            "[[packets]] number 1 has no lost; expected workers, racks, direction, kinds",
+        ),
         ("[[packets]]\nloss = 1.5", "[[packets]] number 1: loss 1.5: a probability, expected 0 to 1"),
         ('[[packets]]\nloss = "much"', "loss = 'much': expected a number"),
         ("[[packets]]\ndelay_s = -1", "delay_s -1: a time in seconds, expected 0 or more"),
@@ -74,7 +90,7 @@ def test_a_whole_file() -> None:
         ("[[events]]\niteration = 3", "[[events]] number 1 needs action"),
         (
             '[[events]]\niteration = 3\naction = "kill"',
-            'expected "pause worker", "restart worker", "restart controller" or "restart switch"',
+            'expected "pause worker", "restart worker", "restart controller", "restart switch", "restart leaf" or ',
         ),
         ('[[events]]\niteration = 3\naction = "pause worker"', "pause worker: which one? Expected worker = 0, 1"),
         ('[[events]]\niteration = 3\naction = "restart switch"\nworker = 1', "restart switch: worker 1 has no part"),
@@ -100,9 +116,62 @@ def test_a_file_that_is_not_there() -> None:
 
 def test_workers_that_are_not_in_the_run() -> None:
     faults = Faults(packets=(PacketFaults(workers=(1, 7)),), events=(Event(1, Action.PAUSE_WORKER, 4),))
-    faults.check_workers(8)
+    faults.check(8)
     with pytest.raises(BadFaults, match="worker 4 or 7 is not in the run; it has workers 0 to 3"):
-        faults.check_workers(4)
+        faults.check(4)
+
+
+LEAF, ROOT = Event(1, Action.RESTART_LEAF, rack=2), Event(1, Action.RESTART_ROOT)
+
+
+@pytest.mark.parametrize(
+    ("faults", "racks", "said"),
+    [
+        (Faults(events=(LEAF,)), 3, None),
+        (Faults(events=(LEAF,)), 2, "rack 2 is not in the run; it has racks 0 to 1"),
+        (Faults(events=(LEAF,)), 1, "rack 2 is not in the run; it has one switch"),
+        (Faults(packets=(PacketFaults(racks=(0, 3)),)), 3, "rack 3 is not in the run; it has racks 0 to 2"),
+        (Faults(events=(ROOT,)), 3, None),
+        (Faults(events=(ROOT,)), 1, "restart root: a run with one switch has none; expected restart switch"),
+        (
+            Faults(events=(Event(1, Action.RESTART_SWITCH),)),
+            2,
+            "restart switch: a run over racks has none; expected restart leaf or restart root",
+        ),
+    ],
+)
+def test_racks_and_switches_that_are_not_in_the_run(faults: Faults, racks: int, said: str | None) -> None:
+    if said is None:
+        faults.check(8, racks)
+        return
+    with pytest.raises(BadFaults) as refused:
+        faults.check(8, racks)
+    assert str(refused.value) == said
+
+
+def test_a_leaf_is_named_by_its_rack_and_nothing_else_is() -> None:
+    (event,) = parse('[[events]]\niteration = 3\naction = "restart leaf"\nrack = 0').events
+    assert (event.rack, str(event)) == (0, "restart leaf of rack 0 at iteration 3, for 1 s")
+    for text, said in (
+        ('action = "restart leaf"', "restart leaf: which one? Expected rack = 0, 1"),
+        ('action = "restart root"\nrack = 1', "restart root: leave out the rack"),
+    ):
+        with pytest.raises(BadFaults) as refused:
+            parse(f"[[events]]\niteration = 3\n{text}")
+        assert said in str(refused.value)
+
+
+def test_an_uplink_is_a_link_of_its_own() -> None:
+    """Named by its rack; where neither workers nor racks are named, it suffers as all links do."""
+    packet = push()
+    for faults, hit in (
+        (PacketFaults(loss=1, racks=(1,)), {uplink(1)}),
+        (PacketFaults(loss=1, workers=(1,)), {1}),
+        (PacketFaults(loss=1, workers=(0,), racks=(0,)), {0, uplink(0)}),
+        (PacketFaults(loss=1), {0, 1, uplink(0), uplink(1)}),
+    ):
+        links = Links(Faults(packets=(faults,)))
+        assert {link for link in (0, 1, uplink(0), uplink(1)) if not links.fate(packet, link, UP, 0.0)} == hit
 
 
 def test_kinds_of_packets() -> None:
@@ -197,5 +266,8 @@ def test_the_file_in_the_documentation() -> None:
         Action.PAUSE_WORKER,
         Action.RESTART_SWITCH,
     ]
+    over_racks = parse(page.split("```toml\n")[2].split("```")[0])
+    over_racks.check(4, racks=2)
+    assert over_racks.packets[0].racks == (0, 1)
     for kind in KINDS:
         assert kind in page

@@ -1,12 +1,19 @@
-"""Our commands end quietly when they are interrupted before they have begun."""
+"""Our commands end quietly when they are interrupted before they have begun; and later where they may be."""
 
 from __future__ import annotations
 
+import ast
+import os
+import pty
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
 
 INTERRUPTED = """
 import os, runpy, signal, sys
@@ -36,8 +43,15 @@ def interrupted(module: str, needs: str, *, ignored: bool = False) -> subprocess
 
 @pytest.mark.parametrize(
     ("module", "needs"),
-    [("controller", "httpx"), ("experiments.run", "numpy"), ("serene.switch_command", "grpc")],
-    ids=["serenectl", "experiments.run", "serene-switch"],
+    [
+        ("controller", "httpx"),
+        ("experiments.run", "numpy"),
+        ("serene.switch_command", "grpc"),
+        ("experiments.straggler_study", "numpy"),
+        ("experiments.network_study", "numpy"),
+        ("experiments.network_study.question", "numpy"),
+    ],
+    ids=["serenectl", "experiments.run", "serene-switch", "reproduce", "network-study", "serene-netstudy"],
 )
 def test_an_interrupt_while_a_command_is_imported(module: str, needs: str) -> None:
     ended = interrupted(module, needs)
@@ -64,3 +78,161 @@ def test_a_package_of_others_does_not_hide_what_the_switch_needs(tmp_path: Path)
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+PROGRAM = """
+import os, signal, sys, time
+from serene import interrupts
+from serene.interrupts import allowed, coming, ended, held
+
+def send(*names):
+    for name in names:
+        os.kill(os.getpid(), getattr(signal, f"SIG{name}"))
+
+def say(what):
+    try:
+        print(what, flush=True)
+    except OSError:
+        sys.exit(77)
+
+def main():
+"""
+
+
+def played(body: str, ignored: Sequence[str] = ()) -> tuple[int, list[str]]:
+    """Exit status, and the words that a program with this ``main`` said; standard error must stay empty."""
+    how = ["env", "--default-signal=INT,TERM,HUP", *(f"--ignore-signal={name}" for name in ignored)]
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    code = f"{PROGRAM}{lines}\nstatus = ended(main)\nsay('end')\nsys.exit(status)"
+    ended = subprocess.run([*how, sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    assert ended.stderr == ""
+    return ended.returncode, ended.stdout.split()
+
+
+CLEARED = """
+try:
+    say("works"); {does}
+finally:
+    say("clears")
+    send("INT", "TERM", "HUP", "INT")
+    say("cleared")
+"""
+
+
+@pytest.mark.parametrize("name", ["INT", "TERM", "HUP"])
+def test_one_interrupt_comes_and_none_disturbs_the_clearing_up(name: str) -> None:
+    status = 128 + getattr(signal, f"SIG{name}")
+    assert played(CLEARED.format(does=f"send('{name}'); say('on')")) == (status, ["works", "clears", "cleared", "end"])
+
+
+def test_what_is_held_is_done_as_a_whole() -> None:
+    body = """
+try:
+    with held():
+        with held():
+            send("TERM", "INT"); say("one")
+        say("two")
+        try:
+            with allowed():
+                say("never")
+        finally:
+            say("three")
+finally:
+    send("HUP"); say("four")
+"""
+    status, said = played(body)
+    assert said == ["one", "two", "three", "four", "end"]
+    assert status in (128 + signal.SIGTERM, 128 + signal.SIGINT)
+
+
+def test_it_comes_at_the_end_of_what_was_held() -> None:
+    body = "with held():\n    send('TERM'); say('one')\nsay('never')"
+    assert played(body) == (128 + signal.SIGTERM, ["one", "end"])
+
+
+def test_another_ctrl_c_ends_what_is_allowed_to_take_its_time() -> None:
+    body = """
+with held():
+    try:
+        with allowed():
+            send("TERM")
+    except KeyboardInterrupt:
+        try:
+            with allowed():
+                send("TERM", "HUP"); say("waits")
+                send("INT"); say("never")
+        finally:
+            send("INT"); say("cleared")
+"""
+    assert played(body) == (128 + signal.SIGINT, ["waits", "cleared", "end"])
+
+
+@pytest.mark.parametrize("name", ["INT", "HUP"])
+def test_a_signal_that_is_ignored_stays_so(name: str) -> None:
+    """SIGHUP after nohup, SIGINT in what a shell runs in the background."""
+    body = f"send('{name}'); say('on'); send('TERM')"
+    assert played(body, ignored=[name]) == (128 + signal.SIGTERM, ["on", "end"])
+
+
+def test_one_that_python_drops_comes_again() -> None:
+    body = """
+class Destroyed:
+    def __del__(self):
+        try:
+            send("TERM")
+        finally:
+            say("dropped")
+
+Destroyed()
+while True:
+    time.sleep(1)
+"""
+    assert played(body) == (128 + signal.SIGTERM, ["dropped", "end"])
+
+
+def test_one_that_comes_when_all_is_done_changes_nothing() -> None:
+    body = """
+def last(*restored):
+    signal.signal = restore
+    send("TERM", "INT", "HUP")
+    restore(*restored)
+
+restore, signal.signal = signal.signal, last
+"""
+    assert played(body.strip()) == (0, ["end"])
+
+
+def test_no_other_handler_raises() -> None:
+    """Elsewhere signals are left alone, ignored or passed on."""
+    passed_on = "topologies/isolation.py"
+    for package in ("controller", "experiments", "serene", "topologies", "workers"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if path.relative_to(ROOT).as_posix() in ("serene/interrupts.py", passed_on):
+                continue
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) == "signal.signal":
+                    assert ast.unparse(node.args[1]) in ("signal.SIG_DFL", "signal.SIG_IGN"), path
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_who_waits_for_other_things_hears_it(early: bool) -> None:
+    first, then = ("send('TERM')", "") if early else ("", "send('TERM')")
+    body = f"with held():\n    {first}\n    heard = coming()\n    {then}\n    say(len(os.read(heard, 1)))\nsay('never')"
+    assert played(body) == (128 + signal.SIGTERM, ["1", "end"])
+
+
+def test_who_loses_the_terminal_still_clears_up(tmp_path: Path) -> None:
+    """What it says fails from then on, or it would end with that."""
+    cleared = tmp_path / "cleared"
+    body = f"try:\n    say('on'); time.sleep(100)\nfinally:\n    say('lost'); open({str(cleared)!r}, 'w').close()"
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    child, terminal = pty.fork()
+    if child == 0:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        os.execv(sys.executable, [sys.executable, "-c", f"{PROGRAM}{lines}\nsys.exit(ended(main))"])
+    assert os.read(terminal, 100).split() == [b"on"]
+    os.close(terminal)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
+    assert cleared.exists()

@@ -7,10 +7,11 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.warm import warm_python
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS = re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -74,6 +75,15 @@ def test_settings_reach_the_command() -> None:
     assert done.stderr == "", "nothing to warn about"
 
 
+def test_random_runs_are_at_one_switch_unless_racks_are_given() -> None:
+    alone = make("schedules").stdout
+    assert "--racks" not in alone and "--first" not in alone
+    assert make("schedules", "RACKS=1").stdout == alone
+    part = make("schedules", "RACKS=3", "RUNS=1000", "FIRST=2000", "OUT=part.json").stdout
+    words = shlex.split(part.replace("\\\n", " ").splitlines()[-1])
+    assert words[3:] == ["--racks", "3", "--runs", "1000", "--first", "2000", "--out", "part.json"]
+
+
 def test_several_targets_take_what_one_of_them_does() -> None:
     assert make("lint", "fuzz", "PACKETS=5").returncode == 0
 
@@ -85,7 +95,7 @@ def test_the_environment_is_not_asked_and_says_so() -> None:
     assert make("lint", WORKERS="8").stderr == "", "where it would mean nothing anyway"
 
 
-MODULES = re.findall(r"^\t@\$\(PYTHON\) -m ([a-z_.]+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+MODULES = re.findall(r"^\t@\$\(VENV_PYTHON\) -m ([a-z_.]+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
 def test_every_option_that_make_passes_on_exists() -> None:
@@ -99,7 +109,7 @@ def test_every_option_that_make_passes_on_exists() -> None:
         passed_on.setdefault(module, set()).update(word for word in words if word.startswith("--"))
     for module, options in passed_on.items():
         if options:
-            done = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True)
+            done = subprocess.run([warm_python(), "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
             assert options <= set(re.findall(r"--[a-z][\w-]*", done.stdout)), f"{module} has no such option"
 
@@ -107,7 +117,7 @@ def test_every_option_that_make_passes_on_exists() -> None:
 @pytest.mark.parametrize(
     "given", ["a b", "it's", "$(touch here)", "`touch here`", "$$HOME", "a; touch here", "'; touch here; '"]
 )
-@pytest.mark.parametrize("target", ["run-local", "run-mininet", "reproduce", "network-study", "swaps"])
+@pytest.mark.parametrize("target", ["run-local", "run-mininet", "reproduce", "network-study", "swaps", "schedules"])
 def test_a_setting_reaches_the_program_as_it_was_given(target: str, given: str) -> None:
     done = make(target, f"OUT={given}")
     assert done.returncode == 0, done.stderr

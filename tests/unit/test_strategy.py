@@ -84,6 +84,14 @@ def test_strategies_that_do_not_fit_the_job(strategy: Strategy, said: str) -> No
         strategy.compile([0, 1, 2, 3])
 
 
+def test_a_worker_that_a_large_job_does_not_have() -> None:
+    """A line that names each of 256 workers is not read."""
+    with pytest.raises(BadStrategy, match=r"worker 500 is not in the job; it has 0 to 255$"):
+        Mixed((500,)).compile(range(256))
+    with pytest.raises(BadStrategy, match=r"it has 0, 1, 2, 3, 4, 5, 6, 8 or 9$"):  # 7 has left
+        Mixed((7,)).compile([0, 1, 2, 3, 4, 5, 6, 8, 9])
+
+
 def test_programs() -> None:
     assert [(Program.load(name).lanes, Program.load(name).slots) for name in ("serene", "serene_jumbo")] == [
         (320, 8192),

@@ -76,8 +76,7 @@ def test_a_worker_that_is_stopped_leaves_and_the_others_go_on(workers: Workers) 
     stopped.send_signal(signal.SIGTERM)
     done(stopped, 128 + signal.SIGTERM)
     assert workers.client.job(0).workers[0].state == "left"
-    rows = len(workers.steps(0))
-    assert 2 <= rows <= workers.results(0)["steps"] <= rows + 1  # the signal may come between the two
+    assert 2 <= len(workers.steps(0)) == workers.results(0)["steps"]
     assert workers.parameters(0).shape == (79_510,)
     before = workers.client.job(0).workers[1].iteration
     until(lambda: workers.client.job(0).workers[1].iteration > before + 3, "the other one goes on")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from controller.admission.frames import Answerer, Request, parse
 from controller.admission.proof import Proof
 from controller.jobs.job import Job, JobState
-from controller.jobs.jobs import Jobs, shrunk
+from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Endpoint, Policy, Readmission, Refusal, Start, Waiting
 from controller.jobs.slots import SlotRange
 from controller.switch.entries import InstalledJob, mac_text
@@ -25,7 +25,7 @@ from experiments.correctness.virtual.worker import World
 from serene.errors import SereneError
 from serene.sim import entries
 from serene.sim.entries import Entry, Host
-from serene.strategy import PolicyFields, Strategy
+from serene.strategy import PolicyFields, Strategy, shrunk
 from serene.wire import SWITCH_IP, SWITCH_MAC, Op, ReadMode
 
 CLOCK_S = 1_700_000_000.0  # when runs begin
@@ -235,14 +235,14 @@ class VirtualController:
         key = make.__name__, request.sender, request.job, request.worker
         if self._run.time.now >= self._answered.get(key, 0.0):
             self._answered[key] = self._run.time.now + ANSWER_INTERVAL_S
-            self._run.to_port(request.sender.port, make(request.sender, request.job, request.worker, text))
+            frame = make(request.sender, request.job, request.worker, request.session, text)
+            self._run.to_port(request.sender.port, frame)
 
     def _leave(self, request: Request) -> None:
         active = self._run.active()
         sent = request.facts().get("contributions_sent")
-        plan = self.jobs.plan_leave(
-            request.job, request.worker, request.sender, sent if isinstance(sent, int) else None, active
-        )
+        sent = sent if isinstance(sent, int) else None
+        plan = self.jobs.plan_leave(request.job, request.worker, request.sender, sent, active, request.session)
         if plan.swap is not None:
             self._set_policy(plan.job, plan.swap.policy)
         self.jobs.left(plan, self.now)
@@ -291,7 +291,8 @@ class VirtualController:
         self._remove(job_id, job.places())
         for worker in job.workers:
             if worker.endpoint is not None:
-                refusal = self._answerer.refused(worker.endpoint, job_id, worker.id, f"job {job_id} was deleted")
+                reason = f"job {job_id} was deleted"
+                refusal = self._answerer.refused(worker.endpoint, job_id, worker.id, job.session, reason)
                 self._run.to_port(worker.endpoint.port, refusal)
         self.jobs.delete(job_id)
 

@@ -25,7 +25,7 @@ class Contribution:
         return numbers.integers(-LARGEST_VALUE, LARGEST_VALUE, (slots, lanes), np.int32)
 
 
-@dataclass
+@dataclass(eq=False)
 class Ledger:
     """``certain``: contributions whose answers were read. ``interrupted``: a worker died meanwhile, or gave up, so
     each slot holds its contribution or does not. ``finals``: uint32[slots, lanes], what each worker read last."""

@@ -58,13 +58,13 @@ class Plan:
 
     def check(self) -> None:
         """Raises BadFaults."""
-        self.faults.check_workers(self.workers)
         for event in self.faults.events:
-            if event.action is Action.RESTART_SWITCH:
-                others = choices(action.value for action in Action if action is not Action.RESTART_SWITCH)
+            if event.action.of_switch:
+                others = choices(action.value for action in Action if not action.of_switch)
                 raise BadFaults(
                     f"{event.action.value}: not in process, where the switch is no process; expected {others}"
                 )
+        self.faults.check(self.workers)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from serene.wire import Op
 WIRE_S = 0.001  # what a packet takes without any fault
 PACKET_IN_LATE_S = 0.05  # what a request waits for the controller, now and then
 BACK_S = 0.3  # until a worker that was sent away is started anew
+WELCOMED_S = 0.3  # after a job has begun, its workers know it; unless packets are lost
 JOBS = 2  # ids that jobs of a run have
 
 _TOLD = frozenset((Op.WELCOME, Op.REFUSED, Op.BYE, Op.WAIT))  # carry the incarnation that they are meant for
@@ -57,6 +58,7 @@ class Schedule:
         self.ledger = self._new_ledger()
         self._events: list[Event | Happening] = [*plan.faults.events, *plan.happenings]
         self._clock_steps = list(plan.clock_steps_s)
+        self._next_too = False  # the job after one that was deleted is deleted as it begins
         switch.set_ports([*(worker + 1 for worker in range(plan.workers)), HOSTILE_PORT])
         self.places = [self.place(worker) for worker in range(plan.workers)]
         self._port_of = {worker + 1: worker for worker in range(plan.workers)}
@@ -202,19 +204,23 @@ class Schedule:
     def joined(self, incarnation: Incarnation, membership: Membership) -> Ledger:
         """The job whose session it has been welcomed to."""
         ledger = self._ledgers[membership.session]
-        if incarnation.ledger not in (None, ledger):
+        # A WELCOME that was late may have brought it into the deleted job, of which it has read nothing then.
+        if incarnation.ledger not in (None, ledger) and incarnation.replica.any():
             raise Violation("no wrong read", f"worker {incarnation.place.id} of a deleted job goes on in the next one")
         return ledger
 
     def refused(self, incarnation: Incarnation, reason: str) -> None:
         """It ends. A worker of a job that was deleted is started anew, for the next one."""
-        others = [other for other in incarnation.place.incarnations if other is not incarnation]
+        place = incarnation.place
+        others = [other for other in place.incarnations if other is not incarnation]
+        if self._holds_its_place(incarnation):
+            raise Violation("nobody is stopped", f"worker {place.id} is a member, and was refused: {reason}")
         if incarnation.started_for is not self.ledger:
             self.happened["sent away"] += 1
-            if not any(other.process.alive for other in others):
-                self.time.at(self._rng.expovariate(1 / BACK_S), incarnation.place.start)
-        elif not any(other.process.alive or other.finished for other in others):
-            raise Violation("nobody is stopped", f"worker {incarnation.place.id} was refused: {reason}")
+            if not place.awaited and not any(other.process.alive for other in others):
+                place.start_after(self._rng.expovariate(1 / BACK_S))
+        elif not place.awaited and not any(other.process.alive or other.finished for other in others):
+            raise Violation("nobody is stopped", f"worker {place.id} was refused: {reason}")
 
     def active(self) -> set[int]:
         """The workers that have been heard lately: nobody is away for long."""
@@ -234,6 +240,9 @@ class Schedule:
             raise Violation("no wrong read", f"session {session} after {sorted(self._ledgers)}")
         self._ledgers[session] = self.ledger
         self.ledger.sessions.add(session)
+        if self._next_too:
+            self._next_too = False
+            self.time.at(self._rng.uniform(0.0, WELCOMED_S), lambda: self.controller.command(self._delete))
 
     def install(self, strategy: Strategy) -> None:
         """A live swap, among the workers that have not left."""
@@ -280,6 +289,7 @@ class Schedule:
     def _befall_all(self, event: Event | Happening) -> None:
         if isinstance(event, Happening):
             self.controller.command(self._delete)
+            self._next_too = True
             return
         if self._clock_steps:
             step = self._clock_steps.pop()
@@ -332,7 +342,7 @@ class Schedule:
         if incarnation is not None:
             self.happened["restarted"] += 1
             incarnation.die()
-            self.time.at(away_s, place.start)
+            place.start_after(away_s)
 
     def _second(self, place: Place, both_s: float) -> None:
         incarnation = self._at_work(place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from typing import Protocol as Interface
 
 import numpy as np
@@ -179,9 +180,12 @@ class Incarnation:
         return self.ledger
 
     def _join(self) -> None:
-        membership = self.client.join(FOREVER_S)
-        self.ledger = self._run.joined(self, membership)
-        caught_up = self.client.catch_up()
+        while True:
+            membership = self.client.join(FOREVER_S)
+            self.ledger = self._run.joined(self, membership)
+            with suppress(SessionLost):
+                caught_up = self.client.catch_up()
+                break
         if caught_up is not None:
             self._read(caught_up.delta)
 
@@ -242,6 +246,7 @@ class Place:
         self._run = run
         self._host = Host.of(worker)
         self.incarnations: list[Incarnation] = []
+        self.awaited = 0  # processes that its user will start
 
     @property
     def present(self) -> Incarnation:
@@ -249,13 +254,24 @@ class Place:
         return self.incarnations[-1]
 
     def start(self, udp_port: int | None = None) -> None:
-        """A process that is the worker from now on."""
+        """A process that is the worker from now on; unless another has the UDP port, which a kernel gives to one."""
+        where = udp_port or self._host.udp_port
+        if any(each.process.alive and each.host.udp_port == where for each in self.incarnations):
+            return
         number = len(self.incarnations) + 1
         incarnation = self._run.new_incarnation()
-        where = udp_port or self._host.udp_port
         self._host = Host(self._host.port, self._host.mac, self._host.ip, where, incarnation)
         self.incarnations.append(self.incarnation_type(self._run, self, number, self._host))
         self.present.process.start()
+
+    def start_after(self, seconds: float) -> None:
+        """Its user notices that a process has ended, and starts another one."""
+        self.awaited += 1
+        self._run.time.at(seconds, self._start_awaited)
+
+    def _start_awaited(self) -> None:
+        self.awaited -= 1
+        self.start()
 
     def hear(self, frames: list[bytes]) -> None:
         for incarnation in self.incarnations:

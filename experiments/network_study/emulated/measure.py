@@ -9,13 +9,13 @@ import argparse
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import IO, Any
@@ -23,11 +23,13 @@ from typing import IO, Any
 from mininet.net import Mininet
 from mininet.node import Switch
 
+from experiments.network_study.cells import CONDITIONS
 from experiments.network_study.emulated.hosts import STEP
 from experiments.network_study.emulated.plan import EMULATED, Emulated
 from experiments.network_study.emulated.rows import Row, keep, kept, title
 from experiments.network_study.methods import METHODS
 from experiments.shared import studies
+from experiments.shared.machine import observed
 from serene.errors import SereneError
 from serene.spawn import module
 from topologies.clos import Clos
@@ -231,7 +233,6 @@ def main() -> int:
     options = parser.parse_args()
 
     def run() -> int:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the first process of a namespace has no default
         try:
             options.out.mkdir(parents=True, exist_ok=True)
             with studies.alone(options.out):
@@ -254,7 +255,8 @@ def _measure_all(folder: Path) -> None:
     for question in questions():
         if any(all(row.get(key) == value for key, value in asdict(question).items()) for row in rows):
             continue
-        rows.append(measure(question, folder))
+        row, conditions = observed(partial(measure, question, folder))
+        rows.append({**row, CONDITIONS: conditions.to_dict()})
         keep(folder, rows)
         print(f"{title(rows[-1])}, r = {question.ratio:g}: {rows[-1]['emulated_s']:.2f} s", flush=True)
 

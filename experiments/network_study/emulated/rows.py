@@ -1,4 +1,4 @@
-"""What was measured on the emulated Clos network, in a folder."""
+"""What was measured on the emulated Clos network and on emulated racks, in a folder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from serene.errors import SereneError
 
 CLOS = "clos"  # the folder, in the study's
 ROWS = "clos.json"
+RACK_ROWS = "leaf-spine.json"  # over racks, through our switches
 
 Row = dict[str, Any]
 
@@ -21,7 +22,11 @@ class BadRows(SereneError):
 
 def kept(folder: Path) -> list[Row]:
     """Raises BadRows."""
-    path = folder / ROWS
+    return read(folder / ROWS)
+
+
+def read(path: Path) -> list[Row]:
+    """No rows where there is no such file. Raises BadRows."""
     try:
         return list(json.loads(path.read_text())) if path.exists() else []
     except ValueError as error:

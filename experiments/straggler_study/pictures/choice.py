@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from experiments.shared.style import panels, save
+from experiments.shared.style import one_legend, panels, save
 from experiments.straggler_study.grid import CHOOSING, REPORTED
 from experiments.straggler_study.names import percent
 from experiments.straggler_study.study import Study
@@ -67,5 +67,5 @@ def scale(study: Study, path: Path) -> Path:
     each.set_xlabel("workers")
     each.set_ylabel("time per step [ms]")
     each.set_title("250 ms of computing, slow_worker p 0.15 (simulated)", fontsize=10)
-    each.legend(fontsize=8, frameon=False)
+    one_legend(figure, axes)
     return save(figure, path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.shared.style import panels, save
+from experiments.shared.style import one_legend, panels, save
 from experiments.straggler_study import names
 from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.measures import curve
@@ -20,7 +20,7 @@ LINES = {names.EMBEDDED: "-", names.BMV2: (0, (6, 1)), names.SERVER: "--", names
 
 def accuracy(study: Study, cells: Sequence[Cell], over: str, title: str, path: Path) -> Path:
     """Test accuracy over ``t`` or ``steps``: the median of the seeds. Colour: the strategy; line: the way."""
-    figure, axes = panels(1, 1, width=5.2, height=4.1)
+    figure, axes = panels(1, 1, width=5.2, height=4.6)
     each = axes[0, 0]
     ends = []
     for cell in cells:
@@ -43,5 +43,5 @@ def accuracy(study: Study, cells: Sequence[Cell], over: str, title: str, path: P
     each.set_xlabel("time [s]" if over == "t" else "steps per worker")
     each.set_ylabel("test accuracy")
     each.set_title(title, fontsize=10)
-    each.legend(fontsize=6.5, frameon=False, loc="lower right")
+    one_legend(figure, axes)
     return save(figure, path)

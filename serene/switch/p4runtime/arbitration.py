@@ -1,6 +1,6 @@
-"""Who may write: of each role the controller with the highest election id ever seen (P4Runtime, section 5).
+"""Who may write: in each role, the controller with the highest election id ever seen (P4Runtime, section 5).
 
-A role has no config here, so each has access to everything: what several primaries do with one table is their matter.
+Roles have no config here, so each has access to everything; several primaries have to agree who writes which table.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from serene.switch.p4runtime.status import Code, Failure, invalid, not_found, nu
 
 ElectionId = tuple[int, int]  # high, low 64 bits
 
-WAITING_MESSAGES = 4096  # for one controller; a slower one loses packet-ins and digests
+WAITING_MESSAGES = 4096  # messages waiting for one controller; a slower one loses packet-ins and digests
 WAITING_BYTES = 16 << 20
-MAX_ROLES = 64  # that have had an election id, which is kept, or have controllers
+MAX_ROLES = 64  # roles with controllers, or with an election id seen, which is kept
 ROLE_CHARACTERS = 256
-WAITING_NOTICES = 16  # of who is primary; of further ones the latest counts
+WAITING_NOTICES = 16  # notices of who is primary; beyond these only the latest is kept
 
 
 class Session:
-    """One controller's stream: who it says it is, and the messages that wait for it."""
+    """One controller's stream: its identity, and the messages that wait for it."""
 
     def __init__(self) -> None:
         self.introduced = False
         self.left = False
-        self.role = ""  # the default one
-        self.election_id: ElectionId | None = None  # None: it never wants to be primary
-        self.lost = 0  # messages that found too many others waiting
+        self.role = ""  # the default role
+        self.election_id: ElectionId | None = None  # None: it never asks to be primary
+        self.lost = 0  # messages lost because too many were waiting
         self._waiting: deque[p4r.StreamMessageResponse] = deque()
         self._waiting_bytes = 0
-        self._waiting_notices: deque[p4r.StreamMessageResponse] = deque()  # those among them
+        self._waiting_notices: deque[p4r.StreamMessageResponse] = deque()  # how many of them
         self._changed = threading.Condition()
         self._closed = False
 
     def notify(self, message: p4r.StreamMessageResponse) -> None:
-        """Says who is primary. It never gets lost, but one that was not read yet may give way to a later one."""
+        """Sends who is primary. Such a message is never lost, but a later one may replace it before it is read."""
         with self._changed:
             if len(self._waiting_notices) >= WAITING_NOTICES:
                 self._waiting_notices[-1].CopyFrom(message)
@@ -54,7 +54,7 @@ class Session:
         self._changed.notify()
 
     def offer(self, message: p4r.StreamMessageResponse) -> bool:
-        """Sends a message that may get lost: a packet-in, a digest list, an error. Whether it was not."""
+        """Sends a message that may be lost (a packet-in, a digest list, an error); returns whether there was room."""
         with self._changed:
             if len(self._waiting) >= WAITING_MESSAGES or self._waiting_bytes + message.ByteSize() > WAITING_BYTES:
                 self.lost += 1
@@ -63,7 +63,7 @@ class Session:
             return True
 
     def close(self) -> None:
-        """Ends the stream when what waits has been sent. Never blocks: gRPC calls it from its own thread."""
+        """Ends the stream after the waiting messages. Never blocks: gRPC calls it from its own thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -83,7 +83,7 @@ class Session:
 
 @dataclass
 class _Role:
-    given: p4r.Role | None  # as its first controller wrote it; None: the default role
+    given: p4r.Role | None  # as the role's first controller wrote it; None: the default role
     primary: Session | None = None
     highest: ElectionId | None = None
     sessions: list[Session] = field(default_factory=list)
@@ -95,12 +95,12 @@ class Arbitration:
     def __init__(self, device_id: int) -> None:
         self.device_id = device_id
         self._roles = {"": _Role(None)}
-        self._primaries: tuple[Session, ...] = ()  # replaced, never changed: it is read without the lock
+        self._primaries: tuple[Session, ...] = ()  # replaced, never modified: it is read without the lock
 
     def update(self, session: Session, request: p4r.MasterArbitrationUpdate) -> None:
         """A controller introduces itself, or changes its election id. Raises Failure: the stream then ends."""
         if session.left:
-            return  # this was under way when the stream ended
+            return  # the stream ended while this message was under way
         name = self._check_identity(session, request)
         role = self._roles.get(name) or _Role(request.role)
         election_id = _election_id(request)
@@ -126,7 +126,7 @@ class Arbitration:
             self._notify(role, session)
 
     def _check_identity(self, session: Session, request: p4r.MasterArbitrationUpdate) -> str:
-        """The role's name."""
+        """Checks role and device id; returns the role's name."""
         name = role_name(request.role.name, request.role.id)
         if session.introduced and request.device_id != self.device_id:
             raise Failure(
@@ -156,12 +156,12 @@ class Arbitration:
             role.primary = None
             self._notify_all(role)
         if session.role and not role.sessions and role.highest is None:
-            del self._roles[session.role]  # nothing is known of it
+            del self._roles[session.role]  # a role never seen
         self._primaries = self._all_primaries()
 
     @property
     def primaries(self) -> tuple[Session, ...]:
-        """One a role at most. The only thing here that needs no lock."""
+        """The primaries, at most one a role. The only method here that needs no lock."""
         return self._primaries
 
     def _all_primaries(self) -> tuple[Session, ...]:
@@ -173,7 +173,7 @@ class Arbitration:
             raise not_found(f"there is no role {name!r}; controllers have named {named}")
 
     def why_not_primary(self, request: p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest) -> str | None:
-        """None if a request comes from its role's primary, else why not. The role exists."""
+        """None if the request comes from its role's primary, else the reason to refuse it. The role must exist."""
         name = role_name(request.role, request.role_id)
         primary, of_role = self._roles[name].primary, f" of role {name!r}" if name else ""
         if primary is None:
@@ -209,7 +209,7 @@ class Arbitration:
 
 
 def role_name(name: str, id_: int) -> str:
-    """A role's name, or the number that older controllers have in its place; "" is the default role."""
+    """A role's name, or the number that older controllers send instead; "" is the default role."""
     return name or (str(id_) if id_ else "")
 
 

@@ -8,14 +8,14 @@ from finsy.proto import p4d, p4t
 
 from serene.switch.p4runtime.values import encode
 
-LEAVES = 4096  # in one type
+LEAVES = 4096  # numbers in one type
 
 Structs = Mapping[str, p4t.P4StructTypeSpec]
 
 
 def leaf_widths(spec: p4t.P4DataTypeSpec, structs: Structs, depth: int = 16) -> list[int] | None:
-    """Bits of the numbers in a P4 type, in order; None where it holds something else than bits and bools, or is
-    nested deeper than ``depth`` (a P4Info may well say that a type holds itself)."""
+    """The widths of the numbers in a P4 type, in order; None if it holds anything but bits and bools, or is nested
+    deeper than ``depth`` (a P4Info may claim that a type contains itself)."""
     if not depth:
         return None
     kind = spec.WhichOneof("type_spec")

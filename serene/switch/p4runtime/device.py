@@ -1,7 +1,7 @@
 """The switch that the server controls: its ports, and the program that runs at present.
 
-A new program is compiled before the old one stops, so a program that cannot run leaves the old one running. A saved
-one exists beside it: controllers fill its tables before it takes the ports over.
+A new program is compiled before the old one stops, so one that cannot run leaves the old one running. A saved program
+exists beside the running one: controllers fill its tables before it takes over the ports.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from serene.switch.p4runtime.reconciling import carry_over_counts, carry_over_en
 from serene.switch.p4runtime.status import Code, Failure, invalid, refused
 from serene.switch.p4runtime.values import pack_metadata, unpack_metadata
 
-POLL_S = 0.2  # how long stopping the event thread may take
-LOST_EVERY_S = 1.0  # the log tells of losses
+POLL_S = 0.2  # seconds in which the event thread has to stop
+LOST_EVERY_S = 1.0  # seconds between log lines about losses
 
 log = logging.getLogger("serene.switch")
 
@@ -44,7 +44,7 @@ class Pipeline:
 
 
 class Device:
-    """Ports and programs. The service's lock guards every method but ``load`` and ``prepare``.
+    """Ports and programs. To be called under the service's lock, except ``load`` and ``prepare``.
 
     Events have a thread of their own.
     """
@@ -63,7 +63,7 @@ class Device:
         self._cpu_port = cpu_port
         self._drop_port = drop_port
         self._deliver = deliver
-        self._switch: Switch | None = None  # what runs
+        self._switch: Switch | None = None  # the running program
         self._pipeline: Pipeline | None = None  # what runs, if a controller gave it
         self._saved: Pipeline | None = None
         self._pump: threading.Thread | None = None
@@ -72,25 +72,25 @@ class Device:
     # -- programs --------------------------------------------------------------------------------------------
 
     def save(self, pipeline: Pipeline) -> None:
-        """From now on controllers read and write its state, while the old one runs on."""
+        """From now on controllers read and write this program's state, while the old one goes on running."""
         self._drop_saved()
         self._saved = pipeline
 
     def commit(self, pipeline: Pipeline) -> None:
-        """Starts a program in place of the present one; all state begins anew."""
+        """Starts a program in place of the present one, with fresh state."""
         self._drop_saved()
         self._start(pipeline.switch, pipeline)
 
     def reconcile(self, pipeline: Pipeline) -> None:
-        """Starts a program in place of the present one, with what that has. INVALID_ARGUMENT where it does not fit."""
+        """Starts a program in place of the present one, with that one's state. INVALID_ARGUMENT if it does not fit."""
         old, switch = self._pipeline, self._switch
         try:
             if old is not None:
                 carry_over_entries(old.entities, pipeline.entities)
             if switch is not None:
                 tables = (old.entities.tables, pipeline.entities.tables) if old is not None else None
-                check_counts(switch, pipeline.switch, tables)  # most of what is refused is refused before it stops
-                switch.stop()  # packets wait in its ports
+                check_counts(switch, pipeline.switch, tables)  # refuses most misfits while the old program still runs
+                switch.stop()  # packets now wait in the ports
                 try:
                     carry_over_counts(switch, pipeline.switch, tables)
                 except BaseException:
@@ -109,11 +109,11 @@ class Device:
 
     @property
     def saved(self) -> Switch | None:
-        """What ``commit_saved`` would start."""
+        """The program that ``commit_saved`` would start."""
         return self._saved.switch if self._saved is not None else None
 
     def run(self, switch: Switch) -> None:
-        """Starts a program that no controller gave: it has no P4Info, so none can control it."""
+        """Starts a program that came from no controller. It has no P4Info, so no controller can write to it."""
         self._start(switch, None)
 
     def stop(self) -> None:
@@ -144,7 +144,7 @@ class Device:
             raise
 
     def prepare(self, switch: Switch) -> None:
-        """Compiles what those who watch need of a program, as ``load``."""
+        """Compiles what watchers need of a program; without the lock, as ``load``."""
         try:
             self.observers.prepare(switch)
         except SereneError as error:
@@ -165,15 +165,15 @@ class Device:
         self._stopping.clear()
         pump = threading.Thread(target=self._pump_events, args=(switch, pipeline), name="p4runtime-events", daemon=True)
         pump.start()
-        self._pump = pump  # one that could not start cannot be joined
+        self._pump = pump  # a thread that could not start cannot be joined
 
     def _stop_running(self) -> None:
         self._stopping.set()
         if self._pump is not None:
             self._pump.join()
         if self._switch is not None:
-            self._switch.stop()  # before observers end: they are told of every packet
-            self._hand_over(self._switch.wait_events(0), self._pipeline)  # and the controllers, of those since the join
+            self._switch.stop()  # before the observers end, so that they hear of every packet
+            self._hand_over(self._switch.wait_events(0), self._pipeline)  # what came after the thread's last look
         self.observers.end()
         if self._switch is not None:
             self._switch.close()
@@ -188,7 +188,7 @@ class Device:
 
     @property
     def config(self) -> p4r.ForwardingPipelineConfig:
-        """What was set last, running or saved."""
+        """The pipeline set last, running or saved."""
         return self._controlled().config
 
     @property
@@ -246,8 +246,8 @@ class Device:
                 lost, tell_at = switch.lost_events, time.monotonic() + LOST_EVERY_S
 
     def _hand_over(self, events: Events, pipeline: Pipeline | None) -> None:
-        """To the controllers, who cannot have any of a program without a P4Info. A defect here costs these events, not
-        those that follow."""
+        """Passes events to the controllers if the program has a P4Info. A defect here costs these events, not those
+        that follow."""
         if pipeline is None:
             return
         try:
@@ -256,7 +256,7 @@ class Device:
             log.exception("packets and digests for controllers are lost")
 
     def _send_due(self, pipeline: Pipeline | None) -> float:
-        """What is told when its time comes; returns the seconds until more of it may be due."""
+        """Sends digest lists and idle notifications that are due; returns the seconds until more may be."""
         if pipeline is None:
             return POLL_S
         try:

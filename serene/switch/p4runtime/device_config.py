@@ -9,20 +9,20 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message, message_fa
 
 
 def program_json(device_config: bytes) -> bytes:
-    """The program in a device config. A JSON is never a P4DeviceConfig: as one it would begin with field 15."""
+    """The program in a device config. JSON is never mistaken for a P4DeviceConfig: "{" would stand for field 15."""
     if device_config.lstrip()[:1] == b"{":
         return device_config
     wrapped = _p4_device_config()()
     try:
         wrapped.ParseFromString(device_config)
     except message.DecodeError:
-        return device_config  # what it is instead is said where it is read as JSON
+        return device_config  # whoever reads it as JSON says what is wrong with it
     return wrapped.device_data or device_config
 
 
 @cache
 def _p4_device_config() -> Any:
-    """The message, without the ``extras`` that no switch reads."""
+    """The message type, without its ``extras``, which no switch reads."""
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
         name="serene/p4_device_config.proto", package="serene.p4.tmp", syntax="proto3"

@@ -1,4 +1,4 @@
-"""Digest lists: which digests a controller wants, how they are gathered, and what waits for its acknowledgement."""
+"""Digest lists: which digests a controller wants, how they are batched, and which await its acknowledgement."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from serene.switch.p4runtime.datatypes import Structs, structured
 from serene.switch.p4runtime.parts import parts_of
 from serene.switch.p4runtime.status import Code, Failure, invalid, not_found
 
-LIST_VALUES = 1024  # a longer list is sent before its time, or before it has the size that was asked for
-UNACKNOWLEDGED_LISTS = 256  # of one digest; of older ones the values may come again
+LIST_VALUES = 1024  # digests in a list; a longer one is sent before its time or its requested size
+UNACKNOWLEDGED_LISTS = 256  # unacknowledged lists of one digest; values of older lists may be sent again
 
 Values = tuple[int, ...]
-Deliver = Callable[[p4r.StreamMessageResponse], bool]  # whether a controller was there and had room for it
+Deliver = Callable[[p4r.StreamMessageResponse], bool]  # returns whether a controller was there and had room
 
 
 @dataclass
 class _Stream:
-    """One digest that a controller asked for."""
+    """The state of one digest that a controller asked for."""
 
     entry: p4r.DigestEntry
-    waiting: dict[Values, None] = field(default_factory=dict)  # a set that keeps its order
+    waiting: dict[Values, None] = field(default_factory=dict)  # an ordered set
     first_at: float = 0.0
     unacknowledged: dict[int, tuple[float, frozenset[Values]]] = field(default_factory=dict)  # by list id
 
@@ -82,7 +82,7 @@ class DigestLists:
     # -- for the switch --------------------------------------------------------------------------------------
 
     def add(self, name: str, values: Values) -> None:
-        """A digest from the data plane; nobody's if no controller asked for it."""
+        """Takes a digest from the data plane; drops it if no controller asked for it."""
         digest_id = self._ids.get(name, 0)
         with self._lock:
             stream = self._streams.get(digest_id)
@@ -101,7 +101,7 @@ class DigestLists:
                 self._send(digest_id, stream)
 
     def send_due(self) -> float | None:
-        """Sends the lists whose time is up; seconds until the next one is, None if none waits."""
+        """Sends the lists that are due; returns the seconds until the next one is, None if none waits."""
         with self._lock:
             now = time.monotonic()
             left = None

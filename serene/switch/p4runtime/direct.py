@@ -11,7 +11,7 @@ from serene.switch.p4runtime.status import invalid, unimplemented
 
 
 class DirectResources:
-    """What TableEntry, DirectCounterEntry and DirectMeterEntry say of them. Handle None is a default entry."""
+    """Counters and meters in TableEntry, DirectCounterEntry and DirectMeterEntry. Handle None is the default entry."""
 
     def __init__(self, schema: Schema, switch: engine.Switch) -> None:
         self._schema = schema
@@ -19,7 +19,7 @@ class DirectResources:
         self._meters: dict[tuple[int, int], p4r.MeterConfig] = {}  # table id, handle
 
     def check(self, table: p4i.Table, entry: p4r.TableEntry) -> None:
-        """INVALID_ARGUMENT for a counter or meter that the table lacks, or values that it cannot have."""
+        """Raises INVALID_ARGUMENT for a counter or meter that the table lacks, or for values out of range."""
         if entry.HasField("meter_counter_data"):
             raise unimplemented("meters do not count by colour on this switch: leave meter_counter_data out")
         if entry.HasField("counter_data"):
@@ -41,14 +41,14 @@ class DirectResources:
             raise invalid(f"table {table.preamble.name!r} has no direct meter")
 
     def write(self, table: p4i.Table, handle: int | None, entry: p4r.TableEntry) -> None:
-        """What a checked entry says: a counter left out stays, a meter left out lets everything pass."""
+        """Writes a checked entry's values: a counter left out is unchanged, a meter left out lets everything pass."""
         if entry.HasField("counter_data"):
             self.write_counter(table, handle, entry.counter_data)
         if table.preamble.id in self._schema.direct_meters and handle is not None:
             self.write_meter(table, handle, entry.meter_config if entry.HasField("meter_config") else None)
 
     def read_into(self, entry: p4r.TableEntry, table: p4i.Table, handle: int | None, wanted: p4r.TableEntry) -> None:
-        """Adds what the request's own fields ask for."""
+        """Adds counter and meter to an entry if the request's fields ask for them."""
         if wanted.HasField("meter_counter_data"):
             raise unimplemented("meters do not count by colour on this switch: leave meter_counter_data out")
         if wanted.HasField("counter_data") and table.preamble.id in self._schema.direct_counters:
@@ -59,7 +59,7 @@ class DirectResources:
                 entry.meter_config.CopyFrom(config)
 
     def forget(self, table: p4i.Table, handle: int) -> None:
-        """The entry is gone; its handle will be another's."""
+        """The entry is deleted; its handle will be used for another one."""
         self._meters.pop((table.preamble.id, handle), None)
 
     def read_counter(self, table: p4i.Table, handle: int | None) -> p4r.CounterData:

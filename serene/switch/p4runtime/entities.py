@@ -21,7 +21,7 @@ from serene.switch.p4runtime.tables import DELETE, INSERT, MODIFY, Tables
 from serene.switch.p4runtime.value_sets import ValueSets
 from serene.switch.p4runtime.values import decode, encode
 
-PART = 65536  # cells of an array that are read at once
+PART = 65536  # cells of an array read at a time
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class Entities:
         self.digests = DigestLists(schema.p4info, deliver)
 
     def write(self, update: p4r.Update) -> None:
-        """One update; raises Failure and changes nothing where it cannot be done."""
+        """Performs one update, or raises Failure and changes nothing."""
         if update.type not in (INSERT, MODIFY, DELETE):
             raise invalid("an update is an INSERT, a MODIFY or a DELETE")
         kind = update.entity.WhichOneof("entity")
@@ -56,7 +56,7 @@ class Entities:
             raise Failure(Code.INTERNAL, str(error)) from error
 
     def read(self, wanted: p4r.Entity) -> Iterator[p4r.Entity]:
-        """What a request asks for; ids of 0 and indices left out ask for all."""
+        """Yields the entities that a request asks for; an id of 0 or a missing index stands for all."""
         kind = wanted.WhichOneof("entity")
         if kind is None:
             raise invalid("a read request without an entity")
@@ -173,7 +173,7 @@ class Entities:
     def _read_value_set_entry(self, wanted: p4r.ValueSetEntry) -> Iterator[p4r.ValueSetEntry]:
         return self._value_sets.read(wanted)
 
-    # -- action profiles, and what v1model programs here never have ------------------------------------------
+    # -- action profiles, and entities that v1model programs never have --------------------------------------
 
     def _write_action_profile_member(self, kind: int, entry: p4r.ActionProfileMember) -> None:
         self._profiles.write_member(kind, entry)
@@ -216,14 +216,14 @@ class Entities:
 
 
 def _in_parts(cells: range, name: str, read: Callable[[str, int, int], list[T]]) -> Iterator[tuple[int, T]]:
-    """Cells with their values, read in parts, so that a reader can stop before the end of a large array."""
+    """Yields cells with their values, read in parts, so that a reader can stop within a large array."""
     for start in range(0, len(cells), PART):
         part = cells[start : start + PART]
         yield from zip(part, read(name, part.start, len(part)), strict=True)
 
 
 def _none_of(what: str, id_: int) -> Iterator:  # type: ignore[type-arg]
-    """All of them are none; a single one is an error."""
+    """Reading all of a kind that no program has yields nothing; asking for one by id is an error."""
     if id_:
         raise invalid(f"there is no {what} {id_}; the program has none")
     return iter(())

@@ -1,4 +1,4 @@
-"""Idle timeouts: which entries no packet has hit for as long as their controller wants to know of."""
+"""Idle timeouts: tells the controller of entries that no packet has hit for the time it gave them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from serene.switch.p4runtime.parts import parts_of
 
 @dataclass
 class _Entry:
-    told: p4r.TableEntry  # what a notification says of it
+    told: p4r.TableEntry  # the entry as a notification shows it
     last_hit_ns: int  # or when it was inserted
     due_ns: int  # 0: never
 
 
 class IdleTimeouts:
-    """The entries of one program's tables with idle timeouts. Controllers change them while the switch's own thread
-    looks after them. Hits are seen when they are looked for, so times are as exact as that is often."""
+    """The entries with idle timeouts of one program. Controllers change them while the switch's own thread polls them.
+    A hit is noticed at the next poll, so times are as precise as polls are frequent."""
 
     def __init__(self, switch: Switch, deliver: Deliver) -> None:
         self._switch = switch
@@ -32,7 +32,7 @@ class IdleTimeouts:
         self._lock = threading.Lock()
 
     def set(self, table: str, handle: int, entry: p4r.TableEntry, *, new: bool) -> None:
-        """An entry that was inserted, or modified; its timeout begins anew."""
+        """Records an inserted or modified entry; its timeout starts again."""
         now = time.monotonic_ns()
         told = p4r.TableEntry()
         told.CopyFrom(entry)
@@ -47,17 +47,17 @@ class IdleTimeouts:
             self._entries.get(table, {}).pop(handle, None)
 
     def look(self, table: str) -> None:
-        """Sees which entries were hit. It looks at all of a table's, so it is to be done once for many of them."""
+        """Polls which entries were hit. It visits a whole table, so poll once for many entries."""
         with self._lock:
             self._look(table)
 
     def since_last_hit_ns(self, table: str, handle: int) -> int:
-        """As it was when somebody looked last."""
+        """Nanoseconds since the last hit, as of the last poll."""
         with self._lock:
             return time.monotonic_ns() - self._entries[table][handle].last_hit_ns
 
     def send_due(self) -> None:
-        """Notifies the controller of entries that were idle for their timeout, which then begins anew."""
+        """Notifies the controller of entries that were idle for their timeout, which then starts again."""
         with self._lock:
             for table, entries in self._entries.items():
                 if not any(entry.due_ns for entry in entries.values()):

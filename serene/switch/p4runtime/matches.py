@@ -1,4 +1,4 @@
-"""Matches and actions between P4Runtime's messages and the engine's values: every rule on their form is here."""
+"""Converts matches and actions between P4Runtime's messages and the engine's values, with every rule on their form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Match = tuple[control.Match, ...]  # in the order of the table's keys, one for e
 
 
 def match_of(table: p4i.Table, given: Sequence[p4r.FieldMatch]) -> Match:
-    """An entry's match; INVALID_ARGUMENT where it is not one of the table's."""
+    """An entry's match as the engine has it. Raises INVALID_ARGUMENT if it does not fit the table."""
     name = table.preamble.name
     by_id = {field.field_id: field for field in given}
     known = {field.id: field for field in table.match_fields}
@@ -96,7 +96,7 @@ def _normal(field: p4i.MatchField, item: control.Match) -> control.Match:
 
 
 def canonical_match(table: p4i.Table, match: Match) -> Iterator[p4r.FieldMatch]:
-    """The other way; what matches everything is left out."""
+    """The inverse of ``match_of``; fields that match everything are left out."""
     for field, item in zip(table.match_fields, match, strict=True):
         result = p4r.FieldMatch(field_id=field.id)
         if isinstance(item, control.Exact):
@@ -115,7 +115,7 @@ def canonical_match(table: p4i.Table, match: Match) -> Iterator[p4r.FieldMatch]:
 
 
 def action_of(schema: Schema, table: p4i.Table, given: p4r.TableAction, *, default: bool) -> tuple[str, list[int]]:
-    """An action's name and parameters; PERMISSION_DENIED where the program keeps it from such entries."""
+    """An action's name and parameters. Raises PERMISSION_DENIED if the program does not allow it in such an entry."""
     name = table.preamble.name
     if given.WhichOneof("type") != "action":
         why = "a default entry takes" if default else "it has no action profile: an entry takes"
@@ -133,7 +133,7 @@ def action_of(schema: Schema, table: p4i.Table, given: p4r.TableAction, *, defau
 
 
 def action_values(schema: Schema, table: p4i.Table, given: p4r.Action) -> tuple[str, list[int]]:
-    """The same of an action that is no default one and no entry's: a member's."""
+    """As ``action_of``, for a member of an action profile."""
     if given.action_id not in {ref.id for ref in table.action_refs}:
         names = choices(f"{ref.id} ({schema.action_name(ref.id)})" for ref in table.action_refs)
         raise invalid(f"table {table.preamble.name!r}: no action {given.action_id} here; there are {names}")
@@ -147,7 +147,7 @@ def action_values(schema: Schema, table: p4i.Table, given: p4r.Action) -> tuple[
 
 
 def canonical_action(schema: Schema, table: p4i.Table, name: str, values: Sequence[int]) -> p4r.TableAction | None:
-    """The other way; None for an action that the P4Info does not give this table."""
+    """The inverse of ``action_of``; None for an action that the P4Info does not list for this table."""
     result = p4r.TableAction()
     for ref in table.action_refs:
         if schema.action_name(ref.id) == name:

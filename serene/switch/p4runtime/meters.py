@@ -1,4 +1,4 @@
-"""Meters that are arrays of their own, and what P4Runtime says of any meter's rates."""
+"""Indirect meters, and the conversion of every meter's rates."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def rates(config: p4r.MeterConfig) -> control.MeterRates:
 
 
 class Meters:
-    """The configurations of indirect meters; those never written let everything pass as green."""
+    """The configurations of indirect meters; cells never written let everything pass as green."""
 
     def __init__(self, schema: Schema, switch: engine.Switch) -> None:
         self._schema = schema
         self._switch = switch
-        self._of_all: dict[int, p4r.MeterConfig | None] = {}  # by meter: of its cells that have none of their own
+        self._of_all: dict[int, p4r.MeterConfig | None] = {}  # by meter: for cells not in _own
         self._own: defaultdict[int, dict[int, p4r.MeterConfig | None]] = defaultdict(dict)
 
     def write(self, entry: p4r.MeterEntry) -> None:
@@ -63,7 +63,7 @@ class Meters:
                 yield entry
 
     def configured(self) -> Iterator[p4r.MeterEntry]:
-        """What makes new meters these: first that of all cells, then the others. They are few of many, as a rule."""
+        """Yields the writes that recreate these meters: first that for all cells, then the few with their own."""
         for id_, config in self._of_all.items():
             if config is not None:
                 yield p4r.MeterEntry(meter_id=id_, config=config)

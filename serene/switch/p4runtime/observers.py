@@ -1,6 +1,6 @@
-"""Who watches the running program's packets: traces for those who asked, and captures by port.
+"""Observation of the running program's packets: traces for watchers, and captures by port.
 
-While somebody does, the program that was compiled to trace serves the ports; else the other one, which cannot.
+While packets are observed, the library compiled for tracing serves the ports; otherwise the one without tracing does.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from serene.switch.program import Program
 from serene.switch.trace import Step
 from serene.switch.trace_filter import BadFilter, Filter
 
-POLL_S = 0.2  # how long stopping the reader may take
-WAITING_STEPS = 1 << 17  # for one watcher; a slower one loses packets, which are counted
-STEP_CHARACTERS = 256  # a packet's bytes, in hexadecimal, count as so many steps
+POLL_S = 0.2  # seconds in which the reader has to stop
+WAITING_STEPS = 1 << 17  # steps waiting for one watcher; a slower one loses packets, which are counted
+STEP_CHARACTERS = 256  # hexadecimal digits of a packet's bytes that weigh as much as one step
 MAX_WATCHERS = 8
 
 log = logging.getLogger("serene.switch")
-Choose = Callable[[Program], Filter]  # raises BadFilter where a program has not what is asked for
+Choose = Callable[[Program], Filter]  # raises BadFilter if the program lacks what the filter names
 
 
 @dataclass
 class Batch:
-    """Packets that were traced, and how many others were not, for want of room."""
+    """Traced packets, and how many were lost for want of room."""
 
     packets: list[Step]
     lost: int
-    ended: str = ""  # why no others will come
+    ended: str = ""  # why no more will come
 
 
 class Watcher:
-    """What one observer has not read yet."""
+    """The traced packets that one observer has not read yet."""
 
     def __init__(
         self, ports: frozenset[int] | None = None, bytes_kept: int = 0, choose: Choose = lambda _: Filter()
@@ -55,7 +55,7 @@ class Watcher:
         self._changed = threading.Condition()
 
     def begin(self, program: Program) -> None:
-        """The packets that are offered from now on are this program's: its headers have names of their own."""
+        """A new program runs. Its headers may have other names, so the filter is parsed again."""
         try:
             self._chosen = self._choose(program)
         except BadFilter as error:
@@ -82,7 +82,7 @@ class Watcher:
             self._changed.notify()
 
     def take(self, timeout_s: float) -> Batch:
-        """What has come since the last call; waits for the first packet."""
+        """Waits for a packet; returns those that have come since the last call."""
         with self._changed:
             self._changed.wait_for(lambda: self._packets or self._lost or self._ended, timeout_s)
             batch = Batch(list(self._packets), self._lost, self._ended)
@@ -92,29 +92,29 @@ class Watcher:
 
 
 class Observers:
-    """The service's lock guards every method but ``prepare``, ``tell_of_captures``, and ``is_prepared`` where a guess
-    will do."""
+    """All watchers and captures. To be called under the service's lock, except ``prepare``, ``tell_of_captures``, and
+    ``is_prepared`` when a guess will do."""
 
     def __init__(self, captures: Path | None) -> None:
         self._captures = captures
-        self._captured: set[str] = set()  # ports whose files are begun: those of the next program follow
-        self._capturing: tuple[Port, ...] = ()  # of the program that runs
+        self._captured: set[str] = set()  # ports whose files exist: the next program's packets are appended
+        self._capturing: tuple[Port, ...] = ()  # the running program's
         self._watchers: list[Watcher] = []
         self._switch: Switch | None = None
         self._reading: threading.Thread | None = None
         self._stopping = threading.Event()
 
     def prepare(self, switch: Switch) -> None:
-        """Compiles a program that somebody will watch, before it has to run."""
+        """Compiles the tracing library of a program that will be observed, before it has to run."""
         if not self.is_prepared(switch):
             switch.prepare_tracing()
 
     def is_prepared(self, switch: Switch) -> bool:
-        """Whether nothing is left to compile when this program begins."""
+        """Whether everything needed is compiled when this program begins."""
         return switch.can_trace or (self._captures is None and not self._watchers)
 
     def begin(self, switch: Switch, ports: Sequence[Port]) -> None:
-        """A program is about to start; its ports are there."""
+        """A program is about to start; its ports exist."""
         self._switch = switch
         if self._captures is not None:
             for port in ports:
@@ -131,11 +131,11 @@ class Observers:
         try:
             switch.capture(port.number, came, left, further=port.label in self._captured)
             self._captured.add(port.label)
-        except PortError as error:  # a full disk: the switch is there for its packets, not for their captures
+        except PortError as error:  # as on a full disk: forwarding matters more than captures
             log.error("%s: packets of port %s are not captured", error, port)
 
     def tell_of_captures(self) -> None:
-        """Logs those that have ended. Not for two threads at once: that of the events calls it, and it has no lock."""
+        """Logs captures that have ended. Only the event thread calls it, without the lock."""
         for port in self._capturing:
             assert self._switch is not None
             for how, why in zip(("come in by", "leave by"), self._switch.captures_ended(port.number), strict=True):
@@ -143,7 +143,7 @@ class Observers:
                     log.error("packets that %s port %s are not captured any more: %s", how, port, why)
 
     def end(self) -> None:
-        """The program has stopped; its ports are there."""
+        """The program has stopped; its ports still exist."""
         self.tell_of_captures()
         self._capturing = ()
         self._stop_reading()
@@ -159,7 +159,7 @@ class Observers:
         self._stop_reading()
         try:
             self._trace()
-        except BaseException:  # it is not traced: its place is free, and the others go on
+        except BaseException:  # this watcher is dropped; the others go on
             self.remove(watcher)
             raise
 
@@ -197,7 +197,7 @@ class Observers:
     def _read(self, switch: Switch, watchers: Sequence[Watcher]) -> None:
         ending = False
         while not ending:
-            ending = self._stopping.is_set()  # then what is there already is read
+            ending = self._stopping.is_set()  # reads what is there already
             packets, lost = switch.read_traces(0 if ending else POLL_S)
             for packet in packets:
                 for watcher in watchers:

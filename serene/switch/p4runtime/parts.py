@@ -1,4 +1,4 @@
-"""Lists that are cut, so that every client takes the messages that they are told in."""
+"""Cuts lists into messages small enough for every client."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TypeVar
 from google.protobuf.message import Message
 
 MESSAGE_ITEMS = 1024
-MESSAGE_BYTES = 1 << 20  # a client of gRPC takes 4 MiB unless told otherwise
+MESSAGE_BYTES = 1 << 20  # gRPC clients accept 4 MiB unless configured otherwise
 
 T = TypeVar("T", bound=Message)
 
 
 def parts_of(items: Iterable[T]) -> Iterator[list[T]]:
-    """None is empty. One item that is larger than a message should be is a part by itself."""
+    """Yields parts, none of them empty. An item above the limit is a part of its own."""
     part: list[T] = []
     size = 0
     for item in items:

@@ -1,4 +1,4 @@
-"""A P4Info and the program it describes, checked against each other, with look-ups by id."""
+"""A P4Info and the program that it describes, checked against each other, with lookups by id."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from serene.switch.program import ActionProfile, Array, Program, Table
 
 T = TypeVar("T")
 
-METADATA_BITS = 8192  # of a packet-in or packet-out header
+METADATA_BITS = 8192  # bits of a packet-in or packet-out header
 
 MATCH_KINDS: Mapping[int, str] = {
     p4i.MatchField.EXACT: "exact",
@@ -26,7 +26,7 @@ MATCH_KINDS: Mapping[int, str] = {
 
 
 class Schema:
-    """The P4Info's objects by id. Raises INVALID_ARGUMENT where it does not fit the program."""
+    """The P4Info's objects by id. Raises INVALID_ARGUMENT if it does not fit the program."""
 
     def __init__(self, p4info: p4i.P4Info, program: Program) -> None:
         self.p4info = p4info
@@ -89,7 +89,7 @@ class Schema:
     # -- the same as in another program? ---------------------------------------------------------------------
 
     def check_same(self, old: Schema, entity: p4r.Entity) -> None:
-        """INVALID_ARGUMENT where an id of an entity of the old program means something else in this one."""
+        """Raises INVALID_ARGUMENT if an id that entities of the old program use means something else in this one."""
         kind = str(entity.WhichOneof("entity"))
         known: dict[str, tuple[str, str, Mapping[int, Any], Mapping[int, Any]]] = {
             "action_profile_member": ("action profile", "action_profile_id", self.profiles, old.profiles),
@@ -99,7 +99,7 @@ class Schema:
             "digest_entry": ("digest", "digest_id", self.digests, old.digests),
         }
         if kind not in known:
-            return  # multicast groups and clone sessions are no program's
+            return  # multicast groups and clone sessions belong to no program
         what, field, objects, others = known[kind]
         id_ = getattr(getattr(entity, kind), field)
         names = [_known(held, id_, what).preamble.name for held in (others, objects)]
@@ -109,7 +109,7 @@ class Schema:
             self.check_same_action(old, entity.action_profile_member.action.action_id)
 
     def check_same_table(self, old: Schema, id_: int) -> None:
-        """The same of a table with entries: its fields, and its actions' parameters, are told by their ids."""
+        """As ``check_same``, for a table with entries: match fields and parameters are identified by their ids."""
         self.check_same_key(old, id_)
         for reference in old.table(id_).action_refs:
             self.check_same_action(old, reference.id)
@@ -123,7 +123,7 @@ class Schema:
     def check_same_action(self, old: Schema, id_: int) -> None:
         was, is_ = old.actions.get(id_), self.actions.get(id_)
         if was is None or is_ is None:
-            return  # whoever uses it is told so
+            return  # refused when it is used
         params = [[(param.id, param.name) for param in action.params] for action in (was, is_)]
         if was.preamble.name != is_.preamble.name or params[0] != params[1]:
             raise _other(f"action {id_}", was, params[0], is_, params[1])
@@ -252,7 +252,7 @@ def _check_arrays(what: str, items: Iterable[Any], arrays: Mapping[str, Array]) 
 
 
 def _as_in_json(keys: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
-    """p4c writes optional keys as ternary ones."""
+    """The match type in the JSON: p4c writes optional keys as ternary ones."""
     return [(width, "ternary" if kind == "optional" else kind) for width, kind in keys]
 
 

@@ -19,7 +19,7 @@ class InterfacePort:
     join_udp: bool = False
 
     def check(self) -> None:
-        """PortError where the interface is missing or may not be opened."""
+        """Raises PortError if the interface is missing or may not be opened."""
         try:
             with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as probe:
                 probe.bind((self.interface, 0))
@@ -34,7 +34,7 @@ class InterfacePort:
 
     @property
     def label(self) -> str:
-        """For the names of files."""
+        """The port's name in file names."""
         return self.interface
 
     def __str__(self) -> str:

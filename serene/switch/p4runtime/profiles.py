@@ -1,4 +1,4 @@
-"""Members and groups of action profiles, and which of them table entries name."""
+"""Members and groups of action profiles, and which of them table entries refer to."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ INSERT, DELETE = p4r.Update.INSERT, p4r.Update.DELETE
 
 @dataclass(frozen=True)
 class Choice:
-    """What a table entry names: the place of a member or of a group in its profile."""
+    """What a table entry refers to: the place of a member or of a group in its profile."""
 
     profile: int
-    id: int  # 0: a group of the entry's own, which was given in one shot
+    id: int  # 0: a one-shot group, which belongs to the entry
     place: int
     group: bool
-    own: tuple[int, ...] = ()  # the places of that group's members
+    own: tuple[int, ...] = ()  # the places of the one-shot group's members
 
 
 @dataclass
@@ -38,12 +38,12 @@ class _Held:
 
 
 class _Places:
-    """The places of one profile's members, or of its groups: 0 to size - 1."""
+    """Allocates the places 0 to size - 1 of one profile's members, or of its groups."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._released: list[int] = []
-        self._unused = 0  # the first one that was never taken
+        self._unused = 0  # the first place never used
 
     def take(self, what: str) -> int:
         if self._released:
@@ -66,8 +66,8 @@ class Profiles:
         self._group_places = {id_: _Places(size) for id_, size in sizes.items()}
         self._members: dict[int, dict[int, _Held]] = {id_: {} for id_ in schema.profiles}
         self._groups: dict[int, dict[int, _Held]] = {id_: {} for id_ in schema.profiles}
-        self._named: Counter[Choice] = Counter()  # by table entries
-        self._grouped: Counter[tuple[int, int]] = Counter()  # (profile, member): groups that have it
+        self._named: Counter[Choice] = Counter()  # number of table entries that refer to each
+        self._grouped: Counter[tuple[int, int]] = Counter()  # (profile, member): the groups that contain it
         self._one_shots: Counter[int] = Counter()  # by profile
 
     # -- members ---------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class Profiles:
             )
 
     def _table(self, profile: p4i.ActionProfile) -> p4i.Table:
-        """One of its tables: all of them have the same actions."""
+        """One of the profile's tables: all of them have the same actions."""
         for id_ in profile.table_ids:
             if id_ in self._schema.tables:
                 return self._schema.tables[id_]
@@ -159,7 +159,7 @@ class Profiles:
         groups[entry.group_id] = _Held(place, kept)
 
     def _places(self, profile: p4i.ActionProfile, entry: p4r.ActionProfileGroup, what: str) -> list[int]:
-        """Of its members, each as often as its weight says."""
+        """The places of a group's members, each repeated by its weight."""
         members = self._members[entry.action_profile_id]
         if len({each.member_id for each in entry.members}) < len(entry.members):
             raise invalid(f"{what} has a member twice: give it a weight instead")
@@ -177,9 +177,9 @@ class Profiles:
     # -- table entries ---------------------------------------------------------------------------------------
 
     def choice(self, table: p4i.Table, given: p4r.TableAction) -> Choice | None:
-        """The member or group that an entry of an indirect table names; None: the table has no profile.
+        """The member or group that an entry of an indirect table refers to; None if the table has no profile.
 
-        A group that is given in one shot is there then: it is to be released, or named and unnamed later.
+        A one-shot group is created here; the caller has to release it, or to count the entry that refers to it.
         """
         if not table.implementation_id:
             return None
@@ -207,7 +207,7 @@ class Profiles:
             self.release(choice)
 
     def release(self, choice: Choice | None) -> None:
-        """Takes back a group that was given in one shot, and that no entry has any more."""
+        """Removes a one-shot group that no entry refers to any more."""
         if choice is None or choice.id:
             return
         name = self._schema.profiles[choice.profile].preamble.name
@@ -218,16 +218,16 @@ class Profiles:
             self._member_places[choice.profile].release(place)
         self._one_shots[choice.profile] -= 1
 
-    # -- groups in one shot ----------------------------------------------------------------------------------
+    # -- one-shot groups -------------------------------------------------------------------------------------
 
     def _check_no_one_shots(self, profile: int, what: str) -> None:
-        """P4Runtime wants one or the other of all tables of a profile."""
+        """Checks that the profile's tables do not mix one-shot groups with members and groups, as P4Runtime demands."""
         if self._one_shots[profile]:
             entries = self._one_shots[profile]
             raise invalid(f"{what}: {entries} table entries have action sets (one shot): delete them first")
 
     def _one_shot(self, table: p4i.Table, given: p4r.ActionProfileActionSet) -> Choice:
-        """A group of the entry's own. Raises Failure, and has changed nothing then."""
+        """Creates a one-shot group, or raises Failure and changes nothing."""
         id_, what = table.implementation_id, f"table {table.preamble.name!r}: an action set"
         profile = self._schema.profile(id_)
         if not profile.with_selector:
@@ -287,13 +287,13 @@ def _weight(profile: p4i.ActionProfile, given: int, what: str) -> int:
 
 
 def _sizes_by_members(profile: p4i.ActionProfile) -> bool:
-    """Whether a group's size is the number of its members; else it is the sum of their weights."""
+    """Whether a group's size is its number of members rather than the sum of their weights."""
     return profile.WhichOneof("selector_size_semantics") == "sum_of_members"
 
 
 def _check_semantics(profile: p4i.ActionProfile, given: p4r.ActionProfileActionSet, what: str) -> None:
     kind, name = p4r.ActionProfileActionSet, profile.preamble.name
-    if len(UnknownFieldSet(given)):  # in P4Runtime 1.5 a group has an action of its own, too
+    if len(UnknownFieldSet(given)):  # in P4Runtime 1.5 a group has an action as well
         raise unimplemented(f"{what} with a group_action is not supported on this switch")
     if given.action_selection_mode not in (kind.DEFAULT_MODE_DETERMINED_BY_ACTION_SELECTOR, kind.HASH):
         raise unimplemented(f"{what}: action profile {name!r} selects by a hash on this switch")
@@ -310,7 +310,7 @@ def _weights(
     *,
     too_large: grpc.StatusCode,
 ) -> list[int]:
-    """How often each is in its group, whose size is ``most`` at most (0: any)."""
+    """The members' weights, in a group of size ``most`` at most (0: unbounded)."""
     by_members = _sizes_by_members(profile)
     weights: list[int] = []
     for each in given:
@@ -329,7 +329,7 @@ def _weights(
 
 
 def _members(group: p4r.ActionProfileMember | p4r.ActionProfileGroup) -> list[tuple[int, int]]:
-    """(profile, member)s of a group."""
+    """The (profile, member) pairs of a group."""
     assert isinstance(group, p4r.ActionProfileGroup)
     return [(group.action_profile_id, each.member_id) for each in group.members]
 

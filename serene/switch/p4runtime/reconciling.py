@@ -1,8 +1,8 @@
-"""RECONCILE_AND_COMMIT: what controllers and packets have made of one program, in the next one.
+"""RECONCILE_AND_COMMIT: carries the state that controllers and packets left in one program over to the next.
 
-What the program itself says (its own entries, constant ones, default actions that nobody has changed) is the new one's.
-What controllers wrote, counters and registers are carried over, or the whole configuration is refused. What passes by
-itself begins anew: docs/engine.md lists it.
+What the P4 program itself defines (initial and constant entries, unchanged default actions) comes from the new one.
+What controllers wrote, counters and registers are carried over, or the whole configuration is refused. Transient state
+begins anew: docs/engine.md lists it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ INSERT, MODIFY = p4r.Update.INSERT, p4r.Update.MODIFY
 
 
 def carry_over_entries(old: Entities, new: Entities) -> None:
-    """All that controllers have written but counters and registers. Raises INVALID_ARGUMENT; the new one is half full
-    then."""
+    """Carries over everything that controllers wrote except counters and registers. If it raises INVALID_ARGUMENT, the
+    new program is left half filled."""
     with _refusing():
         _carry(old, new, INSERT, old.read(p4r.Entity(action_profile_member=p4r.ActionProfileMember())))
         _carry(old, new, INSERT, old.read(p4r.Entity(action_profile_group=p4r.ActionProfileGroup())))
@@ -45,7 +45,7 @@ def _carry(old: Entities, new: Entities, kind: p4r.Update.Type.ValueType, entiti
 
 
 def check_counts(old: Switch, new: Switch, tables: tuple[Tables, Tables] | None) -> None:
-    """INVALID_ARGUMENT where counters or registers that the new program has no place for are not 0."""
+    """Raises INVALID_ARGUMENT if counters or registers that the new program lacks are not 0."""
     with _refusing():
         _shared_registers(old, new)
         _shared_counters(old, new)
@@ -54,8 +54,8 @@ def check_counts(old: Switch, new: Switch, tables: tuple[Tables, Tables] | None)
 
 
 def carry_over_counts(old: Switch, new: Switch, tables: tuple[Tables, Tables] | None) -> None:
-    """Counters and registers, tables' own among them, between two programs of which neither runs; the tables are the
-    old one's and the new one's. Raises as ``check_counts``: packets may have come since."""
+    """Carries over counters and registers, direct ones included, while neither program runs; the tables are the old
+    one's and the new one's. Raises as ``check_counts``: packets may have come since that check."""
     with _refusing():
         for register in _shared_registers(old, new):
             new.register_copy(register, old)
@@ -76,7 +76,7 @@ def _shared_counters(old: Switch, new: Switch) -> list[str]:
 def _shared(
     what: str, arrays: Mapping[str, Array], others: Mapping[str, Array], used: Callable[[str], bool]
 ) -> Iterator[str]:
-    """Those that both programs have. One with something in it has to be as it was."""
+    """The arrays that both programs have. One that is not empty must have the same shape in both."""
     for array in arrays.values():
         if array.direct_table is not None:
             continue

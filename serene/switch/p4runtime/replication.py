@@ -14,7 +14,7 @@ from serene.switch.p4runtime.values import decode
 
 T = TypeVar("T")
 INSERT, DELETE = p4r.Update.INSERT, p4r.Update.DELETE
-PORT_BITS = 32  # of a replica's port in P4Runtime; what the switch has is checked apart
+PORT_BITS = 32  # bytes of a replica's port in P4Runtime; whether the switch has the port is checked separately
 
 
 class Replication:
@@ -71,7 +71,7 @@ class Replication:
 
 
 def _of(entries: Mapping[int, T], id_: int) -> list[T]:
-    """The one with this id, if it is there; 0 asks for all."""
+    """The object with this id, if there is one; 0 stands for all."""
     return [entries[id_]] if id_ in entries else [] if id_ else list(entries.values())
 
 

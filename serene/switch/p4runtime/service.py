@@ -35,15 +35,15 @@ from serene.switch.p4runtime.status import (
 from serene.switch.p4runtime.watching import Watching
 
 API_VERSION = "1.4.1"
-MAX_MESSAGE_BYTES = 64 << 20  # a pipeline configuration is one message
-MAX_CALLS = 64  # at once; a stream takes one as long as it is open
+MAX_MESSAGE_BYTES = 64 << 20  # bytes: a pipeline configuration is one message
+MAX_CALLS = 64  # calls at a time; a stream occupies one as long as it is open
 MAX_STREAMS = 32
-STOP_S = 5.0  # the longest that stopping waits for calls to end
-MAX_COMPILING = 4  # configurations that wait for the compiler, or are with it
-MAX_UPDATES = 65536  # of one Write, and what one Read may ask for: the others wait for it
-MAX_ENTITIES = 1 << 18  # that one Read is answered with
-MAX_LOOKED_AT = 1 << 20  # table entries that one Read looks at, whatever it finds: the others wait for it
-ECHO_BYTES = 4096  # of a packet-out in the error that it caused
+STOP_S = 5.0  # seconds that stopping waits for calls to end
+MAX_COMPILING = 4  # configurations compiling or waiting for the compiler
+MAX_UPDATES = 65536  # updates of one Write, entities of one Read: other calls wait meanwhile
+MAX_ENTITIES = 1 << 18  # entities in the answer to one Read
+MAX_LOOKED_AT = 1 << 20  # table entries that one Read examines, whatever it finds: other calls wait meanwhile
+ECHO_BYTES = 4096  # bytes of a packet-out repeated in the error that it caused
 
 T = TypeVar("T")
 log = logging.getLogger("serene.switch")
@@ -61,7 +61,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
         self._device = device
         self._lock = lock
         self._streams = threading.BoundedSemaphore(MAX_STREAMS)
-        self._compiling = threading.Lock()  # taken before the other one
+        self._compiling = threading.Lock()  # acquired before the other lock
         self._waiting_to_compile = threading.BoundedSemaphore(MAX_COMPILING)
 
     # -- unary calls -----------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             yield p4r.ReadResponse(entities=entities)
 
     def _read(self, request: p4r.ReadRequest) -> list[p4r.Entity]:
-        self._check_device(request.device_id)  # a role is a filter here, and each has access to everything
+        self._check_device(request.device_id)  # here a role only filters; each has access to everything
         entities = self._device.entities
         if len(request.entities) > MAX_UPDATES:
             raise invalid(f"{len(request.entities)} entities asked for; one Read takes {MAX_UPDATES} at most")
@@ -140,7 +140,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
             raise invalid(f"an action is missing: {choices([*map(Config.Action.Name, LOADING), 'COMMIT'])}")
 
     def _load(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
-        """Compiles without the lock: others are served meanwhile. What is set in the end is the last one compiled."""
+        """Compiles without the lock, so that other calls are served meanwhile. The configuration compiled last wins."""
         if not self._waiting_to_compile.acquire(blocking=False):
             raise Failure(Code.RESOURCE_EXHAUSTED, f"{MAX_COMPILING} configurations are being set: wait for them")
         try:
@@ -148,7 +148,7 @@ class _Service(p4r_grpc.P4RuntimeServicer):
                 pipeline = self._device.load(request.config)
                 with self._when_prepared(lambda: pipeline.switch):
                     try:
-                        self._check_writer(request)  # it may have lost that right
+                        self._check_writer(request)  # it may no longer be the primary
                     except Failure:
                         pipeline.switch.close()
                         raise
@@ -165,8 +165,8 @@ class _Service(p4r_grpc.P4RuntimeServicer):
 
     @contextlib.contextmanager
     def _when_prepared(self, next_one: Callable[[], Switch | None]) -> Iterator[None]:
-        """Holds the lock, and those who watch have what they need of the program that is next: somebody may have come
-        after it was compiled, and compiling takes seconds."""
+        """Holds the lock once what observers need of the next program is compiled: one may have come after the program
+        itself was compiled, and compiling takes seconds."""
         while True:
             with self._lock:
                 switch = next_one()
@@ -322,7 +322,7 @@ class P4RuntimeServer:
                 ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.so_reuseport", 0),
-                ("grpc.keepalive_time_ms", 60_000),  # a controller whose connection died silently gives up its place
+                ("grpc.keepalive_time_ms", 60_000),  # notices controllers whose connection died silently
                 ("grpc.keepalive_timeout_ms", 20_000),
             ],
         )
@@ -346,14 +346,14 @@ class P4RuntimeServer:
             self.run(program)
 
     def _deliver(self, message: p4r.StreamMessageResponse) -> bool:
-        """To every role's primary: each has access to everything. Whether one has it."""
+        """Sends a message to every role's primary, as each has access to everything; returns whether one took it."""
         return any([primary.offer(message) for primary in self._arbitration.primaries])
 
     def start(self) -> None:
         self._server.start()
 
     def run(self, program: Switch) -> None:
-        """Starts a program that has no P4Info, unless a controller has set another one by now."""
+        """Starts a program without P4Info, unless a controller has set another one by now."""
         with self._lock:
             if self._device.controlled:
                 program.close()
@@ -361,13 +361,13 @@ class P4RuntimeServer:
                 self._device.run(program)
 
     def observe(self, watcher: Watcher) -> None:
-        """From now on, whatever program runs, its packets are traced for this watcher."""
+        """Traces packets for this watcher from now on, whatever program runs."""
         with self._lock:
             self._device.observers.add(watcher)
 
     def stop(self) -> None:
-        """Ends all streams, closes the ports."""
-        # gRPC waits for ever for some calls whose requests it could not read; all that is ours has ended by then.
+        """Ends all streams and closes the ports."""
+        # gRPC may wait for ever for calls whose requests it could not read; our own handlers have ended by now.
         self._server.stop(grace=0.5).wait(timeout=STOP_S)
         self._calls.shutdown(wait=False)
         with self._lock:

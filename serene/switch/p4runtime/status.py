@@ -1,4 +1,4 @@
-"""P4Runtime's errors: a canonical code and a message that names the culprit and the valid choices."""
+"""P4Runtime's errors: a canonical code, and a message that names the cause and the valid choices."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from serene.native import CompileFailed, CompilerMissing
 
 Code = grpc.StatusCode
 
-# gRPC clients take 8 KiB of metadata unless told otherwise, and lose the whole status above it. A message is in it
-# twice, percent-encoded once; details may be there in base 64.
+# gRPC clients accept 8 KiB of metadata unless configured otherwise, and lose the whole status above that. It contains
+# the message twice, once percent-encoded, and details in base 64.
 MESSAGE_CHARACTERS = 1000
 DETAILS_BYTES = 4500
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM)
 
 
 class Failure(SereneError):
-    """What a P4Runtime call answers instead of success."""
+    """A P4Runtime call fails with this code and message."""
 
     def __init__(self, code: grpc.StatusCode, message: str) -> None:
         self.code = code
@@ -31,18 +31,18 @@ class Failure(SereneError):
 
 
 def shortened(message: str) -> str:
-    """A message that fits a status, whatever of the input it repeats: printable ASCII, of bounded length."""
+    """A message made to fit a status, whatever input it repeats: printable ASCII of bounded length."""
     text = message[: 2 * MESSAGE_CHARACTERS].encode("ascii", "backslashreplace").decode()
     text = "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
     if len(text) <= MESSAGE_CHARACTERS and len(message) <= 2 * MESSAGE_CHARACTERS:
         return text
-    half = MESSAGE_CHARACTERS // 2 - 10  # the end often says what is expected
+    half = MESSAGE_CHARACTERS // 2 - 10  # kept: the end often says what was expected
     end = message[-half:].encode("ascii", "backslashreplace").decode()[-half:]
     return f"{text[:half]} [...] {''.join(c if c.isprintable() else '?' for c in end)}"
 
 
 def number(code: grpc.StatusCode) -> int:
-    """google.rpc's number of a code."""
+    """The google.rpc number of a code."""
     return int(code.value[0])
 
 
@@ -51,7 +51,7 @@ def invalid(message: str) -> Failure:
 
 
 def refused(error: SereneError) -> Failure:
-    """Of a program that does not run: its fault, or where it could not be compiled, this machine's."""
+    """The Failure for a program that cannot run: the program's fault, or this machine's if it could not be compiled."""
     if isinstance(error, Failure):
         return error
     if not isinstance(error, (CompileFailed, CompilerMissing)):
@@ -73,17 +73,17 @@ def unimplemented(message: str) -> Failure:
 
 
 def batch_status(results: Sequence[Failure | None]) -> tuple[str, bytes]:
-    """Message and serialised google.rpc.Status of a Write in which updates failed: one Error for each, in order.
+    """Message and serialised google.rpc.Status of a Write with failed updates: one Error for each update, in order.
 
-    Without the Errors where there are so many updates that not even their codes fit.
+    The Errors are left out if there are so many updates that not even their codes fit.
     """
     failures = [failure for failure in results if failure]
     message = failures[0].message
     if len(failures) > 1:
         message = shortened(f"{len(failures)} of {len(results)} updates failed; the first: {message}")
-    for longest in (None, 120, 30, 0):  # the codes matter most
+    for longest in (None, 120, 30, 0):  # shortens messages first: the codes matter most
         status = rpc_status.Status(code=number(Code.UNKNOWN), message=message)
-        for result in results[: DETAILS_BYTES // 20]:  # no Error takes less
+        for result in results[: DETAILS_BYTES // 20]:  # no Error is smaller
             error = p4r.Error(canonical_code=number(Code.OK))
             if result is not None:
                 error = p4r.Error(canonical_code=number(result.code), message=result.message[:longest])

@@ -1,4 +1,4 @@
-"""Table entries: what P4Runtime says of them, beside the engine's handles. Direct counters and meters go with them."""
+"""Table entries in P4Runtime's terms, with the engine's handles. Direct counters and meters belong to them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from serene.switch.p4runtime.profiles import Choice, Profiles
 from serene.switch.p4runtime.status import Code, Failure, denied, invalid, not_found
 
 Key = tuple[int, Match, int]  # table id, match, priority
-MAX_METADATA_BYTES = 1 << 15  # of an entry, so that each fits a message that clients take
+MAX_METADATA_BYTES = 1 << 15  # bytes of an entry, so that it fits a message that clients accept
 INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
 
 
 @dataclass
 class Installed:
-    entry: p4r.TableEntry  # canonical, without the direct resources
+    entry: p4r.TableEntry  # in canonical form, without direct counter and meter
     handle: int | None  # None: the default entry
-    choice: Choice | None = None  # of an indirect table's entry
+    choice: Choice | None = None  # for entries of indirect tables
 
 
 class Tables:
@@ -46,11 +46,10 @@ class Tables:
         self._switch = switch
         self.direct = DirectResources(schema, switch)
         self._entries: dict[int, dict[Key, Installed]] = {id_: {} for id_ in schema.tables}
-        self._initial: dict[int, dict[Key, p4r.TableEntry]] = {
-            id_: {} for id_ in schema.tables
-        }  # as they were at first
+        # The program's own entries, as it defines them.
+        self._initial: dict[int, dict[Key, p4r.TableEntry]] = {id_: {} for id_ in schema.tables}
         self._defaults: dict[int, Installed] = {}
-        self.looked_at = 0  # entries by all reads so far: what they have cost, whatever they found
+        self.looked_at = 0  # entries examined by all reads so far, whatever they found
         for id_, table in schema.tables.items():
             self._defaults[id_] = Installed(self._program_default(table), None)
             for initial in switch.initial_entries[table.preamble.name]:
@@ -165,7 +164,7 @@ class Tables:
             if self._has_idle(table):
                 held.entry.idle_timeout_ns = entry.idle_timeout_ns
                 self._idle.set(name, held.handle, held.entry, new=False)
-        self.direct.write(table, held.handle, entry)  # by P4Runtime, all that a MODIFY without an action can change
+        self.direct.write(table, held.handle, entry)  # in P4Runtime, a MODIFY without an action can change only these
 
     def _delete(self, table: p4i.Table, entry: p4r.TableEntry) -> None:
         held = self._held(table, entry)
@@ -201,7 +200,7 @@ class Tables:
     # -- from another program --------------------------------------------------------------------------------
 
     def take_over(self, old: Tables) -> None:
-        """What controllers have made of that program's tables, apart from counters. Raises Failure."""
+        """Takes over what controllers wrote into that program's tables, except counters. Raises Failure."""
         for id_, table in old._schema.tables.items():
             default = old._defaults[id_].entry
             changes = list(old._changes(table))
@@ -216,7 +215,7 @@ class Tables:
                 self.write(MODIFY if kind == INSERT and there else kind, entry)
 
     def _changes(self, table: p4i.Table) -> Iterator[tuple[p4r.Update.Type.ValueType, p4r.TableEntry]]:
-        """What makes its entries out of the program's own: DELETE or INSERT, and the entry."""
+        """Yields the updates (DELETE or INSERT, and the entry) that turn the program's initial entries into these."""
         id_ = table.preamble.id
         for key, entry in self._initial[id_].items():
             if key not in self._entries[id_]:
@@ -228,13 +227,13 @@ class Tables:
                 entry.CopyFrom(held.entry)
                 if config is not None:
                     entry.meter_config.CopyFrom(config)
-                if entry.is_const:  # its meter alone can be a controller's
+                if entry.is_const:  # a constant entry, of which controllers can write only the meter
                     entry.ClearField("is_const")
                     entry.ClearField("action")
                 yield INSERT, entry
 
     def shared_counters(self, old: Tables) -> list[int]:
-        """The tables that have counters of their own in both. Raises Failure where others have counted."""
+        """The tables with direct counters in both programs. Raises Failure if other direct counters are not 0."""
         shared = []
         for id_, table in old._schema.tables.items():
             if id_ not in old._schema.direct_counters:
@@ -255,7 +254,7 @@ class Tables:
         return any(count.packet_count or count.byte_count for count in counts)
 
     def take_over_counters(self, old: Tables) -> None:
-        """Those of entries that both have, when no packet changes them any more."""
+        """Takes over the direct counters of entries that both programs have, once packets no longer change them."""
         for id_ in self.shared_counters(old):
             table = old._schema.tables[id_]
             here = {key: held.handle for key, held in self._entries[id_].items()}
@@ -294,7 +293,7 @@ class Tables:
     # -- reading ---------------------------------------------------------------------------------------------
 
     def read(self, wanted: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
-        """Entries that match a read request; a field left at its default asks for all."""
+        """Yields the entries that match a read request; a field left at its default matches all."""
         looked: set[str] = set()
         for table, held in self._selected(wanted):
             entry = p4r.TableEntry()
@@ -303,14 +302,14 @@ class Tables:
             if wanted.HasField("time_since_last_hit") and held.handle is not None and self._has_idle(table):
                 if table.preamble.name not in looked:
                     self._idle.look(table.preamble.name)
-                    self.looked_at += self._schema.program_table(table).size // 64  # in C, so many times as fast
+                    self.looked_at += self._schema.program_table(table).size // 64  # C compares many times faster
                     looked.add(table.preamble.name)
                 elapsed = self._idle.since_last_hit_ns(table.preamble.name, held.handle)
                 entry.time_since_last_hit.elapsed_ns = elapsed
             yield entry
 
     def _selected(self, wanted: p4r.TableEntry) -> Iterator[tuple[p4i.Table, Installed]]:
-        if not wanted.table_id:  # no other filter counts then
+        if not wanted.table_id:  # other filters do not apply then
             for id_, table in self._schema.tables.items():
                 chosen = [self._defaults[id_]] if wanted.is_default_action else list(self._entries[id_].values())
                 self.looked_at += len(chosen)
@@ -333,7 +332,7 @@ class Tables:
                 yield table, held
 
     def _candidates(self, table: p4i.Table, match: Match | None, priority: int) -> Iterable[tuple[Key, Installed]]:
-        """The one entry that these can be of, or all of the table's where they leave something open."""
+        """The one entry that the request identifies, or all of the table's if it leaves something open."""
         entries = self._entries[table.preamble.id]
         if match is None or (needs_priority(table) and not priority):
             return entries.items()
@@ -341,12 +340,12 @@ class Tables:
         return [(key, entries[key])] if key in entries else []
 
     def identified(self, wanted: p4r.TableEntry) -> tuple[p4i.Table, Installed]:
-        """The one entry that a write to its direct resources names."""
+        """The entry whose direct counter or meter a write names."""
         table = self._schema.table(wanted.table_id)
         return table, self._defaults[wanted.table_id] if wanted.is_default_action else self._held(table, wanted)
 
     def chosen(self, wanted: p4r.TableEntry) -> list[tuple[p4i.Table, Installed]]:
-        """The entries whose direct resources a read asks for; NOT_FOUND where it names one that is not there."""
+        """Yields the entries whose direct counter or meter a read asks for; NOT_FOUND if it names a missing one."""
         found = list(self._selected(wanted))
         if wanted.table_id and wanted.match and not found:
             name = self._schema.table(wanted.table_id).preamble.name

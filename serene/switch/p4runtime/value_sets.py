@@ -1,4 +1,4 @@
-"""Parser value sets: their members, which a controller gives all at once."""
+"""Parser value sets, whose members a controller writes all at once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ValueSets:
 
 
 def _value(value_set: p4i.ValueSet, member: p4r.ValueSetMember) -> int:
-    """The fields one after the other, as the parser compares them."""
+    """The member's fields concatenated, as the parser compares them."""
     name = value_set.preamble.name
     given = {match.field_id: match for match in member.match}
     if set(given) != {field.id for field in value_set.match} or len(given) != len(member.match):

@@ -24,7 +24,7 @@ def encode(value: int) -> bytes:
 
 
 def pack_metadata(fields: Sequence[tuple[int, str, int]], metadata: Sequence[p4r.PacketMetadata]) -> bytes:
-    """Packet-out metadata as the bytes of its header; fields are (id, name, bits), in the header's order."""
+    """Packs packet-out metadata into its header's bytes; fields are (id, name, bits), in the header's order."""
     given = {item.metadata_id: item.value for item in metadata}
     names = ", ".join(f"{id_} ({name})" for id_, name, _ in fields) or "none"
     if set(given) != {id_ for id_, _, _ in fields} or len(given) != len(metadata):
@@ -38,7 +38,7 @@ def pack_metadata(fields: Sequence[tuple[int, str, int]], metadata: Sequence[p4r
 
 
 def unpack_metadata(fields: Sequence[tuple[int, str, int]], header: bytes) -> list[p4r.PacketMetadata]:
-    """The other way for packet-in."""
+    """The inverse of ``pack_metadata``, for packet-in."""
     total = int.from_bytes(header, "big")
     items = []
     for id_, _, width in reversed(fields):

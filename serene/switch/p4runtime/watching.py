@@ -1,7 +1,7 @@
-"""Traces over gRPC, beside P4Runtime: a request and its answers are JSON.
+"""Traces over gRPC, beside P4Runtime. Requests and answers are JSON.
 
-A request has, each of them optional, ports (numbers), match (trace_filter.py), dropped, count and bytes. An answer is a
-packet's trace, or says how many were lost since the last one: {"lost": 3}.
+A request may have ports (numbers), match (trace_filter.py), dropped, count and bytes. An answer is a packet's trace, or
+the number of traces lost since the last answer: {"lost": 3}.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from serene.switch.trace_filter import BadFilter, parse
 
 SERVICE, METHOD = "serene.switch.Trace", "Watch"
 PATH = f"/{SERVICE}/{METHOD}"
-READY = ("serene-traces", "on")  # the first thing that is answered: from now on packets are traced
+READY = ("serene-traces", "on")  # the first answer: from now on packets are traced
 POLL_S = 0.2
 
 
@@ -36,12 +36,12 @@ class Wanted(BaseModel):
     ports: list[int] | None = Field(default=None, max_length=MAX_PORTS)
     match: str = Field(default="", max_length=1024)
     dropped: bool = False
-    count: int = Field(default=0, ge=0)  # 0: until the caller leaves
+    count: int = Field(default=0, ge=0)  # 0: until the caller hangs up
     bytes: int = Field(default=0, ge=0, le=1 << 16)
 
 
 class Watching:
-    """Serves watchers of one device. Answers are made without the lock, which the service shares."""
+    """Serves the watchers of one device. Answers are composed without the lock, which it shares with the service."""
 
     def __init__(self, observers: Observers, running: Callable[[], Switch | None], lock: threading.RLock) -> None:
         self._observers = observers
@@ -63,7 +63,7 @@ class Watching:
             with self._lock:
                 self._observers.add(watcher)
         except SereneError as failure:
-            # Else there are too many watchers, or too little memory.
+            # Otherwise there are too many watchers, or too little memory.
             ours = isinstance(failure, (Failure, CompileFailed, CompilerMissing))
             why = refused(failure) if ours else Failure(Code.RESOURCE_EXHAUSTED, str(failure))
             context.abort(why.code, why.message)
@@ -114,11 +114,11 @@ def _check(choose: Choose, switch: Switch) -> None:
 
 
 class NoTraces(Exception):
-    """Why there are no traces, in one line."""
+    """There are no traces; the message says why, in one line."""
 
 
 def watch(channel: grpc.Channel, wanted: dict[str, Any], ready: Callable[[], None] = lambda: None) -> Iterator[Any]:
-    """The client's side: answers as they come; ``ready`` is called when packets are traced. Raises NoTraces."""
+    """The client's side: yields answers as they come; calls ``ready`` once packets are traced. Raises NoTraces."""
     call = channel.unary_stream(PATH)(json.dumps(wanted).encode(), wait_for_ready=False)
     try:
         with contextlib.closing(call) if hasattr(call, "close") else contextlib.nullcontext():

@@ -1,0 +1,242 @@
+"""What the controller does for jobs without being asked: it ends what is over, and compares what the switch holds with
+what is known."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from controller.events import Events
+from controller.jobs.job import Job, JobState
+from controller.jobs.jobs import Jobs
+from controller.status.model import workers
+from controller.switch.connection import SwitchError
+from controller.switch.entries import InstalledJob
+from controller.switch.fabric import Fabric
+from controller.switch.takeover import job_from, lost_job_from
+from controller.switch.telemetry import Telemetry
+from serene.client.restoration import ROUNDS as RESTORING_ROUNDS
+from serene.errors import SereneError
+
+LOG = logging.getLogger("serene.controller")
+
+TICK_S = 0.25  # how often jobs are looked at
+POLL_S = 1.0  # how often counters are read by themselves
+
+
+class Upkeep:
+    """Of all jobs. Whatever changes one holds ``lock``. delete: awaited with a job and why, while the lock is held."""
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        switch: Fabric,
+        telemetry: Telemetry,
+        events: Events,
+        lock: asyncio.Lock,
+        *,
+        grace_s: float,
+        gone_after_s: float,
+        delete: Callable[[Job, str], Awaitable[None]],
+    ) -> None:
+        self._jobs = jobs
+        self._switch = switch
+        self._telemetry = telemetry
+        self._events = events
+        self._lock = lock
+        self._grace_s = grace_s
+        self._gone_after_s = gone_after_s
+        self._delete = delete
+        self._in_doubt = False  # a removal failed: the switch may hold a part of a job
+        self._troubles: dict[str, str] = {}  # that have been told, by what they keep from being done
+
+    async def run(self) -> None:
+        """Look after jobs for ever. What goes wrong with one of them is logged, and keeps nobody from the others."""
+        while True:
+            await asyncio.sleep(TICK_S)
+            if not any(switch.connected for switch in self._switch.switches):
+                continue
+            if self._in_doubt and self._switch.connected:
+                await self._try("what the switch holds", self.compare())
+            if any(job.state is JobState.RUNNING for job in self._jobs):
+                restoring = any(job.restoring for job in self._jobs)
+                await self._try("counters", self._telemetry.refresh(TICK_S if restoring else POLL_S))
+            for job in list(self._jobs):
+                await self._try(f"job {job.id}", self._look_after(job))
+
+    async def _try(self, what: str, work: Awaitable[None]) -> None:
+        """What goes wrong is told once, not at each tick."""
+        try:
+            await work
+        except Exception as error:
+            if self._troubles.get(what) != str(error):
+                LOG.warning("%s: %s", what, error, exc_info=not isinstance(error, SereneError))
+            self._troubles[what] = str(error)
+        else:
+            self._troubles.pop(what, None)
+
+    async def _look_after(self, job: Job) -> None:
+        async with self._lock:
+            if self._jobs.get(job.id) is not job:
+                return
+            if job.id in self._jobs.due(time.monotonic(), self._grace_s):
+                await self._clear(job)
+            if job.state is JobState.RUNNING:
+                await self._end_restoration(job)
+                await self._end_abandoned(job)
+            if job.pool and job.state is not JobState.FINISHED:
+                await self._end_pool(job)
+
+    async def _clear(self, job: Job) -> None:
+        await self._telemetry.refresh()
+        await self.remove(job)
+        self._jobs.cleared(job.id)
+        self._events.emit("job_cleared", f"job {job.id}: its slots are free", job=job.id)
+
+    async def _end_restoration(self, job: Job) -> None:
+        """When every worker has done its part of the restoration, the wanted strategy takes the place of BSP."""
+        least = min((self._telemetry.of(job.id, worker).contributions for worker in job.members()), default=0)
+        if job.restoring and least >= RESTORING_ROUNDS * job.slots_needed:
+            plan = self._jobs.plan_restored(job.id)
+            if plan is not None:
+                await self._switch.swap(plan)
+            self._jobs.restored(job.id, plan, time.time())
+            self._events.emit(
+                "job_restored", f"job {job.id}: the workers' sums are restored, {job.strategy}", job=job.id
+            )
+
+    async def _end_abandoned(self, job: Job) -> None:
+        """A job that all others have left ends when its evicted workers have been silent for long enough."""
+        if not job.members() and not self.active(job):
+            plan = self._jobs.plan_abandoned(job.id)
+            await self._switch.swap(plan)
+            self._jobs.abandoned(plan, time.time())
+            silent = f"{workers(job.evicted(), job.racks.name)} silent for {self._gone_after_s:g} s"
+            self._events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
+
+    async def _end_pool(self, job: Job) -> None:
+        """A pool needs all of its workers, each of which gives a sign every second: without one of them it is over, and
+        the others are told."""
+        if job.state is JobState.WAITING:
+            silent = time.monotonic() - job.asked_at >= self._gone_after_s
+            who = "nobody has joined"
+        else:
+            active = self.active(job)
+            missing = [worker for worker in job.members() if worker not in active]
+            silent, who = bool(missing), f"{workers(missing)} silent" if missing else ""
+        if silent:
+            await self._delete(job, f"job {job.id} is over: {who} for {self._gone_after_s:g} s")
+
+    def active(self, job: Job) -> set[int]:
+        """The workers of a job that have been heard from recently."""
+        return {
+            worker.id
+            for worker in job.workers
+            if worker.endpoint is not None and self._telemetry.silent_s(job.id, worker) < self._gone_after_s
+        }
+
+    # For others, who hold the lock
+
+    async def remove(self, job: Job) -> None:
+        """All that the switch holds of it."""
+        try:
+            await self._switch.remove(job.id, job.places())
+        except SwitchError:
+            self._in_doubt = True
+            raise
+
+    async def starts_over(self, job: Job, reason: str, change: Callable[[], None]) -> bool:
+        """Who takes part may not change in the middle of a restoration: an epoch that began then would show the workers
+        different votes. So if ``job`` is in one, ``change`` is made and a new session begins with another vote. Whether
+        it was so."""
+        if job.restoring:
+            await self._telemetry.refresh()
+            await self._end_restoration(job)
+        if not job.restoring:
+            return False
+        await self.remove(job)
+        change()
+        lost_sessions = job.lost_sessions
+        job.reset()
+        job.lost_sessions = lost_sessions  # the switch has not lost another
+        self._telemetry.forget(job.id)
+        self._events.emit(
+            "job_lost", f"job {job.id}: {reason} before the sums were restored, which begins again", job=job.id
+        )
+        return True
+
+    # What the switch holds, and what is known
+
+    async def compare(self) -> None:
+        """Jobs that the switch runs are taken over, those that it has lost begin another session, and those that
+        another controller has ended are over."""
+        async with self._lock:  # what the switch holds must not change until it is compared with what is known
+            found = await self._switch.set_up()
+            self._in_doubt = False
+            for held in found.jobs.values():
+                self._jobs.note_session(held.session)
+            runs = {job_id for job_id, held in found.jobs.items() if await self._take_over(job_id, held)}
+            for job in list(self._jobs):
+                held = found.jobs.get(job.id, InstalledJob())
+                if job.id not in runs and job.state is JobState.RUNNING:
+                    if held.record and held.session >= job.session:
+                        await self._delete(job, f"job {job.id} is over: another controller has ended it")
+                    elif job.pool:
+                        await self._delete(job, f"job {job.id} is over: the switch lost its state")
+            for job_id in self._jobs.switch_has_only(runs):
+                self._telemetry.forget(job_id)  # or what was counted before would seem to restore the sums
+                self._events.emit(
+                    "job_lost",
+                    f"job {job_id}: the switch lost its state; waiting for the workers to join again",
+                    job=job_id,
+                )
+            for job_id, held in found.jobs.items():
+                if held.lost and held.slots is not None and self._jobs.get(job_id) is None:
+                    self._take_over_lost(job_id, held)
+
+    async def _take_over(self, job_id: int, found: InstalledJob) -> bool:
+        """Whether the switch runs the job, as it is known already, or now is. What is no whole job is removed."""
+        if found.record or found.lost:
+            return False
+        for worker, at in found.strays:
+            await self._switch.shut_out(job_id, worker, at)
+        known = self._jobs.get(job_id)
+        try:
+            if not found.complete:
+                raise SereneError("its entries are not complete")
+            state = found.session, found.epoch, found.members
+            if known is not None and (known.session, known.epoch, known.places()) == state:
+                return True
+            job = job_from(job_id, found, time.time())
+            self._jobs.take_over(job)
+            how = "all workers have left" if job.state is JobState.FINISHED else "as it runs"
+            self._events.emit(
+                "job_taken_over",
+                f"job {job_id}: taken over, {how}, session {found.session}, epoch {found.epoch}",
+                job=job_id,
+            )
+            return True
+        except SereneError as error:
+            LOG.warning("job %d, found in the switch, is removed: %s", job_id, error)
+            places = {} if known is None else known.places()
+            await self._switch.remove(job_id, {**places, **found.members})
+            return False
+
+    def _take_over_lost(self, job_id: int, found: InstalledJob) -> None:
+        """A job of which one of several switches has lost its part; unless it is a pool, which no session follows."""
+        try:
+            job = lost_job_from(job_id, found, time.time())
+            if job.pool:
+                LOG.warning("job %d, a process group's, is over: a switch has lost its part", job_id)
+                return
+            self._jobs.take_over(job)
+            self._events.emit(
+                "job_lost",
+                f"job {job_id}: taken over, and a switch has lost its part of session {found.session}; waiting for the "
+                "workers to join again",
+                job=job_id,
+            )
+        except SereneError as error:
+            LOG.warning("job %d, of which a switch has lost its part, is not taken over: %s", job_id, error)

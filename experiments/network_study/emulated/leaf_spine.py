@@ -1,0 +1,164 @@
+"""An all-reduce over racks of Mininet hosts through our leaf and root programs, commanded by our controller, beside the
+simulation of the same network: at several sizes, with uplinks that carry all of a rack's hosts at once, and a quarter.
+
+    python -m experiments.network_study.emulated.leaf_spine --out FOLDER
+
+Beside it the same with bridges in the racks, so that the root alone adds up, and gloo's ring with bridges everywhere:
+these need the uplinks. The simulation gets the links and the headers, and no constant fitted. What was measured before
+stays.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from experiments.network_study.cells import CONDITIONS, our_switch
+from experiments.network_study.emulated.plan import TCP
+from experiments.network_study.emulated.rows import RACK_ROWS, Row, read
+from experiments.network_study.exchange import Exchange
+from experiments.network_study.findings import on_racks
+from experiments.network_study.flows import solver
+from experiments.network_study.flows.clos import Clos
+from experiments.network_study.flows.model import IDEAL, Model
+from experiments.network_study.flows.steps import Step
+from experiments.network_study.schedules import leaf_spine_aggregation, ring
+from experiments.performance.racks import Measured, Question, combining, gloo, relaying
+from experiments.shared import studies, terminal
+from experiments.shared.machine import Conditions, observed, summary
+from serene import outputs
+from serene.arguments import Parser
+from serene.errors import SereneError
+from topologies.processes import NotReady
+
+RACKS = (2, 4, 6)
+HOSTS = 4  # in each: of a leaf of eight ports
+RATIOS = (1.0, 0.25)
+LINK_MBIT = 20.0  # little enough for two cores to carry 24 hosts, their switches and themselves
+VALUES = 100_000
+REPEATS, SERIES = 5, 2
+PATIENCE_S = 300.0
+SUMMARY = "An all-reduce over emulated racks, through our switches and without, beside the simulation."
+
+
+@dataclass(frozen=True)
+class Case:
+    """``racks`` of HOSTS; an uplink carries ``ratio`` of what a rack's hosts can send together."""
+
+    racks: int
+    ratio: float
+    method: str
+
+    @property
+    def question(self) -> Question:
+        uplink = self.ratio * HOSTS * LINK_MBIT
+        return Question(self.racks, HOSTS, LINK_MBIT, VALUES, REPEATS, SERIES, PATIENCE_S, uplink_mbit=uplink)
+
+    @property
+    def network(self) -> Clos:
+        """As many spines with links like a host's as have the uplink's rate together."""
+        return Clos(2, 2 * HOSTS, self.racks, self.ratio, bandwidth=LINK_MBIT * 1e6 / 8, switch_latency=0.0)
+
+    def simulated_s(self) -> float:
+        _, schedule, model = METHODS[self.method]
+        return solver.run(self.network, schedule(Exchange(self.network, 4 * VALUES, our_switch())), model)
+
+
+def root_aggregation(exchange: Exchange) -> Iterator[Step]:
+    """Every worker's vector goes up to the root and the sum comes back to each; spread over the spines, as it is over
+    the bits of one uplink."""
+    network = exchange.network
+    size = exchange.size * exchange.switch.overhead
+    lower, upper = network.ends()
+    sizes = np.where(network.levels == 0, size, size * network.half / network.up)
+    links = network.longest
+    yield Step(
+        np.concatenate([lower, upper]), np.concatenate([upper, lower]), np.concatenate([sizes, sizes]),
+        delay=exchange.switch.round_trip(network, links, links - 1),
+    )  # fmt: skip
+
+
+Method = tuple[Callable[[Question], Measured], Callable[[Exchange], Iterator[Step]], Model]
+METHODS: dict[str, Method] = {
+    "aggregation in leaves and root": (combining, leaf_spine_aggregation, IDEAL),
+    "aggregation in the root alone": (relaying, root_aggregation, IDEAL),
+    "ring (gloo)": (gloo, ring, TCP),
+}
+
+
+def cases() -> list[Case]:
+    return [Case(count, ratio, method) for count in RACKS for ratio in RATIOS for method in METHODS]
+
+
+def measure(case: Case) -> Row:
+    """Raises SereneError or NotReady."""
+    found, conditions = observed(partial(METHODS[case.method][0], case.question))
+    return {
+        **asdict(case), "hosts": HOSTS * case.racks, "link_mbit": LINK_MBIT, "values": VALUES,
+        "emulated_s": statistics.median(found.seconds), "samples_s": list(found.seconds),
+        "simulated_s": case.simulated_s(), CONDITIONS: conditions.to_dict(),
+    }  # fmt: skip
+
+
+def kept(folder: Path) -> list[Row]:
+    """Raises BadRows."""
+    return read(folder / RACK_ROWS)
+
+
+def measure_all(folder: Path, chosen: Sequence[Case], console: Console) -> list[Row]:
+    """Of the chosen cases those that an earlier run has not measured; all rows that there are. Raises SereneError or
+    NotReady."""
+    rows = kept(folder)
+    for case in chosen:
+        if any(all(row.get(key) == value for key, value in asdict(case).items()) for row in rows):
+            continue
+        console.print(f"measuring: {HOSTS * case.racks} hosts, r = {case.ratio:g}, {case.method}", highlight=False)
+        rows.append(measure(case))
+        outputs.write_text(folder / RACK_ROWS, json.dumps(rows, indent=1))
+    return rows
+
+
+def main() -> int:
+    from topologies.isolation import run_isolated
+
+    parser = Parser(prog="python -m experiments.network_study.emulated.leaf_spine", description=SUMMARY)
+    parser.add_argument("--out", type=Path, required=True, help="a folder for what is measured; what is there is kept")
+    parser.add_argument("--racks", type=int, action="append", choices=RACKS, help="only networks of so many racks")
+    options = parser.parse_args()
+    chosen = [case for case in cases() if not options.racks or case.racks in options.racks]
+    console = terminal.console(160, highlight=False)
+
+    def run() -> int:
+        try:
+            with studies.alone(options.out):
+                rows = measure_all(options.out, chosen, console)
+        except (SereneError, NotReady, OSError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        head, lines = on_racks(rows)
+        shown = Table(*head, box=None, pad_edge=False)
+        for line in lines:
+            shown.add_row(*line)
+        console.print(shown)
+        conditions = summary([Conditions.of(row.get(CONDITIONS)) for row in rows])
+        console.print(f"{VALUES:,} float32, links of {LINK_MBIT:g} Mbit/s, median of {REPEATS}. {conditions}")
+        return 0
+
+    try:
+        return run_isolated(run)
+    except OSError as error:
+        print(f"error: {error} (emulated hosts need root)", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,133 @@
+"""``serene-netstudy``: what would an exchange take on this network, and what does the network cost?
+
+serene-netstudy --hosts 1024 --bisection 0.25 --method leaf-spine-aggregation --gradient-mb 100
+serene-netstudy --hosts 128                          # all methods
+serene-netstudy --hosts 1024 --strategy ssp:3 --straggler slow_worker --compute-ms 100
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from experiments.network_study.cells import ENGINES, MB, ExchangeCell, NetworkCell, TrainingCell, our_switch
+from experiments.network_study.exchange import BadMethod
+from experiments.network_study.flows import simgrid_engine, solver
+from experiments.network_study.flows.clos import ROUTINGS, SIZES
+from experiments.network_study.flows.model import MODELS
+from experiments.network_study.methods import MAIN, METHODS
+from experiments.network_study.switch import SwitchSizes
+from experiments.network_study.training import SERVERS, SWITCH, BadTraining
+from experiments.shared import terminal
+from serene.arguments import Parser, add_version
+from serene.errors import SereneError, choices
+
+
+def parser() -> argparse.ArgumentParser:
+    sizes = ", ".join(str(hosts) for _, hosts in SIZES)
+    switch = our_switch()
+    result = Parser(
+        prog="serene-netstudy",
+        description="What an exchange of gradients takes on a Clos network, and what that costs.",
+    )
+    add_version(result)
+    add = result.add_argument
+    add("--hosts", type=int, required=True, help=sizes)
+    add("--layers", type=int, default=0, help="2 or 3, where the number of hosts leaves a choice")
+    add("--bisection", type=float, default=1.0, metavar="R", help="bisection ratio: 1, 0.5, 0.25 or 0.125 (default 1)")
+    add("--method", default="all", help=f"all, or one of {', '.join(METHODS)}")
+    add("--gradient-mb", type=float, default=100.0, metavar="MB", help="default 100")
+    add("--bandwidth-gb", type=float, default=4.0, metavar="GB/S", help="of a link, each way (default 4)")
+    add("--latency-us", type=float, default=0.2, metavar="US", help="of a switch (default 0.2)")
+    add("--routing", default=ROUTINGS[0], help=" or ".join(ROUTINGS))
+    add("--engine", default=solver.NAME, help=f"{' or '.join(ENGINES)} (default {solver.NAME})")
+    add("--model", default="LV08", help=f"{' or '.join(MODELS)} (default LV08)")
+    add("--lanes", type=int, default=switch.lanes, help=f"values in a packet of our switch (default {switch.lanes})")
+    add("--slots", type=int, default=switch.slots, help=f"packets' worth that it holds (default {switch.slots})")
+    add(
+        "--window",
+        type=int,
+        default=switch.window,
+        help=f"packets that a worker has in flight (default {switch.window})",
+    )
+    add("--strategy", default="", help="train under it as well: bsp, ssp:S, asp, quorum:K, quorum (nine in ten)")
+    add("--straggler", help="with --strategy: a profile, as slow_worker:probability=0.3 (default none)")
+    add("--compute-ms", type=float, metavar="MS", help="with --strategy: mean of an iteration (default 100)")
+    return result
+
+
+def answer(options: argparse.Namespace, console: Console) -> None:
+    """Prints the tables. Raises SereneError."""
+    if options.method != "all" and options.method not in METHODS:
+        raise BadMethod(f"--method {options.method}: expected all, {choices(METHODS)}")
+    _check_training(options)
+    sizes = SwitchSizes(options.lanes, options.slots, options.window)
+    network = NetworkCell(
+        options.layers, options.hosts, options.bisection, options.bandwidth_gb, options.latency_us, options.routing
+    )
+    clos = network.clos()
+    unit = options.gradient_mb * MB / clos.bandwidth
+    table = Table(
+        title=f"{clos.hosts} hosts, {clos.layers} layers of {clos.ports}-port switches, bisection ratio "
+        f"{clos.ratio:g}: {clos.switches} switches, worth {clos.equivalents:,} of 2x2",
+        title_justify="left",
+        caption_justify="left",
+        caption=f"a gradient of {options.gradient_mb:g} MB, links of {options.bandwidth_gb:g} GB/s, switches "
+        f"of {options.latency_us:g} us, {options.routing}; engine {options.engine}, model {options.model}; "
+        f"gradient / bandwidth = {unit * 1e3:g} ms",
+    )
+    table.add_column("method")
+    for name in ("time", "gradient / bandwidth", "closed form", "apart"):
+        table.add_column(name, justify="right")
+    for name in MAIN if options.method == "all" else (options.method,):
+        found = ExchangeCell(network, name, options.gradient_mb, options.engine, options.model).answer(sizes)
+        seconds, closed = found["seconds"], found["closed_form_s"]
+        known = (
+            ("", "")
+            if closed is None
+            else (f"{closed * 1e3:.2f} ms", f"{seconds / closed - 1:+.1%}".replace("-0.0%", "+0.0%"))
+        )
+        table.add_row(name, f"{seconds * 1e3:.2f} ms", f"{seconds / unit:.2f}", *known)
+    tables = [table, *([_training(options, network, sizes)] if options.strategy else [])]
+    for each in tables:
+        console.print(each)
+
+
+def _check_training(options: argparse.Namespace) -> None:
+    """What says how to train would be heeded by nobody where nothing trains."""
+    for name, given in (("--straggler", options.straggler), ("--compute-ms", options.compute_ms)):
+        if given is not None and not options.strategy:
+            raise BadTraining(f"{name} {given} needs --strategy: bsp, ssp:S, asp, quorum:K or quorum")
+
+
+def _training(options: argparse.Namespace, network: NetworkCell, sizes: SwitchSizes) -> Table:
+    straggler = "none" if options.straggler is None else options.straggler
+    compute_ms = 100.0 if options.compute_ms is None else options.compute_ms
+    table = Table(
+        title=f"training, {options.strategy}, straggler {straggler}, {compute_ms:g} ms of computing",
+        title_justify="left",
+    )
+    for name in ("exchange", "rounds/s", "computing", "network", "waiting", "ahead of the slowest, mean (most)"):
+        table.add_column(name, justify="left" if name == "exchange" else "right")
+    for how in (SWITCH, SERVERS):
+        found = TrainingCell(network, how, options.strategy, straggler, options.gradient_mb, compute_ms).answer(sizes)
+        shares = [f"{found[name]:.0%}" for name in ("computing", "network", "waiting")]
+        table.add_row(how, f"{found['rounds_per_s']:.2f}", *shares, f"{found['ahead_mean']:.1f} ({found['ahead_max']})")
+    return table
+
+
+def main() -> int:
+    options = parser().parse_args()
+    console = terminal.console(140)
+    try:
+        answer(options, console)
+    except simgrid_engine.NoSimGrid as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except SereneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0

@@ -1,0 +1,247 @@
+"""``python -m experiments.pytorch_study.fewer_bits``: where fewer bits win, and where they cost accuracy.
+
+Networks learn Fashion-MNIST under BSP from gradients of 32, 16 and 8 bits, with error feedback and without, on 4, 8 and
+32 workers. All workers of a training are in one process: gradients and sums are those that a pool would give, to the
+bit (`one_process.py`). Time is computed: a step takes as long as its gradient, which is set so that an exchange in 32
+bits is a given share of a step, and then as long as the bytes take on a link. So one training tells of all shares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from experiments.pytorch_study.cells import about
+from experiments.pytorch_study.one_process import OneProcess
+from experiments.run.settings import computing_ms
+from experiments.shared import studies
+from experiments.shared.clusters import HERE
+from experiments.shared.estimate import in_words
+from serene import outputs
+from serene.arguments import Parser
+from serene.client.blocks import BITS, Layout
+from serene.errors import SereneError
+from serene.program import Program
+from workers.training import Recipe, Trainer
+
+VERSION = 1  # raise it when earlier results are wrong
+LOOK_EVERY = 10  # steps
+TEST_PICTURES = 2000
+LINK_MBIT = 100.0
+SHARES = (0.3, 0.65)
+TARGETS = (0.75, 0.8, 0.85)
+ROOM = outputs.MB
+
+
+@dataclass(frozen=True)
+class Training:
+    """One of the grid."""
+
+    model: str
+    workers: int
+    bits: int
+    feedback: bool
+    seed: int
+    steps: int
+
+    def __str__(self) -> str:
+        how = "feedback" if self.feedback else "rounding"
+        return f"{self.model}-{self.workers}-workers-{self.bits}-bits-{how}-{self.steps}-steps-seed-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All combinations; 32 bits have nothing to hold back."""
+
+    models: tuple[str, ...] = ("mlp", "cnn-large")
+    workers: tuple[int, ...] = (4, 8, 32)
+    bits: tuple[int, ...] = BITS
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
+    steps: int = 400
+
+    def formats(self) -> list[tuple[int, bool]]:
+        """Bits, and whether there is feedback."""
+        return [(bits, feedback) for bits in self.bits for feedback in ((False,) if bits == 32 else (False, True))]
+
+    def trainings(self) -> list[Training]:
+        """A whole seed before the next one."""
+        return [
+            Training(model, workers, bits, feedback, seed, self.steps)
+            for seed, model, workers in product(self.seeds, self.models, self.workers)
+            for bits, feedback in self.formats()
+        ]
+
+
+class Running:
+    """A training step by step."""
+
+    def __init__(self, training: Training) -> None:
+        recipe = Recipe(training.model, "fashion-mnist", training.workers, training.steps, seed=training.seed)
+        self.trainers = [Trainer(recipe, worker) for worker in range(training.workers)]
+        layout = Layout(training.workers, Program.load("serene").lanes, training.bits)
+        self.exchange = OneProcess(layout, self.trainers[0].size, feedback=training.feedback)
+        self._done = 0
+
+    def step(self) -> float:
+        """The mean loss."""
+        self._done += 1
+        found = [trainer.gradient(self._done) for trainer in self.trainers]
+        total = self.exchange.all_reduce([gradient for gradient, _ in found])
+        for trainer in self.trainers:
+            trainer.apply(total)
+        return float(np.mean([loss for _, loss in found]))
+
+
+def train(training: Training) -> dict[str, Any]:
+    """Losses of all steps, [step, accuracy], and what an exchange and the model's gradient are in bytes and values."""
+    running, losses, accuracies = Running(training), [], []
+    for step in range(1, training.steps + 1):
+        losses.append(running.step())
+        if step % LOOK_EVERY == 0 or step == training.steps:
+            accuracies.append([step, running.trainers[0].accuracy(TEST_PICTURES)])
+    return {
+        "losses": losses,
+        "accuracies": accuracies,
+        "bytes": running.exchange.bytes_a_worker,
+        "values": running.trainers[0].size,
+    }
+
+
+class Store:
+    """A directory with a file for each training that is done."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def _path(self, training: Training) -> Path:
+        return self.directory / f"{training}.json"
+
+    def missing(self, trainings: Iterable[Training]) -> list[Training]:
+        return [training for training in trainings if not self._path(training).exists() or not self._valid(training)]
+
+    def _valid(self, training: Training) -> bool:
+        return bool(self.read(training)["version"] == VERSION)
+
+    def read(self, training: Training) -> dict[str, Any]:
+        """Raises SereneError."""
+        try:
+            found = dict(json.loads(self._path(training).read_text()))
+            found["version"], found["result"]
+        except (ValueError, KeyError, TypeError, OSError):
+            raise SereneError(f"{self._path(training)} is no result of this study; remove the file") from None
+        return found
+
+    def keep(self, training: Training, result: dict[str, Any]) -> None:
+        """Raises CannotWrite."""
+        told = {"version": VERSION, "training": asdict(training), "about": about(), "result": result}
+        outputs.write_text(self._path(training), json.dumps(told) + "\n")
+
+
+def processes() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def estimate_s(trainings: Sequence[Training]) -> float:
+    """How long they take on this machine: a step and a look of each size are tried out."""
+    seconds: dict[tuple[str, int], tuple[float, float]] = {}
+    for each in trainings:
+        size = each.model, each.workers
+        if size not in seconds:
+            running = Running(each)
+            running.step()  # with cold caches
+            times = [time.perf_counter()]
+            running.step()
+            times.append(time.perf_counter())
+            running.trainers[0].accuracy(TEST_PICTURES)
+            times.append(time.perf_counter())
+            seconds[size] = times[1] - times[0], times[2] - times[1]
+    total = 0.0
+    for each in trainings:
+        step, look = seconds[each.model, each.workers]
+        total += each.steps * step + -(-each.steps // LOOK_EVERY) * look
+    return total / processes()
+
+
+def step_s(result: dict[str, Any], share: float) -> float:
+    """Of a step, on a link of LINK_MBIT."""
+    computing: float = computing_ms(share, LINK_MBIT, result["values"], Program.load("serene")) / 1e3
+    return computing + 8 * int(result["bytes"]) / LINK_MBIT / 1e6
+
+
+def seconds_to(result: dict[str, Any], target: float, share: float) -> float:
+    """Until an accuracy was seen first; infinite if it never was."""
+    steps = next((step for step, accuracy in result["accuracies"] if accuracy >= target), np.inf)
+    return float(steps * step_s(result, share))
+
+
+def report(grid: Grid, store: Store) -> str:
+    """A table as Markdown: a line for each model, number of workers and format; of all seeds."""
+    times = [f"{target:g} at {share:.0%}" for share, target in product(SHARES, TARGETS)]
+    head = ["model", "workers", "bits", "rounded off", "accuracy at the end", *(f"s to {when}" for when in times)]
+    lines = [head, ["---"] * len(head)]
+    for model, workers, (bits, feedback) in product(grid.models, grid.workers, grid.formats()):
+        trainings = [Training(model, workers, bits, feedback, seed, grid.steps) for seed in grid.seeds]
+        results = [store.read(training)["result"] for training in trainings]
+        ends = np.array([result["accuracies"][-1][1] for result in results])
+        spread = f" ± {ends.std(ddof=1):.4f}" if len(ends) > 1 else ""
+        middles = [
+            float(np.median([seconds_to(result, target, share) for result in results]))
+            for share, target in product(SHARES, TARGETS)
+        ]
+        how = "held back" if feedback else "at random" if bits != 32 else "to nearest"
+        reached = [f"{middle:.2f}" if np.isfinite(middle) else "never" for middle in middles]
+        lines.append([model, str(workers), str(bits), how, f"{ends.mean():.4f}{spread}", *reached])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def parser() -> argparse.ArgumentParser:
+    result = Parser(prog="python -m experiments.pytorch_study.fewer_bits", description="Time to accuracy by format.")
+    result.add_argument("--out", type=Path, default=Path("runs/fewer-bits"), help="results and table (%(default)s)")
+    result.add_argument("--seeds", type=int, nargs="+", default=Grid.seeds)
+    result.add_argument("--models", nargs="+", default=Grid.models, choices=Grid.models)
+    result.add_argument("--workers", type=int, nargs="+", default=Grid.workers, choices=Grid.workers)
+    result.add_argument("--steps", type=int, default=Grid.steps)
+    return result
+
+
+def run(options: argparse.Namespace, console: Console) -> None:
+    """Everything that is missing, then the table. Raises SereneError."""
+    if options.steps < 1 or min(options.seeds) < 0:
+        raise studies.BadUsage("--steps: expected at least 1; --seeds: expected numbers from 0")
+    models, workers, seeds = (tuple(dict.fromkeys(each)) for each in (options.models, options.workers, options.seeds))
+    grid = Grid(models, workers, BITS, seeds, options.steps)
+    outputs.check(options.out, ROOM)
+    store = Store(options.out / "trainings")
+    with studies.alone(store.directory):
+        missing = store.missing(grid.trainings())
+        if missing:
+            takes = in_words(estimate_s(missing))
+            console.print(f"{len(missing)} trainings, {processes()} at a time: {takes} on this machine")
+            with HERE.executor(processes(), store.directory, (__name__,)) as executor:
+                failures = studies.work("trainings", missing, train, store.keep, executor, str, console)
+            if failures:
+                raise SereneError(f"{len(failures)} trainings failed:\n" + "\n".join(failures[:5]))
+    table = report(grid, store)
+    outputs.write_text(options.out / "report.md", table)
+    print(table)
+
+
+def main() -> int:
+    return studies.main(parser().parse_args(), run)
+
+
+if __name__ == "__main__":
+    # As others import it, or processes that run a training would not find what was sent to them.
+    from experiments.pytorch_study import fewer_bits
+
+    raise SystemExit(fewer_bits.main())

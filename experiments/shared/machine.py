@@ -1,0 +1,137 @@
+"""The machine that a measurement was made on: what it is, and how busy it was."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from experiments.run.rerun import machine
+
+PRESSURE, MEMORY = Path("/proc/pressure/cpu"), Path("/proc/meminfo")
+NOT_RECORDED = "not recorded"
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Of a measurement. machine: in words. load_before, load_after: how many tasks ran or waited for a processor, the
+    kernel's mean of the last minute. stalled: in what share of the time something waited for a processor. None: not
+    recorded."""
+
+    machine: str | None = None
+    load_before: float | None = None
+    load_after: float | None = None
+    stalled: float | None = None
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any] | None) -> Conditions:
+        """As they were kept, by ``to_dict``; None for a result that was made before they were."""
+        return cls(**kept) if kept else cls()
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def columns(self) -> tuple[object, ...]:
+        """For a table, by COLUMNS."""
+        return tuple(NOT_RECORDED if value is None else value for value in astuple(self))
+
+
+COLUMNS = tuple(each.name for each in fields(Conditions))
+
+
+@lru_cache(maxsize=1)
+def here() -> str:
+    """Processor, processors, memory and versions, in words."""
+    told = machine()
+    versions = f"Linux {platform.release()}, Python {told['python']}, PyTorch {told.get('torch', '-')}"
+    return f"{told['processor']}, {os.cpu_count()} processors, {_memory()}; {versions}"
+
+
+def _memory() -> str:
+    try:
+        total = next(line for line in MEMORY.read_text().splitlines() if line.startswith("MemTotal:"))
+        return f"{int(total.split()[1]) * 1024 / 1e9:.0f} GB"
+    except (OSError, StopIteration, ValueError, IndexError):
+        return "memory not known"
+
+
+def load() -> float:
+    """Tasks that ran or waited for a processor, the mean of the last minute."""
+    return os.getloadavg()[0]
+
+
+def observed(measure: Callable[[], R]) -> tuple[R, Conditions]:
+    """What it returns, and the conditions in which it ran."""
+    before, stalls = load(), Stalls()
+    stalls.look()
+    found = measure()
+    stalls.look()
+    return found, Conditions(here(), before, load(), stalls.whole())
+
+
+class Stalls:
+    """In what share of a time something on this machine waited for a processor, as the kernel counts it."""
+
+    def __init__(self) -> None:
+        self._times: list[float] = []  # Unix seconds
+        self._stalled: list[float] = []  # seconds, since the machine started
+
+    def look(self) -> None:
+        stalled = stalled_s()
+        if stalled is not None:
+            self._times.append(time.time())
+            self._stalled.append(stalled)
+
+    def share(self, begin: float, end: float) -> float | None:
+        """Between two times, in Unix seconds; None where the kernel does not count, or there were no two looks."""
+        return self._between(bisect_left(self._times, begin), bisect_right(self._times, end) - 1)
+
+    def whole(self) -> float | None:
+        """From the first look to the last one; None as for ``share``."""
+        return self._between(0, len(self._times) - 1)
+
+    def _between(self, first: int, last: int) -> float | None:
+        if last <= first or self._times[last] <= self._times[first]:
+            return None
+        # Both clocks are read one after the other, so a share of 1 may come out as a little more.
+        return min((self._stalled[last] - self._stalled[first]) / (self._times[last] - self._times[first]), 1.0)
+
+
+def stalled_s() -> float | None:
+    """Seconds since the machine started in which something waited for a processor; None where the kernel does not
+    count."""
+    try:
+        some = PRESSURE.read_text().split("\n", 1)[0]
+        return int(some.rpartition("total=")[2]) / 1e6
+    except (OSError, ValueError):
+        return None
+
+
+def summary(found: Sequence[Conditions]) -> str:
+    """Of several measurements: where they were made, on what most of them were first, and how busy it was there."""
+    machines = Counter(each.machine or NOT_RECORDED for each in found).most_common()
+    made = machines[0][0] if len(machines) == 1 else "; ".join(f"{count} on {where}" for where, count in machines)
+    loads, after = ([getattr(each, name) for each in found] for name in ("load_before", "load_after"))
+    parts = [
+        f"load before: {_median(loads, '.1f')}", f"after: {_median(after, '.1f')}",
+        f"share of the time in which something waited for a processor: {_median([e.stalled for e in found], '.0%')}",
+    ]  # fmt: skip
+    return f"Machine: {made}. Median of the {', '.join(parts)}."
+
+
+def _median(values: Sequence[float | None], form: str) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return NOT_RECORDED
+    unknown = f", {len(values) - len(known)} {NOT_RECORDED}" if len(known) < len(values) else ""
+    return f"{statistics.median(known):{form}} (at most {max(known):{form}}{unknown})"

@@ -1,0 +1,107 @@
+"""Who says what an integer counts: the largest value of a block on any worker, the user, or the last step's gradient.
+
+*Voted*: each block of a collective has a scale of its own, which the workers find by exponent pieces
+(`serene.client.blocks`). *Fixed*: the user names a limit, and all gradients of a training have one scale. *IntSGD*: one
+scale for a step's gradients, which follows from the sums of the steps before, so that nobody has to be asked.
+
+A scale that is given, fixed or IntSGD's, is a power of two, and what is beyond its limit is clipped; or with error
+feedback held back, up to `HELD_LIMITS` limits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from serene.errors import SereneError, choices
+
+RULES = ("voted", "fixed:LIMIT", "intsgd")
+LIMITS = (1e-25, 1e25)
+UNITS = (-140, 90)  # powers of two: sums over 32 workers, and what is held back, then fit float32
+HELD_LIMITS = 2.0**22  # in 32 bits a limit is less than 2^31 units, and float64 counts 2^53 of them to the last one
+
+
+class BadScale(SereneError):
+    """No such rule, or a limit that is no number; the message names the valid ones."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """rule: "voted", "fixed" or "intsgd". limit: of a fixed scale, which no value within it is clipped by."""
+
+    rule: str = "voted"
+    limit: float = math.inf
+
+    @classmethod
+    def of(cls, text: str) -> Scale:
+        """As text: voted, fixed:0.5 or intsgd. Raises BadScale."""
+        rule, _, said = text.partition(":")
+        if text in ("voted", "intsgd"):
+            return cls(rule)
+        try:
+            limit = float(said)
+        except ValueError:
+            limit = math.nan
+        if rule != "fixed" or not LIMITS[0] <= limit <= LIMITS[1]:
+            raise BadScale(f"expected {choices(RULES)}, with a limit from {LIMITS[0]:g} to {LIMITS[1]:g}")
+        return cls(rule, limit)
+
+    def __str__(self) -> str:
+        return f"fixed:{self.limit:.9g}" if self.rule == "fixed" else self.rule
+
+
+def unit_for(limit: float, most: float) -> int:
+    """The power of two of the finest unit that a limit is at most ``most`` of."""
+    fraction, exponent = math.frexp(limit / most)
+    return min(max(exponent - (fraction == 0.5), UNITS[0]), UNITS[1])
+
+
+class IntSGD:
+    """The rule of Mishchenko, Wang, Kovalev and Richtárik, "IntSGD: Adaptive Floatless Compression of Stochastic
+    Gradients" (ICLR 2022; arXiv 2102.08374), for n workers and a gradient of d values:
+
+        alpha = sqrt(d / (2 n r + epsilon^2)),   r = beta r' + (1 - beta) |g|^2
+
+    where g is the last step's gradient, the mean over the workers as they have read it, and r' is r of the step before
+    that. A value is multiplied by alpha and rounded at random. The paper has the step of the parameters in place of g,
+    and multiplies alpha by the learning rate; for SGD at a constant rate that is the same, and a process group knows no
+    rate. (The authors' program does as this one.)
+
+    - alpha is rounded up to a power of two: rounding then adds no more variance than the paper allows.
+    - The first step has none before it: it goes in 32 bits with voted scales, as the paper sends it exactly. r begins
+      with its norm.
+    - A sudden gradient, larger than a contribution of so few bits can say, is clipped, counted, and warned of; the next
+      step's scale knows what was read of it. With error feedback the rest is held back, and sent with the next steps.
+    - A sum that is not finite is left out of g, and a step whose sums are all zero changes nothing.
+
+    All workers read the same sums, to the bit, so they come to the same scale; if they did not, the collective's
+    signature would tell. Not thread-safe.
+    """
+
+    BETA = 0.9
+    EPSILON = 1e-8
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._mean_square = 0.0  # r / d
+        self._squares, self._values = 0.0, 0  # of this step, so far: |g|^2 and d
+        self.unit: int | None = None  # log2 of 1 / alpha; None: nothing is known yet
+
+    def add(self, sums: np.ndarray) -> None:
+        """A part of this step's gradient, float32[n]: as read, the sum over all workers."""
+        squares = float(np.square(sums, dtype=np.float64).sum()) / self._workers**2
+        if math.isfinite(squares):
+            self._squares += squares
+            self._values += len(sums)
+
+    def end_step(self) -> None:
+        """The next step begins, with another scale."""
+        if self._squares:
+            found = self._squares / self._values
+            before = self._mean_square or found
+            self._mean_square = self.BETA * before + (1 - self.BETA) * found
+            step = math.sqrt(2 * self._workers * self._mean_square + self.EPSILON**2 / self._values)
+            self.unit = min(max(math.frexp(step)[1] - 1, UNITS[0]), UNITS[1])
+        self._squares, self._values = 0.0, 0

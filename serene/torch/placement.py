@@ -1,0 +1,48 @@
+"""In which rack each rank of a process group is, where the controller commands a tree of switches (docs/hierarchy.md).
+
+A rank goes by its number in its rack in packets, and says which rack it believes to be in: in another one the
+controller refuses it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from serene.errors import SereneError, choices
+from serene.racks import Racks
+
+RACK = "SERENE_RACK"  # a rank's, from 0
+
+
+class BadPlace(SereneError):
+    """A rank that cannot be in the rack that it names."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """racks: of each rank of the group; none where there is one switch."""
+
+    racks: tuple[int, ...] = ()
+
+    @property
+    def sizes(self) -> list[int] | None:
+        """Ranks in each rack; None where there is one switch."""
+        return [self.racks.count(rack) for rack in range(max(self.racks) + 1)] if self.racks else None
+
+    def of(self, rank: int) -> tuple[int | None, int]:
+        """The rack, if there are several, and the rank's number in it: ranks of one rack in their order."""
+        if not self.racks:
+            return None, rank
+        return self.racks[rank], self.racks[:rank].count(self.racks[rank])
+
+
+def own_rack(racks: int, rank: int, size: int) -> int:
+    """Of this process, in a job over so many racks: as its environment says, else as if all ranks were divided evenly
+    over the racks in their order. rank, size: in the default group. Raises BadPlace or BadStrategy."""
+    said = os.environ.get(RACK)
+    if said is None:
+        return Racks.even(size, min(size, racks)).place(rank)[0]
+    if said not in map(str, range(racks)):
+        raise BadPlace(f"${RACK} is {said!r}: expected {choices(range(racks))}")
+    return int(said)

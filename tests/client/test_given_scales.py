@@ -1,0 +1,404 @@
+"""Scales that nobody votes for: a fixed one, and IntSGD's, in all formats, with and without error feedback.
+
+The oracles: sums in float64 of values cut off at the limit; fractions, where nothing may be lost; and the formula of
+IntSGD's authors, written down here once more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiments.correctness.virtual.switch import P4Switch
+from serene.client import Disagreement, Pool, collective
+from serene.client.blocks import BITS, Layout
+from serene.client.collective import Collective
+from serene.client.fastpath import library
+from serene.client.scale import HELD_LIMITS, UNITS, BadScale, IntSGD, Scale
+from serene.errors import SereneError
+from serene.faults import Faults
+from serene.program import Program
+from tests.planted import Fault, fault, planted
+from tests.support.numbers import given_limit, random_values, same, within_given
+from tests.support.pools import FINE, PoolRun, lossy
+from tests.support.threaded_pools import Run
+
+LANES = 320
+WORKERS = 3
+
+
+@pytest.fixture(scope="module")
+def switch() -> P4Switch:
+    return P4Switch(Program.load("serene"))
+
+
+def vectors(length: int, seed: int = 0, workers: int = WORKERS) -> list[np.ndarray]:
+    """Normal, and one in a hundred is ten thousand times as large."""
+    rng = np.random.default_rng([length, seed])
+    large = np.where(rng.random(length) < 0.01, 1e4, 1.0)
+    return [(rng.normal(size=length) * large).astype(np.float32) for _ in range(workers)]
+
+
+# -- how a scale is said --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["voted", "intsgd", "fixed:0.5", "fixed:1e-20", "fixed:3"])
+def test_a_scale_is_what_it_says(text: str) -> None:
+    assert str(Scale.of(text)) == text and Scale.of(str(Scale.of(text))) == Scale.of(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "fixed", "fixed:", "fixed:0", "fixed:-1", "fixed:nan", "fixed:inf", "fixed:1e30", "Fixed:1",
+             "intsgd:1", "voted:", "8"],
+)  # fmt: skip
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(BadScale, match="expected voted, fixed:LIMIT or intsgd, with a limit from 1e-25 to 1e"):
+        Scale.of(text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(BITS), st.integers(1, 32), st.floats(1e-25, 1e25))
+def test_the_finest_unit_that_has_room_for_the_limit(bits: int, workers: int, limit: float) -> None:
+    layout = Layout(workers, LANES, bits).with_limit(limit)
+    assert layout.unit is not None
+    assert layout.limit == given_limit(workers, bits, layout.unit) == np.float32(layout.limit)
+    assert limit <= layout.limit < 2 * limit
+    assert workers * layout.limit < np.finfo(np.float32).max
+
+
+@pytest.mark.parametrize("unit", [UNITS[0] - 1, UNITS[1] + 1])
+def test_a_unit_beyond_float32_is_refused(unit: int) -> None:
+    with pytest.raises(SereneError, match=rf"a unit of 2\^{unit}: expected 2\^-140 to 2\^90"):
+        Layout(4, LANES, 8, unit)
+
+
+# -- IntSGD's rule --------------------------------------------------------------------------------------------
+
+
+def alpha(steps: list[np.ndarray], workers: int) -> float:
+    """Of the step after these, as the paper has it."""
+    r = float(np.linalg.norm(steps[0].astype(np.float64))) ** 2
+    for step in steps[1:]:
+        r = 0.9 * r + 0.1 * float(np.linalg.norm(step.astype(np.float64))) ** 2
+    return math.sqrt(len(steps[-1])) / math.sqrt(2 * workers * r + 1e-16)
+
+
+@pytest.mark.parametrize("workers", [1, 4, 32])
+def test_the_scale_follows_the_last_sums(workers: int) -> None:
+    rule, rng, steps = IntSGD(workers), np.random.default_rng(workers), []
+    assert rule.unit is None
+    for number in range(30):
+        steps.append((rng.normal(size=1000) * 10.0 ** (number % 7 - 3)).astype(np.float32))
+        for part in np.array_split(steps[-1], 1 + number % 3):  # as a backward pass hands over its buckets
+            rule.add(part * np.float32(workers))
+        rule.end_step()
+        assert rule.unit is not None
+        assert alpha(steps, workers) <= 2.0**-rule.unit < 2 * alpha(steps, workers)
+
+
+def test_what_tells_nothing_changes_nothing() -> None:
+    rule = IntSGD(4)
+    rule.add(np.zeros(10, np.float32))
+    rule.end_step()
+    assert rule.unit is None
+    rule.add(np.ones(10, np.float32))
+    rule.add(np.full(10, np.nan, np.float32))
+    rule.end_step()
+    unit = rule.unit
+    for nothing in (np.zeros(10, np.float32), np.full(10, np.inf, np.float32)):
+        rule.add(nothing)
+        rule.end_step()
+    rule.end_step()
+    assert unit is not None and rule.unit == unit
+
+
+def test_a_scale_stays_within_float32() -> None:
+    for size, unit in ((1e-44, UNITS[0]), (3e38, UNITS[1])):
+        rule = IntSGD(32)
+        rule.add(np.full(1, size, np.float32))
+        rule.end_step()
+        assert rule.unit is not None and (unit <= rule.unit if unit < 0 else rule.unit == unit)
+
+
+# -- through the switch --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("faults", [FINE, lossy(5)], ids=["fine", "lossy"])
+@pytest.mark.parametrize("length", [1, 4 * LANES + 1, 40 * LANES + 7])
+@pytest.mark.parametrize("bits", BITS)
+def test_the_sum_of_what_the_limit_leaves(switch: P4Switch, bits: int, length: int, faults: Faults) -> None:
+    run, given = PoolRun(switch, WORKERS, 6, faults), vectors(length)
+    results = [vector.copy() for vector in given]
+    unit = Layout(WORKERS, LANES, bits).with_limit(2.0).unit
+    assert unit is not None
+    run.play(lambda worker, pool: pool.all_reduce(results[worker], bits=bits, unit=pool.unit_of(2.0, bits)))
+    assert not run.errors
+    assert all(same(result, results[0]) for result in results)
+    assert within_given(results[0], given, bits, unit)
+    limit = given_limit(WORKERS, bits, unit)
+    assert [pool.clipped_values for pool in run.pools] == [int((np.abs(vector) > limit).sum()) for vector in given]
+
+
+def test_what_is_not_finite_is_as_with_voted_scales(switch: P4Switch) -> None:
+    given = [random_values(np.random.default_rng(worker), 60 * LANES, LANES) for worker in range(WORKERS)]
+    for bits in BITS:
+        run, results = PoolRun(switch, WORKERS, 6), [vector.copy() for vector in given]
+        run.play(lambda worker, pool, bits=bits, results=results: pool.all_reduce(results[worker], bits=bits, unit=-3))  # type: ignore[misc]
+        assert not run.errors
+        assert within_given(results[0], given, bits, -3)
+
+
+def test_exponent_pieces_are_fewer(switch: P4Switch) -> None:
+    """A block takes one lane, and not one for every few classes."""
+    sent = []
+    for unit in (None, -4):
+        run = PoolRun(switch, 2, 64)
+        run.play(lambda worker, pool, unit=unit: pool.all_reduce(np.ones(200_000, np.float32), bits=8, unit=unit))  # type: ignore[misc]
+        assert not run.errors
+        sent.append(run.pools[0].counts.sent)
+    assert sent[1] == math.ceil(200_000 / (4 * LANES)) + 1 < sent[0]
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_rounding_is_right_on_average(switch: P4Switch, bits: int) -> None:
+    """In 32 bits, too, where a given unit may be far larger than a value."""
+    run, total, steps = PoolRun(switch, 1, 4), np.zeros(2000), 50
+
+    def live(worker: int, pool: Pool) -> None:
+        for _ in range(steps):
+            values = np.full(2000, 0.3, np.float32)
+            pool.all_reduce(values, bits=bits, unit=0)
+            total[:] += values
+
+    run.play(live)
+    assert not run.errors
+    assert abs(total.mean() / steps - 0.3) < 5 * 0.5 / math.sqrt(2000 * steps)
+
+
+def test_workers_with_other_scales_disagree_and_go_on(switch: P4Switch) -> None:
+    run, given, seen = PoolRun(switch, WORKERS, 4), vectors(5000), []
+    held, lost = [np.full(5000, 0.25) for _ in given], [np.zeros(5000) for _ in given]
+
+    def live(worker: int, pool: Pool) -> None:
+        values = given[worker].copy()
+        values[0] = 1e30
+        with pytest.raises(Disagreement):
+            pool.all_reduce(values, bits=8, unit=(-3, -3, -4)[worker], held_back=held[worker], lost=lost[worker])
+        with pytest.raises(Disagreement):
+            pool.all_reduce(values, bits=8, unit=(-3, None, -3)[worker])
+        assert same(values[1:], given[worker][1:])
+        assert (held[worker] == 0.25).all() and not lost[worker].any() and not pool.lost_values
+        values[0] = given[worker][0]
+        pool.all_reduce(values, bits=8, unit=-3)
+        seen.append(values)
+
+    run.play(live)
+    assert not run.errors and len(seen) == WORKERS
+    assert within_given(seen[0], given, 8, -3)
+
+
+def play_at_random(switch: P4Switch, seed: int) -> str | None:
+    """A given scale in random formats, with values about its limit and far beyond it. What is wrong, in words."""
+    rng = np.random.default_rng(seed)
+    workers, length, unit = int(rng.integers(1, 5)), int(rng.integers(1, 60 * LANES)), int(rng.integers(-30, 10))
+    bits = [int(rng.choice(BITS)) for _ in range(3)]
+    run, held = PoolRun(switch, workers, 4, lossy(seed) if seed % 2 else FINE), rng.random() < 0.5
+    given, results = [], []
+    for of in bits:
+        limit = given_limit(workers, of, unit)
+        sizes = limit * rng.choice([1e-3, 1.0, 1.0 + 2**-20, 3.0], size=length)
+        drawn = [(rng.choice([-1, 1], size=length) * sizes).astype(np.float32) for _ in range(workers)]
+        given.append([np.where(rng.random(length) < 1e-3, np.float32(np.nan), vector) for vector in drawn])
+        results.append([vector.copy() for vector in given[-1]])
+    remainders = [np.zeros(length) for _ in range(workers)]
+
+    def live(worker: int, pool: Pool) -> None:
+        for of, step in zip(bits, results, strict=True):
+            pool.all_reduce(step[worker], bits=of, unit=unit, held_back=remainders[worker] if held else None)
+
+    run.play(live)
+    if run.errors:
+        return str(run.errors)
+    for of, step, vectors_of in zip(bits, results, given, strict=True):
+        if not all(same(vector, step[0]) for vector in step):
+            return "the workers have read different sums"
+        if not held and not within_given(step[0], vectors_of, of, unit):
+            return f"a sum in {of} bits is wrong"
+    for worker, pool in enumerate(run.pools):
+        limits = [given_limit(workers, of, unit) for of in bits]
+        clipped = sum(int((np.abs(step[worker]) > limit).sum()) for step, limit in zip(given, limits, strict=True))
+        if pool.clipped_values != (0 if held else clipped):
+            return f"worker {worker} counts {pool.clipped_values} values of {clipped} as clipped"
+    return None
+
+
+def test_random_runs_find_nothing(switch: P4Switch) -> None:
+    for seed in range(12):
+        assert play_at_random(switch, seed) is None, seed
+
+
+# -- error feedback ------------------------------------------------------------------------------------------
+
+
+def exactly(columns: list[np.ndarray]) -> list[Fraction]:
+    return [sum((Fraction(float(v)) for v in column), Fraction()) for column in zip(*columns, strict=True)]
+
+
+NARROW = (8, 8, 16, 16, 8, 8)  # sums of 32 bits are rounded once more, to float32, when they are read
+
+
+def accounts(switch: P4Switch, steps: tuple[int, ...] = NARROW, workers: int = 2) -> str | None:
+    """Some values are so far beyond the limit that what is held back would be too large. What is wrong, in words."""
+    unit, length = -6, 6 * LANES + 1
+    rng, run = np.random.default_rng(1), PoolRun(switch, workers, 4, lossy(7))
+    given = [[rng.normal(size=length).astype(np.float32) for _ in range(workers)] for _ in steps]
+    bound = HELD_LIMITS * given_limit(workers, 8, unit)
+    for step in given:
+        for vector in step:
+            vector[:50] *= np.float32(100)  # held back, more and more
+            vector[50:60] = np.float32(0.6) * bound  # the second one of those is too much
+            vector[60:63] = np.float32(1e20)  # each
+            vector[63:65] = -np.float32(0.6) * bound if step is given[1] else np.float32(0.9) * bound
+    results = [[vector.copy() for vector in step] for step in given]
+    held, lost = ([np.zeros(length) for _ in range(workers)] for _ in range(2))
+
+    def live(worker: int, pool: Pool) -> None:
+        for bits, step in zip(steps, results, strict=True):
+            pool.all_reduce(step[worker], bits=bits, unit=unit, held_back=held[worker], lost=lost[worker])
+
+    run.play(live)
+    if run.errors:
+        return str(run.errors)
+    before, after = exactly([v for step in given for v in step]), exactly([*(s[0] for s in results), *held, *lost])
+    if 32 not in steps and before != after:
+        return "what was read, held back and lost is not what was given"
+    largest = max(given_limit(workers, bits, unit) for bits in steps) * HELD_LIMITS
+    if max(float(np.abs(vector).max()) for vector in held) > largest:
+        return "more is held back than may be"
+    limits = [HELD_LIMITS * given_limit(workers, bits, unit) for bits in steps]
+    for worker, pool in enumerate(run.pools):
+        kept, beyond = np.zeros(length), 0
+        for bits, bound, step in zip(steps, limits, given, strict=True):
+            sums = kept + step[worker]
+            away = (np.abs(sums) > bound) & (np.abs(sums) > np.abs(kept))
+            beyond += int(away.sum())
+            most = given_limit(workers, bits, unit) if bits != 32 else 2.0**unit * (2 ** (32 - workers) - 1)
+            kept = np.where(away, kept, sums)
+            kept -= np.clip(np.rint(kept / 2.0**unit) * 2.0**unit, -most, most)
+        if not np.array_equal(kept, held[worker]):
+            return f"worker {worker} holds back something else"
+        if pool.lost_values != beyond or pool.clipped_values:
+            return f"worker {worker} counts {pool.lost_values} lost values of {beyond}"
+    return None
+
+
+def test_what_is_sent_held_back_and_lost_is_what_was_given(switch: P4Switch) -> None:
+    assert accounts(switch) is None
+    assert accounts(switch, (8, 32, 16, 32, 8)) is None
+
+
+def test_values_may_be_counted_alone(switch: P4Switch) -> None:
+    """Without room for what is lost."""
+    run, held = PoolRun(switch, 1, 4), np.zeros(5)
+    values = np.array([1, 1e30, -1e30, 0, 2], np.float32)
+    run.play(lambda worker, pool: pool.all_reduce(values, bits=8, unit=0, held_back=held))
+    assert not run.errors
+    assert run.pools[0].lost_values == 2 and values.tolist() == [1, 0, 0, 0, 2] and not held.any()
+
+
+def test_room_for_what_is_lost_is_as_large_as_the_values(switch: P4Switch) -> None:
+    run = PoolRun(switch, 1, 4)
+    run.play(lambda worker, pool: pool.all_reduce(np.ones(6, np.float32), unit=0, lost=np.zeros(5)))
+    with pytest.raises(SereneError, match=r"what is lost is float64\[5\]: expected float64\[6\]"):
+        raise run.errors[0]
+
+
+# -- in C ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(library() is None, reason="the fast path needs a C compiler")
+@pytest.mark.parametrize("feedback", [False, True], ids=["at random", "feedback"])
+def test_c_and_python_send_and_read_the_same_bits(feedback: bool) -> None:
+    """And count the same values. Both in one job, and a job of each."""
+    embedded, length = P4Switch(Program.load("serene")), 200 * LANES + 5
+    rng = np.random.default_rng(3)
+    steps = list(itertools.product(BITS, (-140, -8, 20)))
+    given = [[random_values(rng, length, 8 * LANES) for _ in range(WORKERS)] for _ in steps]
+    found = []
+    for plain in ((), (1,), (0, 1, 2)):
+        held, lost = ([np.zeros(length) for _ in range(WORKERS)] for _ in range(2))
+        results = [[vector.copy() for vector in step] for step in given]
+        run = Run(embedded, WORKERS, 16, FINE, plain)
+
+        def live(worker: int, pool: Pool, held: list[np.ndarray] = held, lost: list[np.ndarray] = lost,
+                 results: list[list[np.ndarray]] = results) -> None:  # fmt: skip
+            kept = (held[worker], lost[worker]) if feedback else (None, None)
+            for (bits, unit), step in zip(steps, results, strict=True):
+                pool.all_reduce(step[worker], bits=bits, unit=unit, held_back=kept[0], lost=kept[1])
+
+        assert run.play(live) == [None] * WORKERS
+        counts = [(pool.clipped_values, pool.lost_values) for pool in run.pools]
+        found.append((results, held, lost, counts))
+    for results, held, lost, counts in found:
+        for step, first in zip(results, found[0][0], strict=True):
+            assert all(same(vector, first[0]) for vector in step)
+        assert all(np.array_equal(one, other) for one, other in zip(held, found[0][1], strict=True))
+        assert all(np.array_equal(one, other) for one, other in zip(lost, found[0][2], strict=True))
+        assert counts == found[0][3]
+        assert all(lost_values if feedback else clipped for clipped, lost_values in counts)
+
+
+# -- rules broken on purpose ---------------------------------------------------------------------------------
+
+
+def hunt(switch: P4Switch) -> str | None:
+    return next((found for seed in range(12) if (found := play_at_random(switch, seed))), None) or accounts(switch)
+
+
+FAULTS = (
+    fault("what is beyond the limit is sent", Collective, "contribution", "clip(values, layout.limit)", "values, 0"),
+    fault("the limit is a level too high", Layout, "limit",
+          "math.ldexp(self.levels, self.unit)", "math.ldexp(self.levels + 1, self.unit)"),
+    fault("the limit of 32 bits is twice too high", Layout, "limit", "- 1 + self.unit", "+ self.unit"),
+    fault("nobody counts what is clipped", Collective, "contribution", "self.clipped_values += clipped", "pass"),
+    fault("a class is one power of two too low", Layout, "top", "self.unit + (", "self.unit - 1 + ("),
+    fault("values beside a NaN travel in few bits", Layout, "values_in_lane", "1 if not_finite else ", ""),
+    fault("what is held back has no limit", collective, "add_to_held",
+          "beyond = np.abs(sums) > np.maximum(limit, np.abs(held))", "beyond = np.zeros(len(held), bool)"),
+    fault("what would bring it nearer to 0 is lost", collective, "add_to_held", "np.maximum(limit, np.abs(held))",
+          "limit / 4"),
+    fault("what is lost is held back all the same", collective, "add_to_held",
+          "np.where(beyond, held, sums)", "sums"),
+    fault("what is lost is gone without a trace", collective, "add_to_held", "finite[beyond]", "0"),
+    fault("nobody counts what is lost", collective, "add_to_held", "int(np.count_nonzero(beyond))", "0"),
+    fault("all is held back, and sent", collective, "hold_back", "held -= sent / per_unit", "pass"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("broken", FAULTS, ids=lambda broken: broken.rule)
+def test_a_broken_rule_is_found(switch: P4Switch, broken: Fault) -> None:
+    (line,) = broken.lines
+    with planted(line):
+        assert hunt(switch) is not None
+
+
+INTSGD_FAULTS = (
+    fault("alpha is rounded down", IntSGD, "end_step", "[1] - 1", "[1]"),
+    fault("alpha does not know how many workers there are", IntSGD, "end_step", "2 * self._workers", "8"),
+    fault("only the last step counts", IntSGD, "end_step", "self.BETA * before", "self.BETA * found"),
+    fault("it is the norm of the sum", IntSGD, "add", " / self._workers**2", ""),
+    fault("one step is one collective", IntSGD, "add", "self._squares += squares", "self._squares = squares"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("broken", INTSGD_FAULTS, ids=lambda broken: broken.rule)
+def test_a_broken_formula_is_found(broken: Fault) -> None:
+    (line,) = broken.lines
+    with planted(line), pytest.raises(AssertionError):
+        test_the_scale_follows_the_last_sums(32)

@@ -1,0 +1,97 @@
+"""What the controller does for jobs by itself: one that it cannot help keeps it from no other, and one of which the
+switch has a part, or which another controller has ended, is not left as it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import finsy as fy
+import pytest
+
+from controller.jobs.job import JobState
+from controller.jobs.plans import Endpoint
+from controller.switch.connection import SwitchError
+from controller.switch.switch import Switch
+from serene.strategy import BSP
+from serene.wire import Op
+from tests.controller.coordinating import commanding, until
+from tests.controller.hosts import Host, join
+from tests.controller.processes import SwitchProcess
+
+ASKS_THE_SWITCH = True  # in this process: at a Unix socket, which the command line does not take
+
+
+def test_a_job_that_cannot_be_cleared_keeps_nobody_from_the_others(
+    switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other way round it would be the later job that waits."""
+    remove = Switch.remove
+
+    async def not_the_first(self: Switch, job: int, members: Mapping[int, Endpoint]) -> None:
+        if job == 0:
+            raise SwitchError("not now")
+        await remove(self, job, members)
+
+    async def play() -> None:
+        async with commanding(switch, grace_s=0) as coordinator:
+            for job in (0, 1):
+                await coordinator.create_job(1, BSP())
+                await asyncio.to_thread(join, hosts[job : job + 1], job)
+            with monkeypatch.context() as patched:
+                patched.setattr(Switch, "remove", not_the_first)
+                for job in (0, 1):
+                    await asyncio.to_thread(hosts[job].ask, lambda job=job: hosts[job].leave(job, 0), Op.BYE)  # type: ignore[misc]
+                await until(lambda: coordinator.jobs[1].over, "the second job's slots are free")
+                assert not coordinator.jobs[0].over
+            await until(lambda: coordinator.jobs[0].over, "now the first one's are")
+
+    asyncio.run(play())
+
+
+def test_a_job_of_which_the_switch_has_a_part_begins_another_session(
+    switch: SwitchProcess, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here a removal has failed half-way: else the job would go on running by name, and nobody answer its workers."""
+
+    async def half(self: Switch, job: int, members: Mapping[int, Endpoint]) -> None:
+        await self.write([-fy.P4TableEntry("job", match=fy.Match(job=job))])
+        raise SwitchError("not now")
+
+    async def play() -> None:
+        async with commanding(switch) as coordinator:
+            await coordinator.create_job(2, BSP())
+            session = (await asyncio.to_thread(join, hosts[:2], 0))[0]["session"]
+            job = coordinator.jobs[0]
+            with monkeypatch.context() as patched:
+                patched.setattr(Switch, "remove", half)
+                with pytest.raises(SwitchError, match="not now"):
+                    await coordinator.delete_job(0)
+            await until(lambda: job.state is JobState.WAITING, "its workers may join again")
+            for host in hosts[:2]:
+                host.forget()
+            assert (await asyncio.to_thread(join, hosts[:2], 0))[0]["session"] > session
+            assert (job.state, job.lost_sessions) == (JobState.RUNNING, 1)
+            await coordinator.delete_job(0)
+
+    asyncio.run(play())
+
+
+def test_a_job_that_another_controller_has_ended_is_over(switch: SwitchProcess, hosts: list[Host]) -> None:
+    """It is not lost: those of its workers that the other has sent away would be waited for."""
+
+    async def play() -> None:
+        async with commanding(switch) as first:
+            await first.create_job(2, BSP())
+            await asyncio.to_thread(join, hosts[:2], 0)
+            async with commanding(switch, election_id=7) as second:
+                assert second.jobs[0].state is JobState.RUNNING
+                await second.delete_job(0)
+                await until(lambda: not first.switch.connected, "the first notices the second")
+            await until(lambda: first.jobs.get(0) is None, "the first, which commands the switch again, sees the end")
+            for host in hosts[:2]:
+                host.forget()
+            refused = await asyncio.to_thread(hosts[1].ask, lambda: hosts[1].hello(0, 1, 5), Op.REFUSED, Op.WAIT)
+            assert refused.op is Op.REFUSED and "there is no job 0" in refused.text
+
+    asyncio.run(play())

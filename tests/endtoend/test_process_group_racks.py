@@ -1,0 +1,63 @@
+"""PyTorch's process group over racks in Mininet: two racks of two hosts, a rank in each, leaves and a root."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from controller.http.client import ControllerClient
+from serene.strategy import BSP
+from serene.torch.placement import RACK
+from tests.endtoend.test_process_group import end, hosts, losses_with_gloo, said, start, torchrun
+
+pytestmark = [pytest.mark.mininet, pytest.mark.timeout(600)]
+
+RACKS, RANKS, STEPS = 2, 4, 25
+NEAR = {"ddp": 1e-4, "sharded": 5e-3}  # as tests.torch.test_examples has them
+
+
+def test_sums_of_all_ranks_and_of_groups_are_right(target: str, tmp_path: Path) -> None:
+    """The groups are all ranks, one of each rack, and one rack's."""
+    with hosts(target, tmp_path, ranks=RANKS, racks=RACKS) as network:
+        end(start(network, tmp_path, ["-m", "tests.torch.summing"]), tmp_path)
+        with ControllerClient(network.unix_url) as client:
+            by_rack = {tuple(job.racks) for job in client.jobs()}
+    lines = [text.strip().splitlines()[-2:] for text in said(tmp_path)]
+    assert [line[1] for line in lines] == ["right"] * RANKS
+    assert all("job None" not in line[0] for line in lines), "a group goes through gloo"
+    assert by_rack == {(2, 2), (1, 1), (0, 2)}
+
+
+@pytest.mark.parametrize("program", ["ddp", "sharded"])
+def test_torchrun_over_racks_trains_as_with_gloo(target: str, program: str, tmp_path: Path) -> None:
+    out, steps = tmp_path / "ours.json", ["--steps", str(STEPS)]
+    gloo = losses_with_gloo(program, RANKS, tmp_path)
+    with hosts(target, tmp_path, ranks=RANKS, racks=RACKS) as network:
+        end(torchrun(network, tmp_path, [f"examples/{program}.py", *steps, "--losses", str(out)]), tmp_path)
+        with ControllerClient(network.unix_url) as client:
+            (job,) = client.jobs()
+            assert (job.state.value, job.racks) == ("finished", [2, 2])
+            assert all(worker.contributions >= 2 * STEPS for worker in job.workers), "sums go through the switches"
+    assert gloo[-5:].mean() < 0.9 * gloo[0] or program == "sharded", "it learns nothing"
+    np.testing.assert_allclose(json.loads(out.read_text()), gloo, rtol=NEAR[program])
+
+
+def test_the_hook_over_racks_trains_as_gloo_does(target: str, tmp_path: Path) -> None:
+    with hosts(target, tmp_path, ranks=RANKS, racks=RACKS) as network, ControllerClient(network.unix_url) as client:
+        client.create_job(RANKS, BSP(), racks=[2, 2])
+        end(start(network, tmp_path, ["-m", "tests.torch.hooked", str(RACKS)]), tmp_path)
+        assert client.job(0).racks == [2, 2] and client.job(0).workers[3].contributions > 0
+    assert [text.strip().splitlines()[-1] for text in said(tmp_path)] == ["the same"] * RANKS
+
+
+def test_a_rank_in_another_rack_than_it_says(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All ranks say so and end: rank 0 says rack 1, as all do here, and its host is in rack 0."""
+    monkeypatch.setenv(RACK, "1")
+    with hosts(target, tmp_path, ranks=RANKS, racks=RACKS) as network:
+        processes = start(network, tmp_path, ["-m", "tests.torch.summing"])
+        assert all(process.wait(300) == 1 for process in processes)
+    for text in said(tmp_path):
+        assert "says that it is in rack 1, and its HELLO came in at rack 0" in text and RACK in text

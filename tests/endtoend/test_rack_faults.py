@@ -1,0 +1,83 @@
+"""Whole runs over racks with bad links and uplinks, and with every kind of process killed once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.runs import Run, interfaces, private_network
+
+pytestmark = pytest.mark.mininet
+
+WORKERS, STEPS, KILLED = 4, 60, 1
+PATIENCE_S = 400.0  # three switches and a controller come up, and most of them twice, on busy processors
+BAD_LINKS = """
+seed = 5
+
+[[packets]]
+racks = [0, 1]
+kinds = ["UP", "DOWN", "GRANT"]
+loss = 0.02
+duplication = 0.02
+reordering = 0.02
+
+[[packets]]
+loss = 0.01
+"""
+EVENTS = [  # the last one is what training goes on without
+    ("restart worker", 4, f"worker = {KILLED}"),
+    ("restart leaf", 10, "rack = 1"),
+    ("restart root", 18, ""),
+    ("restart controller", 24, ""),
+]
+
+
+def train(target: str, folder: Path, faults: str, compute_ms: int) -> Run:
+    """A run that has ended well, and of which nothing is left."""
+    (folder / "faults.toml").write_text(faults)
+    with private_network():
+        run = Run(
+            folder / "out", folder / "log", "--target", target, "--workers", WORKERS, "--racks", 2, "--steps", STEPS,
+            "--compute-ms", compute_ms, "--faults", folder / "faults.toml",
+        )  # fmt: skip
+        try:
+            assert run.wait(PATIENCE_S) == 0, run.output
+        finally:
+            run.end()
+        assert interfaces() == set() and run.alive() == {}
+    return run
+
+
+def test_links_and_uplinks_that_lose_repeat_and_delay(target: str, tmp_path: Path) -> None:
+    """Where the faults happen shows in what the shims have counted: of a leaf all links, its uplink among them."""
+    run = train(target, tmp_path, BAD_LINKS, 0)
+    summary = run.summary()
+    assert summary["contributions_sent"] == summary["contributions_applied"] == WORKERS * STEPS * 249
+    by_leaf = summary["links"].split("; ")
+    assert [counts.partition(":")[0] for counts in by_leaf] == ["leaf1", "leaf2"]
+    assert all(" 0 lost" not in counts and " 0 repeated" not in counts for counts in by_leaf), "uplinks repeat"
+    for worker in range(1, WORKERS):
+        np.testing.assert_array_equal(run.parameters(worker), run.parameters(0))
+
+
+def test_every_kind_of_process_is_killed_once(target: str, tmp_path: Path) -> None:
+    events = [
+        f'[[events]]\niteration = {iteration}\naction = "{action}"\n{further}\n'
+        for action, iteration, further in EVENTS
+    ]
+    run = train(target, tmp_path, "\n".join(events), 150)
+    summary = run.summary()
+    said = [event["event"].partition(" at")[0] for event in summary["events"]]
+    assert said == [f"restart worker {KILLED}", "restart leaf of rack 1", "restart root", "restart controller"]
+    # Of the last session: what was contributed to the lost ones came back in its first two rounds.
+    assert summary["contributions_sent"] == summary["contributions_applied"]
+    assert summary["final_accuracy"] > 0.8
+    for worker in range(WORKERS):
+        steps = [int(row["step"]) for row in run.rows(worker)]
+        if worker != KILLED:  # the other one counts anew in its second process
+            assert steps == sorted(set(steps)) and steps[-1] == STEPS and len(steps) >= STEPS - 2
+        assert run.worker(worker)["sessions_lost"] == 2
+        assert run.worker(worker)["contributions_lost"] == run.worker(worker)["iterations_repeated"] == 0, "BSP"
+        np.testing.assert_allclose(run.parameters(worker), run.parameters(0), atol=1e-4)

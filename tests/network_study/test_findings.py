@@ -1,0 +1,136 @@
+"""Tables and sentences are of the cells that they name: every cell has an answer of its own here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.network_study import answer, findings
+from experiments.network_study.cells import Answers, Cell, ExchangeCell, TrainingCell
+from experiments.network_study.findings import Findings
+from experiments.network_study.flows.clos import Clos
+from experiments.network_study.grid import GRIDS
+from experiments.network_study.methods import METHODS
+
+UNIT_S = 0.025  # of 100 MB over 4 GB/s
+# In units at r = 1, and how many times that at r = 1/8.
+TAKES = {
+    "servers-packed": (9.0, 8.0), "servers-distributed": (8.0, 1.25), "flat-butterfly": (6.0, 4.0),
+    "layered-butterfly": (7.5, 1.1), "ring": (3.0, 2.0), "hierarchical-ring": (4.0, 1.2),
+    "leaf-aggregation": (2.5, 3.0), "leaf-spine-aggregation": (2.0, 1.05),
+}  # fmt: skip
+OTHER = (20.0, 1.0)  # of a variant
+CLOSED = {1.0: 1.0, 0.5: 0.99, 0.25: 1.5, 0.125: 1.01}  # the closed form's time is so many times as long
+
+
+class MadeUp(Answers):
+    """Instead of what was simulated."""
+
+    def __init__(self) -> None:
+        """Without a file."""
+
+    def __getitem__(self, cell: Cell) -> dict[str, Any]:
+        if isinstance(cell, TrainingCell):
+            return _training(cell)
+        whole, growth = TAKES.get(cell.method, OTHER)
+        seconds = UNIT_S * whole * (growth if cell.network.ratio == 0.125 else 1.0)
+        seconds *= 4.0 / cell.network.bandwidth_gb * cell.gradient_mb / 100
+        if cell.network.routing == "ecmp":
+            seconds *= 1.5
+        return {"seconds": seconds, "closed_form_s": CLOSED[cell.network.ratio] * seconds, "engine_s": 1.0}
+
+
+def _training(cell: TrainingCell) -> dict[str, Any]:
+    """The third seed is far from the others, and stragglers halve everything."""
+    speed = {1: 4.0, 2: 5.0, 3: 30.0}[cell.seed] * (1.0 if cell.straggler == "none" else 0.5)
+    speed *= 0.8 if cell.how == "servers" else 1.0
+    return {"rounds_per_s": speed, "ahead_max": 7 if cell.seed == 2 and cell.straggler == "slow_worker" else 3}
+
+
+@pytest.fixture
+def found() -> Findings:
+    return Findings(MadeUp(), GRIDS["full"])
+
+
+def row(table: findings.Table, first: str, second: str = "") -> list[str]:
+    return next(row for row in table[1] if row[0] == first and (not second or row[1] == second))
+
+
+def test_the_papers_methods(found: Findings) -> None:
+    said = row(found.of_the_paper(), "2,048 (2 layers)")
+    assert said[1:] == ["x8.00", "x1.25", "1.33", "1.07", "x4.00", "x1.10", "+25%"]
+
+
+def test_speeds_and_routings(found: Findings) -> None:
+    assert {value for row in found.linearity()[1] for value in row[1:]} == {"4.000"}
+    assert {value for row in found.routing()[1] for value in row[2:]} == {"x1.50"}
+
+
+def test_times_with_the_largest_gap_whichever_way_it_goes(found: Findings) -> None:
+    said = row(found.times(), "128 (2 layers)", "ring")
+    assert said[2:] == ["3.00", "3.00", "3.00", "6.00", "3.00", "-33.3%"]
+
+
+def test_savings_are_against_the_best_that_hosts_can_do_alone(found: Findings) -> None:
+    said = row(found.savings(), "512 (2 layers)")
+    assert said[1:6] == ["2.10", "hierarchical-ring 4.80", "2.29", "ring 3.00", "1.43"]
+    thin, whole = (Clos.of_size(512, ratio, layers=2).equivalents for ratio in (0.125, 1.0))
+    assert said[6:] == [f"{thin:,}", f"{whole:,}", f"{1 - thin / whole:.0%}"]
+    assert row(found.break_even(), "512 (2 layers)")[1:] == ["x2.86", "x2.29", "x3.93"]
+
+
+def test_training_is_told_by_the_median_seed_against_bsp_under_the_same_straggler(found: Findings) -> None:
+    said = row(found.training(512), "servers", "ssp:3")
+    assert said[2:] == ["4.00 (-20%)", "2.00 (-20%)", "2.00 (-20%)", "2.00 (-20%)", "7"]
+    assert row(found.training(512), "switch", "bsp")[2] == "5.00 (+0%)"
+
+
+def test_around_one_switch_a_ring_is_ahead_with_two_hosts_alone() -> None:
+    rows = findings.small()[1]
+    assert [float(row[3]) > 1 for row in rows] == [False, *[True] * (len(rows) - 1)]
+    for _, ring, ours, faster in rows:
+        assert float(faster) == pytest.approx(float(ring) / float(ours), rel=0.01)
+
+
+def test_the_answer_is_what_was_found(found: Findings) -> None:
+    clos = [
+        {"emulated_s": 2.0, "simulated_s": 1.0, "ports": 16, "leaves": 4},
+        {"emulated_s": 3.0, "simulated_s": 2.0, "ports": 16, "leaves": 4},
+        {"emulated_s": 9.0, "simulated_s": 1.0, "ports": 16, "leaves": 4, "barrier": True},
+    ]
+    thinned, ignoring, switches, emulated = answer.sentences(found, clos)
+    assert "the layered butterfly takes 1.10 times as long as with all" in thinned
+    assert "That saves 18% to 29% of the switches' worth." in thinned
+    assert "the flat butterfly takes 4.0 times as long, and servers packed together 8.0 times." in ignoring
+    assert "need none of the rest either (1.05 times), and are 2.3 times as fast on the thin network" in switches
+    assert "network of 32 hosts" in emulated and "takes 1.50 to 2.00 times as long" in emulated
+    assert len(answer.sentences(found, [])) == 3
+
+
+def test_a_curve_has_its_methods_name_and_colour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every figure of exchanges, and one colour and name a method."""
+    from experiments.network_study import figures, paper_figures
+
+    seen: list[tuple[Any, ...]] = []
+
+    def save(figure: Any, path: Path, dpi: int = 0) -> Path:
+        for axes in figure.axes:
+            seen.extend((line.get_label(), line.get_color(), axes.get_title(), line.get_ydata()) for line in axes.lines)
+        return path
+
+    for module in (figures, paper_figures):
+        monkeypatch.setattr(module, "save", save)
+    paper_figures.exchanges(MadeUp(), tmp_path / "x.png")
+    figures.exchange(MadeUp(), tmp_path / "y.png")
+    assert seen
+    for name, colour, title, seconds in seen:
+        assert colour == METHODS[name].colour
+        units = 4 * UNIT_S if title.startswith("Figure 9") else UNIT_S if title.startswith("Figure") else 1.0
+        assert seconds[0] == pytest.approx(TAKES[name][0] * units)
+    assert {name for name, *_ in seen} == set(TAKES)
+
+
+def test_cells_of_the_made_up_answers_are_those_that_are_asked() -> None:
+    assert all(MadeUp()[cell] for cell in GRIDS["full"].cells() if isinstance(cell, ExchangeCell))

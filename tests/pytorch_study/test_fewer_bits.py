@@ -1,0 +1,112 @@
+"""The study of fewer bits: its sums are a pool's, its times follow from bytes, and what is done is not done again."""
+
+from __future__ import annotations
+
+import io
+import re
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from experiments.correctness.virtual.switch import P4Switch
+from experiments.pytorch_study import fewer_bits
+from experiments.pytorch_study.fewer_bits import Grid, Running, Store, Training, seconds_to, step_s
+from experiments.pytorch_study.one_process import OneProcess
+from serene.client import Pool
+from serene.client.blocks import BITS, Layout
+from serene.program import Program
+from tests.support.numbers import same
+from tests.support.pools import PoolRun
+
+LANES = 320
+
+
+@pytest.mark.parametrize("feedback", [False, True], ids=["rounding", "feedback"])
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("workers", [1, 4, 32])
+def test_its_sums_are_what_a_pools_workers_read(bits: int, workers: int, feedback: bool) -> None:
+    """Also of blocks of zeros, and of numbers so small or large that they go in 32 bits; and as many packets."""
+    switch, rng, length, steps = P4Switch(Program.load("serene")), np.random.default_rng(bits), 40 * LANES + 7, 3
+    sizes = np.float32(10.0) ** rng.integers(-3, 3, size=length).astype(np.float32)
+    sizes[: 16 * LANES] = 0
+    sizes[16 * LANES : 32 * LANES] = 1e-41
+    given = [[rng.normal(size=length).astype(np.float32) * sizes for _ in range(workers)] for _ in range(steps)]
+    run, results = PoolRun(switch, workers, 8), [[vector.copy() for vector in step] for step in given]
+    held = [np.zeros(length) if feedback else None for _ in range(workers)]
+
+    def live(worker: int, pool: Pool) -> None:
+        for step in results:
+            pool.all_reduce(step[worker], bits=bits, held_back=held[worker])
+
+    run.play(live)
+    assert not run.errors
+    exchange = OneProcess(Layout(workers, LANES, bits), length, feedback=feedback)
+    for step, vectors in zip(results, given, strict=True):
+        assert same(exchange.all_reduce(vectors), step[0])
+
+
+def test_its_bytes_are_a_pools_packets() -> None:
+    switch, length = P4Switch(Program.load("serene")), 100 * LANES + 1
+    for bits in BITS:
+        run = PoolRun(switch, 2, 16)
+        run.play(lambda worker, pool, bits=bits: pool.all_reduce(np.ones(length, np.float32), bits=bits))  # type: ignore[misc]
+        frame = OneProcess(Layout(2, LANES, bits), 1).bytes_a_worker / 2
+        assert OneProcess(Layout(2, LANES, bits), length).bytes_a_worker == frame * run.pools[0].counts.sent
+
+
+def test_the_grid_is_all_there_is_to_compare() -> None:
+    trainings = Grid().trainings()
+    assert len(trainings) == len(set(map(str, trainings))) == 2 * 3 * 5 * 5
+    assert {(each.workers, each.bits, each.feedback) for each in trainings} == {
+        (workers, bits, feedback)
+        for workers, bits, feedback in product((4, 8, 32), BITS, (False, True))
+        if bits != 32 or not feedback
+    }
+
+
+def test_time_follows_from_the_share_and_the_bytes() -> None:
+    results = {}
+    for bits in BITS:
+        exchange = OneProcess(Layout(4, LANES, bits), 206_922)
+        looks = [[10, 0.5], [20, 0.81], [30, 0.7]]
+        results[bits] = {"values": 206_922, "bytes": exchange.bytes_a_worker, "accuracies": looks}
+    for share in fewer_bits.SHARES:
+        steps = {bits: step_s(result, share) for bits, result in results.items()}
+        computing = steps[32] * (1 - share)
+        assert steps[32] == pytest.approx(206_922 * 32 / 1e8 / share, rel=0.09)  # headers and exponents
+        for bits in (16, 8):
+            assert steps[bits] - computing == pytest.approx(share * steps[32] * bits / 32, rel=0.03)
+        assert seconds_to(results[8], 0.8, share) == 20 * steps[8]
+        assert seconds_to(results[8], 0.9, share) == np.inf
+
+
+def test_a_training_learns_in_8_bits() -> None:
+    running = Running(Training("mlp", 4, 8, True, 1, 40))
+    losses = [running.step() for _ in range(40)]
+    assert np.mean(losses[-5:]) < 0.6 * losses[0]
+    assert running.trainers[0].accuracy(1000) > 0.6
+    assert len({trainer.digest() for trainer in running.trainers}) == 1
+
+
+def test_it_says_how_long_it_takes_and_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is named twice is done and counted once."""
+    arguments = ["--out", str(tmp_path), "--models", "mlp", "--workers", "4", "4", "--steps", "3", "--seeds", "1", "1"]
+    options, said = fewer_bits.parser().parse_args(arguments), io.StringIO()
+    console = Console(file=said, width=200)
+    fewer_bits.run(options, console)
+    assert re.match(r"5 trainings, \d+ at a time: (about|less than) .+ on this machine\n", said.getvalue())
+    table = (tmp_path / "report.md").read_text()
+    assert table.count("| mlp | 4 |") == 5 and "never" in table
+    store = Store(tmp_path / "trainings")
+    first, *_ = Grid(("mlp",), (4,), BITS, (1,), 3).trainings()
+    (store.directory / f"{first}.json").unlink()
+    assert store.missing(Grid(("mlp",), (4,), BITS, (1,), 3).trainings()) == [first]
+    said.truncate(0)
+    fewer_bits.run(options, console)
+    assert "1 trainings, " in said.getvalue()
+    assert (tmp_path / "report.md").read_text() == table

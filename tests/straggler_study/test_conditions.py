@@ -1,0 +1,110 @@
+"""A result says on what machine it was made, and how busy that was; one that cannot says that it was not recorded."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.shared import machine
+from experiments.shared.machine import Conditions, Stalls, observed, summary
+from experiments.straggler_study.cell import Cell
+from experiments.straggler_study.store import Store
+from experiments.straggler_study.sweep import run_cell
+from experiments.straggler_study.trace import Trace
+
+CELL = Cell(model="nothing", steps=3)
+
+
+def test_a_machine_is_named_with_its_processors_memory_and_kernel() -> None:
+    assert re.fullmatch(
+        rf".+, {os.cpu_count()} processors, \d+ GB; Linux {re.escape(os.uname().release)}, Python 3\..*, PyTorch .+",
+        machine.here(),
+    )
+
+
+def test_what_was_observed_is_of_the_time_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, stalled, load = [100.0], [5.0], [1.0]
+
+    def measure() -> str:
+        clock[0], stalled[0], load[0] = 104.0, 6.0, 3.0
+        return "found"
+
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+    monkeypatch.setattr(machine, "stalled_s", lambda: stalled[0])
+    monkeypatch.setattr(machine, "load", lambda: load[0])
+    assert observed(measure) == ("found", Conditions(machine.here(), 1.0, 3.0, 0.25))
+    monkeypatch.setattr(machine, "stalled_s", lambda: None)  # a kernel that does not count
+    assert observed(measure)[1].stalled is None
+
+
+def test_stalls_are_those_of_the_training_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    stalls = Stalls()
+    for now, counted in ((0.0, 0.0), (10.0, 8.0), (20.0, 9.0), (30.0, 19.0)):
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        monkeypatch.setattr(machine, "stalled_s", lambda counted=counted: counted)
+        stalls.look()
+    assert stalls.share(9.0, 21.0) == pytest.approx(0.1)
+    assert stalls.whole() == pytest.approx(19 / 30)
+    assert stalls.share(11.0, 19.0) is None
+
+
+def test_pressure_is_read_as_the_kernel_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "cpu"
+    path.write_text("some avg10=1.00 avg60=2.00 avg300=3.00 total=2500000\nfull avg10=0.00 avg60=0.00 total=9\n")
+    monkeypatch.setattr(machine, "PRESSURE", path)
+    assert machine.stalled_s() == 2.5
+    path.unlink()
+    assert machine.stalled_s() is None
+
+
+def test_a_simulated_result_is_kept_with_its_conditions(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.keep(CELL, run_cell(None, CELL))
+    found = store.get(CELL)
+    assert found is not None
+    assert found.conditions.machine == machine.here()
+    assert found.conditions.load_before is not None and found.conditions.load_after is not None
+
+
+@pytest.mark.parametrize(
+    ("head", "conditions"),
+    [
+        ({}, Conditions()),
+        ({"machine": ""}, Conditions()),
+        (
+            {"machine": "other", "facts": {"load": 1.2, "stalled": 0.3}},
+            Conditions("other", 1.2, None, 0.3),
+        ),
+        ({"machine": "other", "facts": {"stalled": np.nan}}, Conditions("other")),
+    ],
+)
+def test_results_of_older_versions_say_what_they_can(
+    head: dict[str, object], conditions: Conditions, tmp_path: Path
+) -> None:
+    path = tmp_path / "old.npz"
+    run_cell(None, CELL).save(path)
+    with np.load(path) as parts:
+        whole = json.loads(str(parts["head"]))
+        steps, staleness = parts["steps"], parts["staleness"]
+    del whole["conditions"]
+    np.savez(path, steps=steps, staleness=staleness, head=np.array(json.dumps({**whole, **head})))
+    assert Trace.load(path).conditions == conditions
+
+
+def test_a_summary_says_what_was_not_recorded() -> None:
+    some = [Conditions("one", 1.0, 2.0, 0.1), Conditions("other", 3.0, 4.0, None), Conditions("other", 5.0, 9.0, 0.3)]
+    assert summary([*some, Conditions()]) == (
+        "Machine: 2 on other; 1 on one; 1 on not recorded. Median of the load before: 3.0 (at most 5.0, 1 not "
+        "recorded), after: 4.0 (at most 9.0, 1 not recorded), share of the time in which something waited for a "
+        "processor: 20% (at most 30%, 2 not recorded)."
+    )
+    assert summary([Conditions()]) == (
+        "Machine: not recorded. Median of the load before: not recorded, after: not recorded, share of the time in "
+        "which something waited for a processor: not recorded."
+    )

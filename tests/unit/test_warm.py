@@ -1,0 +1,96 @@
+"""A warm Python takes the place of a cold one, wherever it lies, and one whose server has ended is no success."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import warm
+
+TELL = "import json, os, sys; print(json.dumps([sys.argv[1:], os.getcwd(), os.environ['SAID']])); sys.exit(3)"
+WAIT = "import sys, time; print('here', flush=True); time.sleep(600)"
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Python and the servers of this test alone are in it; its name has blanks, and is short enough for a socket's."""
+    with tempfile.TemporaryDirectory(prefix="with a blank ") as name:
+        folder = Path(name)
+        (folder / "python").symlink_to(sys.executable)
+        monkeypatch.setattr(sys, "executable", str(folder / "python"))
+        monkeypatch.setattr(tempfile, "tempdir", name)
+        monkeypatch.setenv(warm.HOME, "")  # to be as it was, afterwards
+        for cached in (warm.server, warm.warm_python):
+            cached.cache_clear()
+        warm.begin_session()
+        yield folder
+        kill_server()
+    for cached in (warm.server, warm.warm_python):
+        cached.cache_clear()
+
+
+def kill_server() -> None:
+    with socket.socket(socket.AF_UNIX) as asked:
+        try:
+            asked.connect(str(Path(os.environ[warm.HOME]) / "nothing"))
+        except ConnectionRefusedError:
+            return
+        peer = asked.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, _, _ = struct.unpack("3i", peer)
+    ended = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    select.select([ended], [], [])  # from then on nobody listens
+    os.close(ended)
+
+
+def script(folder: Path, text: str) -> str:
+    path = folder / "program.py"
+    path.write_text(text)
+    return str(path)
+
+
+def test_it_is_as_a_cold_one_is(folder: Path) -> None:
+    done = subprocess.run(
+        [warm.warm_python("nothing"), script(folder, TELL), "an argument", ""],
+        cwd=folder, env={**os.environ, "SAID": "by the caller"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout) == [["an argument", ""], str(folder), "by the caller"]
+
+
+def test_a_program_ends_with_its_server_and_that_is_an_error(folder: Path) -> None:
+    command = [warm.warm_python("nothing"), script(folder, WAIT)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        kill_server()
+        assert process.stdout.read() == ""  # nobody has it open any more
+        assert process.wait(60) == 70
+
+
+def test_nothing_begins_where_the_server_was_killed(folder: Path) -> None:
+    python = warm.warm_python("nothing")
+    kill_server()
+    done = subprocess.run([python, script(folder, TELL)], capture_output=True, text=True, check=False)
+    assert done.returncode not in (0, 3)
+    assert "ConnectionRefusedError" in done.stderr
+
+
+def test_processes_that_share_a_run_share_the_server(folder: Path) -> None:
+    """The one that started it may end before the others do."""
+    asked = "from tests.support import warm; print(warm.server('nothing'))"
+    done = subprocess.run([sys.executable, "-c", asked], cwd=warm.ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == f"{os.environ[warm.HOME]}/nothing\n"
+    command = [warm.warm_python("nothing"), script(folder, TELL)]
+    assert subprocess.run(command, env={**os.environ, "SAID": ""}, check=False).returncode == 3
