@@ -115,6 +115,27 @@ def test_a_worker_of_dask_that_is_killed_from_outside(tmp_path: Path) -> None:
         assert next(results).result == "c done"
 
 
+def test_a_worker_of_dask_that_dies_as_its_result_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result is there, but its state is not what dask's executor expects: the task is done again."""
+    from distributed import Future
+
+    states = Future.status
+    fetched = 0
+
+    def status(future: Future) -> str:
+        nonlocal fetched
+        found: str = states.fget(future)
+        if found == "finished" and sys._getframe(1).f_globals["__name__"] == "distributed.cfexecutor":
+            fetched += 1
+            return "lost" if fetched == 1 else found
+        return found
+
+    monkeypatch.setattr(Future, "status", property(status))
+    with Dask(tmp_path) as dask:
+        assert done(Cluster(dask.address), ["a"], tmp_path)["a"].result == "a done"
+    assert fetched == 2
+
+
 def test_a_scheduler_that_dies_ends_the_work(tmp_path: Path) -> None:
     with Dask(tmp_path) as dask, contextlib.ExitStack() as stack:
         executor = stack.enter_context(Cluster(dask.address).executor(2, tmp_path))
