@@ -1,4 +1,4 @@
-"""DistributedDataParallel, as anybody writes it. The one word about Serene is the backend's name.
+"""An ordinary program with DistributedDataParallel. Only the backend's name says that it trains through Serene.
 
 torchrun --nproc-per-node 4 examples/ddp.py
 torchrun --nproc-per-node 4 examples/ddp.py --backend gloo --optimiser adam
