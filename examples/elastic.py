@@ -84,7 +84,7 @@ def main() -> None:
     losses = train(arguments)
     if arguments.losses and dist.get_rank() == 0:
         Path(arguments.losses).write_text(json.dumps(losses))
-    dist.destroy_process_group()  # when `train` has let go of the model: see docs/pytorch.md, At the end
+    dist.destroy_process_group()  # only after `train` has freed the model: see docs/pytorch.md, At the end
 
 
 if __name__ == "__main__":
