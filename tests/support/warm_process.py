@@ -75,7 +75,7 @@ class WarmProcess:
 def run(
     arguments: Sequence[str], folder: Path, environment: dict[str, str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
-    """As subprocess.run with its output captured as text."""
+    """Runs ``python ARGUMENTS`` like subprocess.run, with the output captured as text."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = WarmProcess(arguments, out.fileno(), err.fileno(), folder, environment)
         try:

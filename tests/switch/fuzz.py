@@ -79,7 +79,7 @@ def main() -> int:
         return subprocess.run(command, env=environment(), check=False).returncode
     for kind in options.kind or KINDS:
         with tempfile.TemporaryDirectory(prefix="serene-fuzz-") as cache:
-            if kind == "json":  # thousands of libraries that nobody needs again
+            if kind == "json":  # thousands of compiled libraries that nothing needs again
                 os.environ["XDG_CACHE_HOME"] = cache
             for what, counts in KINDS[kind](options):
                 print(f"{what}: {', '.join(f'{number} {name}' for name, number in counts.items())}", flush=True)

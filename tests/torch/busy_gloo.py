@@ -48,7 +48,7 @@ def main() -> None:
     dist.init_process_group("serene")
     for collective in COLLECTIVES:
         for _ in range(TIMES):
-            # The last that holds these tensors is gloo, whose thread needs the GIL to let go of them.
+            # gloo holds the last reference to these tensors, and its thread needs the GIL to release it.
             for _ in range(3):
                 dist.all_reduce(torch.ones(4, dtype=torch.int64), dist.ReduceOp.MAX, async_op=True)
             collective(torch.zeros(16))

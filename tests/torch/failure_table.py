@@ -36,7 +36,7 @@ def kill(victim: str, local: Local, ranks: list[subprocess.Popen[str]]) -> None:
 
 
 def start_switch(local: Local) -> None:
-    """The same switch, under the controller that goes on."""
+    """Starts the switch again at the same address, for the controller that still runs."""
     program = f"from controller.commands import local; local.start({local.switch!r}, range(1, {RANKS + 1}))"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=dict(local.environment), check=True)
 
@@ -46,7 +46,7 @@ def steps(folder: Path) -> list[str]:
 
 
 def row(way: str, victim: str) -> list[str]:
-    """What each rank has said, and when."""
+    """One row of the table: what each rank says after the victim was killed, and after how long."""
     with tempfile.TemporaryDirectory() as name, local_switch(Path(name), "--ports", f"1-{RANKS}") as local:
         folder = Path(name)
         if way == "hook":

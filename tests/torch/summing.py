@@ -14,7 +14,7 @@ VALUES = 50_000
 
 
 def given(rank: int, values: int = VALUES) -> torch.Tensor:
-    """Whole numbers, whose sums are exact in any order."""
+    """A rank's values: whole numbers, whose sums are exact in any order."""
     return torch.arange(values, dtype=torch.float32) % 997 * (rank + 1)
 
 
