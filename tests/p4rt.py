@@ -1,4 +1,4 @@
-"""A small synchronous P4Runtime controller for tests, by the P4Info's names."""
+"""A small synchronous P4Runtime controller for tests, which uses the names in the P4Info."""
 
 from __future__ import annotations
 

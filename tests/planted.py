@@ -1,8 +1,8 @@
-"""Rules of the protocol, each broken on purpose: does a random run notice?
+"""Faults planted in the protocol's rules, one by one, to see whether random runs find them.
 
 A planted fault is a line of the rules (tests/model.py), of the client or of the controller, written wrong. A hunt plays
-random runs until one of them violates what must always hold. `python -m tests.planted` hunts for all of them, and for
-faults that nobody has planted, as long as one likes.
+random runs until one of them violates what must always hold. `python -m tests.planted` hunts for all planted faults,
+and then for unknown ones for as long as one likes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Free ports of loopback for tests that run beside other tests."""
+"""Free ports on loopback, for tests that run at the same time as others."""
 
 from __future__ import annotations
 

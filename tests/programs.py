@@ -1,5 +1,5 @@
-"""The compiled programs under test: the committed ones, or those that the environment names, as
-`make mutants` does."""
+"""The compiled programs under test: the committed ones, or those that environment variables name (`make mutants`
+sets them)."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ DATASETS: Mapping[str, Callable[[Path], Files]] = {
 
 
 def check_dataset(name: str) -> None:
-    """Raises DataError, naming the data sets that exist."""
+    """Checks a data set's name. Raises DataError, which names those that exist."""
     if name not in DATASETS:
         raise DataError(f"no dataset {name!r}; there are {choices(DATASETS)}")
 

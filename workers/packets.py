@@ -120,6 +120,6 @@ PACKETS: Mapping[str, Callable[[Transport], Transport]] = {
 
 
 def check_packets(name: str) -> None:
-    """Raises SereneError, naming the valid choices."""
+    """Checks a value of PACKETS. Raises SereneError, which names the valid choices."""
     if name not in PACKETS:
         raise SereneError(f"PACKETS={name}: expected {choices(PACKETS)}")

@@ -83,14 +83,14 @@ class Part:
     tallies: dict[Pair, Tally]
 
     def write(self, path: Path) -> None:
-        """Raises CannotWrite."""
+        """Writes the part to a file, as JSON. Raises CannotWrite."""
         pairs = {" ".join(pair): asdict(tally) for pair, tally in self.tallies.items()}
         head = {key: value for key, value in vars(self).items() if key != "tallies"}
         outputs.write_text(path, json.dumps({**head, "pairs": pairs}, indent=2) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Part:
-        """Raises BadPart."""
+        """Reads a part from the file that ``write`` made. Raises BadPart."""
         try:
             said: dict[str, Any] = json.loads(path.read_text())
             pairs: dict[str, Any] = said.pop("pairs")
@@ -138,7 +138,7 @@ def show(console: Console, tallies: dict[Pair, Tally]) -> Tally:
 
 
 def summary(total: Tally) -> str:
-    """What was wrong, in a line."""
+    """A line that counts what went wrong."""
     return (
         f"{total.lost} contributions lost, {total.repeated} repeated, "
         f"{total.broken.get('no stuck worker', 0)} runs stuck, {len(total.failed)} runs failed"
@@ -171,7 +171,7 @@ def _row(name: str, tally: Tally) -> list[str]:
 
 
 def happenings(total: Tally) -> Table:
-    """How often each event came, the hostile host's attacks last."""
+    """A table of how often each event occurred, with the hostile host's attacks last."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2))
     shown.add_column("in all runs")
     shown.add_column("times", justify="right")

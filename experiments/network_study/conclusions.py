@@ -46,7 +46,7 @@ class Conclusion:
 
     @property
     def verdict(self) -> str:
-        """Whether it holds, in how many cases, in words."""
+        """In how many cases the conclusion holds, in words."""
         if not self.cases:
             return "not asked"
         held = sum(case.holds for case in self.cases)

@@ -38,7 +38,7 @@ class Findings:
         return self.seconds(cell) / (cell.gradient_mb * MB / (cell.network.bandwidth_gb * 1e9))
 
     def seconds(self, cell: ExchangeCell) -> float:
-        """The time of an exchange."""
+        """The simulated time of an exchange in seconds."""
         return float(self._answers[cell]["seconds"])
 
     # The paper's methods.

@@ -30,7 +30,7 @@ class Parting:
 
     @classmethod
     def of(cls, results: Results, cell: Cell, reference: Cell) -> Parting:
-        """Of a training and a reference. Raises NotTrained."""
+        """Compares a training's losses with a reference's. Raises NotTrained."""
         ours, theirs = losses(results, cell), losses(results, reference)
         return cls(np.abs(ours - theirs) / np.abs(theirs))
 

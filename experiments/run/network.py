@@ -138,7 +138,7 @@ class Network(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """The controller's."""
+        """The controller's HTTP address."""
 
     @property
     @abstractmethod
@@ -263,7 +263,7 @@ class MininetNetwork(Network):
 
     @property
     def unix_url(self) -> str:
-        """The controller's, for processes in the hosts."""
+        """The controller's address for processes in the hosts, which reach it through a Unix socket."""
         return str(self._controller.unix_url)
 
     @property

@@ -64,7 +64,7 @@ class Counted:
 
     @classmethod
     def by_switch(cls, job: JobStatus, parameters: int, lanes: int) -> Counted:
-        """From the controller's last status. lanes: values in a slot."""
+        """What the switch counted, from the controller's last status of the job. lanes: values in a slot."""
         applied = [worker.contributions for worker in sorted(job.workers, key=lambda worker: worker.worker)]
         return cls(job.history, str(job.strategy), applied, -(-parameters // lanes))
 

@@ -65,7 +65,7 @@ class Settings:
 
     @property
     def mtu(self) -> int | None:
-        """Of the links, in bytes; None: the kernel's default."""
+        """The links' MTU in bytes; None for the kernel's default."""
         return 9000 if self.program.name == "serene_jumbo" else None
 
 

@@ -41,7 +41,7 @@ class Cluster:
     options: Path | None = None
 
     def check(self) -> None:
-        """Raises BadUsage, and MissingExtra where a library is missing."""
+        """Checks the options. Raises BadUsage, or MissingExtra where a library is missing."""
         if self.options is not None and self.where != SLURM:
             raise BadUsage(f"--cluster-options {self.options}: options are for --cluster {SLURM}")
         if self.where == SLURM:

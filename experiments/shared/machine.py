@@ -35,7 +35,7 @@ class Conditions:
 
     @classmethod
     def of(cls, kept: Mapping[str, Any] | None) -> Conditions:
-        """From what ``to_dict`` returned. kept is None for an older result, which has no conditions."""
+        """The conditions that ``to_dict`` wrote. kept: None for an older result, which has no conditions."""
         return cls(**kept) if kept else cls()
 
     def to_dict(self) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class Cell:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Cell:
-        """From what ``to_dict`` returned."""
+        """The cell that ``to_dict`` wrote."""
         racks = given.get("racks")
         own = {"network": Network(**given["network"]), "racks": RackNetwork(**racks) if racks is not None else None}
         return cls(**{**given, **own})

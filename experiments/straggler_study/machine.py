@@ -12,7 +12,7 @@ from experiments.shared import machine
 
 @lru_cache(maxsize=1)
 def here() -> str:
-    """This machine in words."""
+    """This machine in words, with BMv2's version if it is installed."""
     return ", ".join([machine.here(), *_bmv2_version()])
 
 

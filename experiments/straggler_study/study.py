@@ -143,7 +143,7 @@ class Study:
 
     @cached_property
     def _groups(self) -> dict[Cell, list[Cell]]:
-        """The same groups without cells that have no result."""
+        """The wanted groups without the cells that have no result."""
         missing = set(self.missing)
         found = {key: [cell for cell in mine if cell not in missing] for key, mine in self._wanted.items()}
         return {key: mine for key, mine in found.items() if mine}

@@ -1,6 +1,6 @@
-"""Mutants of what p4c wrote for v1model: its JSON with one node replaced.
+"""Mutants of the v1model programs: the JSON that p4c wrote, with one node replaced.
 
-Each of p4c's nodes says which source file it comes from: that file's name is the part of the program it belongs to.
+The nodes name the source file that they come from; that name is the part of the program to which a node belongs.
 """
 
 from __future__ import annotations

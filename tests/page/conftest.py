@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven by its own driver. It talks to nothing but the addresses that a test gives it."""
+"""Debian's Chromium, controlled through its own driver. It connects only to the addresses that a test gives it."""
 
 from __future__ import annotations
 

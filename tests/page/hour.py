@@ -1,6 +1,6 @@
-"""A controller that has seen an hour of 32 workers: its jobs and its record are filled by hand, the switch is away.
+"""A controller that looks as after an hour with 32 workers: its jobs and records are made up, and it has no switch.
 
-Alone: ``python -m tests.page.hour`` serves it, for looking at.
+``python -m tests.page.hour`` serves it, to be looked at in a browser.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""BMv2 in the place of the switch of a run in virtual time: every packet waits until BMv2 has done with it."""
+"""BMv2 as the switch of a run in virtual time, which waits with every packet until BMv2 has processed it."""
 
 from __future__ import annotations
 

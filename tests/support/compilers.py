@@ -1,5 +1,6 @@
-"""A compiler that has made the committed output of these sources once makes it again: Tofino's takes a minute of a
-processor to do so. pytest's cache remembers which compiler it was, and of what; ``--cache-clear`` forgets it."""
+"""Skips compiling what has been compiled before: a compiler that once made the committed output of the same sources
+would make it again, and Tofino's takes a minute to do so. pytest's cache remembers the compilers and sources;
+``--cache-clear`` forgets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker's wire to the P4 program in process, on a clock of its own."""
+"""A worker's transport to the P4 program in this process, with a clock of its own."""
 
 from __future__ import annotations
 

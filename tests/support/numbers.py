@@ -1,4 +1,4 @@
-"""What a sum over workers has to be: block exponents from their description, without serene/client/blocks.py."""
+"""Expected sums over workers: block exponents implemented from their description, without serene/client/blocks.py."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""A Python that has imported what programs need: those that tests start often begin in it within milliseconds.
+"""A Python that has already imported the modules that programs need, so that they begin within milliseconds.
 
 ``warm_python()`` is the path of an executable that takes the place of ``sys.executable``: the same arguments, streams,
 environment, folder and network namespace; the program ends as it would otherwise, with the same status or signal, and
-is killed when its caller is. It is a process of its own, forked from a server that has no threads: importing PyTorch,
-and what its optimisers import when they are first used, takes four seconds of a processor, in each of a test's many
-ranks. Controllers and embedded switches, whose imports take half a second, are started by `warm_process.py`. Processes
-that share a run of the tests share the servers, too: whoever first needs one starts it. That our programs start in
-interpreters of their own is tested in tests/endtoend, tests/unit/test_spawn.py and
+is killed when its caller is. It is a process of its own, forked from a server that has no threads. Otherwise each of a
+test's many ranks would spend four seconds of processor time on importing PyTorch and the modules that its optimisers
+import when they are first used. Controllers and embedded switches, whose imports take half a second, are started by
+`warm_process.py`. All processes of a run of the tests share the servers; the first that needs one starts it. That our
+programs start in interpreters of their own is tested in tests/endtoend, tests/unit/test_spawn.py and
 tests/controller/test_local_switch.py.
 """
 

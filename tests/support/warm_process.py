@@ -1,4 +1,5 @@
-"""Controllers, embedded switches and serenectl, begun in a Python that has imported what they need (`warm.py`)."""
+"""Controllers, embedded switches and serenectl, started in a Python that has already imported their modules
+(`warm.py`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""BMv2 with packets over gRPC: no interfaces, no root, packets of any size, and an end that BMv2 itself announces.
+"""BMv2 with packets over gRPC: it needs neither interfaces nor root, takes packets of any size, and says when it is
+done.
 
-simple_switch_grpc takes its packets from a stream of its own (``--dp-grpc-server-addr``). When the client has sent its
-last one, BMv2 closes the stream after everything has been processed, so nobody waits for a silence.
+simple_switch_grpc takes packets from a stream of their own (``--dp-grpc-server-addr``). After the client's last packet,
+BMv2 closes the stream once it has processed everything, so tests need not wait until nothing comes out any more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attacks the embedded switch from every side that somebody else can reach; a finding ends the run.
+"""Attacks the embedded switch through everything that outsiders can reach. A finding ends the run.
 
     python -m tests.switch.fuzz --sanitize --count 1000000        (make fuzz PACKETS=1000000)
 
@@ -7,7 +7,7 @@ json        mutated programs, and packets to those that load
 p4runtime   mutated messages to a running server
 answers     what a hostile switch might answer a worker
 
-With sanitizers the C code is watched by the compiler's address and undefined-behaviour sanitizers. The same seed and
+With ``--sanitize`` the compiler's address and undefined-behaviour sanitizers watch the C code. The same seed and
 count give the same packets, programs and messages.
 """
 

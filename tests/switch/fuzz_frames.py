@@ -1,4 +1,4 @@
-"""Mutated packets to the embedded switch: a seed's packets as they are, mutated in structure, and noise."""
+"""Mutated packets for the embedded switch: valid ones, ones mutated in structure, and noise."""
 
 from __future__ import annotations
 

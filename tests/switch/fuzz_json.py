@@ -1,7 +1,7 @@
 """Mutated programs: each is refused with a SereneError that names a place, or loads and takes any packets.
 
-Anything else ends the run: another exception, C that does not compile, a sanitizer's finding, a packet that does not
-come to its end.
+Anything else ends the run: another exception, C that does not compile, a sanitizer's finding, a packet whose
+processing does not end.
 """
 
 from __future__ import annotations

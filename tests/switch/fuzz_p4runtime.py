@@ -1,7 +1,7 @@
 """Mutated P4Runtime messages to a switch in a process of its own: it answers each with a status and keeps running.
 
 Valid messages are changed in their fields, or in their bytes, and sent by every call and on the stream. A finding is a
-call without an answer in time, a defect that the switch reports of itself, or a switch that is gone.
+call without an answer in time, an internal error that the switch reports, or a switch that has ended.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Programs that overran the switch's memory or its time, and packets for them: ``python -m ... NAME`` runs one.
+"""Programs that once overran the switch's memory or never ended, and packets for them: ``python -m ... NAME`` runs one.
 
-To be run with sanitizers loaded. What has to come out is asserted here; that the process ends at all is the point.
+To be run with sanitizers loaded. The functions check what comes out, but mainly the process has to end, without a
+finding.
 """
 
 from __future__ import annotations

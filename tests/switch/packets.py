@@ -1,4 +1,4 @@
-"""Packets to try a switch with: valid ones, changed in the ways that break parsers."""
+"""Packets to try a switch with: valid ones, and ones changed in ways that break parsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiler's address and undefined-behaviour sanitizers: what they find ends the process."""
+"""The compiler's address and undefined-behaviour sanitizers. A finding of theirs ends the process."""
 
 from __future__ import annotations
 

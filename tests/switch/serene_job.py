@@ -1,4 +1,5 @@
-"""Serene's own program with a running job, for tests that send it anything: entries, and one packet of each kind."""
+"""A running job of Serene's own program, for tests that send it arbitrary packets: its entries, and packets of each
+kind."""
 
 from __future__ import annotations
 

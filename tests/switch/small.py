@@ -1,4 +1,4 @@
-"""Small BMv2 programs made by hand, for what no P4 compiler would write."""
+"""Small BMv2 programs written by hand, such as no P4 compiler would write."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """STF, the packet tests of p4c's samples: the language, and a runner over any switch.
 
-A script adds entries, sends packets and says what has to come out. What p4c's own driver for BMv2 does is what counts
-here: per port, the packets expected, in order; ports that the script never names are not looked at.
+A script adds entries, sends packets and says what has to come out. As with p4c's own driver for BMv2, the expected
+packets have to come out in order at each port, and ports that the script never names are not checked.
 """
 
 from __future__ import annotations

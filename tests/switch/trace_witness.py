@@ -1,5 +1,5 @@
-"""A target whose every packet is traced, and whose traces have to say what happened: each is held against the packets
-that left, against a twin that traces nothing, and against tables, registers and counters."""
+"""A target of STF scripts that traces every packet and checks the traces: against the packets that left, against a twin
+that traces nothing, and against tables, registers and counters."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Runs a TNA program from its text: parsers, tables, register actions, deparsers, and around them the traffic
-manager's part: unicast, multicast, the loop port.
+"""Runs a TNA program from its text: parsers, tables, register actions and deparsers, and between them the traffic
+manager with unicast, multicast and the loop port.
 
-Statements are executed one after the other, as P4 says, whatever stage the compiler puts them in. What hardware does
-not promise is made visible: metadata and headers that nothing has set hold noise, and a register that a packet
-reaches twice is an error.
+Statements are executed in order, as P4 specifies, whatever stage the compiler puts them in. Programs that rely on more
+than the hardware promises fail: metadata and headers that were never set hold noise, and a packet that reaches a
+register twice is an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Reads P4_16 text into a tree: as much of the language as p4c's frontend prints for a TNA program.
+"""Reads P4_16 text into a tree: the part of the language that p4c's frontend prints for a TNA program.
 
-``parse(text)`` gives declarations by name. Nodes are plain tuples, ("kind", ...), statements and expressions alike;
-what is not understood is an error that names the place, never skipped.
+``parse(text)`` returns the declarations by name. Nodes, of statements and expressions alike, are plain tuples
+("kind", ...). Anything that is not understood is an error that names the place, and is never skipped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A TNA program as a data plane for tests: tables and groups as the controller writes them, frames in and out."""
+"""A TNA program as a data plane for tests, with tables and groups as the controller writes them, and frames in and
+out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words of P4_16 text, one after the other."""
+"""Splits P4_16 text into tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program on the machine holds: values and their types, headers, packets, tables and registers."""
+"""The state of a program on the machine: values and their types, headers, packets, tables and registers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One rank that calls a collective of gloo's while gloo's threads let go of an earlier one's tensors, again and again.
+"""One rank that repeatedly calls a collective of gloo's while gloo's threads release the tensors of an earlier one.
 
     ... python -m tests.torch.busy_gloo [WITHOUT]
 
-WITHOUT: a collective that `SwitchGroup` is to have no method for, to see that it then hangs.
+WITHOUT: a collective whose method is removed from `SwitchGroup`, to see that it hangs without.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     RANK=... WORLD_SIZE=... MASTER_ADDR=... MASTER_PORT=... python -m tests.torch.collectives OUT
 
-Each rank writes OUT/RANK.json: for each case what was wrong ("" if nothing) and how many collectives the switch summed.
+Each rank writes OUT/RANK.json with, for each case, what was wrong ("" if nothing) and how many collectives the switch
+summed.
 """
 
 from __future__ import annotations

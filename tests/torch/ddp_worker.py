@@ -1,10 +1,10 @@
 """One process of a DDP training.
 
-Ranks count from 0. With local_udp 0, gloo reduces as in plain DDP. Small buckets: several are under way at once.
-``out`` gets the parameters at the end, ``out``.losses a line for each step, when it is over.
-Settings: steps; die_after, steps after which the process ends with status 17, without leaving the job; loss_scale;
-members, of the job, before the first step; waits_at, a step before which rank 0 waits until there is a file `go` beside
-``out``.
+Ranks count from 0. With local_udp 0, gloo reduces as in plain DDP. The buckets are small, so that several are under way
+at once. At the end the parameters are written to ``out``; after each step a line is written to ``out``.losses.
+Settings: steps; die_after, the number of steps after which the process ends with status 17 and without leaving the job;
+loss_scale; members, how many the job has to have before the first step; waits_at, the step before which rank 0 waits
+for a file `go` next to ``out``.
 """
 
 from __future__ import annotations

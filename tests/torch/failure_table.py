@@ -1,9 +1,9 @@
-"""What each rank says, and after how long, when a rank, the switch or the controller is killed: a table.
+"""Prints a table of what each rank says, and after how long, when a rank, the switch or the controller is killed.
 
     python -m tests.torch.failure_table
 
 Four ranks of DistributedDataParallel, by the process group and by the hook, on one machine; the group's timeout is
-20 s. A rank that has said nothing after 75 s either goes on or waits. It takes about ten minutes.
+20 s. A rank that has said nothing after 75 s either goes on or waits. The whole takes about ten minutes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums by all-reduce and reduce-scatter, also in groups of some of the ranks, against what they have to be.
+"""Checks sums by all-reduce and reduce-scatter, also in groups of some of the ranks.
 
     ... python -m tests.torch.summing
 

@@ -1,4 +1,4 @@
-"""Trainings that use a process group in PyTorch's own ways, for `tests.torch.collectives`: what they end with."""
+"""Trainings that use a process group in PyTorch's own ways, and return their results for `tests.torch.collectives`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The tree's rules in Python, packet by packet: docs/hierarchy.md as an oracle for the P4 programs.
 
-One job. A leaf and the root turn each packet into a list of packets, and have no timers. Values are whole vectors of
-lanes, added modulo 2**32.
+The model has one job. A leaf and the root turn each packet into a list of packets, and have no timers. Values are whole
+vectors of lanes, added modulo 2**32.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tree's rules, each broken on purpose: does a random run notice?"""
+"""Faults planted in the tree's rules, one by one, to see whether random runs find them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 All links lose, repeat, reorder and delay packets, some across two swaps; policies are swapped, swaps are given up
 half-way, workers leave, one worker forges an epoch, and a leaf or the root loses its state, which begins a new session.
-In a vector of values lane w counts worker w's contributions, so a read tells what is in it.
+In a vector of values lane w counts worker w's contributions, so a read shows which contributions it contains.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The tree's P4 programs for tests: one leaf or root with a job, its frames made from the model's packets and read
-back as such."""
+"""The tree's P4 programs for tests: one leaf or root with a job, which takes and returns the model's packets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packets between a leaf and the root, per slot and round, by the model: `python -m tests.tree.traffic`."""
+"""Counts the packets between a leaf and the root, per slot and round, in the model: `python -m tests.tree.traffic`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training programs as processes, and what their command line says."""
+"""Training programs as processes, and their command line called in this process."""
 
 from __future__ import annotations
 

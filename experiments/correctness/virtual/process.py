@@ -53,7 +53,7 @@ class Process:
     # -- outside: never from within another process -----------------------------------------------------------
 
     def mail(self) -> None:
-        """Ends a `wait_for_mail`."""
+        """Wakes the process if it is in `wait_for_mail`."""
         if self._for_mail:
             self._wake(self._wait)
 

@@ -135,7 +135,7 @@ class Incarnation:
         return self.client.protocol
 
     def die(self) -> None:
-        """Kills it."""
+        """Kills the worker's process."""
         self.interrupted()
         self.process.interrupt()
 

@@ -60,7 +60,7 @@ class Case:
 
     @property
     def question(self) -> Question:
-        """The same for the emulation."""
+        """The exchange as the emulation's question."""
         uplink = self.ratio * HOSTS * LINK_MBIT
         return Question(self.racks, HOSTS, LINK_MBIT, VALUES, REPEATS, SERIES, PATIENCE_S, uplink_mbit=uplink)
 

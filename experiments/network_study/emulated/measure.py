@@ -64,7 +64,7 @@ class Part:
         )  # fmt: skip
 
     def tell(self, line: str) -> None:
-        """Sends it a line."""
+        """Sends the process a line."""
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()
 
