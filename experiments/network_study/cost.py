@@ -12,7 +12,7 @@ PORTS_2_LAYERS = (16, 32, 48, 64, 80, 96, 128)
 PORTS_3_LAYERS = (16, 32, 48)
 
 
-def switches(layers: int, ports: int, ratio: float) -> float:
+def switches(layers: int, ports: float, ratio: float) -> float:
     """Table 1: the number of switches in a full network of switches with k ports. With 2 layers it has k (1 + r / 2)
     switches for k^2 / 2 hosts, with 3 layers k^2 (1 + r / 4) for k^3 / 4."""
     return ports * (1 + ratio / 2) if layers == 2 else ports**2 * (1 + ratio / 4)
