@@ -1,4 +1,4 @@
-"""DistributedDataParallel, as anybody writes it. The one word about Serene is the backend's name.
+"""An ordinary program with DistributedDataParallel. Only the backend's name says that it trains through Serene.
 
 torchrun --nproc-per-node 4 examples/ddp.py
 torchrun --nproc-per-node 4 examples/ddp.py --backend gloo --optimiser adam
@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 
 def dataset() -> TensorDataset:
-    """Points of four clouds around ten centres each."""
+    """4,096 points, float32[64] each, of four classes: a class is ten clouds of points around random centres."""
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(4096) % 4
     centres = torch.randn(4, 10, 64, generator=generator)
@@ -71,7 +71,7 @@ def main() -> None:
     if arguments.losses and dist.get_rank() == 0:
         with open(arguments.losses, "w") as file:
             json.dump(losses, file)
-    dist.destroy_process_group()  # when `train` has let go of the model: see docs/pytorch.md, At the end
+    dist.destroy_process_group()  # only after `train` has freed the model: see docs/pytorch.md, At the end
 
 
 if __name__ == "__main__":

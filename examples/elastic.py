@@ -1,8 +1,8 @@
-"""A training that goes on from its last checkpoint when torchrun has started the ranks again.
+"""Elastic training: when a rank dies, torchrun starts all ranks again, and they go on from the last checkpoint.
 
     torchrun --nproc-per-node 4 --max-restarts 3 examples/elastic.py --checkpoint training.pt
 
-With ``--die-at 120`` the last rank kills itself before that step, once: the others fail, and all are started again.
+With ``--die-at 120`` the last rank kills itself before that step, the first time: a failure to recover from.
 """
 
 import argparse
@@ -25,10 +25,10 @@ def network() -> nn.Module:
 
 
 def batch(step: int) -> tuple[Tensor, Tensor]:
-    """Points, and a function of them that the network has to find."""
+    """A rank's batch for a step: points, float32[32, 32], and a function of them to learn, float32[32, 1]."""
     generator = torch.Generator().manual_seed(1000 * dist.get_rank() + step)
     inputs = torch.randn(32, 32, generator=generator)
-    return inputs, (inputs[:, :1] * inputs[:, 1:2] + torch.sin(2 * inputs[:, 2:3]))
+    return inputs, inputs[:, :1] * inputs[:, 1:2] + torch.sin(2 * inputs[:, 2:3])
 
 
 def train(arguments: argparse.Namespace) -> list[float]:
@@ -62,6 +62,7 @@ def train(arguments: argparse.Namespace) -> list[float]:
         losses.append(mean.item())
         if rank == 0 and len(losses) % SAVE_EVERY == 0:
             saved = {"model": model.module.state_dict(), "optimiser": optimiser.state_dict(), "losses": losses}
+            # Saved beside it first: a rank that is killed while it writes leaves the previous checkpoint whole.
             beside = arguments.checkpoint.with_suffix(".new")
             torch.save(saved, beside)
             beside.replace(arguments.checkpoint)
@@ -74,8 +75,8 @@ def main() -> None:
     parser.add_argument("--backend", default="serene")
     parser.add_argument("--optimiser", choices=("sgd", "adam"), default="sgd")
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--die-at", type=int)
+    parser.add_argument("--checkpoint", type=Path, required=True, help="a file, read if it exists, written by rank 0")
+    parser.add_argument("--die-at", type=int, metavar="STEP", help="the last rank kills itself before this step, once")
     parser.add_argument("--losses", help="a file for the losses of all steps, averaged over the ranks")
     arguments = parser.parse_args()
 
@@ -83,7 +84,7 @@ def main() -> None:
     losses = train(arguments)
     if arguments.losses and dist.get_rank() == 0:
         Path(arguments.losses).write_text(json.dumps(losses))
-    dist.destroy_process_group()  # when `train` has let go of the model: see docs/pytorch.md, At the end
+    dist.destroy_process_group()  # only after `train` has freed the model: see docs/pytorch.md, At the end
 
 
 if __name__ == "__main__":

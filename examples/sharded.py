@@ -17,12 +17,12 @@ LENGTH, LETTERS, WIDTH = 24, 16, 64
 
 
 class Transformer(nn.Module):
-    """Guesses each letter from those before it."""
+    """Predicts each letter from those before it: int64[batch, LENGTH] to logits, float32[batch, LENGTH, LETTERS]."""
 
     def __init__(self) -> None:
         super().__init__()
         self.letters = nn.Embedding(LETTERS, WIDTH)
-        self.places = nn.Parameter(0.02 * torch.randn(LENGTH, WIDTH))
+        self.positions = nn.Parameter(0.02 * torch.randn(LENGTH, WIDTH))
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(WIDTH, 4, 2 * WIDTH, dropout=0.0, batch_first=True) for _ in range(2)
         )
@@ -30,7 +30,7 @@ class Transformer(nn.Module):
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(LENGTH))
 
     def forward(self, text: Tensor) -> Tensor:
-        state = self.letters(text) + self.places
+        state = self.letters(text) + self.positions
         for layer in self.layers:
             state = layer(state, src_mask=self.mask, is_causal=True)
         result: Tensor = self.out(state)
@@ -38,7 +38,8 @@ class Transformer(nn.Module):
 
 
 def batch(step: int) -> tuple[Tensor, Tensor]:
-    """Text in which each letter follows from the two before it, most of the time; and the letter that comes next."""
+    """A rank's batch for a step: text, int64[16, LENGTH], and for each letter the next one. A letter follows from the
+    two before it, but for one in ten, which is random."""
     generator = torch.Generator().manual_seed(1000 * dist.get_rank() + step)
     text = torch.randint(0, LETTERS, (16, LENGTH + 1), generator=generator)
     noise = torch.rand(text.shape, generator=generator) < 0.1

@@ -1,7 +1,7 @@
-"""Compiles the data plane: all variants, with p4c's output and digests of both in p4src/build.
+"""Compiles all variants of the data plane for v1model into p4src/build, with digests of the sources and the output.
 
 python scripts/compile_p4.py          # needs p4c-bm2-ss
-python scripts/compile_p4.py --check  # needs nothing: is the output of the sources, and as the compiler wrote it?
+python scripts/compile_p4.py --check  # needs no compiler: do the output and the sources still have those digests?
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent.parent / "p4src"
 BUILD = SOURCES / "build"
-# Top file, and FIELDS: 2048-bit fields a packet carries.
+# The top file, and FIELDS: how many 2048-bit fields (64 lanes each) a packet carries.
 VARIANTS = {
     "serene": ("v1model/serene.p4", 5),
     "serene_jumbo": ("v1model/serene.p4", 14),
@@ -26,44 +26,45 @@ COMPILER = "p4c-bm2-ss"
 
 
 def output(variant: str) -> list[str]:
-    """The names of what p4c writes."""
+    """The names of the files that p4c writes for a variant."""
     return [f"{variant}.json", f"{variant}.p4info.txtpb"]
 
 
 def stamp(variant: str) -> str:
-    """SHA-256 over everything that shapes a variant's output, the sources that v1model uses, top file and FIELDS; and
-    over the output itself."""
+    """The text of a variant's .sha256 file: SHA-256 of what its output follows from (the sources, the top file and
+    FIELDS), and of the output."""
     main, fields = VARIANTS[variant]
-    total = hashlib.sha256(f"{main} FIELDS={fields}\n".encode())
+    sources = hashlib.sha256(f"{main} FIELDS={fields}\n".encode())
     for folder in ("include", "v1model"):
         for path in sorted((SOURCES / folder).glob("*.p4")):
-            total.update(f"{path.relative_to(SOURCES)}\n".encode())
-            total.update(path.read_bytes())
+            sources.update(f"{path.relative_to(SOURCES)}\n".encode())
+            sources.update(path.read_bytes())
     written = hashlib.sha256()
     for name in output(variant):
         written.update(f"{name}\n".encode())
         written.update((BUILD / name).read_bytes())
-    return f"sources {total.hexdigest()}\noutput {written.hexdigest()}\n"
+    return f"sources {sources.hexdigest()}\noutput {written.hexdigest()}\n"
 
 
-def wrong(variant: str) -> str:
-    """What has changed since p4c wrote a variant's output; empty if nothing has."""
+def stale(variant: str) -> str:
+    """What is missing, or has changed since p4c wrote a variant's output; empty if nothing has."""
     files = [BUILD / f"{variant}.sha256", *(BUILD / name for name in output(variant))]
     missing = [path.name for path in files if not path.is_file()]
     if missing:
         return f"{' and '.join(missing)} of {variant} missing"
-    there, expected = files[0].read_text().split("\n"), stamp(variant).split("\n")
-    if there[0] != expected[0]:
+    recorded, expected = files[0].read_text().split("\n"), stamp(variant).split("\n")
+    if recorded[0] != expected[0]:
         return f"the sources of {variant} changed, its output did not"
-    return "" if there == expected else f"the output of {variant} is not as the compiler wrote it"
+    return "" if recorded == expected else f"the output of {variant} is not as the compiler wrote it"
 
 
 def compile_all(compiler: str) -> None:
+    """Compiles every variant, and replaces its output once all of it is written. Raises CalledProcessError."""
     for variant, (main, fields) in VARIANTS.items():
         with tempfile.TemporaryDirectory(dir=BUILD) as scratch:
             names = output(variant)
             json, p4info = (Path(scratch, name) for name in names)
-            # From p4src, so that the output names no path of this machine. The root uses some of the sizes only.
+            # From p4src, so that the output names no path of this machine. --Wdisable: the root does not use all sizes.
             subprocess.run(
                 [compiler, "--target", "bmv2", "--arch", "v1model", f"-DFIELDS={fields}", "--Wdisable=unused",
                  "--p4runtime-files", str(p4info), "-o", str(json), main],
@@ -77,10 +78,10 @@ def compile_all(compiler: str) -> None:
 
 def main() -> int:
     if sys.argv[1:] == ["--check"]:
-        stale = [found for found in map(wrong, VARIANTS) if found]
-        if stale:
-            print(f"error: p4src/build: {'; '.join(stale)}: run 'make p4'", file=sys.stderr)
-        return 1 if stale else 0
+        found = list(filter(None, map(stale, VARIANTS)))
+        if found:
+            print(f"error: p4src/build: {'; '.join(found)}: run 'make p4'", file=sys.stderr)
+        return 1 if found else 0
     compiler = shutil.which(COMPILER)
     if compiler is None:
         print(f"error: {COMPILER} is not installed (p4lang's p4c, its BMv2 backend); p4src/build is as it was",

@@ -1,8 +1,8 @@
-"""Compiles the data plane for Tofino 1: what p4c made of p4src/tna, and what it costs on the chip.
+"""Compiles the data plane for Tofino 1, p4src/tna, into p4src/build/tofino, with a table of what it takes of the chip.
 
 python scripts/p4_tofino.py             # needs p4c-barefoot and bfas on the PATH
-python scripts/p4_tofino.py --frontier  # also how the cost grows with lanes, workers and slots (many compilations)
-python scripts/p4_tofino.py --check     # needs nothing: is the output of the sources, and as it was written?
+python scripts/p4_tofino.py --frontier  # also what other numbers of lanes, workers and slots take (many compilations)
+python scripts/p4_tofino.py --check     # needs no compiler: do the output and the sources have the recorded digests?
 
 core.p4 and tna.p4 are looked for where p4c-barefoot was installed with them; if they are elsewhere, say where:
 P4C_INCLUDE=DIRECTORY:DIRECTORY.
@@ -26,9 +26,10 @@ BUILD = SOURCES / "build" / "tofino"
 MAIN = "tna/serene.p4"
 TOOLS = {"p4c-barefoot": "p4c's Tofino backend", "bfas": "its assembler"}
 STAGES = 12
-CONTAINERS = 224
+CONTAINERS = 224  # of packet headers and metadata, in both directions together
+OUTPUT = ("serene.p4", "serene.p4info.txtpb", "serene.stateful", "resources.md")
 DEFAULTS = {"FIELDS": 32, "WORKER_BITS": 4, "SLOTS_IN_USE": 3584, "SLOT_BITS": 12}
-FRONTIER: list[dict[str, int]] = [
+FRONTIER: list[dict[str, int]] = [  # the sizes that differ from DEFAULTS
     {},
     {"FIELDS": 16},
     {"FIELDS": 24},
@@ -43,50 +44,49 @@ FRONTIER: list[dict[str, int]] = [
 
 
 class CannotCompile(Exception):
-    """The program does not compile, or takes more than the chip has."""
-
-
-OUTPUT = ("serene.p4", "serene.p4info.txtpb", "serene.stateful", "resources.md")
+    """The program does not compile, takes more than the chip has, or the compiler got it wrong; the message says
+    which."""
 
 
 def stamp() -> str:
-    """SHA-256 over the sources that shape the output, and over the output itself."""
-    total = hashlib.sha256()
+    """The text of serene.sha256: SHA-256 of the sources that the output follows from, and of the output."""
+    sources = hashlib.sha256()
     for folder in ("include", "tna"):
         for path in sorted((SOURCES / folder).glob("*.p4")):
-            total.update(f"{path.relative_to(SOURCES)}\n".encode())
-            total.update(path.read_bytes())
+            sources.update(f"{path.relative_to(SOURCES)}\n".encode())
+            sources.update(path.read_bytes())
     written = hashlib.sha256()
     for name in OUTPUT:
         written.update(f"{name}\n".encode())
         written.update((BUILD / name).read_bytes())
-    return f"sources {total.hexdigest()}\noutput {written.hexdigest()}\n"
+    return f"sources {sources.hexdigest()}\noutput {written.hexdigest()}\n"
 
 
-def wrong() -> str:
-    """What has changed since the output was written; empty if nothing has."""
+def stale() -> str:
+    """What is missing, or has changed since the output was written; empty if nothing has."""
     missing = [name for name in (*OUTPUT, "serene.sha256") if not (BUILD / name).is_file()]
     if missing:
         return f"{' and '.join(missing)} missing"
-    there, expected = (BUILD / "serene.sha256").read_text().split("\n"), stamp().split("\n")
-    if there[0] != expected[0]:
+    recorded, expected = (BUILD / "serene.sha256").read_text().split("\n"), stamp().split("\n")
+    if recorded[0] != expected[0]:
         return "the sources changed, the output did not"
-    return "" if there == expected else "the output is not as it was written"
+    return "" if recorded == expected else "the output is not as it was written"
 
 
 @dataclass
 class Cost:
-    """What a program takes of a chip of twelve stages."""
+    """What a program takes of the chip, whose STAGES it may exceed."""
 
     stages: int
-    table: list[list[int]]  # by stage: what KINDS names
+    table: list[list[int]]  # a row for each stage, a column for each of KINDS
     containers: int  # of headers and metadata, both directions, without those that only the deparser reads
 
     def total(self, kind: str) -> int:
+        """How many of a kind all stages take together."""
         return sum(row[list(KINDS).index(kind)] for row in self.table)
 
 
-# What a stage has of it, and where resources.json counts it.
+# How many a stage has, and the two keys by which bfas's resources.json lists those in use.
 KINDS = {
     "stateful ALUs": (4, "meter_alus", "meters"),
     "counters": (4, "statistic_alus", "stats"),
@@ -99,8 +99,9 @@ KINDS = {
 
 
 def includes(out: Path) -> list[str]:
-    """Where the sources and the architecture's own are. p4c prints what it finds in its own folder as `#include`, which
-    tells a reader nothing: so the architecture's folders are given to it under other names."""
+    """The include directories: the sources', and those of core.p4 and tna.p4 by way of links in ``out``. In the program
+    that p4c dumps, files of its own directory would be mere `#include` lines; found through links they are spelt
+    out."""
     compiler = Path(shutil.which("p4c-barefoot") or "").resolve()
     named = os.environ.get("P4C_INCLUDE", str(compiler.parents[1] / "share" / "p4c" / "p4include"))
     folders = [Path(folder).resolve() for folder in filter(None, named.split(":"))]
@@ -111,7 +112,7 @@ def includes(out: Path) -> list[str]:
 
 
 def compile_variant(out: Path, sizes: dict[str, int]) -> str:
-    """Compiles and assembles into ``out``; what went wrong, or nothing."""
+    """Compiles and assembles the program with these sizes into ``out``; what went wrong, empty if nothing did."""
     (out / "dump").mkdir(parents=True)
     compiler = [
         "p4c-barefoot", "--target", "tofino", "--arch", "tna", "-D__TARGET_TOFINO__=1", "-g",
@@ -139,6 +140,7 @@ def compile_variant(out: Path, sizes: dict[str, int]) -> str:
 
 
 def cost(out: Path) -> Cost:
+    """What the program in ``out``, where ``compile_variant`` wrote it, takes of the chip."""
     resources = json.loads((out / "pipe" / "logs" / "resources.json").read_text())["resources"]["mau"]["mau_stages"]
     table = [[len(stage[part].get(what) or []) for _, part, what in KINDS.values()] for stage in resources]
     used = [number for number, row in enumerate(table) if any(row)]
@@ -149,7 +151,7 @@ def cost(out: Path) -> Cost:
 
 
 def report(found: Cost) -> str:
-    """The committed table."""
+    """The table for resources.md, in Markdown."""
     lines = [
         "| stage | " + " | ".join(f"{name} of {there}" for name, (there, _, _) in KINDS.items()) + " |",
         "|" + "---|" * (len(KINDS) + 1),
@@ -164,7 +166,7 @@ def report(found: Cost) -> str:
 
 
 def stateful(assembly: str) -> str:
-    """The registers' instructions, out of the whole assembly."""
+    """The registers' instructions, picked out of the whole assembly."""
     blocks = re.findall(r"^  stateful .*\n(?:    .*\n)*", assembly, re.MULTILINE)
     kept = r" +(p4: |exact group|format: |pred_|actions:|\w+:$|- (?!\[))"
     parts = [[line for line in block.splitlines() if re.match(kept, line)] for block in blocks]
@@ -173,11 +175,13 @@ def stateful(assembly: str) -> str:
 
 
 def compile_default() -> Cost:
+    """Compiles the program with its default sizes and replaces the output. Raises CannotCompile, with the output as it
+    was."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch, "out")
-        wrong = compile_variant(out, {})
-        if wrong:
-            raise CannotCompile(wrong)
+        failure = compile_variant(out, {})
+        if failure:
+            raise CannotCompile(failure)
         found = cost(out)
         if found.stages > STAGES:
             raise CannotCompile(f"{found.stages} stages, the chip has {STAGES}")
@@ -185,11 +189,9 @@ def compile_default() -> Cost:
         if "#include" in dumped.read_text():
             raise CannotCompile("core.p4 and tna.p4 were not found where they were looked for: set P4C_INCLUDE")
         assembly = (out / "pipe" / "serene.bfa").read_text()
-        selects, matches = (
-            dumped.read_text().count("transition select("),
-            len(re.findall(r"^ +match: \[", assembly, re.M)),
-        )
-        if matches < selects:  # docs/tofino.md names such a compiler
+        selects = dumped.read_text().count("transition select(")
+        matches = len(re.findall(r"^ +match: \[", assembly, re.MULTILINE))
+        if matches < selects:  # a fault of p4c's backend that docs/tofino.md describes
             raise CannotCompile(
                 f"of the parsers' {selects} selects {matches} are in the assembly: a defect of this compiler"
             )
@@ -203,15 +205,16 @@ def compile_default() -> Cost:
 
 
 def frontier() -> str:
-    """A row for each variant, its sizes and what it takes."""
+    """The table for frontier.md, in Markdown: the sizes of each variant, and what it takes. Prints each row when it is
+    known."""
     rows = ["| lanes | workers | slots | stages | stateful ALUs | SRAM | TCAM | containers |", "|" + "---|" * 8]
     for variant in FRONTIER:
         sizes = {**DEFAULTS, **variant}
         name = f"| {sizes['FIELDS']} | {1 << sizes['WORKER_BITS']} | {sizes['SLOTS_IN_USE']} |"
         with tempfile.TemporaryDirectory() as scratch:
-            wrong = compile_variant(Path(scratch, "out"), variant)
-            if wrong:
-                rows.append(f"{name} does not fit: {wrong} | | | | |")
+            failure = compile_variant(Path(scratch, "out"), variant)
+            if failure:
+                rows.append(f"{name} does not fit: {failure} | | | | |")
             else:
                 found = cost(Path(scratch, "out"))
                 stages = str(found.stages) if found.stages <= STAGES else f"{found.stages}: does not fit"
@@ -223,20 +226,20 @@ def frontier() -> str:
 
 def main() -> int:
     if sys.argv[1:] == ["--check"]:
-        stale = wrong()
-        if stale:
-            print(f"error: p4src/build/tofino: {stale}: run 'make p4-tofino'", file=sys.stderr)
-        return 1 if stale else 0
+        found = stale()
+        if found:
+            print(f"error: p4src/build/tofino: {found}: run 'make p4-tofino'", file=sys.stderr)
+        return 1 if found else 0
     for tool, what in TOOLS.items():
         if shutil.which(tool) is None:
             print(f"error: {tool} is not installed ({what}); p4src/build/tofino is as it was", file=sys.stderr)
             return 1
     try:
-        found = compile_default()
+        taken = compile_default()
     except CannotCompile as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"p4src/build/tofino: {found.stages} stages, {found.total('stateful ALUs')} stateful ALUs")
+    print(f"p4src/build/tofino: {taken.stages} stages, {taken.total('stateful ALUs')} stateful ALUs")
     if sys.argv[1:] == ["--frontier"]:
         (BUILD / "frontier.md").write_text(frontier())
     return 0

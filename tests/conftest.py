@@ -1,8 +1,9 @@
-"""For all tests: Ctrl-C means what it means in a terminal, also where the tests were started in the background; SIGTERM
-and a terminal that goes away end them as it does (the latter not after nohup); one thread for the arithmetic of each
-process; nothing that was imported is garbage; and which tests never run beside each other, where several run at a time.
+"""Settings for all tests: signals, threads, the garbage collector, hypothesis, and which tests never run at the same
+time.
 
-A shell without job control starts background jobs with SIGINT ignored, and every process of a test would inherit that.
+Ctrl-C ends the tests also if they were started in the background: a shell without job control starts background jobs
+with SIGINT ignored, which every process of a test would inherit. SIGTERM ends them in the same way, and so does a
+terminal that is closed, but not after nohup.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """As Ctrl-C: pytest takes down what the fixtures have set up. Another one does not disturb that."""
+    """Ends the tests like Ctrl-C, so that pytest tears the fixtures down. Further signals do not disturb that."""
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def _stay(number: int, frame: FrameType | None) -> None:
-    """After nohup the tests outlive the terminal. Unlike a signal that is ignored, this is not what their processes
-    inherit."""
+    """Does nothing: after nohup the tests go on when the terminal is closed. Processes do not inherit a handler, as
+    they would an ignored signal."""
 
 
 OUTLIVE = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
@@ -48,8 +49,8 @@ for ending in (signal.SIGTERM, signal.SIGHUP):
 for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(library, "1")
 
-# All that is imported and collected stays: looking for garbage among it takes a third of the time, and would again
-# whenever a test has made much.
+# What is imported and collected is never garbage. The collector does not search it, which would take a third of the
+# time of the collection, and time again in tests that make many objects.
 gc.disable()
 
 
@@ -58,15 +59,15 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-# No test asserts by the clock: an example may take as long as a busy machine makes it take.
+# Without hypothesis's deadline for an example: on a busy machine examples take long.
 settings.register_profile("no-deadline", deadline=None)
 settings.register_profile("first-failure", deadline=None, phases=[Phase.explicit, Phase.generate])  # make mutants
 settings.load_profile("no-deadline")
 
-# Which tests never run beside each other: those in folders whose tests need Mininet, and those of one module and
-# target, which share a switch.
+# Tests that never run at the same time: those in folders whose tests need Mininet, and those of one module and target,
+# which share a switch.
 MININET = ("tests/endtoend/", "tests/topologies/")
-# First, or they would go on alone at the end.
+# Begun first, or they would still run, one at a time, when all others are done.
 LONG_FIRST = (
     *MININET, "tests/controller/", "tests/torch/", "tests/workers/", "tests/tofino/", "tests/network_study/",
     "tests/unit/test_wheel.py", "tests/tree/test_properties.py", "tests/dataplane/", "tests/page/",
@@ -75,7 +76,7 @@ LONG_FIRST = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if getattr(config.option, "numprocesses", None):  # it is about to start others, which share the servers
+    if getattr(config.option, "numprocesses", None):  # pytest-xdist's processes will share the warm servers
         warm.begin_session()
     if hasattr(config, "workerinput") and config.workerinput["outlive"]:
         signal.signal(signal.SIGHUP, _stay)
@@ -87,7 +88,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def group(nodeid: str) -> str:
-    """Tests of one group run one after another, in one process."""
+    """The group of a test. Tests of one group run one after another, in one process."""
     if nodeid.startswith(MININET):
         return "mininet"
     module, _, test = nodeid.partition("::")
@@ -113,7 +114,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
 def pytest_runtest_makereport(
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What a process had said that was to end and did not."""
+    """Adds to the report what a process had printed that did not end in time."""
     report = yield
     error = call.excinfo.value if call.excinfo else None
     while error is not None:
@@ -127,8 +128,8 @@ def pytest_runtest_makereport(
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
-    """Bytes are named after their argument: several processes must find tests of the same names, and compressed data
-    holds the time at which it was made."""
+    """Names bytes after their argument instead of their content: all of pytest-xdist's processes must collect tests of
+    the same names, and compressed data contain the time at which they were made."""
     return argname if isinstance(val, bytes) else None
 
 

@@ -1,4 +1,4 @@
-"""Places that cannot be written: small disks that are full or read-only, and other obstacles."""
+"""Small disks for tests, which can be filled, or made read-only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pytest
 
 @contextmanager
 def disk(place: Path, size: str) -> Iterator[Path]:
-    """A file system of its own, of so many bytes."""
+    """A file system with so many bytes, mounted at ``place`` until the end of the block; skips the test without
+    root."""
     if os.geteuid() != 0:
         pytest.skip("needs root, to mount a small disk")
     place.mkdir()
@@ -30,7 +31,7 @@ def disk(place: Path, size: str) -> Iterator[Path]:
 
 
 def fill(place: Path, leave: int = 0) -> Path:
-    """Writes the disk full, but for so many bytes; what it is full of."""
+    """Fills a disk, except for so many bytes, and returns the file that fills it."""
     ballast = place / "ballast"
     with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(bytes(65536)):

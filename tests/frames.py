@@ -1,4 +1,4 @@
-"""Serene's frames for tests: built from fields, taken apart into fields, wrong ones included."""
+"""Builds and dissects Serene's frames for tests, including wrong ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ip(worker: int) -> str:
 
 
 def frame(payload: bytes, sender: int, *, source_mac: str = "", source_ip: str = "", udp_port: int = UDP_PORT) -> bytes:
-    """A worker's UDP payload as it comes to its switch port."""
+    """The frame of a worker's UDP payload."""
     head = encapsulation(
         len(payload),
         source=(source_mac or mac(sender), source_ip or ip(sender), udp_port),
@@ -70,7 +70,7 @@ def request(
 
 @dataclass(frozen=True)
 class Said:
-    """What the switch said to one port, without the addresses. values: int32 lanes as a tuple, () for none."""
+    """A frame that the switch sent to a port, without the addresses. values: int32 of an ANSWER; else empty."""
 
     port: int
     op: Op
@@ -85,6 +85,7 @@ class Said:
 
 
 def said(port: int, data: bytes) -> Said:
+    """Dissects a frame."""
     payload = data[ENCAPSULATION_BYTES:]
     header = np.frombuffer(payload, HEADER, 1)[0]
     op = Op(int(header["op"]))
@@ -97,11 +98,12 @@ def said(port: int, data: bytes) -> Said:
 
 
 def altered(data: bytes, at: int, value: bytes) -> bytes:
+    """The data with other bytes at a place."""
     return data[:at] + value + data[at + len(value) :]
 
 
 def with_ip_checksum(data: bytes) -> bytes:
-    """The frame with its IPv4 checksum made right again."""
+    """The frame with a correct IPv4 checksum."""
     header = altered(data[14:34], 10, b"\0\0")
     total = sum(struct.unpack("!10H", header))
     while total >> 16:

@@ -1,7 +1,7 @@
-"""The protocol's rules in Python, packet by packet: docs/protocol.md as an oracle for the P4 program.
+"""A model of the switch in Python, packet by packet, by the rules of docs/protocol.md: the oracle for the P4 program.
 
-One job. Values are whole vectors of lanes, added modulo 2**32. What the switch would say is returned as a list of
-answers, the state is in plain attributes.
+It has one job. Values are vectors of lanes, added modulo 2**32. Methods return the packets that the switch would send;
+the state is in public attributes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Answer:
 
 @dataclass
 class Slot:
-    """A slot of one session."""
+    """A slot's state in one session."""
 
     lanes: int
     session: int = 0

@@ -1,4 +1,4 @@
-"""The protocol's rules (tests/model.py) as a switch: frames in, frames out, and the same table entries."""
+"""The model (tests/model.py) as a switch, with frames and table entries like the P4 program's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _VLAN, _ARP, _IPV4 = b"\x81\x00", b"\x08\x06", b"\x08\x00"
 
 
 class ModelSwitch:
-    """For jobs that begin at slot 0; those that follow one another share their slots."""
+    """A switch for jobs that begin at slot 0. Jobs that follow one another have the same slots."""
 
     lanes, slots = LANES, SLOTS
 
@@ -60,13 +60,13 @@ class ModelSwitch:
         del self.table[entry.table, tuple(entry.match)]
 
     def set_group(self, hosts: Mapping[int, Host], job: int = 0) -> None:
-        """Nothing to do: a copy goes to where its receiver's address is."""
+        """Does nothing: the model sends each copy to the port of the receiver's address."""
 
     def set_ports(self, ports: Sequence[int]) -> None:
         self._ports = ports
 
     def contributions(self, job: int) -> Mapping[int, int]:
-        """Accepted from each worker, since the beginning."""
+        """How many contributions were accepted from each worker since the beginning."""
         return self._model(job).contributions
 
     def _model(self, job: int) -> Model:
@@ -76,7 +76,7 @@ class ModelSwitch:
         return self._models[job]
 
     def _admitted(self, place: tuple[int, ...], incarnation: int) -> dict[int, int]:
-        """Who may speak from a place (port, mac, ip, udp_port, job, worker): {worker: incarnation}, or nobody."""
+        """The worker and incarnation that are admitted with these (port, mac, ip, udp_port, job, worker), if any."""
         there = [match[6] for table, match in self.table if table == "member" and match[:6] == place]
         return {place[5]: incarnation if incarnation in there else there[0]} if there else {}
 
@@ -144,7 +144,7 @@ class ModelSwitch:
         return self._frames(job, answers, slot, model.slots[slot].seen.get(worker, 0), b"")
 
     def _frames(self, job: int, answers: list[Answer], slot: int, seen: int, body: bytes) -> list[tuple[int, bytes]]:
-        """seen: what that field says, in each of them."""
+        """The frames of answers, to where their receivers are. seen: value of that field in all of them."""
         policy = self._model(job).policy
         assert policy is not None
         fields = policy.fields

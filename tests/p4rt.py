@@ -1,4 +1,4 @@
-"""A small synchronous P4Runtime controller for tests, by the P4Info's names."""
+"""A small synchronous P4Runtime controller for tests, which uses the names in the P4Info."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE_S = 60.0
 
 
 class Controller:
-    """Primary of one switch, with a program pushed."""
+    """A P4Runtime client that has become the switch's primary controller and pushed a program to it."""
 
     def __init__(self, address: str, json: Path, p4info: Path, *, device_id: int = 0, election_id: int = 1) -> None:
         self.p4info = text_format.Parse(p4info.read_text(), p4i.P4Info())
@@ -52,7 +52,7 @@ class Controller:
         self._channel.close()
 
     def push(self) -> None:
-        """The program, from scratch."""
+        """Pushes the program; the switch loses all its entries."""
         kind = p4r.SetForwardingPipelineConfigRequest
         request = kind(device_id=self._device_id, election_id=self._election_id, action=kind.VERIFY_AND_COMMIT)
         request.config.p4info.CopyFrom(self.p4info)
@@ -67,7 +67,7 @@ class Controller:
     def entry(
         self, table: str, match: Sequence[int], action: str | None = None, params: Sequence[int] = ()
     ) -> p4r.TableEntry:
-        """An entry of a table with exact keys."""
+        """Builds an entry of a table whose keys are all matched exactly."""
         info = self._find(self.p4info.tables, table)
         result = p4r.TableEntry(table_id=info.preamble.id)
         for field, value in zip(info.match_fields, match, strict=True):
@@ -85,7 +85,7 @@ class Controller:
         self.stub.Write(request, timeout=PATIENCE_S)
 
     def group(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
-        """A new multicast group of (port, instance)."""
+        """Adds a multicast group. replicas: (port, instance) pairs."""
         self._write_group(p4r.Update.INSERT, group, replicas)
 
     def delete_group(self, group: int) -> None:
@@ -116,7 +116,8 @@ class Controller:
         self._requests.put(request)
 
     def packet_in(self, timeout_s: float = PATIENCE_S) -> tuple[int, bytes]:
-        """The next packet-in: its ingress port and its bytes. Raises queue.Empty."""
+        """The next packet-in: its ingress port and its bytes. Raises queue.Empty after ``timeout_s`` seconds without
+        one."""
         while True:
             message = self.messages.get(timeout=timeout_s)
             if message.WhichOneof("update") == "packet":

@@ -1,8 +1,8 @@
-"""Rules of the protocol, each broken on purpose: does a random run notice?
+"""Faults planted in the protocol's rules, one by one, to see whether random runs find them.
 
 A planted fault is a line of the rules (tests/model.py), of the client or of the controller, written wrong. A hunt plays
-random runs until one of them violates what must always hold. `python -m tests.planted` hunts for all of them, and for
-faults that nobody has planted, as long as one likes.
+random runs until one of them violates what must always hold. `python -m tests.planted` hunts for all planted faults,
+and then for unknown ones for as long as one likes.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from serene.errors import SereneError
 from tests.model import Model
 from tests.model_switch import ModelSwitch
 
-OFTEN = 0.4  # of the rarer things, in a hunt
+OFTEN = 0.4  # the probability of rare events in a hunt
 
 
 @dataclass(frozen=True)
 class Line:
-    """A piece of a function as it should be, and as it is in the fault. owner: a class or module."""
+    """A piece of a function's source as it should be, and as the fault has it. owner: the class or module that the
+    function belongs to."""
 
     owner: object
     function: str
@@ -49,7 +50,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Fault:
-    """``runs``: within so many it is found."""
+    """A fault to be found. runs: the number of random runs within which it has to be."""
 
     rule: str
     lines: tuple[Line, ...]
@@ -145,7 +146,7 @@ FAULTS = (
 
 @contextmanager
 def planted(line: Line) -> Iterator[None]:
-    """The function is wrong for a while."""
+    """Puts the fault into the function for the duration of the context."""
     original = inspect.getattr_static(line.owner, line.function)
     function = getattr(original, "__func__", None) or getattr(original, "fget", None) or original
     source = textwrap.dedent(inspect.getsource(function))
@@ -174,7 +175,7 @@ def planted(line: Line) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Found:
-    """By which run (from 1), and what it said."""
+    """How a fault was found: by which run (counted from 1), and with what message."""
 
     runs: int
     broken: str
@@ -193,7 +194,7 @@ def play(switch: ModelSwitch, seed: int, often: float = OFTEN) -> Violation | No
 
 
 def hunt(first: int, runs: int, *faults: Line) -> Found | None:
-    """The first run that violates something, if one does."""
+    """Plays up to ``runs`` random runs with the faults planted; the first that violates a rule, None if none does."""
     switch = ModelSwitch()
     with ExitStack() as stack:
         for line in faults:

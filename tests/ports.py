@@ -1,4 +1,4 @@
-"""Free ports of loopback for tests that run beside other tests."""
+"""Free ports on loopback, for tests that run at the same time as others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from topologies.processes import free_ports
 
 
 def some_ports(count: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> list[int]:
-    """Different free ports, from a random one up, below those that Linux gives to outgoing connections."""
+    """``count`` different free ports, from a random one upwards, below the range that Linux uses for outgoing
+    connections."""
     return free_ports(*[random.randrange(20000, 32000)] * count, kind=kind)
 
 
@@ -19,7 +20,8 @@ def some_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
 
 
 def bind_somewhere(here: socket.socket, port: int) -> str:
-    """Binds to a loopback address at which a given port is free; the address. Other tests may have the port, too."""
+    """Binds the socket to a loopback address at which ``port`` is free, and returns the address. Other tests may have
+    the same port at other addresses."""
     while True:
         address = f"127.{random.randrange(256)}.{random.randrange(256)}.{random.randrange(2, 255)}"
         try:

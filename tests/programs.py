@@ -1,5 +1,5 @@
-"""The compiled programs under test: the committed ones, or those that the environment names, as
-`make mutants` does."""
+"""The compiled programs under test: the committed ones, or those that environment variables name (`make mutants`
+sets them)."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ LEAF, ROOT = (
     for variable, name in zip((LEAF_VARIABLE, ROOT_VARIABLE), TREE, strict=True)
 )
 V1MODEL = Program.load(os.environ.get(V1MODEL_VARIABLE, "serene"))
-TOFINO = Path(os.environ.get(TOFINO_VARIABLE, TOFINO_BUILD / "serene.p4"))  # as p4c's frontend prints it
+TOFINO = Path(os.environ.get(TOFINO_VARIABLE, TOFINO_BUILD / "serene.p4"))  # the output of p4c's frontend

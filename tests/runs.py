@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 
 def missing(target: str | None = "embedded", *, mininet: bool = True) -> str | None:
-    """What keeps a run from running here; target None asks for no switch at all."""
+    """What this machine lacks for a run, None if nothing. target: the switch that it uses; None if it uses none."""
     if target == "embedded" and not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
         return "a C compiler"
     if target == "bmv2" and shutil.which("simple_switch_grpc") is None:
@@ -52,7 +52,8 @@ def missing(target: str | None = "embedded", *, mininet: bool = True) -> str | N
 
 @contextlib.contextmanager
 def private_network() -> Iterator[None]:
-    """This thread, and what it starts, in an empty network namespace with loopback up. Needs root."""
+    """Puts this thread, and the processes that it starts, into an empty network namespace with loopback up. Needs
+    root."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open("/proc/thread-self/ns/net") as before:
         if libc.unshare(CLONE_NEWNET):
@@ -66,12 +67,12 @@ def private_network() -> Iterator[None]:
 
 
 def interfaces() -> set[str]:
-    """Of this thread's network namespace, without loopback."""
+    """The names of the interfaces in this thread's network namespace, without loopback."""
     return {name for _, name in socket.if_nameindex()} - {"lo"}
 
 
 class Marked:
-    """A process whose descendants can be found, whatever they do."""
+    """A process all of whose descendants can be found, even after they have detached themselves from it."""
 
     def __init__(self, command: list[str], log: Path, **environment: str) -> None:
         self.log = log
@@ -93,7 +94,7 @@ class Marked:
         return self.log.read_text(errors="replace")
 
     def alive(self) -> dict[int, str]:
-        """The name and command line of each of its processes that still runs, by process id."""
+        """The name and command line of each of this run's processes that still lives, by process id."""
         found = {}
         for directory in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -103,19 +104,19 @@ class Marked:
         return found
 
     def find(self, *words: str) -> int:
-        """The process whose name and command line have all these words."""
+        """The id of the process whose name and command line contain all these words."""
         alive = self.alive()
         found = [pid for pid, command in alive.items() if all(word in f"{command} " for word in words)]
         assert len(found) == 1, f"{len(found)} processes {words} among {alive}"
         return found[0]
 
     def wait(self, patience_s: float = 120.0) -> int:
-        """Its exit status."""
+        """Waits until the process has ended, and returns its exit status."""
         until(lambda: self.process.poll() is not None, f"it ends; it says:\n{self.output}", patience_s)
         return self.process.returncode
 
     def end(self) -> None:
-        """For a test that failed half-way: nothing of it goes on."""
+        """Kills whatever is left of it, for tests that failed half-way."""
         if self.process.stdin is not None:
             self.process.stdin.close()
         if self.process.poll() is None:
@@ -135,7 +136,7 @@ class Run(Marked):
         super().__init__(command, log, **(environment or {}))
 
     def until_training(self, step: int = 2, patience_s: float = 60.0) -> str:
-        """Waits until every worker has done so many steps; the controller's URL."""
+        """Waits until every worker has done ``step`` steps, and returns the controller's URL."""
         announced = "in another terminal"
         until(lambda: announced in self.output or self.process.poll() is not None, "the run starts", patience_s)
         assert self.process.poll() is None, self.output
@@ -156,14 +157,14 @@ class Run(Marked):
         return json.loads((self.out / "summary.json").read_text())  # type: ignore[no-any-return]
 
     def rows(self, worker: int) -> list[dict[str, str]]:
-        """Its steps, in order."""
+        """One worker's recorded steps, in order."""
         with (self.out / "metrics.csv").open(newline="") as file:
             return [row for row in csv.DictReader(file) if int(row["worker"]) == worker]
 
     def parameters(self, worker: int) -> np.ndarray:
-        """float32[size], as the worker ended."""
+        """float32[size]: the parameters with which the worker ended."""
         return np.load(self.out / f"parameters-{worker}.npy")  # type: ignore[no-any-return]
 
     def worker(self, worker: int) -> Json:
-        """What it says of itself at the end."""
+        """The worker's result file."""
         return json.loads((self.out / f"worker-{worker}.json").read_text())  # type: ignore[no-any-return]

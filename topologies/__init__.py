@@ -1,4 +1,5 @@
-"""Emulated networks: Mininet topologies and the switches and controller that run in them.
+"""Emulated networks: Mininet topologies, and the switches and the controller that run in them.
 
-Imported by Mininet's own Python too, so nothing here needs more than Mininet and the standard library.
+Mininet's own command, `mn`, imports this package into the system's Python. So nothing here may need more than Mininet,
+the standard library, and modules of Serene that need no more either.
 """

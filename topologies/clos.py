@@ -1,10 +1,10 @@
-"""A Clos network of two layers, thinned to a bisection ratio by leaving out spines. Also for Mininet's own command:
+"""A Clos network of leaves and spines, with fewer spines for a lower bisection ratio. Also for Mininet's own command:
 
     sudo mn --custom topologies/clos.py --topo clos,8,4,0.5 --switch router --controller none --test pingall
 
 Leaves have ``ports`` ports, half of them for hosts. Worker w is host h(w + 1), with address 10.0.0.(w + 1), at port
-w mod (ports / 2) + 1 of leaf(w div (ports / 2) + 1); behind its hosts' ports a leaf has one for each spine, and a spine
-has one for each leaf. Routes are static: a packet to worker w goes up to spine(w mod spines + 1), as D-mod-k has it.
+w mod (ports / 2) + 1 of leaf(w div (ports / 2) + 1); after its hosts' ports a leaf has one for each spine, and a spine
+has one for each leaf. Routes are static and follow D-mod-k: a packet to worker w goes up to spine(w mod spines + 1).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import sys
 from typing import Any
 
-# `mn` runs this file with exec, without a name or a place: its own argument tells where we are.
+# `mn --custom FILE` executes this file without __file__: its command line says where `topologies` can be imported from.
 if "__file__" not in globals():
     _named = next(
         (
@@ -33,21 +33,22 @@ from topologies.nodes import Router
 from topologies.processes import NotReady
 from topologies.star import HostInterface, SwitchInterface
 
-LARGEST = 127  # hosts that have an address
+LARGEST = 127  # hosts, at most: their addresses are in half of 10.0.0.0/24
 
-Routes = list[tuple[str, int]]
+Routes = list[tuple[str, int]]  # (destination's IP address, port)
 
 
 def address(worker: int) -> str:
+    """A worker's IP address."""
     return f"10.0.0.{worker + 1}"
 
 
 def spines_of(ports: int, ratio: float) -> int:
-    """How many spines a bisection ratio leaves. Raises NotReady."""
+    """How many spines make a bisection ratio with switches of so many ports. Raises NotReady, naming valid ratios."""
     if not isinstance(ports, int) or ports < 2 or ports % 2:
         raise NotReady(f"switches of {ports} ports: expected an even number")
     for spines in range(1, ports // 2 + 1):
-        # Mininet's own command can pass decimals only.
+        # With a tolerance: on Mininet's command line 2/3 can only be given as a rounded decimal.
         if isinstance(ratio, (int, float)) and math.isclose(ratio, 2 * spines / ports, rel_tol=1e-5):
             return spines
     valid = ", ".join(f"{2 * spines / ports:g}" for spines in range(1, ports // 2 + 1))
@@ -55,7 +56,7 @@ def spines_of(ports: int, ratio: float) -> int:
 
 
 def leaf_routes(leaf: int, ports: int, leaves: int, spines: int) -> Routes:
-    """Every host, and the leaf's port that it is behind."""
+    """A leaf's route to every host: its own are at their ports, the others behind a spine's."""
     half = ports // 2
     here = range(leaf * half, leaf * half + half)
     return [
@@ -65,12 +66,14 @@ def leaf_routes(leaf: int, ports: int, leaves: int, spines: int) -> Routes:
 
 
 def spine_routes(ports: int, leaves: int) -> Routes:
+    """A spine's route to every host: behind the port of its leaf."""
     half = ports // 2
     return [(address(worker), worker // half + 1) for worker in range(leaves * half)]
 
 
 class Clos(Topo):  # type: ignore[misc]
-    """``leaves`` of ``ports // 2`` hosts each. ``link_mbit`` limits every link, each way."""
+    """So many ``leaves`` of ``ports // 2`` hosts each, and the spines of a bisection ``ratio``. ``link_mbit``: rate of
+    every link, each way; None: unlimited. Raises NotReady."""
 
     def build(
         self, ports: int = 8, leaves: int = 4, ratio: float = 1.0, link_mbit: float | None = None, **unknown: Any
@@ -80,7 +83,7 @@ class Clos(Topo):  # type: ignore[misc]
         spines, half = spines_of(ports, ratio), ports // 2
         if not isinstance(leaves, int) or not 1 <= leaves <= min(ports, LARGEST // half):
             raise NotReady(f"{leaves} leaves of {half} hosts: expected 1 to {min(ports, LARGEST // half)}")
-        # As little as possible passes unlimited after a pause: two full frames.
+        # What may pass at once after a pause is kept small, two full frames, so that short transfers keep to the rate.
         shaped = {"bw": link_mbit, "burst": "3028"} if link_mbit else {}
         ends = {"cls1": HostInterface, "cls2": SwitchInterface, "params1": shaped, "params2": shaped}
         for spine in range(spines):

@@ -1,8 +1,8 @@
-"""A process tree that cannot outlive its root.
+"""Keeps a run's processes in a PID namespace of their own, so that nothing is left behind, not even after SIGKILL.
 
-Everything of a run lives in a PID namespace of its own. When its first process ends, for whatever reason, the kernel
-kills the rest; with the hosts' processes go their network namespaces, and with those both ends of every link. The
-first process dies with the one that started it. So nothing is left behind, not even after SIGKILL.
+When the first process of the namespace ends, for whatever reason, the kernel kills the others. With the processes in
+the Mininet hosts their network namespaces disappear, and with those both ends of every link. The first process itself
+is killed when the process that started the run ends.
 """
 
 from __future__ import annotations
@@ -23,38 +23,43 @@ PR_SET_PDEATHSIG = 1
 
 
 def _check(result: int, what: str) -> None:
+    """Raises OSError if a function of the C library has failed."""
     if result:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
 def die_with(parent: int) -> None:
-    """The kernel kills this process, a child of ``parent``, when that ends; also if it has ended already."""
+    """Has this process, a child of ``parent``, killed when ``parent`` ends; ends it at once if that has ended
+    already."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() not in (0, parent):  # 0: the parent, seen from inside a new PID namespace
         os._exit(1)
 
 
 def run_isolated(main: Callable[[], int]) -> int:
-    """Calls ``main`` as the first process of a new PID namespace; its exit status. Needs root.
+    """Calls ``main`` as the first process of a new PID namespace and returns its exit status. Needs root.
 
-    SIGINT, SIGTERM and SIGHUP reach ``main``, which runs in `serene.interrupts.ended`; the caller's death kills it and
-    everything it started.
+    SIGINT, SIGTERM and SIGHUP are passed on to ``main``, which runs in `serene.interrupts.ended`. When the caller dies,
+    ``main`` and everything that it started are killed. Raises OSError where no namespace can be made.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     _check(libc.unshare(CLONE_NEWPID | CLONE_NEWNS), "cannot make a PID namespace")
     parent = os.getpid()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # each has to know first whose signals they are
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until both processes have their handlers
     child = os.fork()
     if child == 0:
         status = 1
         try:
             die_with(parent)
-            os.setpgid(0, 0)  # or a terminal's Ctrl-C would end the commands that it clears up with
-            for number in SIGNALS:  # the first process of a namespace has no default: none comes but in `ended`
+            os.setpgid(0, 0)  # or a terminal's Ctrl-C would also end the commands that clear up
+            # The kernel does not deliver signals with the default action to a namespace's first process: so interrupts
+            # come only in `ended`, which has handlers.
+            for number in SIGNALS:
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     signal.signal(number, signal.SIG_DFL)
-            # Ours is mounted on top of it, and must not appear outside. (In a chroot, / is no mount to ask this of.)
+            # The namespace's /proc is mounted over the old one, which must stay as it is outside. Asked of /proc and
+            # not of /, as usual, because in a chroot / need not be a mount.
             _check(libc.mount(b"none", b"/proc", None, MS_PRIVATE_RECURSIVE, None), "cannot make /proc private")
             _check(libc.mount(b"proc", b"/proc", b"proc", 0, None), "cannot mount /proc")
             status = ended(lambda: _unblocked(main, before))

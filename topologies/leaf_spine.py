@@ -2,10 +2,10 @@
 
     sudo mn --custom topologies/leaf_spine.py --topo leaf_spine,8,2 --switch embedded --controller serene --test pingall
 
-The racks have the workers one after the other, as evenly as can be (serene/racks.py). Worker w is host h(w + 1), with
-address 10.0.0.(w + 1), from the 128th on 10.0.1.0 and so on. Number i of a rack is at port i + 1 of its leaf, whose
-port 33 is the uplink. Rack r's leaf is leaf(r + 1), at port r + 1 of the root. A server, where there is one, is the
-host after the last worker, in the first rack.
+The workers are divided among the racks in order and as evenly as possible (serene/racks.py). Worker w is host h(w + 1)
+with address 10.0.0.(w + 1); from the 128th host on, addresses go on at 10.0.1.0. A worker whose number in its rack is i
+is at port i + 1 of its leaf, whose port 33 is the uplink. Rack r's leaf is leaf(r + 1), at port r + 1 of the root. A
+server, where there is one, is the host after the last worker, in the first rack.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-# `mn` runs this file with exec, without a name or a place: its own argument tells where we are.
+# `mn --custom FILE` executes this file without __file__: its command line says where `topologies` can be imported from.
 if "__file__" not in globals():
     _named = next(
         (
@@ -34,22 +34,23 @@ from topologies.nodes import UPLINK, Bmv2Switch, Bridge, EmbeddedSwitch, SereneC
 from topologies.processes import NotReady
 from topologies.star import HostInterface, SwitchInterface
 
-# As serene/racks.py has them, which Mininet's own command cannot load: it runs the system's Python.
+# The same as in serene/racks.py, which `mn` cannot import: the system's Python lacks what it needs.
 MAX_RACKS, RACK_WORKERS = 8, 32
 
-SERVER = UPLINK + 1  # the port of a host that is no worker
-ROOT_DPID = "ff"  # Mininet takes a switch's number from its name, and the root has none
+SERVER = UPLINK + 1  # the leaf's port for the server's host
+ROOT_DPID = "ff"  # given, because Mininet derives it from the number in a switch's name, and the root's has none
 
 
 def addresses(worker: int) -> tuple[str, str]:
-    """MAC and IP; the second half of 10.0.0.0/24 stays free, for the switch has an address there."""
+    """A host's MAC and IP address. 10.0.0.128 to 255 are not used: the switch has an address among them."""
     high, low = (worker + 1) >> 7, (worker + 1) & 0x7F
     return f"02:00:00:00:{high:02x}:{low:02x}", f"10.0.{high}.{low}"
 
 
 def links_at(sizes: Sequence[int], level: str) -> dict[int, str]:
-    """What a fault file calls the links at a switch's ports: its workers' numbers, and at its uplink ``rack`` and the
-    rack's. At the root none, for an uplink's faults happen at its leaf. sizes: workers in each rack."""
+    """What a fault file calls the link at each port of a switch: a worker's number in the job, or at the uplink
+    ``rack0`` and so on. None for the root: an uplink's faults are played at its leaf. sizes: workers in each rack.
+    level: "root", "leaf1" and so on."""
     if level == "root":
         return {}
     rack = int(level.removeprefix("leaf")) - 1
@@ -58,11 +59,12 @@ def links_at(sizes: Sequence[int], level: str) -> dict[int, str]:
 
 
 class LeafSpine(Topo):  # type: ignore[misc]
-    """``workers`` hosts in ``racks``. Rates in Mbit/s, each way: ``link_mbit`` of every host's link, ``uplink_mbit`` of
-    every leaf's link to the root, which may be less than its hosts' together.
+    """So many ``workers``, a host each, in so many ``racks``. ``link_mbit``, ``uplink_mbit``: rate of every host's and
+    every leaf's link, in Mbit/s, each way; None: unlimited.
 
-    ``mtu`` and ``offload`` as in ``Star``. ``prefix``: of the switches' names. A switch is told its ``level``,
-    the name without it. ``server``: one host more, in the first rack, with a link like a worker's.
+    ``mtu`` and ``offload`` as in ``Star``. ``prefix``: what the switches' names begin with; the rest of the name is the
+    switch's parameter ``level``. ``server``: whether there is one more host, in the first rack, with a link like a
+    worker's. Raises NotReady.
     """
 
     def build(

@@ -1,6 +1,7 @@
-"""Mininet nodes: the embedded switch, BMv2's simple_switch_grpc, and Serene's controller.
+"""Mininet nodes: the embedded switch, BMv2's simple_switch_grpc, Serene's controller, a Linux bridge and a router.
 
-Both switches take the same place: P4Runtime on loopback, interfaces as ports, a program pushed by the controller.
+The two P4 switches are interchangeable: both serve P4Runtime on loopback, have interfaces as ports, and get their
+program from the controller.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ P4RUNTIME_PORT = 9559
 THRIFT_PORT = 9090
 HTTP_PORT = 8559
 START_TIMEOUT_S = 60.0
-UPLINK = 33  # a leaf's port to the root, after those of as many workers as a rack may have
+UPLINK = 33  # a leaf's port to the root, after those of a rack's 32 workers at most
 
 
 class P4Switch(Switch):  # type: ignore[misc]
-    """A switch that a P4Runtime controller commands. ``p4runtime_port`` is where it listens.
+    """A switch that a P4Runtime controller commands. ``p4runtime_port``: where it listens, by default a free port.
 
     ``faults``: a fault file (docs/faults.md); packets then pass a shim between the links and the switch's ports.
-    ``links``: of those ports that have a shim, what the file calls their links, a worker's number or ``rack`` and a
-    rack's; by default worker w is at port w + 1.
+    ``links``: what the fault file calls the link at each port, for the ports that get a shim; by default all, with
+    worker w at port w + 1. ``log``: for the switch's output, by default a temporary file. Raises NotReady.
     """
 
     target = ""
@@ -85,7 +86,8 @@ class P4Switch(Switch):  # type: ignore[misc]
         process.wait_until(lambda: process.serves(self.p4runtime_port), START_TIMEOUT_S)
 
     def _behind_shim(self, interfaces: dict[int, str], faults: Path) -> dict[int, str]:
-        """The interfaces that the switch is to open, by port."""
+        """Starts the shim between these interfaces and new ones, and returns the interfaces that the switch is to open,
+        by port."""
         links = {port: str(port - 1) for port in interfaces} if self._links is None else self._links
         if not links:
             return interfaces
@@ -102,7 +104,7 @@ class P4Switch(Switch):  # type: ignore[misc]
         return interfaces | inner
 
     def start_again(self) -> None:
-        """After ``process.kill()``: a switch that knows nothing."""
+        """Starts the switch after ``process.kill()``; it has no program, no entries and no state."""
         assert self.process is not None
         self.process.start_again()
         self._await()
@@ -115,7 +117,7 @@ class P4Switch(Switch):  # type: ignore[misc]
         super().stop(deleteIntfs)
 
     def defaultIntf(self) -> Any:
-        return None  # the switch's own addresses are the data plane's
+        return None  # or Mininet would give the switch an address, which belongs to the data plane
 
 
 class EmbeddedSwitch(P4Switch):
@@ -124,13 +126,13 @@ class EmbeddedSwitch(P4Switch):
     target = "embedded"
 
     def command(self) -> list[str]:
-        # A host's stack takes a run of packets in one piece; the shim does not.
+        # The hosts' kernels take several packets joined in one buffer; the shim does not.
         join = ["--join-udp"] if self._faults is None else []
         return [program("serene-switch"), "--no-p4", *join, "--device-id", str(DEVICE_ID)]
 
 
 class Bmv2Switch(P4Switch):
-    """simple_switch_grpc, where it is installed."""
+    """BMv2's simple_switch_grpc. Raises NotReady where it is not installed."""
 
     target = "bmv2"
 
@@ -138,13 +140,13 @@ class Bmv2Switch(P4Switch):
         path = shutil.which("simple_switch_grpc")
         if path is None:
             raise NotReady("simple_switch_grpc is not installed (p4lang's behavioral model); use the embedded switch")
-        # It listens for Thrift on every address and cannot be told not to.
+        # Thrift cannot be switched off, and its default port may be another switch's.
         thrift = str(free_ports(THRIFT_PORT)[0])
         return [path, "--no-p4", "--device-id", str(DEVICE_ID), "--thrift-port", thrift, "--log-level", "warn"]
 
 
 class Bridge(Switch):  # type: ignore[misc]
-    """A Linux bridge, the kernel's own switch, in a network namespace of its own: with its processes it is gone."""
+    """A Linux bridge, in a network namespace of its own, so that it disappears with the node's processes."""
 
     def __init__(self, name: str, **params: Any) -> None:
         super().__init__(name, **{**params, "inNamespace": True})
@@ -158,12 +160,13 @@ class Bridge(Switch):  # type: ignore[misc]
             raise NotReady(f"cannot make a bridge: {said.strip()}")
 
 
-NEXT_HOP = "169.254.0.1"  # whoever is at the other end of a link
+NEXT_HOP = "169.254.0.1"  # stands for the node at the other end of a link, whichever that is
 
 
 class Router(Switch):  # type: ignore[misc]
-    """Forwards in the kernel, along static routes and by addresses that it was told: nothing is learned or flooded.
-    ``routes``: (destination, port) pairs. It also tells the hosts at its ports that everybody is behind it."""
+    """A router: the kernel forwards along static routes, to neighbours whose MAC addresses are set, too, so that
+    nothing is learned or flooded. ``routes``: pairs of a destination's IP address and a port. Hosts at its ports get a
+    default route through it. Raises NotReady."""
 
     def __init__(self, name: str, routes: Sequence[tuple[str, int]] = (), **params: Any) -> None:
         super().__init__(name, **{**params, "inNamespace": True})
@@ -172,11 +175,11 @@ class Router(Switch):  # type: ignore[misc]
     def start(self, controllers: list[Node]) -> None:
         ports = {port: interface for port, interface in self.intfs.items() if interface.name != "lo"}
         settings = ["net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0"]
-        # The way back may be another one than the way there.
+        # Packets to a host may come another way than packets from it go; the kernel would drop them as spoofed.
         names = ("all", *(interface.name for interface in ports.values()))
         settings += [f"net.ipv4.conf.{name}.rp_filter=0" for name in names]
         _succeed(self, ["sysctl", "-qw", *settings])
-        ours = ["link set lo up"]  # without any address the kernel takes no gateway for valid
+        ours = ["link set lo up"]  # for its address: without any, the kernel refuses every gateway
         ours += [
             f"route replace {target} via {NEXT_HOP} dev {ports[port].name} onlink" for target, port in self._routes
         ]
@@ -200,7 +203,7 @@ def _neighbour(interface: Any) -> str:
 
 
 def _succeed(node: Node, command: list[str], lines: Sequence[str] = ()) -> None:
-    """Runs it in the node, with these lines as its input. Raises NotReady."""
+    """Runs a command in the node, with these lines as its input. Raises NotReady with its output if it fails."""
     process = node.popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said, _ = process.communicate("".join(f"{line}\n" for line in lines).encode())
     if process.returncode:
@@ -208,8 +211,9 @@ def _succeed(node: Node, command: list[str], lines: Sequence[str] = ()) -> None:
 
 
 class SereneController(Controller):  # type: ignore[misc]
-    """``serenectl up`` for the first P4 switch that starts; where that is part of a tree (topologies/leaf_spine.py),
-    for its switches as soon as all have started. Hosts, whose loopback is another one, reach it at ``unix_url``."""
+    """``serenectl up`` for a P4 switch, as soon as it has started, or for a tree of them (topologies/leaf_spine.py), as
+    soon as all have. ``http_port``: by default a free port. Processes in the hosts, which have loopback interfaces of
+    their own, reach it at ``unix_url``. Raises NotReady."""
 
     def __init__(
         self,
@@ -237,9 +241,10 @@ class SereneController(Controller):  # type: ignore[misc]
         return f"unix:{self._folder}/controller.sock"
 
     def start(self) -> None:
-        """Nothing yet: a switch that starts asks for it."""
+        """Does nothing: Mininet starts controllers first, and this one needs its switches (`bring_up`)."""
 
     def bring_up(self, switch: P4Switch) -> None:
+        """Called by each P4 switch when it has started. Starts the controller if that was the last one it needs."""
         if self.process is not None:
             raise NotReady("the controller commands one switch or one tree, and the topology has more")
         if "level" not in switch.params:
@@ -268,7 +273,7 @@ class SereneController(Controller):  # type: ignore[misc]
         info(f"\n*** In the hosts: SERENE_CONTROLLER={self.unix_url}\n")
 
     def start_again(self) -> None:
-        """After ``process.kill()``: it takes over what it finds on the switch."""
+        """Starts it after ``process.kill()``; it takes over the jobs that it finds in the switch."""
         assert self.process is not None
         self.process.start_again()
         self._await()

@@ -1,4 +1,4 @@
-"""Our own programs as processes: where they are, which ports are free, and when they are ready."""
+"""Our own programs as background processes: where they are installed, which ports they get, and when they are ready."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ BINARIES = ROOT / ".venv" / "bin"
 
 
 class NotReady(Exception):
-    """A program ended or kept silent before it was ready; the message has the end of its log."""
+    """A part of a network cannot be started or set up, or did not become ready; the message says why, if need be by the
+    end of its log."""
 
 
 def program(name: str) -> str:
-    """One of our commands: from the checkout's environment, else from the path."""
+    """Path of one of our commands, from the checkout's environment or else from the PATH. Raises NotReady."""
     ours = BINARIES / name
     path = str(ours) if ours.exists() else shutil.which(name)
     if path is None:
@@ -33,10 +34,10 @@ def program(name: str) -> str:
 
 
 def free_ports(*preferred: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> list[int]:
-    """A port of loopback for each that is preferred: that one, or the next above it that is free. No two are the same.
+    """A free port of loopback for each preferred one: the port itself, or the next free one above it. No two are equal.
 
-    Never a port of the kernel's choice: what it gives to one process now, it gives to the next one as well until
-    somebody binds it. Raises NotReady where none is left.
+    The kernel is not asked for a port, because it may name the same one to two processes that have not bound it yet.
+    Raises NotReady if no port is free.
     """
     chosen: list[int] = []
     for first in preferred:
@@ -50,7 +51,7 @@ def free_ports(*preferred: int, kind: socket.SocketKind = socket.SOCK_STREAM) ->
 
 def _is_free(port: int, kind: socket.SocketKind) -> bool:
     with socket.socket(socket.AF_INET, kind) as probe:
-        if kind == socket.SOCK_STREAM:  # one that was just released is free; one that is listened on is not
+        if kind == socket.SOCK_STREAM:  # with this option only a port that somebody listens on is not free
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -58,14 +59,14 @@ def _is_free(port: int, kind: socket.SocketKind) -> bool:
     return False
 
 
-LISTENING = "0A"  # a state in /proc/net/tcp
+LISTENING = "0A"  # TCP_LISTEN, as /proc/net/tcp writes a socket's state
 
 
 @contextlib.contextmanager
 def set_up_turn(timeout_s: float = 120.0) -> Iterator[None]:
-    """One network is set up at a time: ports and names that were free stay so until they are used.
+    """Lets one process at a time set up its network, so that a port or name that is free stays free until it is used.
 
-    The kernel takes the turn back from a process that dies. Raises NotReady when the others take too long.
+    It is a lock that the kernel releases when its holder dies. Raises NotReady if it cannot be had within the time.
     """
     until = time.monotonic() + timeout_s
     with socket.socket(socket.AF_UNIX) as turn:
@@ -81,12 +82,15 @@ def set_up_turn(timeout_s: float = 120.0) -> Iterator[None]:
 
 
 def mortal(command: Sequence[str]) -> list[str]:
-    """The command, to be killed by the kernel when the process that starts it ends."""
+    """The same command, but the kernel kills it when the process that starts it ends."""
     return ["setpriv", "--pdeathsig", "KILL", "--", *command]
 
 
 class Background:
-    """A program in the background, with its output in a log file. It ends with the process that started it."""
+    """A program in the background, which is killed when the process that started it ends.
+
+    log: for its output; by default a temporary file, which ``stop`` removes.
+    """
 
     def __init__(self, name: str, command: Sequence[str], log: Path | None = None) -> None:
         self.name = name
@@ -94,7 +98,7 @@ class Background:
         self.log.unlink(missing_ok=True)
         self._keep_log = log is not None
         self._command = command
-        self.killed = False  # on purpose: it is to start again
+        self.killed = False  # by ``kill``, and not started again yet
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -112,13 +116,14 @@ class Background:
         return self._process.poll()
 
     def tail(self, lines: int = 15) -> str:
+        """The last lines of its log; empty if the log cannot be read."""
         with contextlib.suppress(OSError):
             return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
         return ""
 
     def serves(self, port: int) -> bool:
-        """Whether it accepts connections on a TCP port; not whether another program does, which was faster. Raises
-        NotReady where another one does as well: gRPC's servers, BMv2's among them, share a port (SO_REUSEPORT)."""
+        """Whether this program itself listens on a TCP port. Raises NotReady if another program listens there as well:
+        gRPC's servers, and so BMv2, set SO_REUSEPORT, with which several can have the same port."""
         ours, others = set[str](), set[str]()  # addresses
         with contextlib.suppress(OSError):
             open_files = {os.readlink(file) for file in Path(f"/proc/{self.pid}/fd").iterdir()}
@@ -128,14 +133,14 @@ class Background:
                     address, _, number = local.rpartition(":")
                     if state == LISTENING and int(number, 16) == port:
                         listeners = ours if f"socket:[{inode}]" in open_files else others
-                        listeners.add(address[-8:])  # an IPv4 address in an IPv6 socket, too
+                        listeners.add(address[-8:])  # the IPv4 part: an IPv6 socket may listen on IPv4 addresses, too
         if ours & others:
             raise NotReady(f"{self.name} listens on port {port}, and so does another program")
         return bool(ours)
 
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
-        """Polls until it is ready; interrupts that are held come meanwhile. Raises NotReady when the program ends
-        first, or the time is up."""
+        """Polls until it is ready; interrupts are allowed meanwhile. Raises NotReady when the program ends before, or
+        when the time is up."""
         until = time.monotonic() + timeout_s
         while not ready():
             if self.poll() is not None:
@@ -146,18 +151,18 @@ class Background:
                 time.sleep(0.05)
 
     def kill(self) -> None:
-        """SIGKILL; ``start_again`` is to follow."""
+        """Kills it with SIGKILL. It counts as killed on purpose until ``start_again``."""
         self.killed = True
         self._process.kill()
         self._process.wait()
 
     def start_again(self) -> None:
-        """The same command, its output after that of the last time."""
+        """Runs the same command again; the output goes on in the same log."""
         self._process = self._start()
         self.killed = False
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """SIGTERM, and SIGKILL if that is not enough."""
+        """Ends it with SIGTERM, and with SIGKILL if it has not ended in time."""
         if self.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:

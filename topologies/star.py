@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-# `mn` runs this file with exec, without a name or a place: its own argument tells where we are.
+# `mn --custom FILE` executes this file without __file__: its command line says where `topologies` can be imported from.
 if "__file__" not in globals():
     _named = next(
         (
@@ -32,8 +32,8 @@ from topologies.processes import NotReady
 
 
 class SwitchInterface(Intf):  # type: ignore[misc]
-    """The switch's end of a link: no address, and no IPv6 chatter of its own. ``bw`` limits its rate, in Mbit/s;
-    ``burst`` is what may pass at once after a pause, in tc's words."""
+    """A switch's end of a link, without IPv6, so that the kernel sends nothing of its own. ``bw``: limit of its rate,
+    in Mbit/s; ``burst``: what may pass at once after a pause, as tc takes it. Raises NotReady if tc cannot limit it."""
 
     def config(self, mtu: int | None = None, bw: float | None = None, *, burst: str = "15k", **params: Any) -> Any:
         result = super().config(**params)
@@ -41,8 +41,9 @@ class SwitchInterface(Intf):  # type: ignore[misc]
         if mtu is not None:
             self.cmd("ip link set dev", self, "mtu", str(mtu))
         if bw is not None:
-            # Mininet's own TCIntf leaves the quantum to tc, which complains about it from some 20 Mbit/s up; and the
-            # ceiling's burst, so that at 1 Gbit/s whatever the kernel's timer is late by is lost: 5 % of the rate.
+            # Not Mininet's TCIntf, which sets neither quantum nor cburst. tc's default quantum draws a warning from
+            # some 20 Mbit/s up; with its default cburst, time by which the kernel's timer is late is lost: at 1 Gbit/s,
+            # 5 %.
             said = self.cmd("tc qdisc add dev", self, "root handle 5: htb default 1")
             said += self.cmd(
                 "tc class add dev", self,
@@ -56,7 +57,8 @@ class SwitchInterface(Intf):  # type: ignore[misc]
 
 
 class HostInterface(SwitchInterface):
-    """A host's end. Without ``offload`` checksums are made in software, for a switch that hands on bytes as is."""
+    """A host's end of a link. Without ``offload`` the host computes checksums and cuts segments itself, for a switch
+    that forwards bytes as they are."""
 
     def config(
         self,
@@ -74,10 +76,11 @@ class HostInterface(SwitchInterface):
 
 
 class Star(Topo):  # type: ignore[misc]
-    """``workers`` hosts, one switch. ``link_mbit`` limits each link, both ways; ``mtu`` is 9000 for jumbo frames.
+    """So many ``workers``, a host each, and one switch. ``link_mbit``: rate of each link, each way; None: unlimited.
+    ``mtu``: in bytes, by default the kernel's; 9000 for jumbo frames.
 
-    ``offload``: hosts may hand over large buffers and half-made checksums, as the embedded switch and a Linux bridge
-    take them.
+    ``offload``: whether hosts leave checksums and segmentation to the switch. The embedded switch and a Linux bridge
+    take large buffers with incomplete checksums; BMv2 and the shim do not. Raises NotReady.
     """
 
     def build(

@@ -1,1 +1,2 @@
-"""Training programs whose every gradient goes through the switch: models, data, stragglers, and the loop."""
+"""The training programs: the loop, models, data and stragglers, and the baselines that exchange gradients by other
+means than the switch."""

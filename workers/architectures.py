@@ -1,6 +1,6 @@
-"""The networks that workers train, layer by layer: their names, and how large they are.
+"""The models that workers train, by name: their layers and their sizes.
 
-Without PyTorch, which takes more than a second to import: workers/models.py makes them."""
+This module does without PyTorch, which takes more than a second to import; workers/models.py builds the modules."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ Shape = tuple[int, int, int]  # channels, height, width
 
 
 class NoSuchModel(SereneError):
-    """No model of that name."""
+    """No model has that name; the message names those that exist."""
 
 
 @dataclass(frozen=True)
 class Linear:
+    """A fully connected layer with biases. inputs, outputs: values for each image."""
+
     inputs: int
     outputs: int
 
@@ -31,7 +33,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Convolution:
-    """3x3; height and width stay."""
+    """A convolution with 3x3 kernels, padded so that height and width stay. inputs, outputs: channels."""
 
     inputs: int
     outputs: int
@@ -42,29 +44,28 @@ class Convolution:
         return (9 * self.inputs + 1) * self.outputs
 
 
-class Plain(Enum):
+class Parameterless(Enum):
     """Layers without parameters."""
 
     FLATTEN = auto()
     RELU = auto()
-    HALVE = auto()  # height and width, by the largest of four
+    MAX_POOL = auto()  # 2x2: halves height and width
 
 
-Layer = Linear | Convolution | Plain
+Layer = Linear | Convolution | Parameterless
 
 
 def _mlp(shape: Shape, classes: int) -> list[Layer]:
     """784-100-10 on 28x28 grey images: 79,510 parameters."""
-    return [Plain.FLATTEN, Linear(math.prod(shape), 100), Plain.RELU, Linear(100, classes)]
+    return [Parameterless.FLATTEN, Linear(math.prod(shape), 100), Parameterless.RELU, Linear(100, classes)]
 
 
 def _convolutions(shape: Shape, first: int, second: int) -> tuple[list[Layer], int]:
-    """Two, and the number of values that come out."""
+    """Two convolutions of so many channels, each followed by ReLU and pooling, and the number of values, flattened,
+    that they hand to the next layer."""
     channels, height, width = shape
-    layers: list[Layer] = [
-        Convolution(channels, first), Plain.RELU, Plain.HALVE, Convolution(first, second), Plain.RELU, Plain.HALVE,
-        Plain.FLATTEN,
-    ]  # fmt: skip
+    between: list[Layer] = [Parameterless.RELU, Parameterless.MAX_POOL]
+    layers = [Convolution(channels, first), *between, Convolution(first, second), *between, Parameterless.FLATTEN]
     return layers, second * (height // 4) * (width // 4)
 
 
@@ -77,21 +78,22 @@ def _cnn(shape: Shape, classes: int) -> list[Layer]:
 def _cnn_large(shape: Shape, classes: int) -> list[Layer]:
     """Two convolutions and two linear layers: 206,922 parameters on 28x28 grey images."""
     layers, values = _convolutions(shape, 16, 32)
-    return [*layers, Linear(values, 128), Plain.RELU, Linear(128, classes)]
+    return [*layers, Linear(values, 128), Parameterless.RELU, Linear(128, classes)]
 
 
 MODELS: Mapping[str, Callable[[Shape, int], list[Layer]]] = {"mlp": _mlp, "cnn": _cnn, "cnn-large": _cnn_large}
 
-# Learning rates at which a job of 4 workers with batches of 32 is above 0.9 on the digits after 200 steps.
+# Learning rates with which 4 workers, batches of 32 and 200 steps reach an accuracy above 0.9 on the digits.
 LEARNING_RATES: Mapping[str, float] = {"mlp": 0.1, "cnn": 0.1, "cnn-large": 0.1}
 
 
 def check_model(name: str) -> None:
+    """Checks a model's name. Raises NoSuchModel."""
     if name not in MODELS:
         raise NoSuchModel(f"no model {name!r}; there are {choices(MODELS)}")
 
 
 def size(name: str, shape: Shape, classes: int) -> int:
-    """Number of parameters."""
+    """Number of parameters of a model for images of this shape. Raises NoSuchModel."""
     check_model(name)
-    return sum(layer.size for layer in MODELS[name](shape, classes) if not isinstance(layer, Plain))
+    return sum(layer.size for layer in MODELS[name](shape, classes) if not isinstance(layer, Parameterless))

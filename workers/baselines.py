@@ -1,8 +1,8 @@
-"""Exchanges that are not the switch's, for the same training loop: a parameter server over TCP, and gloo's all-reduce.
+"""The baselines: parameter servers over TCP, and gloo's all-reduce, for the same training loop as through the switch.
 
-They take the place of `serene.client.Session`, with the same numbers (32-bit fixed point) and the same rules, so that a
-run beside one through the switch differs in the network alone. Neither survives a worker or a server that goes away:
-that is an error, on every worker.
+They take the place of `serene.client.Session`, with the same numbers (32-bit fixed point) and the same strategies, so
+that a run differs from one through the switch in the network alone. If a worker or a server goes away, every worker
+ends with an error.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ from workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly
 
 EXCHANGES = ("switch", "server", "sharded", "gloo")
 RETRY_S = 0.1
-_TCP_INFO_BYTES, _RETRANSMITTED, _SEGMENTS = 144, 100, 136  # <linux/tcp.h>: total_retrans; segs_out and segs_in
+# Of struct tcp_info in <linux/tcp.h>: bytes up to segs_in, and where total_retrans and the pair segs_out, segs_in are.
+_TCP_INFO_BYTES, _RETRANSMITTED, _SEGMENTS = 144, 100, 136
 
 
 class ExchangeFailed(SereneError):
-    """The other side went away, or never came."""
+    """A parameter server or another worker went away, or the server refused this worker."""
 
 
 class HasWorkers(Protocol):
-    """What joining tells."""
+    """What `Exchange.join` returns: it knows how many workers the job has."""
 
     @property
     def workers(self) -> int: ...
 
 
 class Exchange(Protocol):
-    """What the training loop needs of `serene.client.Session`, and of what takes its place."""
+    """What the training loop uses: the interface of `serene.client.Session`, as far as a `Baseline` has it, too."""
 
     facts: dict[str, Any]
     iteration: int
@@ -72,7 +73,7 @@ class Exchange(Protocol):
 
 @dataclass(frozen=True)
 class Place:
-    """A worker's in its job. values: of the vector."""
+    """A worker's place in a job of so many ``workers``, whose vector has so many ``values``."""
 
     worker: int
     workers: int
@@ -80,7 +81,8 @@ class Place:
 
 
 class Baseline(ABC):
-    """What both have in common. apply: as `serene.client.Session`'s."""
+    """What parameter servers and gloo have in common. apply: as of `serene.client.Session`, called with each sum that
+    is read, float32[values]."""
 
     def __init__(self, place: Place, strategy: Strategy, apply: Callable[[np.ndarray], None]) -> None:
         self.place = place
@@ -90,7 +92,7 @@ class Baseline(ABC):
         self._policy = strategy.compile(range(place.workers))
         self._apply = apply
         self._fixed = FixedPoint()
-        self._messages = 1  # that a contribution takes
+        self._messages = 1  # in an iteration: one for each server's range of the vector, each a contribution
         self._sent = self._clipped = 0
         self._network_s = self._waiting_s = 0.0
 
@@ -104,33 +106,36 @@ class Baseline(ABC):
 
     @abstractmethod
     def join(self) -> Place:
-        """Until all workers are there. Raises NoAnswer or ExchangeFailed."""
+        """Blocks until all workers of the job have joined. Raises NoAnswer or ExchangeFailed."""
 
     @abstractmethod
-    def _read(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
-        """Contributes int32[values]; what came in since the last read, int32[values], how many contributions that is
-        (gloo counts none: as many as there should be), and for how many seconds it waited for other workers."""
+    def _contribute(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
+        """Contributes int32[values] and reads. Returns the difference to the last read, int32[values]; how many
+        contributions it holds (gloo does not count: as many as there are workers); and for how many seconds this worker
+        waited for others. Raises ExchangeFailed."""
 
     @abstractmethod
     def finish(self, timeout_s: float) -> bool:
-        """When all have done their steps, reads once more."""
+        """Waits until all workers have done their steps, and reads once more: then all have the same parameters.
+        Whether that was possible. Raises ExchangeFailed."""
 
     @abstractmethod
     def abandon(self) -> None:
-        """Ends what is open."""
+        """Closes the connections, without a last read."""
 
     def report(self, state: str, *, force: bool = False) -> None:
-        """There is no controller that would listen; the state is kept."""
+        """Keeps the state. A baseline has no controller that it could be reported to."""
         self.state = state
 
     def exchange(self, gradient: np.ndarray) -> Update:
-        """As `serene.client.Session.exchange`. Raises BadGradient or ExchangeFailed."""
+        """As `serene.client.Session.exchange`, with a gradient float32[values]. Raises BadGradient or
+        ExchangeFailed."""
         began = time.monotonic()
         values, clipped = self._fixed.quantise(gradient)
         self._sent += self._messages
         self._clipped += clipped
         with allowed():
-            difference, contributions, waited = self._read(values)
+            difference, contributions, waited = self._contribute(values)
         delta = self._fixed.dequantise(difference)
         network = max(time.monotonic() - began - waited, 0.0)
         self._apply(delta)
@@ -147,6 +152,7 @@ class Baseline(ABC):
         )  # fmt: skip
 
     def telemetry(self) -> dict[str, Any]:
+        """The counts and sums so far, as `serene.client.Session.telemetry`; None where they cannot be known."""
         return {
             "iteration": self.iteration, **self.facts, "network_s": self._network_s, "waiting_s": self._waiting_s,
             "clipped_values": self._clipped, "contributions_sent": self._sent,
@@ -155,7 +161,7 @@ class Baseline(ABC):
 
 
 class ServerExchange(Baseline):
-    """Through the parameter servers at these addresses, each with an equal range of the vector (workers/server.py)."""
+    """Through parameter servers at these addresses, each with a range of the vector (`ranges`, workers/server.py)."""
 
     def __init__(
         self,
@@ -170,10 +176,10 @@ class ServerExchange(Baseline):
         self._messages = len(servers)
         self._join_timeout_s = join_timeout_s
         self._connections: list[socket.socket] = []
-        self._counted = (0, 0, 0)  # of TCP, once it is closed
-        self._held = np.zeros(place.values, np.int32)
-        self._held_total = 0
-        self._new = np.empty(place.values, np.int32)
+        self._closed = (0, 0, 0)  # `_tcp_counts` of the connections that are closed
+        self._last = np.zeros(place.values, np.int32)  # the last read, and how many contributions it held
+        self._last_total = 0
+        self._now = np.empty(place.values, np.int32)  # the present read, while it comes in
         self._ranges = ranges(place.values, len(servers))
 
     def join(self) -> Place:
@@ -197,53 +203,55 @@ class ServerExchange(Baseline):
             connection.settimeout(None)
         return self.place
 
-    def _read(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
+    def _contribute(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
         def push(connection: socket.socket, part: slice) -> None:
             connection.sendall(PUSH.pack(self.iteration))
             connection.sendall(values[part].data.cast("B"))
 
-        return self._ask(push)
+        return self._send_and_read(push)
 
-    def _ask(self, push: Callable[[socket.socket, slice], None]) -> tuple[np.ndarray, int, float]:
-        totals, helds = [], []
+    def _send_and_read(self, send: Callable[[socket.socket, slice], None]) -> tuple[np.ndarray, int, float]:
+        """Calls ``send`` for each server and its range of the vector, then reads from each; returns as
+        `_contribute`."""
+        totals, waits = [], []
         try:
-            # Each worker begins with another server, or all would send to one of them at a time.
+            # Worker w begins with server w, or all workers would send to the same server at the same time.
             ends = list(zip(self._connections, self._ranges, strict=True))
             first = self.place.worker % len(ends)
             ends = ends[first:] + ends[:first]
             for connection, part in ends:
-                push(connection, part)
+                send(connection, part)
             for connection, part in ends:
-                total, held = READ.unpack(receive_exactly(connection, READ.size))
-                receive_exactly(connection, self._new[part].nbytes, self._new[part].data.cast("B"))
+                total, waited = READ.unpack(receive_exactly(connection, READ.size))
+                receive_exactly(connection, self._now[part].nbytes, self._now[part].data.cast("B"))
                 totals.append(total)
-                helds.append(held)
+                waits.append(waited)
         except OSError as error:
             raise ExchangeFailed(f"a parameter server, or another worker, went away: {error}") from error
-        difference = self._new - self._held
-        self._held[:] = self._new
-        contributions = max(totals) - self._held_total
-        self._held_total = max(totals)
-        return difference, contributions, max(helds)
+        difference = self._now - self._last
+        self._last[:] = self._now
+        contributions = max(totals) - self._last_total
+        self._last_total = max(totals)
+        return difference, contributions, max(waits)
 
     def finish(self, timeout_s: float) -> bool:
         for connection in self._connections:
             connection.settimeout(timeout_s)
-        difference, contributions, _ = self._ask(lambda connection, part: connection.sendall(PUSH.pack(END)))
+        difference, contributions, _ = self._send_and_read(lambda connection, _: connection.sendall(PUSH.pack(END)))
         self._apply(self._fixed.dequantise(difference))
         self.reads_at_risk += contributions > self._fixed.capacity
         return True
 
     def abandon(self) -> None:
-        self._counted = self._tcp()
+        self._closed = self._tcp_counts()
         for connection in self._connections:
             with suppress(OSError):
                 connection.close()
         self._connections = []
 
-    def _tcp(self) -> tuple[int, int, int]:
-        """Segments sent again, sent in all, and received."""
-        again, sent, received = self._counted
+    def _tcp_counts(self) -> tuple[int, int, int]:
+        """TCP segments retransmitted, sent in all, and received, as the kernel counts them."""
+        again, sent, received = self._closed
         for connection in self._connections:
             info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
             again += struct.unpack_from("=I", info, _RETRANSMITTED)[0]
@@ -252,15 +260,15 @@ class ServerExchange(Baseline):
         return again, sent, received
 
     def telemetry(self) -> dict[str, Any]:
-        again, sent, received = self._tcp()
+        again, sent, received = self._tcp_counts()
         return super().telemetry() | {
             "retransmissions": again, "packets_sent": sent, "packets_received": received,
         }  # fmt: skip
 
 
 class GlooExchange(Baseline):
-    """gloo's all-reduce, as torch.distributed has it: synchronous. What it waits for others cannot be told apart from
-    what the network takes, and all of it is booked as the network's."""
+    """Through gloo's all-reduce, by torch.distributed, which is synchronous. The time in which a worker waits for
+    others cannot be told apart from the network's, so all of it counts as the network's."""
 
     def __init__(
         self,
@@ -288,7 +296,7 @@ class GlooExchange(Baseline):
         self._group = dist
         return self.place
 
-    def _read(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
+    def _contribute(self, values: np.ndarray) -> tuple[np.ndarray, int, float]:
         import torch
 
         tensor = torch.from_numpy(values)
@@ -299,7 +307,7 @@ class GlooExchange(Baseline):
         return values, self.place.workers, 0.0
 
     def finish(self, timeout_s: float) -> bool:
-        return True  # everybody has everything
+        return True  # after an all-reduce every worker has everything
 
     def abandon(self) -> None:
         if self._group is not None:
@@ -309,11 +317,12 @@ class GlooExchange(Baseline):
 
 
 def ranges(values: int, servers: int) -> list[slice]:
-    """Each server's part of the vector: as equal as they can be, in order."""
+    """Each server's range of the vector, in order; their lengths differ by one at most."""
     return [slice(values * part // servers, values * (part + 1) // servers) for part in range(servers)]
 
 
 def _connect(address: tuple[str, int], until: float) -> socket.socket:
+    """A connection to a server, which may only be starting. until: in monotonic seconds. Raises NoAnswer."""
     while True:
         try:
             connection = socket.create_connection(address, timeout=max(until - time.monotonic(), RETRY_S))
@@ -322,7 +331,7 @@ def _connect(address: tuple[str, int], until: float) -> socket.socket:
         except OSError as error:
             if time.monotonic() > until:
                 raise NoAnswer(f"no parameter server at {address[0]}:{address[1]}: {error}") from None
-            time.sleep(RETRY_S)  # it is only starting
+            time.sleep(RETRY_S)
 
 
 def _first_line(error: BaseException) -> str:

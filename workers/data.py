@@ -1,5 +1,5 @@
-"""Images to learn from. ``digits`` comes with scikit-learn, ``fashion-mnist`` with a Debian package; the others are
-read from files that the user has."""
+"""The data sets: images to learn from. ``digits`` comes with scikit-learn, ``fashion-mnist`` with a Debian package; the
+others are read from files that the user has downloaded."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     import torch
 
 ENVIRONMENT = "SERENE_DATA"
-CLASSES = 10  # of every one
+CLASSES = 10  # of each data set
 DIGITS_FOR_TEST = 297  # of 1,797
 FASHION_PACKAGE, FASHION_DIRECTORY = "dataset-fashion-mnist", Path("/usr/share/datasets/fashion-mnist")
 
 
 class DataError(SereneError):
-    """No such dataset, or files that are missing or not what they should be."""
+    """No data set has that name, or its files are missing or damaged; the message says which, and where they belong."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Images float32[n, channels, height, width] in 0..1, labels int64[n]; for training and for the test."""
+    """Images, float32[n, channels, height, width] from 0 to 1, and labels, int64[n], for training and for the test."""
 
     name: str
     train_images: torch.Tensor
@@ -44,17 +44,19 @@ class Dataset:
 
     @property
     def shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of an image."""
         channels, height, width = self.train_images.shape[1:]
         return int(channels), int(height), int(width)
 
     def shard(self, worker: int, workers: int) -> Dataset:
-        """A worker's own part of the training images: every N-th, so that all classes are in it."""
+        """A worker's own training images, every N-th, so that it has images of all classes; the whole test set."""
         part = slice(worker, None, workers)
         # Copies: a view would keep the whole of a large data set in every worker's memory.
         return replace(self, train_images=self.train_images[part].clone(), train_labels=self.train_labels[part].clone())
 
     def batch(self, size: int, seed: int, worker: int, iteration: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The images of one iteration; the same for the same numbers, whatever happened before."""
+        """``size`` images, drawn with replacement, and their labels. They follow from seed, worker and iteration alone,
+        so that a worker which is started again goes on with the batches it would have had."""
         import torch
 
         chosen = np.random.default_rng((seed, worker, iteration)).integers(len(self.train_labels), size=size)
@@ -64,20 +66,22 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Pictures:
-    """As files have them: whole numbers from 0 to ``white``, [n, channels, height, width], and what they show, [n]."""
+    """Images as their file has them: whole numbers from 0 (black) to ``white``, [n, channels, height, width], and their
+    labels, [n]."""
 
     images: np.ndarray
     labels: np.ndarray
     white: int = 255
-    side: int | None = None  # height and width that they are scaled to
+    side: int | None = None  # height and width that `tensors` scales them to; None: as they are
 
     @property
     def shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of an image, scaled."""
         channels, height, width = self.images.shape[1:]
         return channels, self.side or height, self.side or width
 
     def tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """As a Dataset has them."""
+        """Images and labels as a `Dataset` has them."""
         import torch
 
         scaled = self.images.astype(np.float32)
@@ -93,35 +97,38 @@ Files = tuple[Pictures, Pictures]  # for training and for the test
 
 
 def data_directory() -> Path:
+    """Where files are looked for unless --data-dir says: $SERENE_DATA, or .local/share/serene/data of the home."""
     return Path(os.environ.get(ENVIRONMENT) or Path.home() / ".local/share/serene/data")
 
 
 def _digits(directory: Path) -> Files:
     """The 1,797 scanned digits of the UCI repository as scikit-learn ships them, 8x8, scaled to 28x28."""
-    # Its load_digits reads the same file, but importing it takes as long as importing PyTorch, in every worker.
+    # sklearn.datasets.load_digits reads the same file, but importing it takes as long as importing PyTorch.
     package = importlib.util.find_spec("sklearn")
     if package is None or package.origin is None:
         raise DataError("the digits come with scikit-learn, which is not installed: pip install scikit-learn")
     rows = np.loadtxt(Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz", delimiter=",")
-    images, labels = rows[:, :-1].reshape(-1, 1, 8, 8), rows[:, -1]  # 64 numbers from 0 to 16, and what they show
-    order = np.random.default_rng(0).permutation(len(labels))  # writers come in blocks
+    images, labels = rows[:, :-1].reshape(-1, 1, 8, 8), rows[:, -1]  # a row: 64 pixels from 0 to 16, and the digit
+    # Shuffled, because the file has one writer's digits after the other's: the test needs some of all writers.
+    order = np.random.default_rng(0).permutation(len(labels))
     test, train = order[:DIGITS_FOR_TEST], order[DIGITS_FOR_TEST:]
     return Pictures(images[train], labels[train], 16, 28), Pictures(images[test], labels[test], 16, 28)
 
 
 def _read(path: Path) -> bytes:
+    """A file's content, from its .gz if there is no other. Raises DataError."""
     for candidate, opener in ((path, open), (path.with_name(path.name + ".gz"), gzip.open)):
         if candidate.is_file():
             try:
                 with opener(candidate, "rb") as file:
                     return file.read()
-            except (OSError, EOFError, zlib.error) as error:  # the latter two: a .gz that is cut short or damaged
+            except (OSError, EOFError, zlib.error) as error:  # EOFError, zlib.error: a .gz that is truncated or damaged
                 raise DataError(f"cannot read {candidate}: {error}") from error
     raise DataError(f"{path} is missing (or {path.name}.gz); set --data-dir or ${ENVIRONMENT} to where the files are")
 
 
 def _idx(path: Path, dimensions: int) -> np.ndarray:
-    """An array in MNIST's IDX format."""
+    """The array in a file of MNIST's IDX format, uint8. Raises DataError if it has not so many dimensions."""
     data = _read(path)
     head = 4 + 4 * dimensions
     if len(data) < head or data[:4] != bytes([0, 0, 8, dimensions]):
@@ -133,7 +140,7 @@ def _idx(path: Path, dimensions: int) -> np.ndarray:
 
 
 def _idx_files(folder: Path) -> Files:
-    """MNIST's four files, which other data sets have taken over."""
+    """The four files of MNIST, under the names that data sets in its format use, too."""
 
     def part(part: str) -> Pictures:
         images = _idx(folder / f"{part}-images-idx3-ubyte", 3)
@@ -148,7 +155,7 @@ def _mnist(directory: Path) -> Files:
 
 
 def _fashion_mnist(directory: Path) -> Files:
-    """60,000 and 10,000 pictures of clothes in the form of MNIST; the user's own copy comes before the package's."""
+    """60,000 and 10,000 pictures of clothes in MNIST's format; the user's own copy is preferred to the package's."""
     own = directory / "fashion-mnist"
     if not own.is_dir() and not FASHION_DIRECTORY.is_dir():
         raise DataError(
@@ -160,7 +167,7 @@ def _fashion_mnist(directory: Path) -> Files:
 
 
 def _cifar10(directory: Path) -> Files:
-    """CIFAR-10's binary version: records of a label and 3 x 32 x 32 bytes."""
+    """CIFAR-10's binary version: records of a label, one byte, and 3 x 32 x 32 bytes of image."""
     folder = directory / "cifar-10-batches-bin"
 
     def part(names: list[str]) -> Pictures:
@@ -190,6 +197,7 @@ DATASETS: Mapping[str, Callable[[Path], Files]] = {
 
 
 def check_dataset(name: str) -> None:
+    """Checks a data set's name. Raises DataError, which names those that exist."""
     if name not in DATASETS:
         raise DataError(f"no dataset {name!r}; there are {choices(DATASETS)}")
 
@@ -203,13 +211,14 @@ def _files(name: str, directory: Path | None) -> Files:
 
 
 def shape(name: str, directory: Path | None = None) -> tuple[int, int, int]:
-    """Channels, height and width of a dataset's images: read as `load` reads them, with its errors, without PyTorch."""
+    """Channels, height and width of a data set's images. Reads its files as `load` does, with the same errors, but does
+    not import PyTorch."""
     kept = _KEPT.get((name, directory or data_directory()))
     return kept.shape if kept is not None else _files(name, directory)[0].shape
 
 
 def load(name: str, directory: Path | None = None) -> Dataset:
-    """A dataset by name. Raises DataError, naming the file that is missing and where it is looked for."""
+    """A data set by name. Raises DataError, naming the file that is missing and where it is looked for."""
     kept = _KEPT.get((name, directory or data_directory()))
     if kept is not None:
         return kept
@@ -218,5 +227,5 @@ def load(name: str, directory: Path | None = None) -> Dataset:
 
 
 def keep(name: str, directory: Path | None = None) -> None:
-    """Reads a dataset once for all: `load` gives this one here and in processes that are forked from this one."""
+    """Reads a data set and keeps it: `load` returns it from memory, here and in processes forked from this one."""
     _KEPT[name, directory or data_directory()] = load(name, directory)

@@ -1,4 +1,4 @@
-"""What a worker and a parameter server say over TCP, in the machine's byte order."""
+"""The messages between a worker and a parameter server, over TCP, in the machine's byte order."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import socket
 import struct
 
 HELLO = struct.Struct("=IIQ")  # worker, workers, values
-PUSH = struct.Struct("=Q")  # round, or END; the values follow
-READ = struct.Struct("=qd")  # contributions that the sum holds, seconds that the answer was held back; the sums follow
-END = 2**64 - 1  # instead of a round: the worker has done its steps
-REFUSED = -1  # instead of a count: another job, or a worker that is there already
+PUSH = struct.Struct("=Q")  # round, or END; the contribution follows, int32[values]
+READ = struct.Struct("=qd")  # contributions in the sum, seconds that the worker waited; the sum follows, int32[values]
+END = 2**64 - 1  # in place of a PUSH's round: the worker has done its steps, and no values follow
+REFUSED = -1  # in place of a READ's count: the server has another job, or this worker has joined already
 
 
 def receive_exactly(connection: socket.socket, size: int, into: memoryview | None = None) -> memoryview:
-    """So many bytes. Raises ConnectionResetError when the connection ends before."""
+    """Reads exactly ``size`` bytes, into ``into`` if it is given. Raises ConnectionResetError when the connection ends
+    before."""
     view = memoryview(bytearray(size)) if into is None else into
     at = 0
     while at < size:

@@ -1,4 +1,4 @@
-"""The networks that workers train, as one flat vector of parameters each."""
+"""The models that workers train, in PyTorch, with parameters and gradients as one flat vector each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from workers.architectures import MODELS, Convolution, Layer, Linear, Plain, Shape, check_model
+from workers.architectures import MODELS, Convolution, Layer, Linear, Parameterless, Shape, check_model
 
 
 def _module(layer: Layer) -> nn.Module:
@@ -14,11 +14,14 @@ def _module(layer: Layer) -> nn.Module:
         return nn.Linear(layer.inputs, layer.outputs)
     if isinstance(layer, Convolution):
         return nn.Conv2d(layer.inputs, layer.outputs, 3, padding=1)
-    return {Plain.FLATTEN: nn.Flatten(), Plain.RELU: nn.ReLU(), Plain.HALVE: nn.MaxPool2d(2)}[layer]
+    if layer is Parameterless.MAX_POOL:
+        return nn.MaxPool2d(2)
+    return nn.ReLU() if layer is Parameterless.RELU else nn.Flatten()
 
 
 class Model:
-    """A network with its loss: the same initial parameters for the same seed, on every worker."""
+    """A network with its loss, by name. The same seed gives the same initial parameters on every worker. Raises
+    NoSuchModel."""
 
     def __init__(self, name: str, shape: Shape, classes: int, seed: int) -> None:
         check_model(name)
@@ -33,7 +36,7 @@ class Model:
         return sum(parameter.numel() for parameter in self._parameters)
 
     def parameters(self) -> np.ndarray:
-        """float32[size], a copy."""
+        """All parameters, float32[size], a copy."""
         with torch.no_grad():
             return torch.cat([parameter.reshape(-1) for parameter in self._parameters]).numpy()
 
@@ -47,7 +50,8 @@ class Model:
                 at += count
 
     def gradient(self, images: torch.Tensor, labels: torch.Tensor) -> tuple[np.ndarray, float]:
-        """float32[size], the gradient of the mean loss over a batch, and that loss."""
+        """The gradient of the mean loss over a batch, float32[size], and that loss. images: float32[batch, channels,
+        height, width]; labels: int64[batch]."""
         self._network.train()
         self._network.zero_grad()
         loss = self._loss(self._network(images), labels)
@@ -56,7 +60,7 @@ class Model:
         return torch.cat(gradients).numpy(), float(loss.detach())
 
     def accuracy(self, images: torch.Tensor, labels: torch.Tensor) -> float:
-        """Share of images that are classified right."""
+        """Share of the images that are classified right, 0 to 1; images and labels as in `gradient`."""
         self._network.eval()
         with torch.no_grad():
             return float((self._network(images).argmax(dim=1) == labels).float().mean())

@@ -1,8 +1,8 @@
-"""How a worker makes its packets and takes them apart: ``PACKETS=compiled``, ``numpy`` or ``scapy``.
+"""How a worker builds and dissects its packets: ``PACKETS=compiled``, ``numpy`` or ``scapy``.
 
-All say the same on the wire, bit for bit. The C code and NumPy are fast; scapy's layers are the definition that people
-read (serene/layers.py), and with ``scapy`` every packet of the worker, whatever it is, is built from fields and read
-into fields by them. The kernel, or the frame around it, carries it as it carries the others'.
+The packets are the same on the wire, bit for bit. The C code and NumPy are fast; scapy's layers (serene/layers.py) are
+the readable definition, and with ``scapy`` they build and dissect every packet of the worker, field by field. What
+carries the packets, UDP sockets or whole frames in UDP, is the same for all three.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WITH_MEMBERSHIP, _WITH_VALUES = (Op.HELLO, Op.WELCOME), (Op.PUSH, Op.PULL, Op.A
 
 
 class NumpyPackets:
-    """The Python protocol on NumPy's arrays, over another transport: without the fast path in C."""
+    """Another transport without its link for the fast path in C: the protocol runs in Python, on NumPy's arrays."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -45,7 +45,8 @@ class NumpyPackets:
 
 
 class ScapyPackets(NumpyPackets):
-    """The same by scapy: a packet leaves as the layers' fields say, and what comes is what they find in it."""
+    """Each packet is built by scapy's layers before it is sent, and dissected by them when it arrives. Raises
+    SereneError where scapy is not installed."""
 
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)
@@ -71,7 +72,7 @@ class ScapyPackets(NumpyPackets):
         return self._rows[: len(rows)], lengths
 
     def build(self, payload: np.ndarray) -> bytes:
-        """A packet's bytes, from the numbers that the protocol wrote. payload: uint8[bytes]."""
+        """A packet's bytes as scapy builds them. payload: the same packet as the protocol wrote it, uint8[bytes]."""
         layers, size = self._layers, HEADER.itemsize
         header, rest = payload[:size].view(HEADER)[0], payload[size:]
         packet = layers.Serene(**{name: int(header[name]) for name, _ in SERENE_FIELDS})
@@ -81,11 +82,12 @@ class ScapyPackets(NumpyPackets):
         elif header["op"] in _WITH_VALUES:
             packet /= layers.Values(values=rest.view(">i4").tolist())
         elif len(rest):
-            packet /= rest.tobytes()  # a report's text
+            packet /= rest.tobytes()  # a REPORT's text
         return bytes(packet)
 
     def dissect(self, payload: bytes) -> bytes:
-        """The numbers that scapy finds in a packet, as the protocol reads them; what is no packet of ours as it is."""
+        """A packet's bytes, put together from the fields that scapy found in it, for the protocol to read. What is too
+        short for one of our packets is returned as it is."""
         layers = self._layers
         if len(payload) < HEADER.itemsize:
             return payload
@@ -118,5 +120,6 @@ PACKETS: Mapping[str, Callable[[Transport], Transport]] = {
 
 
 def check_packets(name: str) -> None:
+    """Checks a value of PACKETS. Raises SereneError, which names the valid choices."""
     if name not in PACKETS:
         raise SereneError(f"PACKETS={name}: expected {choices(PACKETS)}")

@@ -1,4 +1,4 @@
-"""Training in one process, by the same quantised gradients: what a BSP job must reproduce bit for bit."""
+"""The reference: training in one process with the same quantised gradients. A BSP job must end with the same bits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from workers.training import Recipe, Trainer
 
 
 def train(recipe: Recipe, fixed: FixedPoint | None = None) -> np.ndarray:
-    """The parameters, float32[size], after all steps of a BSP job."""
+    """The parameters, float32[size], after all steps of a BSP job. fixed: the job's number format; None: the
+    default."""
     fixed = fixed or FixedPoint()
     trainers = [Trainer(recipe, worker) for worker in range(recipe.workers)]
     for iteration in range(1, recipe.steps + 1):

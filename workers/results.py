@@ -1,6 +1,6 @@
-"""What a worker leaves: worker-N.csv, a row for every step as it is done; at the end worker-N.json, parameters-N.npy.
+"""A worker's results: worker-N.csv, a row as each step is done; and at the end worker-N.json and parameters-N.npy.
 
-A disk that fills up does not end the training. Steps that cannot be written are kept in memory until they can be, and
+A disk that fills up does not end the training. Rows that cannot be written are kept in memory until they can be, and
 what cannot be written at the end goes to another directory.
 """
 
@@ -20,24 +20,27 @@ import numpy as np
 from serene import outputs
 from serene.outputs import CannotWrite
 
-ROOM = 64 * 1024  # besides steps and parameters
-BYTES_PER_STEP = 200
+ROOM = 64 * 1024  # bytes that a worker writes besides steps and parameters, at most
+BYTES_PER_STEP = 200  # of worker-N.csv, at most
 
 
 class WorkerFiles:
-    """One worker's files in ``directory``; in ``instead``, or wherever there is room, if that takes them no more."""
+    """One worker's files, in ``directory``; if that cannot be written to at the end, in ``instead``, if it is given, or
+    wherever there is room. columns: of worker-N.csv."""
 
     def __init__(self, directory: Path, instead: Path | None, worker: int, columns: Sequence[str]) -> None:
         self._directory, self._instead, self._worker = directory, instead, worker
         self._columns = list(columns)
-        # Bytes of the file that are known to be written, and the whole lines that belong behind them. In one piece: a
-        # signal may end the work between any two lines of this file, and what is written again takes the same place.
+        # How many bytes of worker-N.csv are written for certain, and the whole lines that have to follow them. One
+        # attribute for both, because an interrupt may come between any two statements: lines that are written once more
+        # then take the same place in the file.
         self._unwritten = 0, b""
         self._steps = directory / f"worker-{worker}.csv"
         self._file: io.FileIO | None = None
 
     def begin(self, steps: int, parameters: int) -> None:
-        """Before the work: is there room for so many steps and parameters? Raises CannotWrite."""
+        """Makes worker-N.csv. Raises CannotWrite if that fails, or if there is no room for so many steps and
+        parameters."""
         outputs.check(self._directory, ROOM + BYTES_PER_STEP * steps + 4 * parameters)
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
@@ -47,6 +50,7 @@ class WorkerFiles:
         self._append(self._line(self._columns))
 
     def step(self, row: Mapping[str, Any]) -> None:
+        """Adds a step's row, by column; a column that the row lacks stays empty."""
         self._append(self._line([row.get(name) for name in self._columns]))
 
     @staticmethod
@@ -56,7 +60,7 @@ class WorkerFiles:
         return text.getvalue().encode()
 
     def _append(self, line: bytes) -> None:
-        """To the file, after what could not be written before: whole lines, or nothing."""
+        """Writes a line after those that could not be written before; keeps them all in memory if that fails again."""
         assert self._file is not None
         place, lines = self._unwritten
         lines += line
@@ -66,14 +70,15 @@ class WorkerFiles:
             while written < len(lines):
                 written += os.pwrite(self._file.fileno(), lines[written:], place + written)
         except OSError:
-            with suppress(OSError):  # shorter it can be made on a full disk, too
+            with suppress(OSError):  # no half a line; a full disk does not keep a file from being shortened
                 self._file.truncate(place)
             return
         self._unwritten = place + written, b""
 
     def finish(self, results: Mapping[str, Any], parameters: np.ndarray) -> Path:
-        """The end of the work; the directory in which everything is. Raises CannotWrite if that is neither of the two
-        named; it says where it is instead."""
+        """Writes ``results`` as worker-N.json and ``parameters``, float32[size], as parameters-N.npy. Returns the
+        directory in which all files are. Raises CannotWrite if that is neither ``directory`` nor ``instead``; the
+        message says where they are then."""
         assert self._file is not None
 
         def rest(directory: Path) -> None:

@@ -1,14 +1,15 @@
-"""A parameter server over TCP: the baseline without aggregation in the network.
+"""A parameter server over TCP: the baseline that aggregates on a host instead of in the network.
 
     python -m workers.server --workers 4 --strategy ssp:3 --values 79510 --listen 10.0.0.5:7000 --out server.json
 
-It adds up what the workers send and answers when the strategy lets the worker go on, by the switch's rules and with the
-switch's numbers (32-bit fixed point), so that the way of the packets is all that differs. A vector may be spread over
-several servers, each with a range of its values. A worker that goes away in the middle ends the server and the job:
-this server cannot tell whether it comes back, and the others would wait for ever.
+It adds up what the workers contribute and answers each when the strategy lets it go on, by the switch's rules and with
+the switch's numbers (32-bit fixed point), so that nothing differs but the way of the packets. A vector may be spread
+over several servers, each with a range of its values. A worker that goes away in the middle ends the server and the
+job: the server cannot know whether it comes back, and the others would wait for ever.
 
-A connection begins with a `HELLO` of the worker; then for each iteration a `PUSH` and the values, int32 in the
-machine's byte order, and back a `READ` and the sums.
+On a connection the worker sends a `HELLO`, and the server a `READ` without values when the job is complete. Then, for
+each iteration, the worker sends a `PUSH` and its contribution, and the server a `READ` and the sum
+(workers/messages.py).
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class WorkerGone(SereneError):
 
 
 class Barrier:
-    """The sums, and when who may go on; as the switch's (docs/protocol.md), without epochs. Thread-safe."""
+    """The sum, and the rule that decides when a worker may go on: the switch's (docs/protocol.md), without epochs.
+    values: length of the sum, int32. Thread-safe."""
 
     def __init__(self, values: int, policy: PolicyFields) -> None:
         self._policy = policy
@@ -48,21 +50,22 @@ class Barrier:
         self._sum = np.zeros(values, np.int32)
         self._snapshot = self._sum
         self._total = self._snapshot_total = 0
-        self._counted: Counter[int] = Counter()  # round: contributions that count for it
+        self._counted: Counter[int] = Counter()  # by round: contributions of counted workers
         self._base = 0  # rounds complete
         self._failed: SereneError | None = None
-        self.contributions: Counter[int] = Counter()  # worker: accepted
+        self.contributions: Counter[int] = Counter()  # by worker: contributions accepted
 
     def exchange(self, worker: int, round_: int, values: np.ndarray) -> tuple[np.ndarray, int, float]:
-        """Adds a contribution, int32[values]; blocks until the worker may go on. What it reads, how many contributions
-        that holds, and for how many seconds the answer was held back. Raises what ``fail`` was given."""
+        """Adds a contribution, int32[values], and blocks until the worker may go on. Returns the sum that it reads,
+        int32[values], how many contributions that holds, and for how many seconds the worker waited. Raises the error
+        that ``fail`` was called with."""
         policy = self._policy
         with self._changed:
             self._sum = self._sum + values  # a new array: an earlier one may be on its way to a worker
             self._total += 1
             self.contributions[worker] += 1
-            counts = bool(policy.sync_mask >> worker & 1)
-            if counts and round_ >= self._base:
+            is_counted = bool(policy.sync_mask >> worker & 1)
+            if is_counted and round_ >= self._base:
                 self._counted[round_] += 1
                 while self._counted[self._base] >= policy.quorum:
                     del self._counted[self._base]
@@ -70,21 +73,22 @@ class Barrier:
                     self._snapshot, self._snapshot_total = self._sum, self._total
                     self._changed.notify_all()
             began = time.monotonic()
-            if counts and policy.staleness != UNBOUNDED:
+            if is_counted and policy.staleness != UNBOUNDED:
                 self._changed.wait_for(lambda: self._failed or round_ < self._base + policy.staleness)
             if self._failed is not None:
                 raise self._failed
-            held = time.monotonic() - began
+            waited = time.monotonic() - began
             if policy.read_mode is ReadMode.SNAPSHOT:
-                return self._snapshot, self._snapshot_total, held
-            return self._sum, self._total, held
+                return self._snapshot, self._snapshot_total, waited
+            return self._sum, self._total, waited
 
     def last(self) -> tuple[np.ndarray, int]:
+        """The latest sum, int32[values], and how many contributions it holds."""
         with self._changed:
             return self._sum, self._total
 
     def fail(self, error: SereneError) -> None:
-        """Ends everybody's waiting."""
+        """Whoever waits in ``exchange``, or comes to it, gets this error; the first one if there are several."""
         with self._changed:
             self._failed = self._failed or error
             self._changed.notify_all()
@@ -95,7 +99,7 @@ class Barrier:
 
 
 class Server:
-    """Serves one job, from its first worker to its last. values: of its range of the vector."""
+    """Serves one job. values: length of this server's range of the vector."""
 
     def __init__(self, listening: socket.socket, workers: int, strategy: Strategy, values: int) -> None:
         self._listening = listening
@@ -106,7 +110,7 @@ class Server:
         self.barrier = Barrier(values, strategy.compile(range(workers)))
 
     def run(self) -> None:
-        """Until all workers have read the last sum. Raises WorkerGone."""
+        """Returns when all workers have read the last sum. Raises WorkerGone."""
         threads = []
         while len(self._connections) < self._workers:
             connection, _ = self._listening.accept()
@@ -114,7 +118,7 @@ class Server:
             if worker is not None:
                 self._connections[worker] = connection
         for worker, connection in self._connections.items():
-            connection.sendall(READ.pack(0, 0.0))  # the job is complete
+            connection.sendall(READ.pack(0, 0.0))  # the answer to HELLO: all workers are there
             threads.append(threading.Thread(target=self._serve, args=(worker, connection), daemon=True))
             threads[-1].start()
         for thread in threads:
@@ -123,8 +127,9 @@ class Server:
             raise self.barrier.failed
 
     def _welcome(self, connection: socket.socket) -> int | None:
+        """The worker that a new connection belongs to; None, and the connection is closed, if it is no worker's."""
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.settimeout(HELLO_TIMEOUT_S)  # who says nothing must not keep the others out
+        connection.settimeout(HELLO_TIMEOUT_S)  # a connection without a HELLO must not keep the workers out
         try:
             worker, workers, values = HELLO.unpack(receive_exactly(connection, HELLO.size))
             connection.settimeout(None)
@@ -146,8 +151,8 @@ class Server:
                 if round_ == END:
                     break
                 receive_exactly(connection, values.nbytes, values.data.cast("B"))
-                read, total, held = self.barrier.exchange(worker, round_, values)
-                connection.sendall(READ.pack(total, held))
+                read, total, waited = self.barrier.exchange(worker, round_, values)
+                connection.sendall(READ.pack(total, waited))
                 connection.sendall(read.data.cast("B"))
             self._left.wait()
             read, total = self.barrier.last()
@@ -160,7 +165,7 @@ class Server:
         finally:
             if self.barrier.failed is not None:
                 self._left.abort()
-                for each in self._connections.values():  # also those that are in the middle of sending
+                for each in self._connections.values():  # wakes the threads that are sending or receiving, too
                     with suppress(OSError):
                         each.shutdown(socket.SHUT_RDWR)
             connection.close()
@@ -175,11 +180,11 @@ def _address(text: str) -> tuple[str, int]:
 
 def main() -> int:
     parser = Parser(prog="python -m workers.server", description="A parameter server over TCP, a baseline.")
-    parser.add_argument("--workers", type=int, required=True)
+    parser.add_argument("--workers", type=int, required=True, help="of the job")
     parser.add_argument("--strategy", type=parse, required=True, help="bsp, ssp:S, asp, quorum:K or mixed:W,W")
-    parser.add_argument("--values", type=int, required=True, help="of its range of the vector")
+    parser.add_argument("--values", type=int, required=True, help="length of this server's range of the vector")
     parser.add_argument("--listen", type=_address, required=True, metavar="ADDRESS:PORT")
-    parser.add_argument("--out", type=Path, default=None, help="what it counted, as JSON, however it ends")
+    parser.add_argument("--out", type=Path, default=None, help="a JSON file for each worker's contributions")
     options = parser.parse_args()
     try:
         with held(), socket.create_server(options.listen) as listening:

@@ -1,7 +1,7 @@
-"""Stragglers as data: who is slow, when and by how much.
+"""Straggler profiles: which workers are slow, when, and by how much.
 
-A profile is a pure function of (seed, worker, iteration), so a run can be repeated and a simulator can use the same
-delays. Written as ``slow_worker`` or ``slow_worker:probability=0.3,workers=0+2``.
+A delay follows from seed, worker and iteration alone, so that a run can be repeated and a simulator has the same
+delays. A profile is written as ``slow_worker``, or with parameters as ``slow_worker:probability=0.3,workers=0+2``.
 """
 
 from __future__ import annotations
@@ -18,19 +18,22 @@ from serene.errors import SereneError, choices
 
 
 class BadStraggler(SereneError):
-    """A profile that does not exist, or parameters that make no sense."""
+    """No profile has that name, or a parameter is unknown or out of range; the message says what is valid."""
 
 
 @dataclass(frozen=True)
 class Straggler(ABC):
+    """A straggler profile; its fields are the parameters that ``parse`` takes. Raises BadStraggler."""
+
     name: ClassVar[str]
 
     @abstractmethod
     def delay(self, worker: int, iteration: int, mean_s: float, seed: int) -> float:
-        """Seconds that an iteration (from 1) of a worker takes longer than its mean."""
+        """By how many seconds an iteration (counted from 1) takes longer than ``mean_s``, the mean compute time."""
 
 
 def _random(seed: int, worker: int, iteration: int) -> np.random.Generator:
+    # The constant keeps the delays independent of the batches, which are drawn by the same three numbers.
     return np.random.default_rng((seed, 0x57A6, worker, iteration))
 
 
@@ -41,7 +44,7 @@ def _check_range(name: str, low: float, high: float) -> None:
 
 @dataclass(frozen=True)
 class NoStraggler(Straggler):
-    """Everybody computes at the same pace."""
+    """All workers compute at the same pace."""
 
     name: ClassVar[str] = "none"
 
@@ -51,12 +54,12 @@ class NoStraggler(Straggler):
 
 @dataclass(frozen=True)
 class SlowWorker(Straggler):
-    """Now and then an iteration of these workers takes ``low`` to ``high`` times its mean longer."""
+    """With this probability, an iteration of these workers takes ``low`` to ``high`` times the mean longer."""
 
     probability: float = 0.15
     low: float = 0.5
     high: float = 2.0
-    workers: tuple[int, ...] = ()  # none named: any worker may be slow
+    workers: tuple[int, ...] = ()  # empty: all workers
     name: ClassVar[str] = "slow_worker"
 
     def __post_init__(self) -> None:
@@ -73,7 +76,7 @@ class SlowWorker(Straggler):
 
 @dataclass(frozen=True)
 class Heterogeneous(Straggler):
-    """These workers are slower all the time, by a constant factor."""
+    """Every iteration of these workers takes ``factor`` times the mean."""
 
     factor: float = 2.0
     workers: tuple[int, ...] = (0,)
@@ -89,7 +92,7 @@ class Heterogeneous(Straggler):
 
 @dataclass(frozen=True)
 class Failure(Straggler):
-    """A worker stops for a while, once, at an iteration."""
+    """One worker pauses once, for ``pause_s`` seconds, at one iteration."""
 
     worker: int = 0
     iteration: int = 50
@@ -108,7 +111,7 @@ PROFILES: Mapping[str, type[Straggler]] = {cls.name: cls for cls in (NoStraggler
 
 
 def parse(text: str) -> Straggler:
-    """A profile from its text. Raises BadStraggler, naming the valid choices."""
+    """The profile that a text names. Raises BadStraggler, naming the valid choices."""
     name, _, rest = text.strip().partition(":")
     if name not in PROFILES:
         raise BadStraggler(f"no straggler profile {name!r}; there are {choices(PROFILES)}")
@@ -131,7 +134,7 @@ def parse(text: str) -> Straggler:
 
 
 def check_workers(profile: Straggler, workers: int) -> None:
-    """Raises BadStraggler if the profile names a worker that a job of so many workers does not have."""
+    """Raises BadStraggler if the profile names a worker that a job of so many ``workers`` does not have."""
     named = (profile.worker,) if isinstance(profile, Failure) else getattr(profile, "workers", ())
     for worker in named:
         if not 0 <= worker < workers:

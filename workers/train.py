@@ -1,7 +1,8 @@
 """One worker of a training job: ``python -m workers.train --worker 2 --workers 4 ...``.
 
-It joins the job, pushes its gradients through the switch, reports to the controller, and leaves. With ``--out`` it
-writes worker-N.csv while it runs, and worker-N.json and parameters-N.npy at the end (workers/results.py).
+It joins the job, does its steps (`Worker._train` is the loop), and leaves. A step computes a gradient, exchanges it for
+the sum of what all workers have contributed, and moves the parameters along that sum. With ``--out`` the worker writes
+worker-N.csv while it runs, and worker-N.json and parameters-N.npy at the end (workers/results.py).
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
+
+import numpy as np
 
 from serene.at_exit import leave_garbage
 from serene.client import Client, NoAnswer, Session, Update
@@ -24,7 +28,9 @@ from workers.baselines import Exchange, GlooExchange, Place, ServerExchange
 from workers.results import WorkerFiles
 from workers.training import Recipe, Trainer
 
-EVALUATED = 2000  # test images, while it trains: with a CNN, 10,000 of them take as long as hundreds of steps
+# Test images that the accuracy is measured on while it trains: with a CNN, all 10,000 take as long as hundreds of
+# steps.
+EVALUATED = 2000
 COLUMNS = (
     "worker",
     "step",
@@ -43,7 +49,7 @@ COLUMNS = (
 
 
 class Worker:
-    """The training loop, and what is written of it."""
+    """One worker: its replica of the model, its way to the other workers, and its results."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -57,15 +63,15 @@ class Worker:
         if options.out is not None:
             self._files = WorkerFiles(options.out, options.out_else, options.worker, COLUMNS)
             self._files.begin(options.steps, self._trainer.size)
-        self._session = self._exchange()
+        self._session = self._new_session()
         self._facts = self._session.facts
         self._initial_accuracy = self._facts["accuracy"] = self._trainer.accuracy(EVALUATED)
-        self._started_at: float | None = None
+        self._started_at: float | None = None  # Unix seconds, as is _ended_at
         self._ended_at: float | None = None
         self._digest_when_left: str | None = None
 
-    def _exchange(self) -> Exchange:
-        """What the gradients go through: the switch, or a baseline."""
+    def _new_session(self) -> Exchange:
+        """What the gradients go through, as --exchange says: the switch, parameter servers, or gloo."""
         options, apply = self._options, self._trainer.apply
         if options.exchange == "switch":
             rack, worker = command_line.place(options)
@@ -76,20 +82,22 @@ class Worker:
                 on_lost=lambda lost: say(f"worker {options.worker}: {lost}; joining again"),
             )
         place = Place(options.worker, options.workers, self._trainer.size)
-        kind = GlooExchange if options.exchange == "gloo" else ServerExchange
-        where = options.servers[0] if options.exchange == "gloo" else options.servers
-        return kind(place, parse(options.strategy), apply, where, options.join_timeout)
+        strategy = parse(options.strategy)
+        if options.exchange == "gloo":
+            return GlooExchange(place, strategy, apply, options.servers[0], options.join_timeout)
+        return ServerExchange(place, strategy, apply, options.servers, options.join_timeout)
 
     def run(self) -> None:
-        """Joins, trains, leaves; what was done is written in any case."""
+        """Joins the job, trains, leaves it, and writes the results, also when the training is interrupted or fails."""
         with held(), self._session as session:
             with allowed():
                 self._join()
             try:
-                self._train()
+                with self._recording():
+                    self._train()
                 with allowed():
-                    over = session.finish(self._options.finish_timeout)
-                if over:
+                    everybody_left = session.finish(self._options.finish_timeout)
+                if everybody_left:
                     self._facts["accuracy"] = self._trainer.accuracy()
             except NoAnswer:
                 raise  # the switch does not answer: LEAVE would not arrive
@@ -108,36 +116,50 @@ class Worker:
                 "every contribution would have the wrong weight"
             )
 
-    def _train(self) -> None:
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        """Notes when the training begins and ends, and the parameters that it ends with."""
         self._started_at = time.time()
         try:
-            for step in range(1, self._options.steps + 1):
-                self._step(step)
+            yield
         finally:
             self._ended_at = time.time()
             self._digest_when_left = self._trainer.digest()
 
-    def _step(self, step: int) -> None:
-        began = time.monotonic()
+    def _train(self) -> None:
+        """The training loop. Interrupts come only where it waits: for the compute time to pass, and in the exchange."""
+        options, trainer, session = self._options, self._trainer, self._session
+        for step in range(1, options.steps + 1):
+            gradient, loss, compute_s = self._compute(step)
+            self._facts["loss"] = loss
+            self._facts["compute_s"] += compute_s
+
+            # Contributes the gradient, blocks until the strategy lets this worker go on, and calls `trainer.apply` with
+            # the sum of all contributions that have arrived since the last exchange.
+            update = session.exchange(gradient)
+
+            evaluated = step % options.eval_every == 0 or step == options.steps
+            if evaluated:
+                self._facts["accuracy"] = trainer.accuracy(EVALUATED)
+            session.report("computing")
+            if update is not None and self._files is not None:  # no Update of a step in which the session was lost
+                self._files.step(self._row(step, update, compute_s, evaluated))
+
+    def _compute(self, step: int) -> tuple[np.ndarray, float, float]:
+        """The gradient of a step's batch, float32[size], its loss, and the seconds it took: at least the emulated
+        compute time, and what the straggler profile adds."""
+        options, began = self._options, time.monotonic()
         gradient, loss = self._trainer.gradient(step)
-        mean = self._options.compute_ms / 1000 or time.monotonic() - began
-        delay = self._straggler.delay(self._options.worker, step, mean, self._options.seed)
-        self._pause(began + mean + delay, delay)
-        computed = time.monotonic() - began
-        self._facts["loss"] = loss
-        self._facts["compute_s"] += computed
+        mean_s = options.compute_ms / 1000 or time.monotonic() - began  # --compute-ms 0: what the gradient really took
+        delay_s = self._straggler.delay(options.worker, step, mean_s, options.seed)
+        if delay_s > 1:  # stands for a failure, which the controller's views show as a pause, not as computing
+            self._session.report("paused", force=True)
+        with allowed():
+            time.sleep(max(began + mean_s + delay_s - time.monotonic(), 0))  # emulated, not a wait for something
+        return gradient, loss, time.monotonic() - began
 
-        update = self._session.exchange(gradient)
-
-        evaluated = step % self._options.eval_every == 0 or step == self._options.steps
-        if evaluated:
-            self._facts["accuracy"] = self._trainer.accuracy(EVALUATED)
-        self._session.report("computing")
-        if update is not None and self._files is not None:
-            self._files.step(self._row(step, update, computed, evaluated))
-
-    def _row(self, step: int, update: Update, computed: float, evaluated: bool) -> dict[str, Any]:
-        """By COLUMNS."""
+    def _row(self, step: int, update: Update, compute_s: float, evaluated: bool) -> dict[str, Any]:
+        """A step's row of worker-N.csv, by column. The accuracy is empty where it was not evaluated after the step."""
         return {
             "worker": self._options.worker,
             "step": step,
@@ -147,20 +169,12 @@ class Worker:
             "policy": policy_text(update),
             "loss": f"{self._facts['loss']:.6f}",
             "accuracy": f"{self._facts['accuracy']:.4f}" if evaluated else "",
-            "compute_s": f"{computed:.6f}",
+            "compute_s": f"{compute_s:.6f}",
             "network_s": f"{update.network_s:.6f}",
             "waiting_s": f"{update.waiting_s:.6f}",
             "retransmissions": update.retransmissions,
             "contributions": update.contributions,
         }
-
-    def _pause(self, until: float, delay: float) -> None:
-        """The rest of the emulated compute time; a long one is a failure that the controller should see."""
-        if delay > 1:
-            self._session.report("paused", force=True)
-        remaining = until - time.monotonic()
-        with allowed():
-            time.sleep(max(remaining, 0))  # emulated compute time, not a wait for something
 
     def _write_results(self) -> None:
         if self._files is None:
@@ -185,14 +199,14 @@ class Worker:
 
 
 def policy_text(update: Update) -> str:
-    """The policy that an answer carried, in the field's terms; the controller knows the strategy's own name."""
+    """The policy that the answers carried, by its fields: the name of the strategy is known to the controller only."""
     if update.staleness == UNBOUNDED:
         return "asynchronous"
     return f"{update.sync_mask.bit_count()} counted, quorum {update.quorum}, staleness {update.staleness}"
 
 
 def say(line: str) -> None:
-    """Writes to the log; training goes on if the log's disk is full."""
+    """Writes a line to standard error, which is the worker's log; a full disk does not end the training."""
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
 

@@ -1,7 +1,7 @@
 """The arithmetic of a training step, shared by the distributed worker and the single-process reference.
 
-Every contribution weighs lr / N (docs/decisions/constant-weight.md): parameters = start - lr / N * (sum of what was
-read), in this order, in float32, so that runs that read the same sums have the same bits.
+Every contribution weighs lr / N (docs/decisions/constant-weight.md): after each read, parameters -= lr / N * delta, in
+float32 and in this order of operations, so that runs that read the same sums end with the same bits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from workers.models import Model
 
 @dataclass(frozen=True)
 class Recipe:
-    """What all workers of a job agree on."""
+    """The settings that all workers of a job have in common. batch_size: images in each worker's batch."""
 
     model: str = "mlp"
     dataset: str = "digits"
@@ -33,11 +33,11 @@ class Recipe:
 
 
 class Trainer:
-    """One worker's model and shard of the data."""
+    """One worker's replica of the model and its shard of the data. Raises NoSuchModel or DataError."""
 
     def __init__(self, recipe: Recipe, worker: int) -> None:
         torch.set_num_threads(1)
-        # use_deterministic_algorithms would import PyTorch's compiler, to tell it: a second in every worker.
+        # torch.use_deterministic_algorithms would also import PyTorch's compiler, to set a flag of it: a second more.
         torch.set_deterministic_debug_mode("error")
         whole = data.load(recipe.dataset, recipe.data_directory)
         self._recipe = recipe
@@ -49,20 +49,21 @@ class Trainer:
 
     @property
     def size(self) -> int:
+        """Number of parameters."""
         return self._model.size
 
     def gradient(self, iteration: int) -> tuple[np.ndarray, float]:
-        """float32[size] and the loss, of the iteration's own batch (iterations count from 1)."""
+        """The gradient, float32[size], and the loss of an iteration's batch. Iterations count from 1."""
         images, labels = self._shard.batch(self._recipe.batch_size, self._recipe.seed, self._worker, iteration)
         return self._model.gradient(images, labels)
 
     def apply(self, delta: np.ndarray) -> None:
-        """Takes a step along a sum of gradients. delta: float32[size]."""
+        """Moves the parameters against a sum of gradients. delta: float32[size]."""
         self.parameters = self.parameters - self._rate * delta
         self._model.load(self.parameters)
 
     def accuracy(self, images: int | None = None) -> float:
-        """On the test images, or on the first so many of them."""
+        """Accuracy from 0 to 1 on the test images, or on so many of them (the first)."""
         return self._model.accuracy(self._shard.test_images[:images], self._shard.test_labels[:images])
 
     def digest(self) -> str:

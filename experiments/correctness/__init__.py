@@ -1,1 +1,1 @@
-"""Does the protocol hold? Random runs in virtual time, and one very long run."""
+"""Checks that the protocol's properties hold: many random runs in virtual time, and one very long run."""

@@ -1,11 +1,11 @@
-"""Random runs in process and in virtual time, with swaps between each pair of strategies: ``make schedules``.
+"""Random runs in one process and in virtual time, with swaps between each pair of strategies: ``make schedules``.
 
-Every run has real workers' code on one side, the P4 program on the other, and between them a network that loses,
-repeats and reorders packets, and delivers some of them long after; workers stand still, die, join twice and are
-evicted, the controller dies and comes back with another clock, jobs are deleted and their ids used again, and a host
-that is in no job says whatever it likes. For every run:
-is a contribution missing from the sums, or in them twice? Is a worker stuck? Did a worker get ahead of its bound, or
-read another BSP sum than the others? A run is told by its pair and its number, and can be played again alone.
+A run has the workers' real code and the P4 program, with a network between them that loses, duplicates, reorders and
+delays packets. Workers pause, die, join twice and are evicted; the controller dies and comes back with another clock;
+jobs are deleted and their ids used again; and a hostile host sends forged packets. Each run is checked for
+contributions that are missing from the sums or in them twice, for stuck workers, for workers beyond their staleness
+bound, and for workers that read another BSP sum than the others. Its pair and its number determine a run, which can be
+played again alone.
 
 ``make schedules RACKS=3 FIRST=2000 RUNS=1000 OUT=part.json`` plays some of them, on a tree of switches;
 `experiments.correctness.tallies` adds up parts.
@@ -43,14 +43,14 @@ from serene.program import Program
 from serene.racks import MAX_RACKS
 
 PAIRS: tuple[Pair, ...] = tuple(itertools.product(FAMILIES, FAMILIES))
-NUMBERS = 10**9  # of runs of each pair
-AT_ONCE = 100  # runs that a process is given
+NUMBERS = 10**9  # runs of each pair that there are, numbered from 0
+AT_ONCE = 100  # runs that a process is given at a time
 OUTPUT = Path("build/schedules.json")
 
 
 @cache
 def _switch(program: Program) -> P4Switch:
-    """One for each process and program: loading takes longer than a run."""
+    """Cached for each process, because loading a program takes longer than a run."""
     return P4Switch(program)
 
 
@@ -70,6 +70,7 @@ def play(pair: Pair, number: int, program: Program, racks: int = 0) -> Outcome:
 
 
 def play_many(pair: Pair, numbers: Sequence[int], program: Program, racks: int = 0) -> Tally:
+    """Plays the runs of a pair that have these numbers. A violation is counted, not raised."""
     tally, began = Tally(), time.process_time()
     for number in numbers:
         tally.runs += 1
@@ -94,7 +95,7 @@ def play_many(pair: Pair, numbers: Sequence[int], program: Program, racks: int =
 def play_all(
     numbers: range, processes: int, program: Program, pairs: Iterable[Pair] = PAIRS, racks: int = 0
 ) -> Iterator[tuple[Pair, Tally]]:
-    """The runs of those numbers of each pair, in several processes; tallies as they come."""
+    """Plays the runs of each pair that have these numbers, in several processes; yields tallies as they come."""
     with ProcessPoolExecutor(processes) as pool:
         played = {
             pool.submit(play_many, pair, numbers[start : start + AT_ONCE], program, racks): pair
@@ -136,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--runs", type=_positive, default=10_000, help="of each pair (default 10000)")
     parser.add_argument("--first", type=_number, default=0, help="number of the first of them (default 0)")
-    parser.add_argument("--processes", type=_positive, default=os.cpu_count() or 1)
+    parser.add_argument("--processes", type=_positive, default=os.cpu_count() or 1, help="default: one a processor")
     parser.add_argument("--pair", type=_pair, action="append", help="only this one, as bsp,ssp; repeatable")
     parser.add_argument("--number", type=_number, help="play only this run, and say what happens; needs one --pair")
     parser.add_argument("--racks", type=_racks, default=0, help=f"through a tree of so many, 1 to {MAX_RACKS}")
@@ -148,7 +149,7 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> int:
     parser = _parser()
     options = parser.parse_args()
-    # A run's matrices are small: threads would only be in each other's way.
+    # The matrices of a run are small: NumPy's threads would only slow one another down.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     console = terminal.console(140)
     pairs = tuple(options.pair or PAIRS)

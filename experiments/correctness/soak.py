@@ -1,7 +1,7 @@
 """A million packets through the P4 program, some of them lost, duplicated and reordered: ``make soak``.
 
-One long run in process and in virtual time: four workers push and push while strategies are swapped, until so many
-packets have reached the switch. At the end every replica must be the sum of everything that was sent.
+One long run in one process and in virtual time: four workers contribute while strategies are swapped, until so many
+packets have reached the switch. At the end every replica has to be the sum of all contributions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ SWAP_EVERY_S = 0.5
 
 
 def soak(packets: int, faults: Faults, seed: int, program: Program) -> Outcome:
-    """Raises Violation, or BadFaults for events that mean nothing here."""
+    """One run in which about so many packets reach the switch. Raises Violation, and BadFaults for events that cannot
+    be played here."""
     iterations = -(-packets // (WORKERS * SLOTS))
     plan = Plan(
         seed=seed,

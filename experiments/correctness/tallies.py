@@ -1,6 +1,7 @@
-"""What was counted in random runs, as JSON, and sums of it: ``python -m experiments.correctness.tallies PART...``
+"""Counts of random runs, as JSON files, and their sums: ``python -m experiments.correctness.tallies PART...``
 
-``make schedules`` writes one part. Parts add up only if they are of one build, on as many racks, and of different runs.
+``make schedules`` writes one file, a part. Parts can be added up if they are of the same build, with as many racks, and
+of different runs.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from serene.errors import SereneError
 Pair = tuple[str, str]
 
 ROOT = Path(__file__).parents[2]
-PLAYED = ("serene", "controller", "experiments/correctness", "experiments/shared")  # what runs are made of
+PLAYED = ("serene", "controller", "experiments/correctness", "experiments/shared")  # folders of the code that runs use
 
 
 class BadPart(SereneError):
-    """A part that cannot be added up with the others, or is none."""
+    """A file is no part, or cannot be added up with the others; the message says why."""
 
 
 def build() -> str:
-    """SHA-256 over the compiled programs and the code that runs are made of."""
+    """SHA-256, in hex, over the compiled programs and the code that runs use."""
     paths = [*(ROOT / "p4src" / "build").glob("*.json")]
     for folder in PLAYED:
         paths += [path for kind in ("py", "c", "h") for path in (ROOT / folder).rglob(f"*.{kind}")]
@@ -46,8 +47,8 @@ def build() -> str:
 
 @dataclass
 class Tally:
-    """Sums over the runs of one pair. broken: violations by property. failed: numbers of the runs that had one.
-    happened: what else there was in them, by name."""
+    """Sums over the runs of one pair. lost, repeated: contributions. broken: how many violations of each property.
+    failed: numbers of the runs in which anything was wrong. happened: how often each other event came, by name."""
 
     runs: int = 0
     swaps: int = 0
@@ -70,7 +71,8 @@ class Tally:
 
 @dataclass
 class Part:
-    """Runs ``first`` to ``first + runs - 1`` of each of some pairs. racks: 0 is one switch. program: of one switch."""
+    """Runs ``first`` to ``first + runs - 1`` of each pair in ``tallies``. racks: 0 for one switch, which runs
+    ``program``. seconds: that they took."""
 
     build: str
     program: str
@@ -81,14 +83,14 @@ class Part:
     tallies: dict[Pair, Tally]
 
     def write(self, path: Path) -> None:
-        """Raises CannotWrite."""
+        """Writes the part to a file, as JSON. Raises CannotWrite."""
         pairs = {" ".join(pair): asdict(tally) for pair, tally in self.tallies.items()}
         head = {key: value for key, value in vars(self).items() if key != "tallies"}
         outputs.write_text(path, json.dumps({**head, "pairs": pairs}, indent=2) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Part:
-        """Raises BadPart."""
+        """Reads a part from the file that ``write`` made. Raises BadPart."""
         try:
             said: dict[str, Any] = json.loads(path.read_text())
             pairs: dict[str, Any] = said.pop("pairs")
@@ -103,7 +105,8 @@ def _split(pairs: dict[str, Any]) -> Iterable[tuple[list[str], Any]]:
 
 
 def added_up(parts: dict[Path, Part]) -> dict[Pair, Tally]:
-    """By pair. Raises BadPart, naming the part that does not belong to the first one or repeats runs of another."""
+    """The sums of all parts, by pair. Raises BadPart, naming the part that differs from another one in what all must
+    have in common, or has some of its runs."""
     total: dict[Pair, Tally] = {}
     before: list[tuple[Path, Part]] = []
     for path, part in parts.items():
@@ -125,7 +128,7 @@ def added_up(parts: dict[Path, Part]) -> dict[Pair, Tally]:
 
 
 def show(console: Console, tallies: dict[Pair, Tally]) -> Tally:
-    """The tables; the sum over all pairs."""
+    """Prints the tables and returns the sum over all pairs."""
     total = Tally()
     for tally in tallies.values():
         total.add(tally)
@@ -135,6 +138,7 @@ def show(console: Console, tallies: dict[Pair, Tally]) -> Tally:
 
 
 def summary(total: Tally) -> str:
+    """A line that counts what went wrong."""
     return (
         f"{total.lost} contributions lost, {total.repeated} repeated, "
         f"{total.broken.get('no stuck worker', 0)} runs stuck, {len(total.failed)} runs failed"
@@ -142,6 +146,7 @@ def summary(total: Tally) -> str:
 
 
 def table(tallies: dict[Pair, Tally]) -> Table:
+    """A row for each pair, and one for all."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2))
     columns = (
         "swaps between", "runs", "swaps", "contributions", "packets", "lost", "repeated", "stuck", "other", "CPU",
@@ -166,7 +171,7 @@ def _row(name: str, tally: Tally) -> list[str]:
 
 
 def happenings(total: Tally) -> Table:
-    """How many of each there were."""
+    """A table of how often each event occurred, with the hostile host's attacks last."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2))
     shown.add_column("in all runs")
     shown.add_column("times", justify="right")

@@ -1,2 +1,2 @@
-"""How much network does training need? Exchange methods on Clos networks, in a flow-level simulator; the MLSys paper's
-study, with aggregation inside the switches in it."""
+"""The network study: how long exchange methods take on Clos networks, by a flow-level simulator. It repeats an MLSys
+paper's study, and adds aggregation in the switches."""

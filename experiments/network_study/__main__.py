@@ -1,4 +1,4 @@
-"""``python -m experiments.network_study``: begins before what it needs is imported."""
+"""``python -m experiments.network_study``. Ctrl-C ends it cleanly already while the study's modules are imported."""
 
 from serene.interrupts import end_quietly
 

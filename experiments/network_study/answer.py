@@ -1,4 +1,4 @@
-"""The report's first sentences: how much network training needs, in plain words."""
+"""The first sentences of the report, which answer how much network training needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from experiments.network_study.findings import Findings
 from experiments.network_study.flows.clos import SIZES, Clos
 from experiments.network_study.methods import MAIN, METHODS
 
-THIN = 0.125
+THIN = 0.125  # the bisection ratio of a thin network
 
 
 def _between(numbers: Sequence[float], form: str) -> str:
@@ -18,7 +18,7 @@ def _between(numbers: Sequence[float], form: str) -> str:
 
 
 def sentences(found: Findings, on_clos: Sequence[dict[str, Any]]) -> list[str]:
-    """on_clos: what was measured on the emulated network, if anything was."""
+    """The sentences. on_clos: rows that were measured on the emulated Clos network; empty if none were."""
 
     def growth(method: str) -> list[float]:
         return [found.units(*size, THIN, method) / found.units(*size, 1.0, method) for size in SIZES]

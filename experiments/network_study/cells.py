@@ -1,4 +1,4 @@
-"""The study's questions as data, and their answers: one exchange, or one training run. Kept one line each as JSON."""
+"""The study's cells, which are questions about one exchange or one training run, and the file of their answers."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ from workers import stragglers
 
 ENGINES = {solver.NAME: solver.run, simgrid_engine.NAME: simgrid_engine.run}
 MB, GB = 1e6, 1e9
-QUORUM_SHARE = 0.9  # of the workers, for the strategy that is written "quorum"
-CONDITIONS = "conditions"  # of an answer, beside its numbers; older answers have none
-VERSION = 2  # raise it when earlier answers are wrong
+QUORUM_SHARE = 0.9  # of the workers, for the strategy "quorum" without a number
+CONDITIONS = "conditions"  # an answer's key for the conditions it was found in; older answers have none
+VERSION = 2  # of answers; to be raised when earlier ones are wrong
 
 
 class BadCell(SereneError):
-    """A question that makes no sense."""
+    """A question cannot be answered, or a line is no answer; the message says why."""
 
 
 @dataclass(frozen=True)
 class NetworkCell:
-    """A network of the paper's sizes. ``bandwidth_gb``, in GB/s, of a link; ``latency_us`` of a switch."""
+    """A network of one of the paper's sizes. ``ratio``: bisection ratio. ``bandwidth_gb``: of a link, in GB/s, each
+    way. ``latency_us``: of a switch."""
 
     layers: int
     hosts: int
@@ -52,6 +53,7 @@ class NetworkCell:
     routing: str = "d-mod-k"
 
     def clos(self) -> Clos:
+        """The network. Raises BadNetwork."""
         return Clos.of_size(
             self.hosts,
             self.ratio,
@@ -64,7 +66,7 @@ class NetworkCell:
 
 @dataclass(frozen=True)
 class ExchangeCell:
-    """How long does an exchange take?"""
+    """The question how long an exchange takes."""
 
     network: NetworkCell
     method: str
@@ -74,7 +76,8 @@ class ExchangeCell:
     kind: str = "exchange"
 
     def answer(self, sizes: SwitchSizes | None = None) -> dict[str, Any]:
-        """Seconds, in closed form as well where there is one; what it took to find out. Raises SereneError."""
+        """``seconds`` of the exchange; ``closed_form_s``, the same by a formula, None if there is none; ``engine_s``
+        that the engine took. sizes: the switch's, by default our program's. Raises SereneError."""
         if self.engine not in ENGINES:
             raise BadCell(f"no engine {self.engine!r}; expected {choices(ENGINES)}")
         exchange = _exchange(self.network, self.gradient_mb, sizes)
@@ -91,7 +94,8 @@ class ExchangeCell:
 
 @dataclass(frozen=True)
 class TrainingCell:
-    """How fast does training go? The strategy "quorum" waits for nine workers in ten."""
+    """The question how fast training goes. how: one of `training.EXCHANGES`. The strategy "quorum" waits for nine
+    workers in ten."""
 
     network: NetworkCell
     how: str
@@ -104,7 +108,8 @@ class TrainingCell:
     kind: str = "training"
 
     def answer(self, sizes: SwitchSizes | None = None) -> dict[str, Any]:
-        """An ``Outcome`` as a dictionary. Raises SereneError."""
+        """The fields of a `training.Outcome`, and ``engine_s`` that the simulation took. sizes: the switch's, by
+        default our program's. Raises SereneError."""
         exchange = _exchange(self.network, self.gradient_mb, sizes)
         workers = exchange.network.hosts
         if self.how == SERVERS:
@@ -137,14 +142,16 @@ def our_switch() -> SwitchSizes:
 
 
 def key(cell: Cell) -> str:
-    """The cell as one line, with our switch's sizes where an answer depends on them."""
+    """What identifies a cell's answer, as a line of JSON: the cell, and our switch's sizes if the answer depends on
+    them."""
     in_network = cell.how == SWITCH if isinstance(cell, TrainingCell) else method(cell.method).in_network
     switch = {"switch": asdict(our_switch())} if in_network else {}
     return json.dumps({"version": VERSION, **asdict(cell), **switch}, sort_keys=True)
 
 
 class Answers:
-    """What is known, in a file that only grows: a run that is stopped goes on where it was."""
+    """The answers in a file, one line each. Lines are only added, so that a study that was stopped goes on from there.
+    Raises BadCell."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -154,7 +161,7 @@ class Answers:
             self._known[json.dumps(line["cell"], sort_keys=True)] = line["answer"]
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        """Every whole line; the last one of a killed run may be half."""
+        """The file's lines. Cuts off an incomplete last line, which a killed process may leave."""
         if not self._path.exists():
             return
         text = self._path.read_text()
@@ -170,32 +177,34 @@ class Answers:
             yield found
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:
+        """The cells without an answer, each once."""
         return [cell for cell in dict.fromkeys(cells) if key(cell) not in self._known]
 
     def __getitem__(self, cell: Cell) -> dict[str, Any]:
         return self._known[key(cell)]
 
     def conditions(self, cell: Cell) -> Conditions:
-        """In which it was answered."""
+        """The conditions in which a cell was answered."""
         return Conditions.of(self[cell].get(CONDITIONS))
 
 
 def answer(cell: Cell) -> dict[str, Any]:
-    """Of a question, whichever it is, with the conditions in which it was found."""
+    """A cell's answer, with the conditions in which it was found. Raises SereneError."""
     found, conditions = observed(cell.answer)
     return {**found, CONDITIONS: conditions.to_dict()}
 
 
 def append(path: Path, cell: Cell, answer: dict[str, Any]) -> None:
-    """Adds an answer to the file, a whole line or nothing; several processes may do so.
+    """Adds an answer to the file, as a whole line or not at all, even if several processes add at the same time.
 
-    Raises CannotWrite, which says where the answer is instead."""
+    Raises CannotWrite; the message says where the answer is instead.
+    """
     line = json.dumps({"cell": json.loads(key(cell)), "answer": answer}) + "\n"
     try:
         with path.open("ab", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             end = file.seek(0, os.SEEK_END)
-            if file.write(line.encode()) < len(line):  # a full disk takes a part
+            if file.write(line.encode()) < len(line):  # a disk that fills up takes a part of it
                 file.truncate(end)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:

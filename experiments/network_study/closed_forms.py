@@ -1,7 +1,8 @@
-"""The methods' times in closed form: what the simulation must give where nothing but the bisection is contended.
+"""The methods' times by formula, in seconds. The simulation has to agree where flows contend for the bisection only.
 
-h: hosts of a leaf, m: leaves, n = h m, r: the bisection ratio, u: seconds that a link takes for the gradient's payload.
-A step in which links carry payload both ways is longer by the acknowledgements' share, 1 + cross traffic.
+h: hosts of a leaf; m: leaves; n = h m; r: the bisection ratio; S: servers; u: seconds that a link takes for the
+gradient's payload. A step in which links carry payload both ways is longer by the acknowledgements' share, 1 + cross
+traffic. In the docstrings latencies are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def _latency(exchange: Exchange, model: Model, switches: float) -> float:
 
 
 def _far(exchange: Exchange) -> int:
-    """Switches between hosts of different leaves."""
+    """How many switches are between hosts of different leaves that are farthest apart."""
     return exchange.network.longest - 1 if exchange.network.leaves > 1 else 1
 
 
@@ -37,7 +38,7 @@ def flat_butterfly(exchange: Exchange, model: Model) -> float:
 
 
 def _groups(exchange: Exchange) -> list[int]:
-    """How many branches each layer joins, from below."""
+    """How many branches the switches of each layer join, from the lowest layer up."""
     network = exchange.network
     return [network.half, network.groups] if network.layers == 2 else [network.half, network.half, network.groups]
 
@@ -53,14 +54,15 @@ def layered_butterfly(exchange: Exchange, model: Model) -> float:
 
 
 def servers_distributed(exchange: Exchange, model: Model) -> float:
-    """2 u (n - S) / S: a server's link takes in, then sends, every worker's part."""
+    """2 u (n - S) / S: a server's link first receives, then sends, a part for every worker."""
     servers = exchange.network.hosts // SERVER_SHARE
     steps = 2 * (SERVER_SHARE - 1) * _unit(exchange, model)
     return steps + 2 * servers * _latency(exchange, model, _far(exchange))
 
 
 def servers_packed(exchange: Exchange, model: Model) -> float:
-    """2 u times the larger of a server's link's load and that of the links out of the servers' leaves, or pods."""
+    """2 u times the load of a server's link, or of the links out of the servers' leaves or pods, whichever is
+    larger."""
     network = exchange.network
     servers = network.hosts // SERVER_SHARE
     below = network.hosts // network.groups  # hosts under one thinned bundle of links
@@ -72,15 +74,15 @@ def servers_packed(exchange: Exchange, model: Model) -> float:
 
 
 def ring(exchange: Exchange, model: Model) -> float:
-    """2 u (n - 1) / n both ways, and as many latencies as steps."""
+    """2 u (n - 1) / n, both ways. Every step adds a latency."""
     hosts = exchange.network.hosts
     payload = 2 * (hosts - 1) / hosts * _unit(exchange, model) * (1 + model.cross_traffic)
     return payload + 2 * (hosts - 1) * _latency(exchange, model, _far(exchange))
 
 
 def hierarchical_ring(exchange: Exchange, model: Model) -> float:
-    """2 u ((h - 1) / h + (m - 1) / (m h) / r), both ways. On 3 layers without r: only a pod's last leaf sends out of
-    it, one flow over each of the pod's upper switches, and so none shares a thinned link."""
+    """2 u ((h - 1) / h + (m - 1) / (m h) / r), both ways. With 3 layers r does not count: only a pod's last leaf sends
+    out of the pod, one flow through each of its upper switches, so that no flows share a thinned link."""
     network = exchange.network
     half, leaves = network.half, network.leaves
     thin = 1 / network.ratio if network.layers == 2 else 1.0
@@ -93,8 +95,8 @@ def hierarchical_ring(exchange: Exchange, model: Model) -> float:
 
 
 def leaf_aggregation(exchange: Exchange, model: Model) -> float:
-    """u times the headers times the busiest of a worker's link, a server's, m / S, and the thinned links, which
-    leaves' sums and servers' answers share, 2 (1 - 1 / groups) / links up; both ways, all at once."""
+    """u times the headers' overhead times the largest load, both ways at the same time: 1 on a worker's link, m / S on
+    a server's, or 2 (1 - 1 / groups) / links up on the thinned links, which leaves' sums and servers' answers share."""
     network, switch = exchange.network, exchange.switch
     servers = network.hosts // SERVER_SHARE
     up = 2 * (1 - 1 / network.groups) / network.up
@@ -104,7 +106,7 @@ def leaf_aggregation(exchange: Exchange, model: Model) -> float:
 
 
 def leaf_spine_aggregation(exchange: Exchange, model: Model) -> float:
-    """u times the headers, both ways, once."""
+    """u times the headers' overhead, both ways at the same time."""
     network, switch = exchange.network, exchange.switch
     payload = switch.overhead * (1 + model.cross_traffic) * _unit(exchange, model)
     return payload + _latency(exchange, model, 1) + switch.round_trip(network, _far(exchange) + 1, _far(exchange))

@@ -1,5 +1,5 @@
-"""``python -m experiments.network_study``: asks every question of a grid and writes the findings; ``make
-network-study`` calls this."""
+"""The command line of ``python -m experiments.network_study``, which answers a grid's questions and writes the report.
+``make network-study`` calls it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from serene.errors import SereneError, choices
 from serene.spawn import module
 from topologies.processes import mortal
 
-PAGE_BYTES, ANSWER_BYTES = 5 * outputs.MB, 1000  # about
+PAGE_BYTES, ANSWER_BYTES = 5 * outputs.MB, 1000  # of the report and of an answer, about
 
 
 class Failed(SereneError):
-    """Questions that could not be answered, with their reasons."""
+    """Questions could not be answered; the message says which, and why."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     add = result.add_argument
     add("--grid", default="quick", help=f"{choices(GRIDS)} (default quick)")
     add("--out", type=Path, default=Path("runs/network"), help="answers and page (default runs/network)")
-    add("--parallel", type=int, default=os.cpu_count() or 1, help="simulations side by side")
+    add("--parallel", type=int, default=os.cpu_count() or 1, help="simulations at a time")
     add(
         "--emulated",
         action="store_true",
@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
-    """Everything that is missing, then the page. Raises SereneError."""
+    """Answers the questions that are missing, and writes the report. Raises SereneError."""
     if options.grid not in GRIDS:
         raise BadUsage(f"--grid {options.grid}: expected {choices(GRIDS)}")
     if options.parallel < 1:
@@ -76,7 +76,7 @@ def _study(grid: Grid, options: argparse.Namespace, console: Console, cluster: C
 
 
 def _emulate(folder: Path, console: Console) -> None:
-    """In a process of its own, whose end ends the whole network; what was measured before stays."""
+    """Measures on emulated networks what is missing, in child processes, with which the networks end. Raises Failed."""
     reason = emulation.why_not()
     if reason:
         raise Failed(f"--emulated: {reason}")
@@ -89,7 +89,7 @@ def _emulate(folder: Path, console: Console) -> None:
 
 
 def _ask(cells: list[Cell], path: Path, console: Console, parallel: int, cluster: Cluster) -> None:
-    cells = sorted(cells, key=expected_s, reverse=True)  # the long ones first, so that none is left alone at the end
+    cells = sorted(cells, key=expected_s, reverse=True)  # the longest first, or one might run alone at the end
     if not cells:
         return
     with cluster.executor(parallel, path.parent, (answer.__module__,)) as executor:

@@ -1,4 +1,4 @@
-"""What the paper concludes, in its own words, and what comes out of ours: every verdict is computed from results."""
+"""The paper's conclusions, in its own words, and whether they hold here. Every verdict is computed from answers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from experiments.network_study.methods import METHODS
 
 Seconds = Callable[[ExchangeCell], float]
 
-UNAFFECTED = 1.02  # a time that grows by no more than this factor
-AFFECTED = SUBSTANTIALLY = 1.1  # from this factor on
-LINEAR = 0.02  # so far from proportional, at most
-SUBSTANTIAL = 0.1  # of what a network is worth
+UNAFFECTED = 1.02  # factor by which a time grows, at most, that counts as unaffected
+AFFECTED = SUBSTANTIALLY = 1.1  # factor from which a time counts as affected, or as substantially longer
+LINEAR = 0.02  # relative difference, at most, of times that count as proportional
+SUBSTANTIAL = 0.1  # share of a network's worth that counts as a substantial saving
 
 PACKED, DISTRIBUTED, FLAT, LAYERED = PAPER
 SERVERS, DIRECT = (PACKED, DISTRIBUTED), (FLAT, LAYERED)
@@ -27,8 +27,8 @@ SERVERS, DIRECT = (PACKED, DISTRIBUTED), (FLAT, LAYERED)
 
 @dataclass(frozen=True)
 class Case:
-    """One network and setting. ``group``: cases that differ in ``at`` alone are told together; ``found``: the number
-    that decides."""
+    """Whether a conclusion ``holds`` in one network and setting. ``group``: cases that differ in ``at`` alone are
+    listed together. ``found``: the number that decides, as text."""
 
     group: str
     at: str
@@ -38,7 +38,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """``quote``: the paper's words. ``asked``: what decides a case."""
+    """A conclusion of the paper. ``quote``: its words. ``asked``: what decides whether a case holds."""
 
     quote: str
     asked: str
@@ -46,6 +46,7 @@ class Conclusion:
 
     @property
     def verdict(self) -> str:
+        """In how many cases the conclusion holds, in words."""
         if not self.cases:
             return "not asked"
         held = sum(case.holds for case in self.cases)
@@ -54,7 +55,7 @@ class Conclusion:
         return f"holds in {held} of {len(self.cases)} cases" if held else "fails"
 
     def failing(self) -> list[str]:
-        """Where it does not hold, a line a group."""
+        """The cases in which it does not hold, a line for each group."""
         groups: dict[str, list[str]] = {}
         for case in self.cases:
             if not case.holds:
@@ -63,7 +64,7 @@ class Conclusion:
 
 
 def _largest(layers: int) -> tuple[int, int]:
-    """Of the networks of so many layers, the one that the paper shows."""
+    """The largest network with so many layers, which is the one that the paper shows."""
     return max(size for size in SIZES if size[0] == layers)
 
 
@@ -72,7 +73,7 @@ def _name(layers: int, hosts: int) -> str:
 
 
 class Conclusions:
-    """``seconds``: of an exchange."""
+    """The conclusions, by the answers of a grid. ``seconds``: an exchange's time."""
 
     def __init__(self, seconds: Seconds, grid: Grid) -> None:
         self._seconds, self._grid = seconds, grid
@@ -81,7 +82,7 @@ class Conclusions:
         return self._seconds(ExchangeCell(NetworkCell(*size, ratio), method))
 
     def all(self) -> list[Conclusion]:
-        """The four of its section 4."""
+        """The four conclusions of the paper's section 4."""
         return [self.bisection(), self.speed(), self.servers(), self.layered()]
 
     def bisection(self) -> Conclusion:
@@ -121,7 +122,8 @@ class Conclusions:
         )
 
     def _servers_take(self, least: float, quote: str, asked: str) -> Conclusion:
-        """At least so many times as long as butterflies; 1: longer."""
+        """A conclusion that servers take at least so many times as long as butterflies; for 1, that they take
+        longer."""
         cases = []
         for size, server, direct, ratio in product(SIZES, SERVERS, DIRECT, RATIOS):
             factor = self._at(size, ratio, server) / self._at(size, ratio, direct)
@@ -143,9 +145,10 @@ class Conclusions:
             tuple(cases),
         )
 
-    # What it says on the way.
+    # What the paper says outside section 4.
 
     def others(self) -> list[Conclusion]:
+        """The other statements of the paper that can be checked."""
         return [
             self.more_steps(), self.round_robin(), self.three_layers(), self.in_general(), self.fewer_workers(),
             self.packed(), self.distributed(), self.flat(), self.consistent(), self.trend(), self.slightly(),
@@ -153,7 +156,7 @@ class Conclusions:
         ]  # fmt: skip
 
     def _growth(self, size: tuple[int, int], method: str) -> float:
-        """From the whole network to the thinnest."""
+        """By what factor a time grows from the whole network to the thinnest."""
         return self._at(size, RATIOS[-1], method) / self._at(size, 1.0, method)
 
     def _grows(self, method: str, quote: str, *, affected: bool) -> Conclusion:
@@ -209,7 +212,7 @@ class Conclusions:
         )
 
     def _ahead(self, size: tuple[int, int], ratio: float) -> set[tuple[str, str]]:
-        """Pairs of methods of which the first is the quicker one, and not by as little as a draw."""
+        """Pairs of methods of which the first is faster than the second by more than LINEAR."""
         return {
             (one, other) for one, other in permutations(PAPER, 2)
             if self._at(size, ratio, one) < (1 - LINEAR) * self._at(size, ratio, other)

@@ -1,4 +1,4 @@
-"""What networks cost: the paper's Table 1 (how many switches) and Figure 6 (what they are worth in 2x2 switches)."""
+"""The cost of networks: the paper's Table 1, how many switches they have, and Figure 6, their worth in 2x2 switches."""
 
 from __future__ import annotations
 
@@ -7,30 +7,32 @@ from collections.abc import Iterator
 
 from experiments.network_study.flows.clos import RATIOS, SIZES, Clos
 
-PORTS_2_LAYERS = (16, 32, 48, 64, 80, 96, 128)  # of Figure 6: full networks, which an eighth of the links up divides
+# Ports of the switches of Figure 6's networks: full ones, which can be thinned to an eighth of the links up.
+PORTS_2_LAYERS = (16, 32, 48, 64, 80, 96, 128)
 PORTS_3_LAYERS = (16, 32, 48)
 
 
-def switches(layers: int, ports: int, ratio: float) -> float:
-    """Table 1 for a full network: k (1 + r / 2) switches of k ports for k^2 / 2 hosts on 2 layers, k^2 (1 + r / 4) for
-    k^3 / 4 hosts on 3."""
+def switches(layers: int, ports: float, ratio: float) -> float:
+    """Table 1: the number of switches in a full network of switches with k ports. With 2 layers it has k (1 + r / 2)
+    switches for k^2 / 2 hosts, with 3 layers k^2 (1 + r / 4) for k^3 / 4."""
     return ports * (1 + ratio / 2) if layers == 2 else ports**2 * (1 + ratio / 4)
 
 
 def equivalents(switches: float, ports: float) -> float:
-    """Figure 6: a switch of k ports has the crosspoints of (k / 2)^2 switches of 2 ports a side."""
+    """Figure 6: the worth of switches in 2x2 switches. A switch with k ports has the crosspoints of (k / 2)^2 of
+    them."""
     return switches * (ports / 2) ** 2
 
 
 def ports_for(layers: int, hosts: float) -> float:
-    """Ports of the full network's switches for so many hosts; of a real network it is an even number."""
+    """How many ports the switches of a full network for so many hosts have; only even numbers can be built."""
     return math.sqrt(2 * hosts) if layers == 2 else math.pow(4 * hosts, 1 / 3)
 
 
 def worth(layers: int, hosts: float, ratio: float) -> float:
-    """A full network for so many hosts, in 2x2 switches."""
+    """The worth of a full network for so many hosts, in 2x2 switches."""
     ports = ports_for(layers, hosts)
-    return ports * (1 + ratio / 2) * (ports / 2) ** 2 if layers == 2 else ports**2 * (1 + ratio / 4) * (ports / 2) ** 2
+    return equivalents(switches(layers, ports, ratio), ports)
 
 
 def sizes_of_networks() -> Iterator[tuple[int, float, float, float]]:
@@ -41,12 +43,14 @@ def sizes_of_networks() -> Iterator[tuple[int, float, float, float]]:
 
 
 def break_even(ratio: float) -> float:
-    """From so many hosts on, 3 layers need less: (2 N)^(3/2) (1 + r/2) = (4 N)^(4/3) (1 + r/4)."""
+    """The number of hosts N from which 3 layers are worth less than 2: (2 N)^(3/2) (1 + r/2) = (4 N)^(4/3) (1 +
+    r/4)."""
     return math.pow(2, 7) * ((1 + ratio / 4) / (1 + ratio / 2)) ** 6
 
 
 def comparison() -> list[list[str]]:
-    """Table 1: the two networks, of switches with k ports, in letters; and for 16 ports, counted."""
+    """Table 1 for both networks: formulas for switches with k ports, and for 16 ports the numbers as they are
+    counted."""
     two, three = (Clos(layers, 16, 16) for layers in (2, 3))
     thin_two, thin_three = (Clos(layers, 16, 16, 0.125) for layers in (2, 3))
 
@@ -66,7 +70,7 @@ def comparison() -> list[list[str]]:
 
 
 def table() -> list[dict[str, object]]:
-    """Every network of the study: what it is made of, and what that is worth."""
+    """A row for every network of the study: its parts, and their worth."""
     rows: list[dict[str, object]] = []
     for layers, hosts in SIZES:
         for ratio in RATIOS:

@@ -1,4 +1,7 @@
-"""The paper's Figures 1 to 5: methods and networks, drawn from the schedules and networks that are simulated."""
+"""The paper's Figures 1 to 5, of methods and networks, drawn from the very schedules and networks that are simulated.
+
+Functions with a ``path`` write an image there and return it.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,12 @@ LAYERS = {2: ("hosts", "leaves", "roots"), 3: ("hosts", "edge", "aggregation", "
 
 
 def steps(network: Clos, method: str) -> list[Step]:
+    """A method's schedule on a network, for a gradient of one byte."""
     return list(METHODS[method].steps(Exchange(network, 1.0, our_switch())))
 
 
 def servers_of(network: Clos, method: str) -> Ints:
-    """The hosts that serve: who is pushed to."""
+    """The hosts that are parameter servers: those that are pushed to."""
     found = steps(network, method)
     return np.unique(np.concatenate([step.target for step in found[: len(found) // 2]]))
 
@@ -40,7 +44,7 @@ def _empty(axes: Any, title: str) -> None:
 
 
 def servers(path: Path) -> Path:
-    """Figure 1: a parameter server, and the parameters divided among two."""
+    """Figure 1: one parameter server, and two that divide the parameters."""
     figure, axes = panels(1, len(STAR), width=5.0, height=2.4)
     for each, network in zip(axes[0], STAR, strict=True):
         serving = servers_of(network, "servers-distributed")
@@ -94,7 +98,7 @@ def butterflies(path: Path) -> Path:
 
 
 def placement(path: Path) -> Path:
-    """Figure 3: which hosts serve."""
+    """Figure 3: which hosts are servers, packed and distributed."""
     figure, axes = panels(1, 2, width=5.0, height=1.9)
     for each, method in zip(axes[0], ("servers-packed", "servers-distributed"), strict=True):
         serving = servers_of(PLACED, method)

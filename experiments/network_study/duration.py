@@ -1,4 +1,4 @@
-"""How long the questions that are open will take."""
+"""Estimates how long a study's simulations will take."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from experiments.network_study.methods import METHODS
 from experiments.network_study.training import SERVERS
 from experiments.shared import estimate, machine
 
-SERVERS_S, OTHERS_S = 1.2e-6, 1e-5  # for each pair of hosts and for each host, at r = 1; measured on an Intel Xeon
-TRAINING_BY_SERVERS_S, TRAINING_S = 1.5e-4, 2e-5  # for each iteration of a host
+# Seconds that a simulation takes at r = 1, as measured on an Intel Xeon: with servers for each pair of hosts, else for
+# each host; of training, for each iteration of a host.
+SERVERS_S, OTHERS_S = 1.2e-6, 1e-5
+TRAINING_BY_SERVERS_S, TRAINING_S = 1.5e-4, 2e-5
 
 
 def expected_s(cell: Cell) -> float:
-    """Of one simulation. Servers need a step a server, and thinned networks more events a step."""
+    """Seconds that a simulation takes, about. Methods with servers have a step for each server, and in a thinned
+    network a step has more events."""
     hosts, ratio = cell.network.hosts, cell.network.ratio
     if not isinstance(cell, ExchangeCell):
         return (TRAINING_BY_SERVERS_S if cell.how == SERVERS else TRAINING_S) * hosts * cell.iterations
@@ -22,7 +25,7 @@ def expected_s(cell: Cell) -> float:
 
 
 def announced(cells: Sequence[Cell], answers: Answers, at_once: int) -> str:
-    """In a sentence or two. at_once: simulations side by side."""
+    """What to print before the simulations begin. at_once: how many run at a time."""
     asked, missing = list(dict.fromkeys(cells)), answers.missing(cells)
     still = set(missing)
     done = [cell for cell in asked if cell not in still]

@@ -1,4 +1,4 @@
-"""What is exchanged: a gradient among all hosts of a network."""
+"""What the methods have to do: exchange a gradient among all hosts of a network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SERVER_SHARE = 8  # one host in eight is a parameter server
 
 
 class BadMethod(SereneError):
-    """A method that does not exist, or that the network's size does not allow."""
+    """A method does not exist, or the network's size does not allow it; the message says what is valid."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,19 @@ class Exchange:
 
     @property
     def hosts(self) -> Ints:
+        """The nodes that are hosts, int64[hosts]."""
         return np.arange(self.network.hosts)
 
     @property
     def places(self) -> Ints:
-        """For every leaf, the place in it of what a leaf has one of: another one from leaf to leaf, and from pod to
-        pod. With the same one everywhere, static routes by destination send all of it over the same upper switch."""
+        """Which host of a leaf has its special role (head, server), int64[leaves]: another one in each leaf and pod. If
+        they were the same in all leaves, static routes by destination would use the same upper switch for all of
+        them."""
         leaves = np.arange(self.network.leaves)
         pods = leaves // self.network.half if self.network.layers == 3 else 0
         return (leaves + pods) % self.network.half
 
     @property
     def heads(self) -> Ints:
-        """A host of every leaf."""
+        """The head of every leaf, int64[leaves]."""
         return np.arange(self.network.leaves) * self.network.half + self.places

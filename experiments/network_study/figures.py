@@ -1,4 +1,4 @@
-"""The study's figures. Each says below which engine made it."""
+"""The study's figures. Each says which engine made it; functions with a ``path`` write an image there and return it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _ratios(axes: Any) -> None:
 def _log_axis(axes: Any) -> None:
     axes.set_yscale("log")
     axes.set_yticks(TICKS, [str(tick) for tick in TICKS])
-    axes.yaxis.set_minor_formatter(NullFormatter())  # else some ticks between these are named as well, as powers
+    axes.yaxis.set_minor_formatter(NullFormatter())  # or some ticks between these would have labels as well, as powers
 
 
 def _units_axis(axes: Any, title: str) -> None:
@@ -59,7 +59,7 @@ def _units_axis(axes: Any, title: str) -> None:
 
 
 def _legend_in_the_last(axes: Any) -> None:
-    """The panel that is left over holds the legend of the first."""
+    """Puts the legend of the first panel into the last one, which is left over."""
     last = axes.flat[-1]
     last.axis("off")
     handles, labels = axes.flat[0].get_legend_handles_labels()
@@ -67,7 +67,7 @@ def _legend_in_the_last(axes: Any) -> None:
 
 
 def exchange(answers: Answers, path: Path) -> Path:
-    """Time over the bisection ratio, in units of gradient / bandwidth; a panel a network."""
+    """Time over the bisection ratio, in units of gradient / bandwidth, with a panel for each network."""
     figure, axes = panels(2, 3, width=4.4, height=3.5)
     for each, (layers, hosts) in zip(axes.flat, SIZES, strict=False):
         _units_axis(each, f"{hosts} hosts, {layers} layers")
@@ -84,7 +84,8 @@ def _units(answers: Answers, cell: ExchangeCell) -> float:
 
 
 def bandwidth(answers: Answers, grid: Grid, path: Path) -> Path:
-    """The same exchange over links of 1 and 4 GB/s: on the diagonal, time goes with 1 / bandwidth."""
+    """The same exchanges over links of 1 and 4 GB/s: points on the diagonal have a time proportional to 1 /
+    bandwidth."""
     figure, axes = panels(1, len(grid.others), width=4.2, height=3.8)
     speeds = sorted({speed for speed, _ in LINKS})
     for each, (layers, hosts) in zip(axes[0], grid.others, strict=True):
@@ -117,7 +118,7 @@ def bandwidth(answers: Answers, grid: Grid, path: Path) -> Path:
 
 
 def value(answers: Answers, path: Path) -> Path:
-    """Exchange time against what the network costs; a point a bisection ratio."""
+    """Exchange time over what the network is worth, with a point for each bisection ratio."""
     figure, axes = panels(2, 3, width=4.4, height=3.5)
     for each, (layers, hosts) in zip(axes.flat, SIZES, strict=False):
         _units_axis(each, f"{hosts} hosts, {layers} layers")
@@ -135,7 +136,7 @@ def value(answers: Answers, path: Path) -> Path:
 
 
 def gradients(answers: Answers, path: Path) -> Path:
-    """How many times faster aggregation in leaf and spine is than the others, over the gradient's size."""
+    """How many times faster aggregation in leaf and spine is than other methods, over the gradient's size."""
     figure, axes = panels(1, 3, width=4.2, height=3.5, sharey=True)
     for each, against in zip(axes[0], ("ring", "hierarchical-ring", "layered-butterfly"), strict=True):
         for number, (layers, hosts) in enumerate(SIZES):
@@ -157,7 +158,8 @@ def gradients(answers: Answers, path: Path) -> Path:
 
 
 def training(answers: Answers, grid: Grid, hosts: int, path: Path) -> Path:
-    """Rounds a second under each straggler; a bar a strategy and way to exchange. Whiskers: the seeds."""
+    """Rounds a second under each straggler profile, with a bar for each exchange and strategy. Lines: least to most
+    over the seeds."""
     cells = [cell for cell in grid.trainings() if cell.network.hosts == hosts]
     figure, axes = panels(1, len(STRAGGLERS), width=3.3, height=3.6, sharey=True)
     ways = [(SWITCH, strategy) for strategy in STRATEGIES] + [(SERVERS, strategy) for strategy in STRATEGIES]
@@ -188,7 +190,7 @@ def _name(strategy: str) -> str:
 
 
 def emulation(rows: list[dict[str, Any]], path: Path) -> Path:
-    """Emulated beside simulated."""
+    """An all-reduce on the emulated star, and in the simulation."""
     figure, axes = panels(1, 1, width=9.0, height=3.6)
     (each,) = axes[0]
     methods = list(dict.fromkeys(row["method"] for row in rows))
@@ -215,7 +217,7 @@ def emulation(rows: list[dict[str, Any]], path: Path) -> Path:
 
 
 def scaling(rows: list[dict[str, Any]], path: Path) -> Path:
-    """Time and memory that the simulator takes, of methods that have a colour of their own."""
+    """The simulator's own time and memory, over the number of hosts."""
     figure, axes = panels(1, 2, width=4.4, height=3.3)
     for method in MAIN:
         mine = sorted((row for row in rows if row["method"] == method), key=lambda row: row["hosts"])
@@ -234,7 +236,7 @@ def scaling(rows: list[dict[str, Any]], path: Path) -> Path:
 
 
 def on_clos(rows: list[dict[str, Any]], path: Path) -> Path:
-    """Emulated beside simulated, a panel a bisection ratio."""
+    """An exchange on the emulated Clos network, and in the simulation, with a panel for each bisection ratio."""
     ratios = sorted({row["ratio"] for row in rows}, reverse=True)
     figure, axes = panels(1, len(ratios), width=5.2, height=3.0, sharey=True)
     for each, ratio in zip(axes[0], ratios, strict=True):

@@ -1,4 +1,4 @@
-"""What the study found, as numbers and tables: the paper's methods, ours, and how far either can be trusted."""
+"""The tables of the report: the paper's methods, ours, and how far the simulator agrees with others."""
 
 from __future__ import annotations
 
@@ -20,28 +20,31 @@ from experiments.network_study.reference import Pair
 from experiments.network_study.schedules import leaf_spine_aggregation, ring
 from experiments.network_study.training import SERVERS, SWITCH
 
-Table = tuple[list[str], list[list[str]]]
-LINEAR = (1.0, 4.0)  # GB/s, of finding 4
-SMALL, SMALL_MB = (2, 3, 4, 8, 16, 32), 100.0
+Table = tuple[list[str], list[list[str]]]  # head, rows
+LINEAR = (1.0, 4.0)  # bandwidths in GB/s that `Findings.linearity` compares
+SMALL, SMALL_MB = (2, 3, 4, 8, 16, 32), 100.0  # hosts and gradient of `small`
 
 
 class Findings:
-    """The tables of the page. All times of exchanges are in units of gradient / bandwidth unless they say otherwise."""
+    """The tables that follow from a grid's answers. Times of exchanges are in units of gradient / bandwidth unless they
+    say otherwise."""
 
     def __init__(self, answers: Answers, grid: Grid) -> None:
         self._answers, self._grid = answers, grid
 
     def units(self, layers: int, hosts: int, ratio: float, method: str) -> float:
+        """The time of an exchange, in units of gradient / bandwidth."""
         cell = ExchangeCell(NetworkCell(layers, hosts, ratio), method)
         return self.seconds(cell) / (cell.gradient_mb * MB / (cell.network.bandwidth_gb * 1e9))
 
     def seconds(self, cell: ExchangeCell) -> float:
+        """The simulated time of an exchange in seconds."""
         return float(self._answers[cell]["seconds"])
 
     # The paper's methods.
 
     def of_the_paper(self) -> Table:
-        """What its conclusions are about, on every network."""
+        """The ratios that the paper's conclusions are about, for every network."""
         rows = []
         for layers, hosts in SIZES:
 
@@ -69,7 +72,7 @@ class Findings:
         return head, rows
 
     def linearity(self) -> Table:
-        """The time at 1 GB/s over that at 4 GB/s; 4 is linear."""
+        """The time at 1 GB/s, relative to that at 4 GB/s: 4 if time is linear."""
         head = [
             "method",
             *(f"{hosts} hosts, {latency:g} us" for _, hosts in self._grid.others for latency in (0.2, 1.0)),
@@ -90,6 +93,7 @@ class Findings:
     # All times.
 
     def times(self) -> Table:
+        """The times of all methods on all networks, and how far they are from the closed forms."""
         head = [
             "hosts",
             "method",
@@ -111,7 +115,7 @@ class Findings:
         return head, rows
 
     def routing(self) -> Table:
-        """Static routes by destination against a hash of source and destination."""
+        """The times with routes by a hash of source and destination, relative to static routes by destination."""
         head = ["hosts", "method", *(f"r = {ratio_name(ratio)}" for ratio in RATIOS)]
         rows = []
         for (layers, hosts), method in ((size, method) for size in self._grid.others for method in MAIN):
@@ -126,7 +130,7 @@ class Findings:
     # Ours.
 
     def savings(self) -> Table:
-        """The same exchange without aggregation in the network, and what the cheapest network for it costs."""
+        """Aggregation in leaf and spine compared with the best other method, and what a thin network saves."""
         head = [
             "hosts", "leaf-spine, r = 1/8", "best other, r = 1/8", "times faster", "best other, r = 1", "times faster",
             "2x2 equivalents, r = 1/8", "r = 1", "saved",
@@ -145,7 +149,8 @@ class Findings:
         return head, rows
 
     def break_even(self) -> Table:
-        """How much more a switch that adds up may cost, for the same product of exchange time and cost at r = 1/8."""
+        """How many times as much a switch that adds up may cost, until the product of exchange time and cost at r = 1/8
+        is that of another method."""
         head = ["hosts", "against ring", "against hierarchical ring", "against layered butterfly"]
         rows = []
         for layers, hosts in SIZES:
@@ -158,7 +163,7 @@ class Findings:
         return head, rows
 
     def training(self, hosts: int) -> Table:
-        """Rounds a second, and against the switch's BSP."""
+        """Rounds a second, and their difference from BSP through the switch."""
         head = ["exchange", "strategy", *(name.partition(":")[0] for name in STRAGGLERS), "ahead of the slowest, most"]
         ways = [(how, strategy) for how in (SWITCH, SERVERS) for strategy in STRATEGIES]
         rows = []
@@ -182,7 +187,7 @@ class Findings:
 
 
 def small() -> Table:
-    """From which size on aggregation pays: hosts around one switch, 100 MB over links of 4 GB/s."""
+    """Aggregation compared with a ring for few hosts around one switch: 100 MB over links of 4 GB/s."""
     head = ["hosts", "ring", "aggregation", "times faster"]
     rows = []
     for hosts in SMALL:
@@ -202,7 +207,7 @@ def comparison() -> Table:
 
 
 def networks() -> Table:
-    """Every network of the study: what it is made of, and what that is worth."""
+    """Every network of the study: its parts, and their worth."""
     head = ["hosts", "layers", "ports", "r", "leaves", "pods' upper", "top", "switches", "2x2 equivalents", "a host"]
     rows = [
         [
@@ -223,7 +228,7 @@ def networks() -> Table:
 
 
 def agreement(pairs: Sequence[Pair]) -> Table:
-    """How far the NumPy engine is from SimGrid, by method."""
+    """How far the NumPy engine's answers are from SimGrid's, by method."""
     by_method: dict[str, list[float]] = {}
     for pair in pairs:
         by_method.setdefault(pair.cell.method, []).append(pair.error())
@@ -233,6 +238,7 @@ def agreement(pairs: Sequence[Pair]) -> Table:
 
 
 def emulated(rows: Sequence[dict[str, Any]]) -> Table:
+    """The emulated star, compared with the simulated one."""
     head = ["hosts", "method", "emulated [ms]", "spread", "simulated [ms]", "emulated / simulated"]
     return head, [
         [
@@ -248,6 +254,7 @@ def emulated(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def scaled(rows: Sequence[dict[str, Any]]) -> Table:
+    """The simulator's own time and memory."""
     head = ["hosts", "method", "seconds", "peak memory [MB]", "of it libraries"]
     return head, [
         [
@@ -259,7 +266,7 @@ def scaled(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def on_clos(rows: Sequence[dict[str, Any]]) -> Table:
-    """The emulated Clos network beside the simulated one."""
+    """The emulated Clos network, compared with the simulated one."""
     head = ["r", "method", "simulated [s]", "emulated [s]", "spread", "emulated / simulated",
             "longest wait of a host for a processor", "processors idle, least"]  # fmt: skip
     return head, [
@@ -273,7 +280,7 @@ def on_clos(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def on_racks(rows: Sequence[dict[str, Any]]) -> Table:
-    """Emulated racks, with our leaves, root and controller, beside the simulated network."""
+    """Emulated racks, compared with the simulated network."""
     head = ["racks", "hosts", "r", "method", "simulated", "emulated", "spread", "emulated / simulated"]
     return head, [
         [

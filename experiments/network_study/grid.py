@@ -1,4 +1,4 @@
-"""Which questions the study asks."""
+"""The study's grids: which questions it asks."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ FAST = names(lambda method: method.origin is not Origin.VARIANT and not method.s
 
 STRATEGIES = ("bsp", "ssp:3", "ssp:10", "quorum", "asp")
 STRAGGLERS = ("none", "slow_worker", "heterogeneous", "failure:iteration=10")
-LOCK_STEP = ("layered-butterfly", "ring")  # of the methods that know nothing else
+LOCK_STEP = ("layered-butterfly", "ring")  # methods for which training is simulated in lock step
 TRAINING_RATIO = 0.25
 
 
 @dataclass(frozen=True)
 class Grid:
-    """``others``: networks on which link speeds and routings are varied, (layers, hosts)."""
+    """Questions, with networks as (layers, hosts). ``others``: networks on which link speeds and routings are varied.
+    ``training``: networks on which training is simulated, with so many ``iterations`` and these ``seeds``."""
 
     name: str
     others: tuple[tuple[int, int], ...]
@@ -44,6 +45,7 @@ class Grid:
         ]
 
     def links(self) -> list[ExchangeCell]:
+        """Every main method with other bandwidths and latencies."""
         return [
             ExchangeCell(NetworkCell(layers, hosts, ratio, bandwidth, latency), name)
             for (layers, hosts), ratio, (bandwidth, latency), name in product(self.others, (1.0, 0.125), LINKS, MAIN)
@@ -56,7 +58,7 @@ class Grid:
         ]
 
     def speeds(self) -> list[tuple[ExchangeCell, ExchangeCell]]:
-        """Of the paper's methods, the same exchange on fast links and on slow ones."""
+        """Pairs of the same exchange on fast links and on slow ones, for the paper's methods."""
         slow = [cell for cell in (*self.links(), *self.slow_links()) if cell.method in PAPER]
         return [
             (replace(cell, network=replace(cell.network, bandwidth_gb=4.0)), cell)
@@ -65,18 +67,21 @@ class Grid:
         ]
 
     def gradients(self) -> list[ExchangeCell]:
+        """Methods without servers, with gradients of other sizes."""
         return [
             ExchangeCell(NetworkCell(layers, hosts, 0.25), name, gradient)
             for (layers, hosts), gradient, name in product(SIZES, GRADIENTS_MB, FAST)
         ]
 
     def routings(self) -> list[ExchangeCell]:
+        """Every main method with routes by a hash."""
         return [
             ExchangeCell(NetworkCell(layers, hosts, ratio, routing="ecmp"), name)
             for (layers, hosts), ratio, name in product(self.others, RATIOS, MAIN)
         ]
 
     def trainings(self) -> list[TrainingCell]:
+        """Training by each exchange, under each strategy that it can do and each straggler profile."""
         networks = [NetworkCell(layers, hosts, TRAINING_RATIO) for layers, hosts in self.training]
         return [
             TrainingCell(network, how, strategy, straggler, iterations=self.iterations, seed=seed)
@@ -85,6 +90,7 @@ class Grid:
         ]
 
     def cells(self) -> Iterator[Cell]:
+        """All questions; some come more than once."""
         yield from self.main()
         yield from self.links()
         yield from self.slow_links()
@@ -100,5 +106,5 @@ GRIDS = {
 
 
 def ratio_name(ratio: float) -> str:
-    """A bisection ratio as one writes it."""
+    """A bisection ratio as text: 1, or 1/2 and so on."""
     return "1" if ratio == 1 else f"1/{round(1 / ratio)}"

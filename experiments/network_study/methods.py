@@ -1,6 +1,6 @@
-"""How workers may exchange a gradient: every method with all that the study knows of it.
+"""The methods by which workers may exchange a gradient, with all that the study knows of each.
 
-A new method is a function in ``schedules``, one in ``closed_forms`` if there is a formula, and an entry here.
+A new method needs a function in ``schedules``, one in ``closed_forms`` if there is a formula, and an entry here.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from serene.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMIL
 
 
 class Origin(Enum):
+    """Why a method is in the study."""
+
     PAPER = "one of the paper's four"
     OURS = "compared with them"
     VARIANT = "shows what a choice does"
@@ -25,9 +27,10 @@ class Origin(Enum):
 
 @dataclass(frozen=True)
 class Method:
-    """``steps``: its flows; ``closed_form``: its time in s where nothing but the bisection is contended. ``servers``:
-    some hosts are parameter servers. ``lock_step``: training may use it, all workers together. ``in_network``: switches
-    add up. ``recorded``: SimGrid's answers are in simgrid.csv."""
+    """A method. ``steps``: its schedule. ``closed_form``: its time in seconds by a formula, if there is one.
+    ``servers``: whether some hosts are parameter servers. ``lock_step``: whether training can be simulated with it, all
+    workers in lock step. ``in_network``: whether switches add up. ``recorded``: whether SimGrid's answers are in
+    simgrid.csv."""
 
     name: str
     origin: Origin
@@ -57,7 +60,7 @@ _ALL = (
            BLACK, "^", in_network=True),
     Method("leaf-spine-aggregation", Origin.OURS, schedules.leaf_spine_aggregation, closed_forms.leaf_spine_aggregation,
            YELLOW, "*", in_network=True),
-    # As many flows as servers-distributed, which is recorded.
+    # Not recorded: their flows are as many as those of servers-distributed, which is.
     Method("servers-same-order", Origin.VARIANT, schedules.servers_same_order, servers=True, recorded=False),
     Method("servers-fixed-places", Origin.VARIANT, schedules.servers_fixed_places, servers=True, recorded=False),
     Method("flat-butterfly-fewer-workers", Origin.VARIANT, schedules.flat_butterfly_fewer_workers),
@@ -69,7 +72,7 @@ METHODS = {method.name: method for method in _ALL}
 
 
 def names(chosen: Callable[[Method], bool]) -> tuple[str, ...]:
-    """Of the methods that are so, in the order of the registry."""
+    """The names of the methods for which ``chosen`` is true, in the order above."""
     return tuple(name for name, method in METHODS.items() if chosen(method))
 
 

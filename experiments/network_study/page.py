@@ -1,4 +1,4 @@
-"""The page of findings: one HTML file that stands alone, its pictures as PNG, its numbers as CSV."""
+"""Writes the report: one HTML file that needs no others, and its pictures as PNG and numbers as CSV."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ Rows = list[dict[str, Any]]
 
 
 def write(grid: Grid, answers: Answers, out: Path, console: Console, *, emulate: bool) -> Path:
-    """report.html, and what it shows, into ``out``. Every file appears whole. Raises SereneError."""
+    """Writes report.html, pictures and CSV files into ``out``; returns the report's path. Measures what belongs to it
+    and is missing: the simulator's time and memory, and, if ``emulate``, the emulated star. Raises SereneError."""
     on_clos = measured.kept(out / measured.CLOS)
     emulated, emulation_text = _emulated(out, console, emulate)
     scaled = _kept(out / "scaling.json", scaling.measure, console, "time and memory of the simulator")
@@ -100,7 +101,7 @@ def _emulated(out: Path, console: Console, wanted: bool) -> tuple[Rows, str]:
 
 
 def _kept(path: Path, measure: Callable[[], Rows], console: Console, what: str) -> Rows:
-    """What an earlier run measured, else a measurement now."""
+    """The rows in a file, or, if it is not there or cannot be read, of a measurement now, which is written to it."""
     if path.exists():
         try:
             return list(json.loads(path.read_text()))
@@ -121,7 +122,7 @@ def _agreement_text(pairs: Sequence[reference.Pair]) -> str:
 
 
 def _csv(grid: Grid, answers: Answers, out: Path) -> None:
-    """Every simulation, a row each."""
+    """Writes exchange.csv and training.csv, with a row for every simulation."""
     for kind in ("exchange", "training"):
         rows = [
             {
@@ -200,5 +201,5 @@ def _page(
 
 
 def _of_rows(rows: Rows) -> str:
-    """The conditions of what was measured; empty if nothing was."""
+    """A sentence on the conditions in which rows were measured; empty if there are none."""
     return summary([Conditions.of(row.get(CONDITIONS)) for row in rows]) if rows else ""

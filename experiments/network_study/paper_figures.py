@@ -1,4 +1,4 @@
-"""The paper's Figures 6 to 10."""
+"""The paper's Figures 6 to 10, by our simulations. Functions with a ``path`` write an image there and return it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ EXCHANGES: tuple[Shown, ...] = (
 
 
 def worth(path: Path) -> Path:
-    """Figure 6: 2x2 switches over the number of nodes, a curve for each r; counted in networks as they are built."""
+    """Figure 6: worth in 2x2 switches over the number of nodes, with a curve for each r, for networks that can be
+    built."""
     figure, axes = panels(1, 2, width=5.2, height=3.8)
     whole, share = axes[0]
     for number, ratio in enumerate(RATIOS):

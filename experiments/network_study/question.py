@@ -1,4 +1,4 @@
-"""``serene-netstudy``: begins before what it needs is imported."""
+"""``serene-netstudy``. Ctrl-C ends it cleanly already while its modules are imported."""
 
 from serene.interrupts import end_quietly, ended
 

@@ -1,4 +1,4 @@
-"""``serene-netstudy``: what would an exchange take on this network, and what does the network cost?
+"""The command line of ``serene-netstudy``: how long an exchange takes on a network, and what the network is worth.
 
 serene-netstudy --hosts 1024 --bisection 0.25 --method leaf-spine-aggregation --gradient-mb 100
 serene-netstudy --hosts 128                          # all methods
@@ -97,7 +97,7 @@ def answer(options: argparse.Namespace, console: Console) -> None:
 
 
 def _check_training(options: argparse.Namespace) -> None:
-    """What says how to train would be heeded by nobody where nothing trains."""
+    """Raises BadTraining for options of a training without --strategy: they would be ignored."""
     for name, given in (("--straggler", options.straggler), ("--compute-ms", options.compute_ms)):
         if given is not None and not options.strategy:
             raise BadTraining(f"{name} {given} needs --strategy: bsp, ssp:S, asp, quorum:K or quorum")

@@ -1,7 +1,7 @@
-"""The NumPy engine beside SimGrid: what SimGrid said is recorded in simgrid.csv, and stands in for it where it is not.
+"""Compares the NumPy engine with SimGrid. SimGrid's answers are recorded in simgrid.csv, for where it is not installed.
 
 python -m experiments.network_study.reference           # with SimGrid if it is installed, else with the record
-python -m experiments.network_study.reference --write   # makes the record (SimGrid 3.32, a minute)
+python -m experiments.network_study.reference --write   # writes the record (by SimGrid 3.32, in a minute)
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ NETWORKS = ((2, 128), (2, 512), (3, 256))
 
 
 class BadRecord(SereneError):
-    """A record that cannot be read."""
+    """The record cannot be read."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A question, and SimGrid's answer in s."""
+    """A question, and SimGrid's answer in seconds."""
 
     cell: ExchangeCell
     simgrid_s: float
 
     def error(self) -> float:
-        """By how much the NumPy engine's answer differs, relatively."""
+        """The difference of the NumPy engine's answer, relative to SimGrid's."""
         return abs(float(self.cell.answer()["seconds"]) / self.simgrid_s - 1)
 
 
 def cells() -> list[ExchangeCell]:
-    """All methods at the ends of the bisection ratio's range, both routings on the smallest network, a slow link, and
-    2,048 hosts where one step stands for all."""
+    """What is recorded: all methods with the largest and the smallest bisection ratio, routes by a hash and slow links
+    on the smallest network, and on the largest networks the methods that SimGrid simulates in reasonable time."""
     methods = names(lambda method: method.recorded)
     main = [
         ExchangeCell(NetworkCell(layers, hosts, ratio), method)
@@ -65,7 +65,7 @@ def cells() -> list[ExchangeCell]:
 
 
 def recorded() -> list[Pair]:
-    """Raises BadRecord."""
+    """The recorded answers. Raises BadRecord."""
     try:
         with RECORD.open(newline="") as file:
             return [
@@ -86,11 +86,12 @@ def recorded() -> list[Pair]:
 
 
 def simulate(questions: list[ExchangeCell]) -> list[Pair]:
-    """SimGrid's answers now. Raises NoSimGrid."""
+    """SimGrid's answers, simulated now. Raises NoSimGrid."""
     return [Pair(cell, replace(cell, engine=simgrid_engine.NAME).answer()["seconds"]) for cell in questions]
 
 
 def write(pairs: list[Pair]) -> None:
+    """Writes the record. Raises CannotWrite."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(

@@ -1,4 +1,4 @@
-"""What the simulator itself needs: seconds and memory of one exchange, each in a process of its own."""
+"""Measures the simulator itself: seconds and memory for one exchange, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RATIO = 0.25
 
 
 def measure() -> list[dict[str, Any]]:
-    """One row a method and network. Raises BadCell when a run fails."""
+    """A row for each method and network. Raises BadCell if a run fails."""
     rows = []
     for (layers, hosts), method in ((size, method) for size in SIZES for method in METHODS):
         done = subprocess.run(
@@ -45,7 +45,7 @@ def _one(layers: int, hosts: int, method: str) -> dict[str, Any]:
 
 
 def _peak_mb() -> float:
-    """Of this process alone: the kernel's rusage begins with what the parent had."""
+    """The peak memory of this process. Not by getrusage, whose value begins with the parent's."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return float(next(line.split()[1] for line in lines if line.startswith("VmHWM:"))) / 1024
 

@@ -14,13 +14,14 @@ from experiments.network_study.flows.steps import Step
 
 
 def flat_butterfly(exchange: Exchange) -> Iterator[Step]:
-    """Recursive doubling over all hosts: in step i everybody swaps its whole sum with the host 2^i away."""
+    """Recursive doubling over all hosts: in step i every host exchanges its whole sum with the host 2^i away."""
     for bit in _bits(exchange.network.hosts):
         yield Step(exchange.hosts, exchange.hosts ^ bit, exchange.size)
 
 
 def layered_butterfly(exchange: Exchange, heads: Ints | None = None) -> Iterator[Step]:
-    """A tree inside every leaf adds up to its head, the heads do a butterfly, the tree goes back."""
+    """A tree in every leaf adds up to its head, the heads do a butterfly, and the sum goes back down the trees. heads:
+    other ones than `Exchange.heads`."""
     half = exchange.network.half
     heads = exchange.heads if heads is None else heads
     first = heads // half * half
@@ -28,7 +29,7 @@ def layered_butterfly(exchange: Exchange, heads: Ints | None = None) -> Iterator
 
 
 def _layered(exchange: Exchange, members: Ints) -> Iterator[Step]:
-    """``members``, shape (leaves, hosts of each that take part): the heads come first."""
+    """``members``: the hosts that take part, int64[leaves, hosts of each], with the head of each leaf first."""
     rank = np.arange(members.shape[1])
     trees = []
     for bit in (1 << step for step in range((rank.size - 1).bit_length())):
@@ -48,12 +49,12 @@ def layered_butterfly_fixed_heads(exchange: Exchange) -> Iterator[Step]:
     return layered_butterfly(exchange, np.arange(exchange.network.leaves) * exchange.network.half)
 
 
-# With the hosts alone that are workers where servers are distributed: the paper expects the same times.
+# Butterflies over only those hosts that are workers beside distributed servers: the paper expects the same times.
 
 
 def flat_butterfly_fewer_workers(exchange: Exchange) -> Iterator[Step]:
-    """Their number is no power of two: those above it hand their gradients to a neighbour before, and get the sum
-    afterwards, as MPICH does (Thakur, Rabenseifner and Gropp, IJHPCA 2005)."""
+    """A flat butterfly over workers whose number is no power of two. Those that are too many send their gradients to a
+    neighbour before, and get the sum afterwards, as in MPICH (Thakur, Rabenseifner and Gropp, IJHPCA 2005)."""
     workers = np.setdiff1d(exchange.hosts, _spread(exchange))
     core = 1 << (workers.size.bit_length() - 1)
     paired = 2 * (workers.size - core)
@@ -66,7 +67,7 @@ def flat_butterfly_fewer_workers(exchange: Exchange) -> Iterator[Step]:
 
 
 def layered_butterfly_fewer_workers(exchange: Exchange) -> Iterator[Step]:
-    """Every leaf's tree is smaller by its servers."""
+    """A layered butterfly in which each leaf's tree has no servers."""
     half = exchange.network.half
     each = _each(exchange)
     places = exchange.places[:, None] * each + each + np.arange(half - each)
@@ -74,8 +75,8 @@ def layered_butterfly_fewer_workers(exchange: Exchange) -> Iterator[Step]:
 
 
 def servers_distributed(exchange: Exchange) -> Iterator[Step]:
-    """Parameter servers, some in every leaf, at places that differ from leaf to leaf. A worker
-    begins with another server than its neighbour does."""
+    """Parameter servers in every leaf, as other hosts of it from leaf to leaf. Neighbouring workers begin with
+    different servers."""
     return _servers(exchange, _spread(exchange), rotating=True)
 
 
@@ -85,7 +86,7 @@ def servers_packed(exchange: Exchange) -> Iterator[Step]:
 
 
 def servers_same_order(exchange: Exchange) -> Iterator[Step]:
-    """Distributed parameter servers, and every worker pushes to the first one first: the naive loop."""
+    """Distributed parameter servers, with all workers in a naive loop: every worker begins with the first server."""
     return _servers(exchange, _spread(exchange), rotating=False)
 
 
@@ -96,7 +97,7 @@ def servers_fixed_places(exchange: Exchange) -> Iterator[Step]:
 
 
 def _each(exchange: Exchange) -> int:
-    """Servers of a leaf."""
+    """How many servers a leaf has. Raises BadMethod."""
     each = exchange.network.half // SERVER_SHARE
     if not each:
         raise BadMethod(f"leaves of {exchange.network.half} hosts have no room for one server in {SERVER_SHARE}")
@@ -104,13 +105,15 @@ def _each(exchange: Exchange) -> int:
 
 
 def _spread(exchange: Exchange) -> Ints:
+    """The distributed servers. Raises BadMethod."""
     each = _each(exchange)
     leaf, place = exchange.hosts // exchange.network.half, exchange.hosts % exchange.network.half
     return exchange.hosts[(place - exchange.places[leaf] * each) % exchange.network.half < each]
 
 
 def _servers(exchange: Exchange, servers: Ints, rotating: bool) -> Iterator[Step]:
-    """All push, one server's part of the gradient after the other, then all pull."""
+    """All workers push, each server's part of the gradient in a step of its own, and then pull likewise. rotating:
+    whether workers push to different servers in the same step."""
     workers = np.setdiff1d(exchange.hosts, servers)
     turns = np.arange(workers.size)
     part = exchange.size / servers.size
@@ -124,14 +127,14 @@ def _servers(exchange: Exchange, servers: Ints, rotating: bool) -> Iterator[Step
 
 
 def ring(exchange: Exchange) -> Iterator[Step]:
-    """Reduce-scatter and all-gather around all hosts in their order (Patarasuk and Yuan, JPDC 2009). Every step has the
-    same flows, so one is simulated."""
+    """Reduce-scatter and all-gather around all hosts in order (Patarasuk and Yuan, JPDC 2009). All steps have the same
+    flows, so only one is simulated."""
     hosts = exchange.hosts
     yield Step(hosts, np.roll(hosts, -1), exchange.size / hosts.size, times=2 * (hosts.size - 1))
 
 
 def hierarchical_ring(exchange: Exchange) -> Iterator[Step]:
-    """A reduce-scatter around every leaf, rings over the leaves with a part each, and an all-gather around every
+    """A reduce-scatter around every leaf, then a ring over the leaves for each part, then an all-gather around every
     leaf."""
     half, leaves, hosts = exchange.network.half, exchange.network.leaves, exchange.hosts
     neighbour = hosts // half * half + (hosts + 1) % half
@@ -143,8 +146,8 @@ def hierarchical_ring(exchange: Exchange) -> Iterator[Step]:
 
 
 def leaf_aggregation(exchange: Exchange) -> Iterator[Step]:
-    """Each leaf switch adds up its workers and is one worker to distributed parameter servers; what they answer it
-    multicasts. All of it streams, slot by slot, so its parts overlap."""
+    """Each leaf switch adds up its workers, is one worker of distributed parameter servers, and multicasts their
+    answers. The values stream slot by slot, so that all flows are under way at the same time."""
     streams = _leaf_streams(exchange)
     source = np.concatenate([a for a, _, _ in streams])
     target = np.concatenate([b for _, b, _ in streams])
@@ -156,7 +159,7 @@ def leaf_aggregation(exchange: Exchange) -> Iterator[Step]:
 
 
 def leaf_aggregation_in_phases(exchange: Exchange) -> Iterator[Step]:
-    """The same without streaming: a leaf forwards only when its sum is whole."""
+    """The same without streaming: a leaf forwards its sum only when it is complete."""
     for source, target, size in _leaf_streams(exchange):
         yield Step(source, target, size)
 
@@ -172,8 +175,8 @@ def _leaf_streams(exchange: Exchange) -> list[tuple[Ints, Ints, float]]:
 
 
 def leaf_spine_aggregation(exchange: Exchange) -> Iterator[Step]:
-    """Switches of all layers add up: a leaf its workers, upper switches those below, each of them some of the slots.
-    Everything streams over every link, and comes back the same way as a multicast."""
+    """The switches of all layers add up: leaves their workers, upper switches those below them, each upper switch for a
+    part of the slots. The values stream over every link, and come back the same way as multicasts."""
     network, switch = exchange.network, exchange.switch
     lower, upper = network.ends()
     ways = np.array([1, network.up] if network.layers == 2 else [1, network.half, network.half * network.up])
@@ -188,6 +191,7 @@ def leaf_spine_aggregation(exchange: Exchange) -> Iterator[Step]:
 
 
 def _bits(count: int) -> list[int]:
+    """1, 2, 4 and so on below a power of two. Raises BadMethod for another number."""
     if count & (count - 1):
         raise BadMethod(f"a butterfly over {count} hosts; expected a power of two")
     return [1 << bit for bit in range(count.bit_length() - 1)]

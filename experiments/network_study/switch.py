@@ -1,4 +1,4 @@
-"""What our switch costs an exchange: headers, and how much may be in flight."""
+"""The sizes of our switch that an exchange's time depends on: headers, and how much may be in flight."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ VALUE_BYTES = 4
 
 
 class BadSwitch(SereneError):
-    """Sizes that no switch has."""
+    """A size is below 1."""
 
 
 @dataclass(frozen=True)
 class SwitchSizes:
-    """``lanes``: values in a packet. ``slots``: packets' worth of values that the switch holds. ``window``: packets
-    that a worker may have unanswered. A gradient of more values than the slots hold goes through them in turns; a
-    slot is free for its next part when its sum was answered, so slots limit a worker as its window does."""
+    """``lanes``: values in a packet. ``slots``: how many packets' values the switch holds. ``window``: unanswered
+    packets that a worker may have. A gradient with more values uses the slots in turn; a slot is free for the next part
+    when its sum has been answered, so that slots limit a worker as its window does. Raises BadSwitch."""
 
     lanes: int
     slots: int
@@ -35,6 +35,7 @@ class SwitchSizes:
 
     @classmethod
     def of(cls, program: Program) -> SwitchSizes:
+        """The sizes of a compiled program, with the largest window."""
         return cls(program.lanes, program.slots)
 
     @property
@@ -48,10 +49,10 @@ class SwitchSizes:
         return self.packet / (self.lanes * VALUE_BYTES)
 
     def round_trip(self, network: Clos, links: int, switches: int) -> float:
-        """Seconds from a packet's first bit out to its answer's last bit in, there and back over so many links and
-        through so many switches, each of which stores and forwards."""
+        """Seconds from the first bit of a packet that is sent to the last bit of its answer, over so many links and
+        through so many store-and-forward switches, both ways together."""
         return switches * network.switch_latency + links * self.packet / network.bandwidth
 
     def limit(self, network: Clos, links: int, switches: int) -> float:
-        """Bytes/s on the wire that window and slots let a worker send."""
+        """The rate at which window and slots let a worker send, in bytes/s on the wire."""
         return min(self.window, self.slots) * self.packet / self.round_trip(network, links, switches)

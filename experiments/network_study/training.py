@@ -1,13 +1,13 @@
-"""Many iterations of training on a big network, under any strategy: who computes, sends, waits.
+"""Simulates many iterations of training on a large network, under any strategy.
 
-Exchanges are flows (``flows``), one a worker: all flows of a leaf's workers share the same links, so the leaf is one
-variable of the max-min solver. The barrier is the switch's (docs/protocol.md), by the round rather than by the slot: a
-worker that finished round c goes on when c <= base + staleness, base being the rounds that a quorum finished.
+Exchanges are flows, one for each worker. All flows of a leaf's workers share the same links, so that a leaf is one
+variable of the max-min solver. The barrier is the switch's (docs/protocol.md), for whole rounds instead of slots: a
+worker that has finished c rounds goes on when c <= base + staleness bound; base: how many rounds a quorum has finished.
 
-``servers``  push to distributed parameter servers, wait for the barrier, pull
-``switch``   leaf and upper switches add up; values stream out and back over the worker's own link, which nobody shares,
-             and whoever waits has its result when the push that released it has passed
-others       the schedules of ``methods`` that only know lock step: as slow as the slowest, plus the exchange
+``servers``  workers push to distributed parameter servers, wait for the barrier, and pull
+``switch``   leaf and upper switches add up; values stream out and back over the worker's own link, which it shares with
+             nobody, and a worker that waits has its result when the contribution that it waited for has been sent
+others       the methods with ``lock_step``: an iteration takes the slowest worker's compute time, and the exchange
 """
 
 from __future__ import annotations
@@ -29,17 +29,19 @@ from workers.stragglers import Straggler
 
 SERVERS, SWITCH = "servers", "switch"
 EXCHANGES = (SERVERS, SWITCH, *SYNCHRONOUS)
-FLOAT_SLACK = 1e-9  # relative, of a flow's bytes: what rounding leaves
+FLOAT_SLACK = 1e-9  # rounding error of a flow's bytes, relative
+COMPUTING, SENDING, WAITING, READING = range(4)  # a worker's states
 
 
 class BadTraining(SereneError):
-    """A run that makes no sense."""
+    """A training's numbers are invalid; the message says what is valid."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """``compute_s``: mean time of an iteration's computing; ``jitter``: sigma of its lognormal spread (mean 1).
-    ``iterations``: rounds a worker on average; the run ends when the workers together have done so many each."""
+    """A training run. ``how``: one of EXCHANGES. ``compute_s``: mean compute time of an iteration, which varies by a
+    lognormal factor with mean 1 and sigma ``jitter``. ``iterations``: the run ends when workers have done so many on
+    average. Raises BadTraining."""
 
     exchange: Exchange
     how: str
@@ -60,8 +62,9 @@ class Training:
 
 @dataclass(frozen=True)
 class Outcome:
-    """``seconds`` for the run; shares of all workers' time together; ``ahead``: rounds that a worker was ahead of the
-    slowest when it went on, mean and largest."""
+    """What came of a run. ``seconds``: that it took. ``computing``, ``waiting``, ``network``: shares of all workers'
+    time together, 0 to 1. ``ahead_mean``, ``ahead_max``: rounds that a worker was ahead of the slowest when it went
+    on."""
 
     workers: int
     seconds: float
@@ -74,7 +77,8 @@ class Outcome:
 
 
 def train(training: Training, model: Model) -> Outcome:
-    """The run. Raises BadMethod for an exchange that does not exist, or only knows lock step."""
+    """Simulates a run. Raises BadMethod for an exchange that does not exist, or one in lock step under another strategy
+    than BSP."""
     if training.how not in EXCHANGES:
         raise BadMethod(f"no way to exchange {training.how!r}; expected {choices(EXCHANGES)}")
     if training.how in SYNCHRONOUS:
@@ -85,7 +89,7 @@ def train(training: Training, model: Model) -> Outcome:
 
 
 class _Compute:
-    """How long each worker computes in each round, in s."""
+    """How long a worker computes in an iteration, in seconds. The random numbers are the same whatever the strategy."""
 
     def __init__(self, training: Training) -> None:
         self._of = training
@@ -119,7 +123,7 @@ def _lock_step(training: Training, model: Model) -> Outcome:
 
 
 class Bundles:
-    """One direction of all workers' flows to or from the servers: the leaves' links, the pods', the servers'."""
+    """All workers' flows in one direction, to the servers or from them, over the links of leaves, pods and servers."""
 
     def __init__(self, network: Clos, model: Model, servers: int) -> None:
         speed = model.bandwidth_factor * network.bandwidth
@@ -136,7 +140,8 @@ class Bundles:
         shares.append(np.ones(network.leaves))
         self._links, self._shares = np.stack(links), np.stack(shares)
         self._speed = speed
-        # Flows of a leaf have the same rate, so each ends when the leaf's flows have carried so many bytes each.
+        # The flows of a leaf have the same rate. So a flow ends when each flow of its leaf has carried, since the start
+        # of the run, its size more than when it began.
         self._carried = np.zeros(network.leaves)
         self._count = np.zeros(network.leaves, dtype=np.int64)
         self._ends: list[list[tuple[float, int]]] = [[] for _ in range(network.leaves)]
@@ -145,13 +150,14 @@ class Bundles:
         self._stale = False
 
     def add(self, leaf: int, worker: int, size: float) -> None:
+        """Begins a worker's flow of so many bytes."""
         heapq.heappush(self._ends[leaf], (float(self._carried[leaf]) + size, worker))
         self._first[leaf] = self._ends[leaf][0][0]
         self._count[leaf] += 1
         self._stale = True
 
     def next_in(self) -> float:
-        """Seconds until the next flow ends."""
+        """Seconds until the next flow ends; infinite if there is none."""
         if self._stale:
             self._solve()
         busy = self._count > 0
@@ -160,7 +166,7 @@ class Bundles:
         return float(np.maximum((self._first[busy] - self._carried[busy]) / self._rate[busy], 0.0).min())
 
     def advance(self, seconds: float) -> list[int]:
-        """Time passes; the workers whose flows ended."""
+        """Lets so many seconds pass; returns the workers whose flows have ended."""
         self._carried += self._rate * seconds
         slack = FLOAT_SLACK * np.maximum(self._carried, 1.0)
         done: list[int] = []
@@ -191,19 +197,22 @@ class Bundles:
 
 @dataclass
 class _Run:
-    """A run's state. A worker is computing, sending, waiting or reading; ``since`` is when that began."""
+    """A run's state. ``state``: of each worker; ``since``: when it began; ``spent``: seconds of all workers, by
+    state."""
 
     training: Training
     model: Model
     now: float = 0.0
-    _events: list[tuple[float, int]] = field(default_factory=list)  # (when, worker): its computing, or its stream, ends
+    _events: list[tuple[float, int]] = field(
+        default_factory=list
+    )  # (when, worker): it has computed, or sent to switches
 
     def __post_init__(self) -> None:
         exchange, how = self.training.exchange, self.training.how
         network = exchange.network
         servers = network.hosts // SERVER_SHARE if how == SERVERS else 0
         self.workers = network.hosts - servers
-        # Servers are spread evenly, so the workers are as well.
+        # Servers are distributed evenly, and so are the other hosts, which are the workers.
         self.leaf: Ints = np.arange(self.workers) * network.leaves // self.workers
         self.push = Bundles(network, self.model, servers) if servers else None
         self.pull = Bundles(network, self.model, servers) if servers else None
@@ -215,21 +224,23 @@ class _Run:
         self.counted = np.array([bool(policy.sync_mask >> worker & 1) for worker in range(self.workers)])
         self.staleness, self.quorum = policy.staleness, policy.quorum
         self.finished = np.zeros(self.workers, dtype=np.int64)  # rounds
-        self.reached = np.zeros(0, dtype=np.int64)  # [c]: counted workers that finished round c + 1
+        self.reached = np.zeros(0, dtype=np.int64)  # [c]: how many counted workers have finished c + 1 rounds
         self.base = 0
-        self.waiting_for: dict[int, list[int]] = {}  # base that they need -> workers
-        self.state = np.zeros(self.workers, dtype=np.int64)  # 0 computes, 1 sends, 2 waits, 3 reads
+        self.waiting_for: dict[int, list[int]] = {}  # the base that they wait for -> workers
+        self.state = np.full(self.workers, COMPUTING)
         self.since = np.zeros(self.workers)
         self.spent = np.zeros(4)
         self.went: list[tuple[int, float, int]] = []  # (worker, when it went on, rounds ahead of the slowest)
         self.compute = _Compute(self.training)
-        self.over = -self.workers  # rounds of all workers together, reading included; the first is not begun by one
+        # Rounds that all workers together have done, with reading. `_compute` counts one whenever it begins the next;
+        # that it also begins each worker's first is made up for here.
+        self.done = -self.workers
 
     def play(self) -> None:
         for worker in range(self.workers):
             self._compute(worker)
         wanted = self.training.iterations * self.workers
-        while self.over < wanted:
+        while self.done < wanted:
             until = self._events[0][0] - self.now if self._events else np.inf
             bundles = [bundle for bundle in (self.push, self.pull) if bundle is not None]
             pause = min([until, *(bundle.next_in() for bundle in bundles)])
@@ -241,20 +252,20 @@ class _Run:
                 self._compute(worker)
             while self._events and self._events[0][0] <= self.now:
                 _, worker = heapq.heappop(self._events)
-                self._computed(worker) if self.state[worker] == 0 else self._sent(worker)
+                self._computed(worker) if self.state[worker] == COMPUTING else self._sent(worker)
 
     def _enter(self, worker: int, state: int) -> None:
         self.spent[self.state[worker]] += self.now - self.since[worker]
         self.state[worker], self.since[worker] = state, self.now
 
     def _compute(self, worker: int) -> None:
-        self.over += 1
-        self._enter(worker, 0)
+        self.done += 1
+        self._enter(worker, COMPUTING)
         seconds = self.compute(worker, int(self.finished[worker]) + 1, self.workers)
         heapq.heappush(self._events, (self.now + seconds, worker))
 
     def _computed(self, worker: int) -> None:
-        self._enter(worker, 1)
+        self._enter(worker, SENDING)
         if self.push is None:
             heapq.heappush(self._events, (self.now + self.stream_s, worker))
         else:
@@ -263,7 +274,7 @@ class _Run:
     def _sent(self, worker: int) -> None:
         self.finished[worker] += 1
         done = int(self.finished[worker])
-        self._enter(worker, 2)
+        self._enter(worker, WAITING)
         if self.counted[worker]:
             if self.reached.size < done:
                 self.reached = np.append(self.reached, 0)
@@ -282,7 +293,7 @@ class _Run:
         if self.pull is None:
             self._compute(worker)
         else:
-            self._enter(worker, 3)
+            self._enter(worker, READING)
             self.pull.add(int(self.leaf[worker]), worker, self.training.exchange.size)
 
     def outcome(self) -> Outcome:
@@ -291,6 +302,6 @@ class _Run:
         computing, sending, waiting, reading = (self.spent / self.spent.sum()).tolist()
         ahead = [rounds for _, _, rounds in self.went]
         return Outcome(
-            self.workers, self.now, self.over / self.workers / self.now, computing, waiting,
+            self.workers, self.now, self.done / self.workers / self.now, computing, waiting,
             sending + reading, float(np.mean(ahead)), max(ahead),
         )  # fmt: skip

@@ -1,1 +1,1 @@
-"""How fast is it? Ratios to peers, profiles, and how long live swaps take."""
+"""Measures speed: ratios to peers, profiles, and how long live swaps take."""

@@ -1,8 +1,9 @@
-"""How fast is it? One table of ratios, measured in one run: ``make bench``.
+"""The benchmark, a table of ratios that are measured in one run: ``make bench``.
 
-Absolute numbers belong to the machine and the hour; a ratio to something that ran beside it is what counts. Each row is
-measured several times and shows the median and the spread; all-reduces that take seconds are measured once or twice and
-show no spread. It takes Mininet and PyTorch; without BMv2, its rows say that it is missing.
+Absolute numbers depend on the machine and on what else it does; so each row has a peer that is measured next to it, and
+their ratio is the result. Each row is measured several times and shows the median and the spread; all-reduces that take
+seconds are measured once or twice and show no spread. It needs Mininet and PyTorch; where BMv2 is not installed, its
+rows say so.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from serene.program import Program
 from topologies.processes import NotReady
 
 REPEATS = 5
-LEAST_OF_A_SPREAD = 3  # samples
-SECONDS = 3.0  # of one repeat of packets
-SLOTS = 256  # that one worker pushes
+LEAST_OF_A_SPREAD = 3  # samples, for which a spread is shown
+SECONDS = 3.0  # that one repeat of a packet rate takes
+SLOTS = 256  # that one worker pushes in those
 LINK_MBIT = 100.0
 PATIENCE_S = 240.0
 MLP_VALUES = 79_510
-CPU_SERIES = 20  # all-reduces of which a processor's time is taken together
-SERIES_S = 0.3  # of all-reduces through a pool, at least
+CPU_SERIES = 20  # all-reduces in one measurement of processor time
+SERIES_S = 0.3  # that a series of all-reduces through a pool takes, at least
 POOL_SLOTS = 512
 OUTPUT = Path("build/bench.json")
 SEED = "the authors' program on BMv2"
@@ -55,10 +56,10 @@ Samples = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement beside its peer. ours, peer: one number a repeat, in ``unit``; limit: what cannot be beaten;
-    of an exchange, the time that its values alone, without headers, take over one link.
+    """A measurement and its peer's. ours, peer: one number for each repeat, in ``unit``. limit: what no program can
+    beat, in ``unit``: for an exchange, the time that its values alone, without headers, take over one link.
 
-    less: whether less is better. bar: the ratio that we want at least; most: what we want at most, in ``unit``.
+    less: whether less is better. bar: the least ratio that we want. most: the largest number that we want, in ``unit``.
     missing: why there is no measurement.
     """
 
@@ -75,7 +76,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """How many times better than the peer."""
+        """How many times better than the peer, by the medians; None without a measurement of both."""
         if not self.ours or not self.peer:
             return None
         ours, peer = statistics.median(self.ours), statistics.median(self.peer)
@@ -83,7 +84,7 @@ class Row:
 
 
 def all_reduce(workers: int, values: int, bar: float | None, most: float, series: int = 5) -> Row:
-    """Seconds until every worker has the sum of all vectors; links of 100 Mbit/s, a star."""
+    """Seconds until every worker has the sum of all vectors, through one switch with links of 100 Mbit/s."""
     options = {"workers": workers, "values": values, "repeats": REPEATS, "series": series}
     row = partial(
         Row, f"all-reduce of {values:,} float32, {workers} hosts, {LINK_MBIT:.0f} Mbit/s", "s", True, bar,
@@ -121,9 +122,9 @@ def one_machine(values: int, program: str = "serene", workers: int = 2) -> Itera
 
 
 def worker_cpu(values: int, workers: int = 2) -> Iterator[Row]:
-    """Seconds of a worker's processor in an all-reduce, by format: rounding, error feedback and a fixed scale. Fewer
-    bits are fewer packets, so what they take to make has to be less than what those took."""
-    program, limit = Program.load("serene"), 0.6  # of values that are normal, of deviation 0.1
+    """Seconds of processor time that a worker spends on an all-reduce, by format: bits, error feedback and a fixed
+    scale. Fewer bits make fewer packets; rounding should cost less than that saves."""
+    program, limit = Program.load("serene"), 0.6  # for normal values of standard deviation 0.1
 
     def seconds(kind: str, **options: Any) -> Samples:
         results = measure(kind, program, workers, values, 2 * REPEATS, series=CPU_SERIES, **options)
@@ -144,8 +145,8 @@ def worker_cpu(values: int, workers: int = 2) -> Iterator[Row]:
 def pool(
     values: int, link_mbit: float, most_over_limit: float, program: str = "serene", *, workers: int = 4, bits: int = 32
 ) -> Row:
-    """Seconds of an all-reduce through a pool of slots; gloo at the same MTU, beside fewer bits with the compression
-    that PyTorch has for it. bits: of a value on its way."""
+    """Seconds of an all-reduce through a pool of slots. The peer is gloo with the same MTU, for 16 and 8 bits with the
+    compression that PyTorch has for it. bits: precision, of a value on its way."""
     lanes, limit = Program.load(program).lanes, values * bits / link_mbit / 1e6
     repeats = 1 if limit > 2 else 2 if limit > 0.5 else 9
     compression = {32: "float32", 16: "float16", 8: "bfloat16"}[bits]
@@ -170,8 +171,8 @@ def pool(
 
 
 def by_format(values: int = 500_000) -> Iterator[Row]:
-    """Values a second through a pool of one worker in a Mininet host, on both switches: a packet has as many lanes
-    whatever the format, so each switch adds up so many more values."""
+    """Values a second through a pool of one worker in a Mininet host, on both switches. A packet has the same number of
+    lanes at any precision, so that fewer bits are more values a second."""
     program = Program.load("serene")
     options = {"workers": 1, "values": values, "repeats": REPEATS, "series": 2, "slots": POOL_SLOTS}
     for target in ("bmv2", "embedded"):
@@ -195,7 +196,7 @@ def by_format(values: int = 500_000) -> Iterator[Row]:
 
 
 def ddp(workers: int) -> Row:
-    """Seconds of an iteration of DistributedDataParallel, by the process group `serene` and by gloo."""
+    """Seconds of an iteration of DistributedDataParallel, with the process group `serene` and with gloo."""
     options = {"workers": workers, "repeats": 2 * REPEATS, "bucket_mb": 1}
     with (
         tempfile.TemporaryDirectory() as work,
@@ -217,7 +218,8 @@ def ddp(workers: int) -> Row:
 
 
 def overlap(workers: int) -> Row:
-    """Seconds of an iteration whose layers leave while the backward pass, as long as the exchange, goes on."""
+    """Seconds of an iteration in which each layer's gradient is sent as soon as the backward pass has computed it. The
+    pass takes about as long as the exchange; the peer exchanges after the pass."""
     program = Program.load("serene")
     layers, backward_s = 8, 0.035
     values = 40 * layers * program.lanes
@@ -237,11 +239,12 @@ def overlap(workers: int) -> Row:
 
 
 def _slowest(results: Sequence[Json], what: str = "seconds") -> Samples:
+    """For each repeat, the seconds of the slowest worker."""
     return tuple(max(times) for times in zip(*(result[what] for result in results), strict=True))
 
 
 def pushes(target: str, program: Program) -> tuple[Samples, int]:
-    """Answered PUSHes a second of one worker in a Mininet host, and how many it had in flight in the end."""
+    """Answered PUSHes a second of one worker in a Mininet host, and its window at the end, in packets."""
     options = {"values": SLOTS * program.lanes, "repeats": REPEATS, "seconds": SECONDS}
     with (
         tempfile.TemporaryDirectory() as work,
@@ -252,13 +255,15 @@ def pushes(target: str, program: Program) -> tuple[Samples, int]:
 
 
 def in_process(program: Program) -> Samples:
+    """Packets a second through the PUSH path of the embedded switch in this process."""
     path = PushPath(program)
     path.measure()  # the first one runs with cold caches
     return tuple(path.measure() for _ in range(REPEATS))
 
 
 def untraced(program: Program) -> Iterator[Row]:
-    """What traces cost whom nobody traces. The paths take turns: the machine's moods are all of theirs."""
+    """What traces cost while nobody traces. The switches are measured in turn, so that whatever else the machine does
+    affects all of them."""
     never, again, compiled = PushPath(program), PushPath(program), PushPath(program, ("-DTRACE",))
     again.switch.start_tracing()
     with again.switch.processing_traced():
@@ -277,7 +282,8 @@ def untraced(program: Program) -> Iterator[Row]:
 
 
 def packets(seed_json: Path | None) -> Iterator[Row]:
-    """The whole PUSH path with the same JSON, and values a second on BMv2. seed_json: the authors' program."""
+    """Packets a second through the whole PUSH path, both switches with the same JSON, and values a second through BMv2.
+    seed_json: the program of the paper's authors, as a peer for these."""
     serene = Program.load("serene")
     lacking = "" if shutil.which(BMV2) else f"{BMV2} is not installed"
     bmv2: dict[str, tuple[Samples, int]] = {
@@ -298,7 +304,8 @@ def packets(seed_json: Path | None) -> Iterator[Row]:
 
 
 def scapy() -> Iterator[Row]:
-    """What scapy costs: one worker's exchange of the mlp with its packets by the C code, and by scapy's layers."""
+    """What scapy costs: one worker exchanges the mlp's gradient with packets made by the C code, and by scapy's
+    layers."""
     program = Program.load("serene")
     found = {}
     for packets, series in (("compiled", 20), ("scapy", 1)):
@@ -316,7 +323,7 @@ def scapy() -> Iterator[Row]:
 
 
 def rows(seed_json: Path | None) -> Iterator[Row]:
-    """Every row as it is measured."""
+    """Measures and yields one row after the other."""
     measurements: list[Callable[[], Row]] = [
         partial(all_reduce, 4, 100_000, 1.5, 0.036),
         partial(all_reduce, 8, 100_000, 1.9, 0.038),
@@ -358,7 +365,7 @@ def _middle(samples: Samples, unit: str) -> str:
 
 
 def _spread(samples: Samples) -> str:
-    """Empty where there are too few samples to show one."""
+    """The least and the largest sample, in percent of the median above it; empty if there are too few samples."""
     if len(samples) < LEAST_OF_A_SPREAD:
         return ""
     middle = statistics.median(samples)
@@ -371,6 +378,7 @@ def _bar(row: Row) -> str:
 
 
 def table(measured: Sequence[Row]) -> Table:
+    """The table to print."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2))
     for heading in ("work", "unit", "ours", "spread", "peer", "spread", "limit", "ratio", "bar", "the peer"):
         shown.add_column(heading, justify="left" if heading in ("work", "unit", "the peer") else "right")
@@ -410,7 +418,7 @@ def main() -> int:
             print(f"error: {error}", file=sys.stderr)
             return 1
         finally:
-            if measured:  # also when the last of them failed: each took its time
+            if measured:  # also after an error, for each row took minutes
                 console.print(table(measured))
         console.print(f"ratio: how many times better than the peer; bar: what we want it to be. {OUTPUT}")
         return 0

@@ -1,6 +1,8 @@
-"""What `make bench` runs in the hosts of its networks; each part writes its measurements as JSON.
+"""The parts of `make bench`: programs that run in the hosts of its networks, and write what they measured as JSON.
 
 python -m experiments.performance.hosts PART '{"...": ...}' RESULTS
+
+PART is a name of PARTS, followed by its options as JSON and the file to write.
 """
 
 from __future__ import annotations
@@ -27,23 +29,24 @@ from serene.fixedpoint import DEFAULT_SCALE
 from workers.packets import PACKETS
 
 Json = dict[str, Any]
-WARM_UP = 5
-WARM_UP_VALUES = 1_000_000  # of a long vector: its first ones
+WARM_UP = 5  # all-reduces that are not timed
+WARM_UP_VALUES = 1_000_000  # of a long vector, whose all-reduce takes seconds, only these first ones
 
 
 def gradient(worker: int, values: int) -> np.ndarray:
-    """float32[values], each worker's own and known to all."""
+    """A worker's gradient, float32[values]. Every worker can compute all of them, and so the expected sum."""
     return np.random.default_rng(worker).normal(0, 0.1, values).astype(np.float32)
 
 
 def _repeat(once: Callable[[], np.ndarray], expected: np.ndarray, bound: float, options: Json) -> Json:
-    """Seconds and CPU seconds an all-reduce, each over a series of them that follow one another without a pause. once:
-    ends for nobody before all have begun it."""
+    """Seconds and CPU seconds of an all-reduce: for each repeat, the mean over a series of all-reduces without a pause
+    between them. once: does one, and returns at no worker before all have begun it. bound: error of a sum, at most.
+    Ends the process if a sum is wrong."""
     for _ in range(WARM_UP):
         once()
     seconds, cpu, results = [], [], []
     for _ in range(options["repeats"]):
-        once()  # all hosts meet: what one did after the last repeat is in nobody's time
+        once()  # waits for the other workers, so that a late one does not lengthen the others' time
         before, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
         for _ in range(options["series"]):
             result = once()
@@ -52,7 +55,7 @@ def _repeat(once: Callable[[], np.ndarray], expected: np.ndarray, bound: float, 
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         cpu.append(used / options["series"])
         results.append(result.copy())
-    # Not before all repeats are over, or who is first would take the processor that the others need to end theirs.
+    # Only after all repeats: the hosts share processors, and whoever is done first would slow down the others.
     error = max(float(np.abs(result - expected).max()) for result in results)
     if not error <= bound:
         raise SystemExit(f"a sum is wrong by {error:g}; at most {bound:g} was expected")
@@ -65,13 +68,13 @@ def _expected(options: Json) -> np.ndarray:
 
 
 def _rounding(options: Json, expected: np.ndarray) -> float:
-    """Half a unit for each contribution, and the last bit of a float32 sum."""
+    """The error of a sum that rounding may cause: half a fixed-point unit for each contribution, and float32's own."""
     return float(options["workers"] * 0.5 / DEFAULT_SCALE + np.abs(expected).max() * 2**-23)
 
 
 def serene(options: Json) -> Json:
-    """All-reduce through the switch: every worker's sum, within the fixed-point error. place: a worker's rack and its
-    number in it, where there are racks."""
+    """All-reduces through the switch, with a vector of fixed length. place: the worker's rack and its number in it, if
+    there are racks."""
     expected = _expected(options)
     mine = gradient(options["worker"], options["values"])
     bound = _rounding(options, expected)
@@ -87,9 +90,9 @@ def serene(options: Json) -> Json:
 
 
 def overlap(options: Json) -> Json:
-    """Iterations of a backward pass through equal layers and their exchange, at once and one after the other.
+    """Iterations of a backward pass through equal layers, with the exchange at the same time, and after it.
 
-    The pass is slept, not computed: the hosts share the machine's processors. Both send the same values.
+    The backward pass is emulated by sleeping, because the hosts share the machine's processors.
     """
     expected = _expected(options)
     mine = gradient(options["worker"], options["values"])
@@ -119,7 +122,8 @@ def overlap(options: Json) -> Json:
 
 
 def _join(options: Json, backend: str = "gloo") -> None:
-    """The process group; gloo's connections, which every group has, take the host's own interface."""
+    """Makes the process group. Groups of every backend have connections of gloo, which are to use the host's
+    interface."""
     import torch
     import torch.distributed as dist
 
@@ -132,7 +136,7 @@ def _join(options: Json, backend: str = "gloo") -> None:
 
 
 def gloo(options: Json) -> Json:
-    """torch.distributed's all_reduce of the same vectors, over TCP."""
+    """All-reduces of the same vectors by gloo, over TCP."""
     import torch
     import torch.distributed as dist
 
@@ -157,9 +161,12 @@ def _rms(values: np.ndarray) -> float:
 
 
 def _large(options: Json, all_reduce: Callable[[np.ndarray], None], meet: Callable[[], None], bound: float) -> Json:
-    """Seconds of an all-reduce in place, each over a series of them without a pause: what a link carries at once after
-    a pause, a buffer of up to 64 kB, is a small part of a series. meet: returns when all workers have come. bound: of
-    the sums' root mean square error, as a part of their root mean square."""
+    """Seconds and CPU seconds of an all-reduce of long vectors, in place: for each repeat, the mean over a series
+    without a pause. After a pause a link carries up to 64 kB at once, which must be a small part of what is measured.
+
+    meet: returns when all workers have called it. bound: the sums' root mean square error, at most, relative to their
+    root mean square. Ends the process if sums are wrong.
+    """
     count = options["values"]
     expected = np.zeros(count)
     for worker in range(options["workers"]):
@@ -174,7 +181,7 @@ def _large(options: Json, all_reduce: Callable[[np.ndarray], None], meet: Callab
         for result in results:
             all_reduce(result)
         ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
-        meet()  # or who is first would look at its result on a processor that the others need to come to their end
+        meet()  # the hosts share processors: whoever is done first must not check its result while others are measured
         if repeat >= 0:
             seconds.append((ended - began) / series)
             cpu.append((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / series)
@@ -185,7 +192,8 @@ def _large(options: Json, all_reduce: Callable[[np.ndarray], None], meet: Callab
 
 
 def _transport(options: Json) -> Transport:
-    """port: of an embedded switch on this machine, udp:LOCAL:SWITCH or shm:PATH; without one, the host's network."""
+    """The transport to ``port``, a port of an embedded switch on this machine, udp:LOCAL:SWITCH or shm:PATH; without
+    that option, UDP over the host's network."""
     kind, _, where = options.get("port", "").partition(":")
     if kind == "shm":
         return ShmTransport(options["worker"], where)
@@ -196,13 +204,15 @@ def _transport(options: Json) -> Transport:
 
 
 def pool(options: Json) -> Json:
-    """All-reduce of vectors of any length through a pool of slots. bits: of a value on its way. limit: of a fixed
-    scale; feedback: whether what is rounded off is held back."""
+    """All-reduces through a pool of slots, of vectors of any length. bits: precision. limit: of a fixed scale.
+    feedback: whether there is error feedback."""
     nothing, workers, bits = np.zeros(0, np.float32), options["workers"], options.get("bits", 32)
     held = np.zeros(options["values"]) if options.get("feedback") else None
     size = {"slots": options["slots"], "lanes": options["lanes"]}
     bound = workers * 2.0**-23
-    if bits != 32:  # half a level a worker, where the largest value is under five deviations, and a 4th or half of T
+    # Half a level for each worker. The largest value is below five standard deviations, and above a quarter (16 bits)
+    # or half (8 bits) of what the levels cover.
+    if bits != 32:
         bound = {16: 10, 8: 5}[bits] / Layout(workers, options["lanes"], bits).levels
     with Pool(_transport(options), 0, options["worker"], incarnation=options.get("incarnation"), **size) as pool:
         pool.join()
@@ -214,8 +224,8 @@ def pool(options: Json) -> Json:
 
 
 def gloo_large(options: Json) -> Json:
-    """The same by torch.distributed over TCP. compression: float16 or bfloat16, as PyTorch's hooks for
-    DistributedDataParallel compress a bucket; none otherwise."""
+    """All-reduces of long vectors by gloo, over TCP. compression: float16 or bfloat16, by the arithmetic of PyTorch's
+    hooks for DistributedDataParallel; float32, the default, is none."""
     import torch
     import torch.distributed as dist
 
@@ -238,7 +248,7 @@ def gloo_large(options: Json) -> Json:
 
 
 def ddp(options: Json) -> Json:
-    """Iterations of a small network that DistributedDataParallel trains: a bucket of gradients is exchanged while the
+    """Iterations in which DistributedDataParallel trains a small network: it exchanges a bucket of gradients while the
     backward pass computes the next one."""
     import torch.distributed as dist
 
@@ -246,7 +256,7 @@ def ddp(options: Json) -> Json:
     _join(options, options["backend"])
     measured = _ddp_iterations(options)
     dist.barrier()
-    dist.destroy_process_group()  # when nothing has the model any more: see docs/pytorch.md, At the end
+    dist.destroy_process_group()  # only now that the model is freed: see docs/pytorch.md, At the end
     return measured
 
 
@@ -264,7 +274,7 @@ def _ddp_iterations(options: Json) -> Json:
     inputs = torch.randn(64, 784, generator=generator)
     labels = torch.randint(0, 10, (64,), generator=generator)
     seconds, losses = [], []
-    for repeat in range(-2, options["repeats"]):  # DDP makes its buckets anew after the first one
+    for repeat in range(-2, options["repeats"]):  # two are not timed: after the first, DDP rebuilds its buckets
         dist.barrier()
         began = time.perf_counter()
         optimiser.zero_grad()
@@ -278,7 +288,7 @@ def _ddp_iterations(options: Json) -> Json:
 
 
 def pushes(options: Json) -> Json:
-    """PUSHes a second of one worker, each answered at once."""
+    """Answered PUSHes a second of a job's only worker, which never waits for others."""
     with Client(UdpTransport(), 0, 0, options["values"]) as client:
         slots = client.join().slots
         mine = np.ones(options["values"], np.float32)

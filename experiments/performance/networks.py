@@ -1,4 +1,4 @@
-"""The networks of `make bench`: ours, and the same hosts and links around a Linux bridge for the peer."""
+"""The networks of `make bench`: one around our switch, and one with the same hosts and links around a Linux bridge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from topologies.star import Star
 
 
 class MininetHosts:
-    """Worker w in host h(w + 1)."""
+    """The hosts of a Mininet network, with worker w in host h(w + 1)."""
 
     def __init__(self, net: Any) -> None:
         self._net = net
@@ -29,7 +29,8 @@ class MininetHosts:
 
 
 class BridgeHosts(MininetHosts):
-    """``Star`` around a bridge, for programs that bring a network stack of their own."""
+    """A `Star` around a Linux bridge, from ``with`` to the end of the block, for programs that exchange among
+    themselves."""
 
     def __init__(self, workers: int, link_mbit: float, mtu: int | None) -> None:
         topology = Star(workers, link_mbit=link_mbit, mtu=mtu, switch="b1", offload=True)
@@ -51,6 +52,7 @@ class BridgeHosts(MininetHosts):
 
 
 def serene_network(target: str, program: str, workers: int, link_mbit: float | None, work: Path) -> MininetNetwork:
+    """A run's network, without a run. work: a directory for logs. Raises SereneError."""
     settings = check(
         target=target, workers=str(workers), strategy="bsp", straggler="none", steps="1", model="mlp",
         dataset="digits", data_dir=None, link_mbit=f"{link_mbit:g}" if link_mbit else "", seed="1", compute_ms="0",
@@ -62,7 +64,7 @@ def serene_network(target: str, program: str, workers: int, link_mbit: float | N
 def with_job(
     network: MininetNetwork, parts: Mapping[int, tuple[str, Json]], work: Path, timeout_s: float
 ) -> list[Json]:
-    """A BSP job for the workers, and what their parts measured."""
+    """Creates a BSP job for all workers and runs their parts; see `run_parts`."""
     with ControllerClient(network.url) as controller:
         controller.create_job(network.settings.workers, network.settings.strategy)
         return run_parts(network, parts, work, timeout_s)

@@ -1,4 +1,4 @@
-"""All-reduce between processes of one machine: through the embedded switch's ports on it, and by gloo over loopback.
+"""All-reduce between processes of one machine: through the embedded switch, and by gloo over loopback.
 
 python -m experiments.performance.one_machine [--workers N] [--values N] [--program NAME]
 """
@@ -29,18 +29,22 @@ KINDS = ("udp", "shm", "gloo")
 
 
 class Loopback:
-    """Processes of this machine, and nothing between them."""
+    """Processes of this machine, with no network but loopback."""
 
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(list(command), **options)
 
 
 class OneMachine(Loopback):
-    """An embedded switch in this process, with a port of a kind for each worker, and a job that runs."""
+    """An embedded switch in this process, from ``with`` to the end of the block, with a running job of so many workers.
+
+    kind: of the workers' ports, udp or shm. work: a directory for shm's files. ports: by worker, as options of
+    `experiments.performance.hosts` have them.
+    """
 
     def __init__(self, program: Program, workers: int, kind: str, work: Path, session: int = 1) -> None:
         self._switch = ProgramSwitch(program)
-        self.ports: dict[int, str] = {}  # by worker, as `experiments.performance.hosts` takes them
+        self.ports: dict[int, str] = {}
         hosts = {worker: Host.of(worker) for worker in range(workers)}
         numbers = iter(free_ports(*[24300] * 2 * workers, kind=socket.SOCK_DGRAM))
         for worker, host in hosts.items():
@@ -72,7 +76,8 @@ class OneMachine(Loopback):
 
 
 def measure(kind: str, program: Program, workers: int, values: int, repeats: int, **more: Any) -> list[Json]:
-    """What each worker measured, by ports of a kind, or by gloo. more: options of `experiments.performance.hosts`."""
+    """What each worker measured, through ports of a kind, or with gloo (kind is one of KINDS). more: further options of
+    `experiments.performance.hosts`."""
     options: Json = {"workers": workers, "values": values, "repeats": repeats, **more}
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
@@ -88,7 +93,7 @@ def measure(kind: str, program: Program, workers: int, values: int, repeats: int
 
 
 def slowest_of(results: list[Json]) -> tuple[float, ...]:
-    """Seconds until all workers had their sums, one number a repeat."""
+    """For each repeat, the seconds until all workers had their sums."""
     return tuple(max(times) for times in zip(*(result["seconds"] for result in results), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""What `make bench` measures in hosts, one process each (experiments.performance.hosts), wherever those hosts are."""
+"""Runs the parts of `make bench` (experiments.performance.hosts), a process in each host, whatever the hosts are."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ POLL_S = 0.05
 
 
 class BenchFailed(SereneError):
-    """A measurement that is void; the message says what happened."""
+    """A measurement failed or is void; the message says what happened."""
 
 
 class Hosts(Protocol):
-    """Where workers run."""
+    """Where a worker's process can be started: Mininet hosts, or this machine."""
 
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]: ...
 
 
 def run_parts(hosts: Hosts, parts: Mapping[int, tuple[str, Json]], work: Path, timeout_s: float) -> list[Json]:
-    """Runs a worker's part in each host. Raises BenchFailed with the logs of the first that failed, at once; the
-    others, which may wait for them, are ended."""
+    """Runs a part in each worker's host, and returns what they measured. parts: by worker, a part's name and options.
+
+    Raises BenchFailed with the logs as soon as a part fails, or if they take longer than so many seconds; the others
+    are killed then, for they may wait for those that failed.
+    """
     processes: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for worker, (part, options) in parts.items():
@@ -39,14 +42,14 @@ def run_parts(hosts: Hosts, parts: Mapping[int, tuple[str, Json]], work: Path, t
             with (work / f"{name}.log").open("wb") as output:
                 processes[name] = hosts.popen(worker, command, stdout=output, stderr=output, cwd=str(ROOT))
         until = time.monotonic() + timeout_s
-        going = dict(processes)
-        while going:
-            going = {name: process for name, process in going.items() if process.poll() is None}
+        running = dict(processes)
+        while running:
+            running = {name: process for name, process in running.items() if process.poll() is None}
             if failed := [name for name, process in processes.items() if process.poll()]:
                 logs = ((name, (work / f"{name}.log").read_text(errors="replace")[-2000:]) for name in failed)
                 raise BenchFailed("\n".join(f"{name}: {log}" for name, log in logs))
-            if going and time.monotonic() > until:
-                raise BenchFailed(f"not over within {timeout_s:g} s: {', '.join(going)}")
+            if running and time.monotonic() > until:
+                raise BenchFailed(f"not over within {timeout_s:g} s: {', '.join(running)}")
             time.sleep(POLL_S)
     finally:
         for process in processes.values():

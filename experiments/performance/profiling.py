@@ -1,9 +1,9 @@
-"""Where a packet's time goes, on each switch: ``make profile``.
+"""Profiles of both switches, which show what the time for a packet is spent on: ``make profile``.
 
-The embedded switch is compiled with a counter of cycles in each stage and each action, and runs in this process.
-Counting takes about 25 cycles a visit, so what is entered often looks more expensive than it is. Then both switches
-run in Mininet, one worker pushing, and `perf` samples where the time goes: in the program, in the code around it, or in
-the kernel. What is not installed is a line that says so.
+The embedded switch is compiled with a cycle counter for each stage and each action, and runs in this process. Counting
+itself takes about 25 cycles a visit, so that what is visited often looks more expensive than it is. Then both switches
+run in Mininet, with one worker that pushes, and `perf` samples whether they are in the P4 program, in the code around
+it, or in the kernel. For what is not installed a line says so.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ REPEATS = 10
 WARM_S, SECONDS = 2.0, 5.0
 PATIENCE_S = 120.0
 SHOWN = 14
-LEAST = 0.02  # of the time; what takes less is summed up
+LEAST = 0.02  # share of the time; stages that take less are summed up
 
 
 def stages(program: Program) -> list[tuple[str, float, float]]:
-    """(stage or action, cycles a packet, visits a packet) of the embedded switch, the most expensive first."""
+    """A row for each stage or action of the embedded switch, the most expensive first: its name, and its cycles and
+    visits per packet."""
     path = PushPath(program, PROFILE)
     path.measure()
     cycles, entered = (ctypes.c_uint64 * MAX_STAGES)(), (ctypes.c_uint64 * MAX_STAGES)()
@@ -76,7 +77,8 @@ def stage_table(rows: list[tuple[str, float, float]], lanes: int) -> Table:
 
 
 def perf(target: str, program: Program, work: Path) -> list[tuple[float, str, str]]:
-    """(share, where, function) of the switch's processor time while one worker pushes as fast as it is answered."""
+    """The switch's processor time while one worker pushes as fast as it is answered: for each function its share (0 to
+    1), where it is, and its name. work: a directory for perf's data. Raises SereneError."""
     options = {"values": SLOTS * program.lanes, "repeats": 1, "seconds": 2 * WARM_S + SECONDS}
     data = work / "perf.data"
     with serene_network(target, program.name, 1, None, work) as network:
@@ -98,7 +100,8 @@ def perf(target: str, program: Program, work: Path) -> list[tuple[float, str, st
 
 
 def _place(kind: str, dso: str) -> str:
-    """perf's name of a file, in words; the compiled program is a library named after a digest."""
+    """Where a function is, from perf's kind and file. The compiled program is a library that is named after a
+    digest."""
     if kind == "k":
         return "kernel"
     return "the P4 program" if re.fullmatch(r"[0-9a-f]{32}\.so", dso) else dso

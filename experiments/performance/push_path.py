@@ -1,4 +1,4 @@
-"""The whole PUSH path of the embedded switch in this process: one thread, no sockets, every packet answered."""
+"""The speed of the embedded switch's PUSH path alone: in this process, in one thread, without sockets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ ROUNDS = 78  # of all slots in one measurement
 
 
 class PushPath:
-    """A switch with a job of one worker under BSP. ``compiler_flags`` as for `Switch.load`."""
+    """A switch with a job of one worker under BSP, so that every PUSH is answered. ``compiler_flags``: as of
+    `Switch.load`."""
 
     def __init__(self, program: Program, compiler_flags: tuple[str, ...] = ()) -> None:
         host, size = Host.of(0), 40 + 4 * program.lanes
@@ -32,7 +33,7 @@ class PushPath:
         self._seq = 0
 
     def measure(self) -> float:
-        """Packets per second over some 20,000 of them. Raises SereneError if one is not answered."""
+        """Packets a second, over some 20,000 of them. Raises SereneError if one is not answered."""
         frames = np.empty((ROUNDS, SLOTS, self._bytes), np.uint8)
         frames[:, :, : len(self._head)] = np.frombuffer(self._head, np.uint8)
         for number in range(ROUNDS):

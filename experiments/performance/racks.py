@@ -1,6 +1,6 @@
-"""An all-reduce over racks for `make bench`: through a tree of switches that add up; the same without combining, with
-bridges in the racks and one switch above them that adds up; and gloo, with bridges everywhere. Hosts and links are the
-same, and what passes the uplinks is counted."""
+"""All-reduces over racks, for `make bench`, in three ways: through a tree of switches, where each leaf combines its
+rack's values; through one switch above bridges, which combine nothing; and by gloo, with bridges everywhere. Hosts and
+links are the same, and what the uplinks carry is counted."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ from topologies.leaf_spine import LeafSpine
 from topologies.nodes import UPLINK, Bridge, EmbeddedSwitch, SereneController
 
 Samples = tuple[float, ...]
-Place = tuple[int | None, int]  # rack, where there are several, and number in it
+Place = tuple[int | None, int]  # a worker's rack, None if the switch has no racks, and its number in it
 
 
 @dataclass(frozen=True)
 class Question:
-    """``hosts`` in each of ``racks``; links of ``link_mbit``, uplinks of ``uplink_mbit``, as fast as links where it is
-    not given. repeats, series: as in other all-reduces."""
+    """What to measure: all-reduces of so many ``values``, by so many ``hosts`` in each of so many ``racks``.
+
+    ``link_mbit``, ``uplink_mbit``: rates, each way; None: uplinks are as fast as links. repeats, series: as in
+    `experiments.performance.hosts`. patience_s: until a measurement is given up.
+    """
 
     racks: int
     hosts: int
@@ -50,7 +53,8 @@ class Question:
 
     @property
     def all_reduces(self) -> int:
-        """That each host takes part in: before each repeat is one that is not timed."""
+        """How many all-reduces each host takes part in, with those that are not timed: some to warm up, and one before
+        each repeat."""
         return WARM_UP + self.repeats * (1 + self.series)
 
     @property
@@ -60,20 +64,22 @@ class Question:
 
 @dataclass(frozen=True)
 class Measured:
-    """seconds: of the slowest host, one a repeat. frames: of our full size that each uplink carried in an all-reduce,
-    both ways together; of another program's packets as many as would have been so many bytes."""
+    """seconds: of the slowest host, for each repeat. frames: what each uplink carried in an all-reduce, both ways
+    together, as a number of frames with our full size; gloo's packets, which have other sizes, are converted by
+    bytes."""
 
     seconds: Samples
     frames: Samples
 
 
 def combining(question: Question) -> Measured:
-    """Leaves and a root that add up."""
+    """All-reduces through a tree: leaves and root add up. Raises BenchFailed or NotReady."""
     return _adding_up(question, combined=True)
 
 
 def relaying(question: Question) -> Measured:
-    """One switch adds up at the top; in the racks are bridges, which combine nothing."""
+    """All-reduces through one switch, which alone adds up, above a bridge in each rack. Raises BenchFailed or
+    NotReady."""
     return _adding_up(question, combined=False)
 
 
@@ -102,6 +108,7 @@ def _adding_up(question: Question, *, combined: bool) -> Measured:
 
 
 def gloo(question: Question) -> Measured:
+    """All-reduces by gloo, over bridges. Raises BenchFailed or NotReady."""
     with _network(question, lambda name, level, **params: Bridge(name, **params)) as net:
         for bridge in net.switches:
             bridge.start([])
@@ -111,7 +118,7 @@ def gloo(question: Question) -> Measured:
 
 @contextmanager
 def _network(question: Question, switch: Any) -> Iterator[Any]:
-    """Built, but no switch is started. Hosts may leave the cutting of large buffers to whoever takes them."""
+    """The Mininet network, built, with no switch started yet."""
     rate, uplink = question.link_mbit, question.uplink_mbit or question.link_mbit
     topology = LeafSpine(question.workers, question.racks, link_mbit=rate, uplink_mbit=uplink, offload=True)
     net = Mininet(topo=topology, controller=None, build=False, switch=switch)
@@ -135,7 +142,8 @@ def _measure(net: Any, question: Question, kind: str, work: Path, places: Sequen
 
 
 def _uplinks(net: Any, racks: int) -> list[int]:
-    """Bytes that each has carried so far, as its limit counts them: a large buffer as the packets that it becomes."""
+    """Bytes that each uplink has carried so far, as tc counts them: a large buffer as the packets that it will
+    become."""
     ends = [
         (net[f"leaf{rack + 1}"], f"leaf{rack + 1}-eth{UPLINK}", net["root"], f"root-eth{rack + 1}")
         for rack in range(racks)

@@ -1,8 +1,8 @@
-"""The program of the paper's authors on BMv2, beside ours: `make bench SEED_JSON=...`.
+"""The program of the paper's authors on BMv2, as a peer: `make bench SEED_JSON=...`.
 
-Their program is public (ComputerNetworks-UFRGS/serene, p4src/stragglers.p4); nothing of it is kept here. A reader
-compiles it with p4c-bm2-ss and names the JSON. As their client does, a row of values goes out in an INC packet, which
-is not answered, and comes back by a READ; their CLOCK, one packet an iteration, is left out.
+Their program is public (ComputerNetworks-UFRGS/serene, p4src/stragglers.p4), but not part of this repository: compile
+it with p4c-bm2-ss and give the JSON. As their client does, a worker adds a row of values by an INC packet, which is not
+answered, and reads the sums by a READ packet. Their CLOCK, one packet in an iteration, is left out.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from topologies.star import Star
 
 PORT = 8000
 READ, INC = 0, 1
-VALUES = 32  # of a row, and so of a packet
+VALUES = 32  # in a row, and so in a packet
 HEAD = struct.Struct(">HHHB")  # worker, clock, row, action
 ROWS = 2485  # 79,510 values
-SILENCE_S = 0.2  # then what was not answered is lost
-READY_S = 20.0
+SILENCE_S = 0.2  # after which a packet without an answer counts as lost
+READY_S = 20.0  # until the switch answers first
 
 
 class SeedSwitch(Bmv2Switch):
-    """simple_switch_grpc with the authors' program from its start: no controller comes."""
+    """simple_switch_grpc that loads the authors' program itself; it has no controller."""
 
     def __init__(self, name: str, json_path: Path, **params: Any) -> None:
         super().__init__(name, **params)
@@ -59,7 +59,8 @@ def check(path: Path) -> None:
 
 
 def rates(path: Path, window: int, repeats: int, seconds: float, patience_s: float) -> tuple[float, ...]:
-    """Values a second, added and read, of one worker in a Mininet host. window: READs in flight, at most."""
+    """Values a second that one worker in a Mininet host adds and reads, for each repeat of so many ``seconds``. window:
+    READs in flight, at most. Raises BenchFailed or NotReady."""
     options = {"window": window, "repeats": repeats, "seconds": seconds}
     with tempfile.TemporaryDirectory() as work:
         kind = partial(SeedSwitch, json_path=path.resolve(), log=Path(work) / "switch.log")
@@ -75,7 +76,7 @@ def rates(path: Path, window: int, repeats: int, seconds: float, patience_s: flo
 
 
 class _Rows:
-    """One worker's socket, and what it has added to each row."""
+    """One worker's socket, and the packets for each row."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -92,7 +93,7 @@ class _Rows:
         self._socket.send(self._read[row])
 
     def answer(self) -> tuple[int, np.ndarray] | None:
-        """A row and its sums; None when nothing has come for a while."""
+        """A row's number and its sums, int32[VALUES]; None if nothing has come for a while. Raises BenchFailed."""
         try:
             packet = self._socket.recv(2048)
         except TimeoutError:
@@ -102,10 +103,10 @@ class _Rows:
         return HEAD.unpack_from(packet)[2], np.frombuffer(packet, ">i4", offset=HEAD.size)
 
     def check(self) -> None:
-        """Two additions to each of some rows, one after another: what is read has to be their sum."""
+        """Adds to some rows twice, and checks that what is read is the sum. Raises BenchFailed."""
         until = time.monotonic() + READY_S
         self._socket.send(self._read[0])
-        while self.answer() is None:  # the switch has only just begun
+        while self.answer() is None:  # the switch may only be starting
             if time.monotonic() > until:
                 raise BenchFailed(f"no answer to a READ within {READY_S:g} s; is this the authors' program?")
             self._socket.send(self._read[0])
@@ -122,7 +123,7 @@ class _Rows:
         self._socket.settimeout(SILENCE_S)
 
     def rows_s(self, window: int, seconds: float) -> float:
-        """Answered rows a second, with as many READs in flight as ``window`` says (ROWS at most)."""
+        """Answered rows a second, with ``window`` READs in flight, ROWS at most."""
         began = time.perf_counter()
         sent = answered = 0
         in_flight: set[int] = set()  # rows
@@ -133,7 +134,7 @@ class _Rows:
                 sent += 1
             answer = self.answer()
             if answer is None:
-                in_flight.clear()  # lost, or so late that they are not waited for
+                in_flight.clear()  # they count as lost
             else:
                 answered += 1
                 in_flight.discard(answer[0])
@@ -144,7 +145,7 @@ class _Rows:
 
 
 def worker(options: Json) -> Json:
-    """What runs in the host (experiments.performance.hosts)."""
+    """The part of `make bench` that runs in the host (experiments.performance.hosts)."""
     rows = _Rows()
     rows.check()
     return {"rows_s": [rows.rows_s(options["window"], options["seconds"]) for _ in range(options["repeats"])]}

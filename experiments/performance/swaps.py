@@ -1,8 +1,8 @@
-"""Live swaps, many in one training run, and how long each takes: ``make swaps``.
+"""Measures how long live swaps take, many in one training run: ``make swaps``.
 
-A swap's latency runs from the command to the moment at which the last worker computes under the new epoch; also in
-iterations, the most that a worker still finished under an older one. Written to swaps.csv and swaps.png, beside what
-every run leaves.
+A swap's latency is the time from the command to the moment at which the last worker computes under the new epoch. It is
+also given in iterations: how many a worker still finished under an older epoch, at most. Results are in swaps.csv and
+swaps.png, beside the run's own.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ from serene.strategy import Strategy
 
 Json = dict[str, Any]
 
-FIRST = "bsp"  # family, with which the run begins
-FIRST_AT_STEP = 3  # of every worker: the first swap
-LONGER = 1.3  # than the swaps need, in steps
+FIRST = "bsp"  # the family of the strategy that a run begins with
+FIRST_AT_STEP = 3  # which every worker has done before the first swap
+LONGER = 1.3  # by what factor the run has more steps than the swaps need on average
 
 
 @dataclass(frozen=True)
 class Commanded:
-    """One swap as the controller did it. t_unix: when it was asked for. write_ms: the switch's part."""
+    """A swap as the controller did it. t_unix: when it was commanded. epoch: that it began. before, strategy: the old
+    and the new one. write_ms: what the writes to the switch took."""
 
     t_unix: float
     epoch: int
@@ -53,10 +54,8 @@ class Commanded:
 
 @dataclass(frozen=True)
 class Swap:
-    """One swap as the workers saw it. latency_ms: from the command to the last worker under the new epoch.
-
-    iterations: the most that one worker finished under an older epoch meanwhile.
-    """
+    """A swap as the workers saw it. t: seconds since the start of training. latency_ms: from the command to the last
+    worker under the new epoch. iterations: how many a worker still finished under an older epoch, at most."""
 
     t: float
     epoch: int
@@ -68,7 +67,8 @@ class Swap:
 
 
 class Swapper:
-    """Accompanies a run and commands so many swaps, ``every_s`` apart, each to another family of strategies."""
+    """The companion of a run that commands so many swaps, ``every_s`` apart on average, each to another family of
+    strategies."""
 
     def __init__(self, count: int, every_s: float, seed: int, workers: int) -> None:
         self._left = count
@@ -77,7 +77,7 @@ class Swapper:
         self._next_at = 0.0
         self._strategies = alternating(walk(self._random), seed, workers)
         self.commanded: list[Commanded] = []
-        self.failed: list[str] = []  # refused, or without an answer
+        self.failed: list[str] = []  # swaps that were refused, or whose command got no answer
         self.swaps: list[Swap] = []
 
     def look(self, job: JobStatus, controller: ControllerClient) -> None:
@@ -87,7 +87,7 @@ class Swapper:
             return
         self._next_at = time.monotonic() + self._every_s * self._random.uniform(0.5, 1.5)
         self._left -= 1
-        before = str(job.strategy)  # also after a swap whose answer was lost
+        before = str(job.strategy)  # by the status, not by our own account: a swap without an answer may be in force
         asked, strategy = time.time(), self._another(before)
         try:
             swap = controller.set_strategy(job.job, strategy)
@@ -100,7 +100,7 @@ class Swapper:
         return next(strategy for strategy in self._strategies if str(strategy) != than)
 
     def keep(self, results: Results, directory: Path) -> None:
-        """Writes its own files beside the run's, if there is anything to write."""
+        """Writes swaps.csv and swaps.png, if there were swaps."""
         self.swaps = list(latencies(self.commanded, results.rows))
         if not self.swaps:
             return
@@ -111,7 +111,7 @@ class Swapper:
         draw(self.swaps, results.summary, directory / "swaps.png")
 
     def told(self) -> list[str]:
-        """The distribution in words. Raises SereneError if there is none."""
+        """Lines on the distribution of the latencies. Raises SereneError if there was no swap."""
         failed = [f"not done, or without an answer: {line}" for line in self.failed]
         if not self.swaps:
             why = "the run ended before the first swap: give it more --swaps, or a longer --compute-ms"
@@ -131,8 +131,8 @@ class Swapper:
 
 
 def walk(rng: random.Random) -> tuple[str, ...]:
-    """What to swap a run's first strategy for, and that, and so on for ever: a closed walk from the first family on, in
-    which every family follows every other exactly once. The same for the same seed."""
+    """The families that strategies are swapped for, in turn: a closed walk from FIRST, without it at the beginning, in
+    which every family follows every other exactly once. Repeating it covers all pairs again."""
     left = {family: [other for other in FAMILIES if other != family] for family in FAMILIES}
     for others in left.values():
         rng.shuffle(others)
@@ -147,7 +147,8 @@ def walk(rng: random.Random) -> tuple[str, ...]:
 
 
 def latencies(commanded: Iterable[Commanded], rows: Sequence[Json]) -> Iterator[Swap]:
-    """rows: every worker's iterations, as in metrics.csv. Swaps that some worker did not live to adopt are left out."""
+    """The swaps as the workers saw them. rows: of metrics.csv. A swap is left out if a worker ended before it adopted
+    the epoch."""
     steps: dict[str, list[tuple[float, int]]] = {}
     for row in rows:
         steps.setdefault(row["worker"], []).append((float(row["t_unix"]), int(row["epoch"])))
@@ -167,9 +168,10 @@ def latencies(commanded: Iterable[Commanded], rows: Sequence[Json]) -> Iterator[
 
 
 def _seen(steps: Sequence[tuple[float, int]], swap: Commanded) -> tuple[float, int] | None:
-    """When a worker began to compute under the new epoch (or a newer one), and what it finished before that.
+    """When a worker began to compute under the new epoch, or a newer one, in Unix seconds, and how many iterations it
+    finished between the command and then; None if it never did. steps: (end, epoch) of its iterations, in order.
 
-    A worker adopts an epoch as it finishes an iteration, so it is under it from the end of the one before its first.
+    A worker adopts an epoch at the end of an iteration, so it computes under it from the end of the last older one.
     """
     first = next((number for number, (_, epoch) in enumerate(steps) if epoch >= swap.epoch), None)
     if first is None:
@@ -179,7 +181,7 @@ def _seen(steps: Sequence[tuple[float, int]], swap: Commanded) -> tuple[float, i
 
 
 def draw(swaps: Sequence[Swap], summary: Json, path: Path) -> None:
-    """How many of the swaps had reached everybody after how long; and how many iterations that was."""
+    """Draws the distribution of the latencies, and of the iterations, into an image file."""
     from experiments.shared.style import panels, save  # matplotlib takes a second to import
 
     figure, axes = panels(1, 2, width=4.5, height=3.6, width_ratios=(3, 2))

@@ -1,1 +1,1 @@
-"""Does the process group `serene` train real models as gloo does? Losses, accuracies and magnitudes side by side."""
+"""The PyTorch study: compares trainings by the process group `serene` with the same ones by gloo."""

@@ -1,5 +1,5 @@
-"""``python -m experiments.pytorch_study``: trains what is missing and writes the report; ``make pytorch-study`` calls
-this."""
+"""``python -m experiments.pytorch_study``: does the trainings that are missing and writes the report. ``make
+pytorch-study`` calls it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from serene.errors import SereneError
 from topologies.processes import NotReady
 
 GRID = Grid()
-ROOM = outputs.MB  # for all results, about
+ROOM = outputs.MB  # bytes that all results take, about
 
 
 class Failed(SereneError):
-    """Trainings that failed, with their reasons."""
+    """Trainings failed; the message says which, and why."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace, console: Console, grid: Grid = GRID) -> None:
-    """Everything that is missing, then the report. Raises SereneError."""
+    """Does the trainings that are missing, and writes the report. Raises SereneError."""
     outputs.check(options.out, ROOM)
     results = Results(options.out / "trainings")
     with studies.alone(results.directory):
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace, console: Console, grid: Grid = GRID) -> Non
 
 
 def train(results: Results, cells: Sequence[Cell], ranks: int, console: Console) -> None:
-    """One training after another. Raises Failed, when all were tried."""
+    """Does one training after another. Raises Failed if some fail, after all have been tried."""
     if not cells:
         return
     try:

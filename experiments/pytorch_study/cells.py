@@ -1,4 +1,4 @@
-"""The study's trainings as data, how torchrun runs one of them, and where its result is kept."""
+"""The study's cells, which are trainings: how torchrun runs one, and where its result is kept."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ BACKENDS = (SERENE, MIRRORED, GLOO)
 EXAMPLES = ("ddp", "sharded", "elastic")
 TASKS = ("resnet", "transformer")
 MAGNITUDES = "magnitudes"
-PATIENCE_S = 1800.0  # for one training: it hangs if it takes longer
-UNDER_WAY = ".under-way-"  # begins the names of trainings' folders
-VERSION = 1  # raise it when earlier results are wrong
+PATIENCE_S = 1800.0  # for one training; one that takes longer hangs
+UNDER_WAY = ".under-way-"  # prefix of the folder of a training that is not done
+VERSION = 1  # of results; to be raised when earlier ones are wrong
 
 
 class NotTrained(SereneError):
-    """A training that failed, or whose result cannot be read; the message says how it ended."""
+    """A training failed, or its result cannot be read; the message says why."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One training. what: an example, a task, or MAGNITUDES. die_at: the step before which a rank of ``elastic`` kills
-    itself; 0 for none. bits: that gradients have on their way through the switch."""
+    """One training. what: one of EXAMPLES or TASKS, or MAGNITUDES. backend: one of BACKENDS. die_at: the step before
+    which a rank of ``elastic`` kills itself; 0: none does. bits: the gradients' precision in the switch."""
 
     what: str
     backend: str
@@ -58,7 +58,7 @@ class Cell:
         return f"{self.what}-{self.optimiser}-{self.backend}-{self.ranks}x{self.steps}-seed-{self.seed}{killed}{bits}"
 
     def command(self, folder: Path) -> list[str]:
-        """As on a command line. folder: for its files; the result is to be ``losses.json`` there."""
+        """The command line. folder: for its files; the result will be ``losses.json`` there."""
         command = module("torch.distributed.run", "--nproc-per-node", str(self.ranks))
         command += ["--max-restarts", "1" if self.die_at else "0"]
         command += ["--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
@@ -87,14 +87,16 @@ class Results:
         directory.mkdir(parents=True, exist_ok=True)
 
     def tidy(self) -> None:
-        """Removes what a training that was killed has left half-done."""
+        """Removes the folders of trainings that were killed."""
         for path in self.directory.glob(f"{UNDER_WAY}*"):
             shutil.rmtree(path, ignore_errors=True)
 
     def path(self, cell: Cell) -> Path:
+        """The file of a cell's result."""
         return self.directory / f"{cell}.json"
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:
+        """The cells without a result of this VERSION, each once. Raises NotTrained."""
         return [cell for cell in dict.fromkeys(cells) if not self._there(cell)]
 
     def _there(self, cell: Cell) -> bool:
@@ -109,25 +111,26 @@ class Results:
         return dict(found)
 
     def result(self, cell: Cell) -> Any:
-        """What the training wrote: of an example the losses of all steps, else what its module says."""
+        """What a training wrote: an example the losses of all steps, others what their modules say. Raises
+        NotTrained."""
         return self._read(cell)["result"]
 
     def about(self, cell: Cell) -> dict[str, str]:
-        """What it ran on."""
+        """The machine and the versions that a training ran with. Raises NotTrained."""
         return dict(self._read(cell)["about"])
 
     def keep(self, cell: Cell, result: Any) -> None:
-        """Raises CannotWrite."""
+        """Writes a training's result. Raises CannotWrite."""
         told = {"version": VERSION, "cell": asdict(cell), "about": about(), "result": result}
         outputs.write_text(self.path(cell), json.dumps(told) + "\n")
 
 
 def train_in(directory: Path, cell: Cell) -> Any:
-    """Runs one training, with its files in the directory meanwhile; its result. Where the switch's controller is, the
-    environment says, as always. Raises NotTrained."""
+    """Runs one training and returns its result. Its files are in the directory meanwhile. The environment says where
+    the switch's controller is. Raises NotTrained."""
     with tempfile.TemporaryDirectory(prefix=UNDER_WAY, dir=directory) as name:
         folder = Path(name)
-        # It ends with this process, and then ends its ranks.
+        # If this process dies, torchrun gets SIGTERM, and ends its ranks.
         command = ["setpriv", "--pdeathsig", "TERM", "--", *cell.command(folder)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", PRECISION: str(cell.bits)}
         with (folder / "output").open("w+") as output:
@@ -147,7 +150,7 @@ def train_in(directory: Path, cell: Cell) -> Any:
 
 
 def _reason(said: str) -> str:
-    """The first error that a rank printed: others may follow from it, and torchrun says a lot after them."""
+    """The first error that a rank printed: later ones may be its consequences, and torchrun prints much after them."""
     errors = re.findall(r"^(?:\[rank\d+\]: ?)?(\w[\w.]*(?:Error|Failed|NotOpened|Exception)\b.*)$", said, re.MULTILINE)
     own = [error for error in errors if "ChildFailedError" not in error]
     return own[0] if own else said[-500:]

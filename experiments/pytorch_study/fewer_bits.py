@@ -1,9 +1,10 @@
-"""``python -m experiments.pytorch_study.fewer_bits``: where fewer bits win, and where they cost accuracy.
+"""``python -m experiments.pytorch_study.fewer_bits``: time to accuracy with 32, 16 and 8 bits.
 
-Networks learn Fashion-MNIST under BSP from gradients of 32, 16 and 8 bits, with error feedback and without, on 4, 8 and
-32 workers. All workers of a training are in one process: gradients and sums are those that a pool would give, to the
-bit (`one_process.py`). Time is computed: a step takes as long as its gradient, which is set so that an exchange in 32
-bits is a given share of a step, and then as long as the bytes take on a link. So one training tells of all shares.
+Models learn Fashion-MNIST under BSP with gradients in 32, 16 and 8 bits, with error feedback and without, on 4, 8 and
+32 workers. All workers of a training are in one process, with the sums that a pool would give, to the bit
+(`one_process.py`). Time is computed, not measured: a step takes its compute time, which is set so that an exchange in
+32 bits is a given share of a step, and the time of the exchange's bytes on a link. So one training serves for all
+shares.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from serene.errors import SereneError
 from serene.program import Program
 from workers.training import Recipe, Trainer
 
-VERSION = 1  # raise it when earlier results are wrong
-LOOK_EVERY = 10  # steps
+VERSION = 1  # of results; to be raised when earlier ones are wrong
+EVALUATE_EVERY = 10  # steps
 TEST_PICTURES = 2000
 LINK_MBIT = 100.0
 SHARES = (0.3, 0.65)
@@ -45,7 +46,7 @@ ROOM = outputs.MB
 
 @dataclass(frozen=True)
 class Training:
-    """One of the grid."""
+    """A training of the grid. feedback: whether there is error feedback."""
 
     model: str
     workers: int
@@ -61,7 +62,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Grid:
-    """All combinations; 32 bits have nothing to hold back."""
+    """All combinations of these, but for 32 bits with error feedback: they have nothing to hold back."""
 
     models: tuple[str, ...] = ("mlp", "cnn-large")
     workers: tuple[int, ...] = (4, 8, 32)
@@ -70,11 +71,11 @@ class Grid:
     steps: int = 400
 
     def formats(self) -> list[tuple[int, bool]]:
-        """Bits, and whether there is feedback."""
+        """Pairs of bits, and whether there is error feedback."""
         return [(bits, feedback) for bits in self.bits for feedback in ((False,) if bits == 32 else (False, True))]
 
     def trainings(self) -> list[Training]:
-        """A whole seed before the next one."""
+        """All trainings, those of one seed before those of the next."""
         return [
             Training(model, workers, bits, feedback, seed, self.steps)
             for seed, model, workers in product(self.seeds, self.models, self.workers)
@@ -83,7 +84,7 @@ class Grid:
 
 
 class Running:
-    """A training step by step."""
+    """A training that is done step by step."""
 
     def __init__(self, training: Training) -> None:
         recipe = Recipe(training.model, "fashion-mnist", training.workers, training.steps, seed=training.seed)
@@ -93,7 +94,7 @@ class Running:
         self._done = 0
 
     def step(self) -> float:
-        """The mean loss."""
+        """Does a step; returns the mean of the workers' losses."""
         self._done += 1
         found = [trainer.gradient(self._done) for trainer in self.trainers]
         total = self.exchange.all_reduce([gradient for gradient, _ in found])
@@ -103,11 +104,12 @@ class Running:
 
 
 def train(training: Training) -> dict[str, Any]:
-    """Losses of all steps, [step, accuracy], and what an exchange and the model's gradient are in bytes and values."""
+    """Does a training. Returns ``losses`` of all steps, ``accuracies`` as [step, accuracy], ``bytes`` that an exchange
+    puts on a worker's link, each way, and ``values`` of the gradient."""
     running, losses, accuracies = Running(training), [], []
     for step in range(1, training.steps + 1):
         losses.append(running.step())
-        if step % LOOK_EVERY == 0 or step == training.steps:
+        if step % EVALUATE_EVERY == 0 or step == training.steps:
             accuracies.append([step, running.trainers[0].accuracy(TEST_PICTURES)])
     return {
         "losses": losses,
@@ -127,13 +129,14 @@ class Store:
         return self.directory / f"{training}.json"
 
     def missing(self, trainings: Iterable[Training]) -> list[Training]:
+        """The trainings without a result of this VERSION. Raises SereneError."""
         return [training for training in trainings if not self._path(training).exists() or not self._valid(training)]
 
     def _valid(self, training: Training) -> bool:
         return bool(self.read(training)["version"] == VERSION)
 
     def read(self, training: Training) -> dict[str, Any]:
-        """Raises SereneError."""
+        """A training's file: ``version``, ``training``, ``about`` and ``result``. Raises SereneError."""
         try:
             found = dict(json.loads(self._path(training).read_text()))
             found["version"], found["result"]
@@ -142,23 +145,24 @@ class Store:
         return found
 
     def keep(self, training: Training, result: dict[str, Any]) -> None:
-        """Raises CannotWrite."""
+        """Writes a training's result. Raises CannotWrite."""
         told = {"version": VERSION, "training": asdict(training), "about": about(), "result": result}
         outputs.write_text(self._path(training), json.dumps(told) + "\n")
 
 
 def processes() -> int:
+    """How many trainings are done at a time: one for each processor."""
     return len(os.sched_getaffinity(0))
 
 
 def estimate_s(trainings: Sequence[Training]) -> float:
-    """How long they take on this machine: a step and a look of each size are tried out."""
+    """Seconds that trainings will take on this machine. One step and one evaluation are timed for each size."""
     seconds: dict[tuple[str, int], tuple[float, float]] = {}
     for each in trainings:
         size = each.model, each.workers
         if size not in seconds:
             running = Running(each)
-            running.step()  # with cold caches
+            running.step()  # not timed: caches are cold
             times = [time.perf_counter()]
             running.step()
             times.append(time.perf_counter())
@@ -167,25 +171,27 @@ def estimate_s(trainings: Sequence[Training]) -> float:
             seconds[size] = times[1] - times[0], times[2] - times[1]
     total = 0.0
     for each in trainings:
-        step, look = seconds[each.model, each.workers]
-        total += each.steps * step + -(-each.steps // LOOK_EVERY) * look
+        step, evaluation = seconds[each.model, each.workers]
+        total += each.steps * step + -(-each.steps // EVALUATE_EVERY) * evaluation
     return total / processes()
 
 
 def step_s(result: dict[str, Any], share: float) -> float:
-    """Of a step, on a link of LINK_MBIT."""
+    """Seconds of a step, with links of LINK_MBIT. result: of `train`. share: of the exchange in 32 bits in a step, 0 to
+    1."""
     computing: float = computing_ms(share, LINK_MBIT, result["values"], Program.load("serene")) / 1e3
     return computing + 8 * int(result["bytes"]) / LINK_MBIT / 1e6
 
 
 def seconds_to(result: dict[str, Any], target: float, share: float) -> float:
-    """Until an accuracy was seen first; infinite if it never was."""
+    """Seconds until an accuracy was first measured; infinite if it never was. Arguments as of `step_s`."""
     steps = next((step for step, accuracy in result["accuracies"] if accuracy >= target), np.inf)
     return float(steps * step_s(result, share))
 
 
 def report(grid: Grid, store: Store) -> str:
-    """A table as Markdown: a line for each model, number of workers and format; of all seeds."""
+    """A table in Markdown with a row for each model, number of workers and format, over all seeds. Raises
+    SereneError."""
     times = [f"{target:g} at {share:.0%}" for share, target in product(SHARES, TARGETS)]
     head = ["model", "workers", "bits", "rounded off", "accuracy at the end", *(f"s to {when}" for when in times)]
     lines = [head, ["---"] * len(head)]
@@ -215,7 +221,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
-    """Everything that is missing, then the table. Raises SereneError."""
+    """Does the trainings that are missing, and writes the table. Raises SereneError."""
     if options.steps < 1 or min(options.seeds) < 0:
         raise studies.BadUsage("--steps: expected at least 1; --seeds: expected numbers from 0")
     models, workers, seeds = (tuple(dict.fromkeys(each)) for each in (options.models, options.workers, options.seeds))
@@ -241,7 +247,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # As others import it, or processes that run a training would not find what was sent to them.
+    # Run under its module's name, not as __main__: processes of the pool unpickle `train` and `Training` by that name.
     from experiments.pytorch_study import fewer_bits
 
     raise SystemExit(fewer_bits.main())

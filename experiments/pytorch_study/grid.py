@@ -1,4 +1,4 @@
-"""Which trainings there are."""
+"""The study's grid: which trainings it has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FEWER_BITS = (16, 8)
 
 @dataclass(frozen=True)
 class Grid:
-    """steps: of an example, and of each task."""
+    """steps: of an example's training. task_steps: of each task's. seeds: of the tasks'."""
 
     ranks: int = 4
     steps: int = 200
@@ -21,21 +21,24 @@ class Grid:
     seeds: tuple[int, ...] = (1, 2, 3)
 
     def example(self, what: str, optimiser: str, backend: str, die_at: int = 0) -> Cell:
+        """The training of an example."""
         return Cell(what, backend, optimiser, steps=self.steps, ranks=self.ranks, die_at=die_at)
 
     def killed(self, optimiser: str) -> Cell:
-        """The elastic program through the switch, with a rank that is killed on the way."""
+        """The elastic example through the switch, with a rank that is killed when three fifths are done."""
         return self.example("elastic", optimiser, SERENE, die_at=self.steps * 3 // 5)
 
     def task(self, what: str, backend: str, seed: int, bits: int = 32) -> Cell:
+        """The training of a task."""
         optimiser = "sgd" if what == "resnet" else "adam"
         return Cell(what, backend, optimiser, seed, self.task_steps[what], self.ranks, bits=bits)
 
     def magnitudes(self, backend: str) -> Cell:
+        """The sums of gradients of many magnitudes (magnitudes.py)."""
         return Cell(MAGNITUDES, backend, steps=1, ranks=self.ranks)
 
     def cells(self) -> list[Cell]:
-        """All of them. Of gloo's mirror one seed of each task: it is there to show how fast rounding grows."""
+        """All trainings. With gloo mirrored, one seed of each task is enough to show how fast rounding errors grow."""
         cells = [self.magnitudes(backend) for backend in (SERENE, GLOO)]
         for what in EXAMPLES:
             for optimiser in OPTIMISERS:

@@ -1,9 +1,9 @@
-"""Gradients from 1e-7 to 1e+4 in one model, summed over the ranks: how far each block's sums are from the exact ones.
+"""Measures the errors of sums of gradients between 1e-7 and 1e+4 in one model, for each block.
 
 torchrun --nproc-per-node 4 -m experiments.pytorch_study.magnitudes --losses errors.json
 
-The model has a layer for each magnitude, side by side. Their gradients go through one all-reduce, as DistributedData-
-Parallel's buckets do. Next to it: the same gradients by the fixed scale that a job of parameter slots has.
+The model has a layer for each magnitude. The gradients of all layers go through one all-reduce, like a bucket of
+DistributedDataParallel. For comparison, the same gradients are summed with the fixed scale of a job without a pool.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ WIDTH, BATCH = 100, 32
 
 
 def local_gradient(seed: int, rank: int) -> tuple[Tensor, list[int]]:
-    """One rank's, float32[n], and how many values each layer has. The same for the same numbers, in any process."""
+    """A rank's gradient of all layers, float32[n], and how many values each layer has. It follows from seed and rank,
+    so that one process can compute all ranks' for the exact sum."""
     torch.manual_seed(seed)
     layers = [nn.Linear(WIDTH, WIDTH) for _ in MAGNITUDES]
     generator = torch.Generator().manual_seed(1000 * seed + rank)
@@ -44,12 +45,13 @@ def local_gradient(seed: int, rank: int) -> tuple[Tensor, list[int]]:
 
 
 def fixed_sum(gradients: Iterable[np.ndarray], fixed: FixedPoint) -> np.ndarray:
-    """float32[n] of each rank to their sum, as parameter slots add it up: float32[n]."""
+    """The sum of the ranks' gradients, float32[n] each, in fixed point with one scale: float32[n]."""
     return fixed.dequantise(sum((fixed.quantise(gradient)[0] for gradient in gradients), np.int32(0)))
 
 
 def segments(sizes: list[int], block: int) -> Iterator[tuple[slice, int, list[int]]]:
-    """Blocks of so many values, cut where layers meet: each piece's place, its layer, and the block's other layers."""
+    """Divides blocks of so many values where one layer ends and the next begins. Yields for each segment its place in
+    the gradient, its layer, and the other layers in its block. sizes: values in each layer."""
     ends = np.cumsum(sizes)
     layer_of = np.repeat(np.arange(len(sizes)), sizes)
     for start in range(0, int(ends[-1]), block):
@@ -60,7 +62,7 @@ def segments(sizes: list[int], block: int) -> Iterator[tuple[slice, int, list[in
 
 
 def relative_error(sums: np.ndarray, exact: np.ndarray) -> float:
-    """The largest error as a part of the largest right value."""
+    """The largest error of the sums, relative to the largest exact value."""
     return float(np.abs(sums - exact).max() / np.abs(exact).max())
 
 

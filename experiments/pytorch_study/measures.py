@@ -1,4 +1,4 @@
-"""What is read from the trainings: how losses part, accuracies over seeds, errors by magnitude."""
+"""What the report computes from the trainings' results: how losses part, accuracies by seed, errors by magnitude."""
 
 from __future__ import annotations
 
@@ -11,34 +11,37 @@ import numpy as np
 from experiments.pytorch_study.cells import GLOO, SERENE, Cell, Results
 from experiments.pytorch_study.grid import Grid
 
-EARLY = 10  # steps
-NOTICEABLE = 1e-5  # of the loss: a hundred times float32's precision
+EARLY = 10  # the first steps
+NOTICEABLE = 1e-5  # a difference relative to the loss: a hundred times float32's precision
 
 
 def losses(results: Results, cell: Cell) -> np.ndarray:
-    """float64[steps]."""
+    """The losses of a training, float64[steps]. Raises NotTrained."""
     found = results.result(cell)
     return np.array(found if isinstance(found, list) else found["losses"], np.float64)
 
 
 @dataclass(frozen=True)
 class Parting:
-    """How far the losses of a training are from those of another one, as parts of the latter; float64[steps]."""
+    """How the losses of two trainings part. differences: of each step, relative to the reference's loss;
+    float64[steps]."""
 
     differences: np.ndarray
 
     @classmethod
     def of(cls, results: Results, cell: Cell, reference: Cell) -> Parting:
+        """Compares a training's losses with a reference's. Raises NotTrained."""
         ours, theirs = losses(results, cell), losses(results, reference)
         return cls(np.abs(ours - theirs) / np.abs(theirs))
 
     @property
     def early(self) -> float:
-        """The largest of the first steps."""
+        """The largest difference in the first EARLY steps."""
         return float(self.differences[:EARLY].max())
 
     @property
     def largest(self) -> float:
+        """The largest difference in all steps."""
         return float(self.differences.max())
 
     @property
@@ -49,21 +52,22 @@ class Parting:
 
 
 def last_accuracies(results: Results, grid: Grid, what: str, backend: str, bits: int = 32) -> np.ndarray:
-    """float64[seeds]."""
+    """The accuracies at the end of a task's trainings, float64[seeds]. Raises NotTrained."""
     cells = [grid.task(what, backend, seed, bits) for seed in grid.seeds]
     return np.array([results.result(cell)["accuracies"][-1][1] for cell in cells], np.float64)
 
 
 def step_ms(results: Results, grid: Grid, what: str, backend: str) -> float:
-    """The median of a step, over all seeds."""
+    """The median time of a step in milliseconds, over all seeds. Raises NotTrained."""
     cells = [grid.task(what, backend, seed) for seed in grid.seeds]
     return 1e3 * float(np.median([results.result(cell)["seconds"] for cell in cells]))
 
 
 @dataclass(frozen=True)
 class MagnitudeErrors:
-    """Of the blocks, or parts of blocks, that hold gradients of one magnitude: the largest error of each as a part of
-    its largest value. beside: the largest magnitude of other layers in those blocks; 0 where there is none."""
+    """The errors of sums of gradients of one magnitude. serene, gloo, fixed: for each block, or segment of one, the
+    largest error relative to the largest exact value. beside: the largest magnitude of other layers in those blocks; 0
+    if they have no other layer."""
 
     magnitude: float
     beside: float
@@ -73,7 +77,7 @@ class MagnitudeErrors:
 
 
 def magnitude_errors(results: Results, grid: Grid) -> list[MagnitudeErrors]:
-    """By magnitude, those alone in their blocks first."""
+    """By magnitude, first those of blocks with one layer only. Raises NotTrained."""
     ours, theirs = (results.result(grid.magnitudes(backend)) for backend in (SERENE, GLOO))
     groups: dict[tuple[float, float], list[tuple[dict[str, Any], dict[str, Any]]]] = {}
     for row, other in zip(ours, theirs, strict=True):

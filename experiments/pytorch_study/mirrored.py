@@ -1,9 +1,9 @@
-"""Gloo with another order of summation, to compare with: what differs between two runs of gloo that are both right.
+"""Gloo with another order of summation, as a yardstick: how far two trainings part that are both right.
 
 torchrun --nproc-per-node 4 -m experiments.pytorch_study.mirrored examples/ddp.py --backend mirrored
 
-runs a program, or with ``-m`` a module, after it has made the process group ``mirrored`` known. There, gloo's
-all-reduce has the ranks in reverse order: the same numbers are added, and rounded, in another order.
+registers the process group ``mirrored`` and then runs a program, or with ``-m`` a module. In that group, gloo's
+all-reduce has the ranks in reverse order, so that the same numbers are added, and rounded, in another order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ BACKEND = "mirrored"
 
 
 class MirroredGroup(SwitchGroup):
-    """One process's, without a job: sums go through a gloo of its own in which rank r is rank ``size - 1 - r``."""
+    """A process group without a job in a switch: it sums through another group of gloo, in which rank r is rank
+    ``size - 1 - r``."""
 
     def _open(self, rank: int, size: int, ranks: Sequence[int]) -> None:
         place = size - 1 - rank

@@ -1,32 +1,32 @@
-"""Two networks of the usual kinds: a residual one of ResNet-18's shape, and a transformer that reads text."""
+"""The study's models: ResNet-18, and a transformer that predicts text."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-BYTES = 256  # different ones
-CONTEXT = 64  # bytes that the transformer sees at most
+BYTES = 256  # values that a byte may have
+CONTEXT = 64  # bytes of text that the transformer sees
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions, and a way around them."""
+    """A residual block: two 3x3 convolutions, and a shortcut. channels, out: that come in and go out."""
 
     def __init__(self, channels: int, out: int, stride: int) -> None:
         super().__init__()
-        self.way = nn.Sequential(
+        self.residual = nn.Sequential(
             nn.Conv2d(channels, out, 3, stride, 1, bias=False),
             nn.BatchNorm2d(out),
             nn.ReLU(inplace=True),
             nn.Conv2d(out, out, 3, 1, 1, bias=False),
             nn.BatchNorm2d(out),
         )
-        self.around: nn.Module = nn.Identity()
+        self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or channels != out:
-            self.around = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+            self.shortcut = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
 
     def forward(self, images: Tensor) -> Tensor:
-        return torch.relu(self.way(images) + self.around(images))
+        return torch.relu(self.residual(images) + self.shortcut(images))
 
 
 def resnet18(channels: int = 1, classes: int = 10) -> nn.Module:
@@ -45,12 +45,12 @@ def resnet18(channels: int = 1, classes: int = 10) -> nn.Module:
 
 
 class Transformer(nn.Module):
-    """Guesses each byte from those before it: 4 layers of width 128, 0.87 million parameters."""
+    """A transformer that predicts each byte from those before it: 4 layers of width 128, 0.87 million parameters."""
 
     def __init__(self, width: int = 128, layers: int = 4) -> None:
         super().__init__()
         self.bytes = nn.Embedding(BYTES, width)
-        self.places = nn.Parameter(0.02 * torch.randn(CONTEXT, width))
+        self.positions = nn.Parameter(0.02 * torch.randn(CONTEXT, width))
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, batch_first=True, norm_first=True)
             for _ in range(layers)
@@ -60,8 +60,8 @@ class Transformer(nn.Module):
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(CONTEXT))
 
     def forward(self, text: Tensor) -> Tensor:
-        """int64[n, CONTEXT] to float32[n, BYTES, CONTEXT]."""
-        state = self.bytes(text) + self.places
+        """Text, int64[n, CONTEXT], to the logits of each byte's successor, float32[n, BYTES, CONTEXT]."""
+        state = self.bytes(text) + self.positions
         for layer in self.layers:
             state = layer(state, src_mask=self.mask, is_causal=True)
         logits: Tensor = self.out(self.norm(state))

@@ -1,6 +1,6 @@
-"""An all-reduce of all workers' vectors in one process: what a pool's workers would read, to the bit, without packets.
+"""The all-reduce of a pool in one process, without packets: the same sums, to the bit.
 
-`serene.client.blocks` does the arithmetic, over whole vectors at a time, so that 32 workers are trained in a process.
+`serene.client.blocks` does the arithmetic on whole vectors, which is fast enough to train 32 workers in one process.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from serene.wire import ENCAPSULATION_BYTES, HEADER
 
 
 class OneProcess:
-    """The collectives of a job's workers, one after another, of finite vectors of one length. feedback: whether what is
-    rounded off is held back, and sent with the next vector."""
+    """The collectives of a job's workers, of vectors with ``length`` finite values. feedback: whether there is error
+    feedback, which holds back what is rounded off and sends it with the next vector."""
 
     def __init__(self, layout: Layout, length: int, *, feedback: bool = False) -> None:
         self._layout, self._length = layout, length
@@ -27,7 +27,7 @@ class OneProcess:
         self._collectives = 0
 
     def all_reduce(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
-        """float32[n], the sum; float32[n] each."""
+        """The sum of the workers' vectors, float32[length] each: float32[length]."""
         layout = self._layout
         if self._held is not None:
             for held, vector in zip(self._held, vectors, strict=True):
@@ -59,7 +59,7 @@ class OneProcess:
 
     @property
     def bytes_a_worker(self) -> int:
-        """That one collective is on a worker's link, each way, if nothing is lost."""
+        """Bytes that a collective puts on a worker's link, each way, if nothing is lost."""
         layout = self._layout
         pieces = -(-self._length // (layout.lanes * layout.values_per_lane))
         pieces += -(-self._length // layout.values_per_group)

@@ -1,4 +1,4 @@
-"""One picture: how losses part, how accuracy grows, and what becomes of small and large gradients."""
+"""The study's picture: how losses part, how accuracy grows, and the errors of sums by magnitude."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ COURSES = (
     (SERENE, 16, GREEN, "-."), (SERENE, 8, ORANGE, ":"),
 )  # fmt: skip
 LINES = {"sgd": "-", "adam": ":"}
-LEAST = 1e-8  # differences of 0 are drawn here: float32 knows none that are smaller
+LEAST = 1e-8  # where a difference of 0 is drawn; float32 has none between 0 and this
 NAMES = {"resnet": "ResNet-18, Fashion-MNIST", "transformer": "transformer, license texts"}
 
 
 def draw(grid: Grid, results: Results, path: Path) -> Path:
+    """Draws the results into an image file. Raises NotTrained."""
     figure, axes = panels(2, 3, width=4.4, height=3.3)
     for each, what in zip(axes[0], EXAMPLES, strict=True):
         _partings(each, grid, results, what)

@@ -1,4 +1,4 @@
-"""The tables as Markdown, every number as CSV, and the picture."""
+"""The study's report: tables in Markdown, all numbers as CSV, and the picture. Functions raise NotTrained."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ from experiments.pytorch_study.picture import draw
 from serene import outputs
 from serene.client.blocks import BITS
 
-LAST = 10  # steps, whose losses are averaged
+LAST = 10  # steps at the end, whose losses are averaged
 Row = Sequence[str | float | int]
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def examples(grid: Grid, results: Results) -> str:
+    """The table of the examples: how their losses part from gloo's, and gloo mirrored from gloo."""
     head = [
         "program", "optimiser", "loss, first and last step", f"differs, steps 1-{EARLY}", f"steps 1-{grid.steps}",
         f"from step on above {NOTICEABLE:.0e}", f"gloo mirrored, 1-{EARLY}", f"1-{grid.steps}", "from step on",
@@ -61,6 +63,7 @@ def _parting(parting: Parting) -> list[str]:
 
 
 def tasks(grid: Grid, results: Results) -> str:
+    """The table of the tasks: their accuracies at the end, through the switch and by gloo."""
     head = ["model", "parameters", "steps", *(f"{name}, seeds {_listed(grid.seeds)}" for name in (SERENE, GLOO)),
             "means", "seeds' standard deviation", "ms a step"]  # fmt: skip
     rows = []
@@ -80,7 +83,7 @@ def tasks(grid: Grid, results: Results) -> str:
 
 
 def precision(grid: Grid, results: Results) -> str:
-    """Accuracies and last losses with fewer bits."""
+    """The table of the tasks with fewer bits: accuracies and losses at the end."""
     head = ["model", "bits", f"accuracy, seeds {_listed(grid.seeds)}", "mean", "mean of the losses at the end"]
     rows = []
     for what in grid.task_steps:
@@ -97,7 +100,7 @@ def precision(grid: Grid, results: Results) -> str:
 
 
 def growth(grid: Grid, results: Results) -> str:
-    """How fast losses part while the two models are trained."""
+    """The table of how fast losses part in the tasks' trainings."""
     head = ["model", "losses differ", "step 1", "10", "20", "50", "last"]
     rows = []
     for what in grid.task_steps:
@@ -111,6 +114,7 @@ def growth(grid: Grid, results: Results) -> str:
 
 
 def magnitudes(grid: Grid, results: Results) -> str:
+    """The table of errors by magnitude."""
     head = ["largest gradient", "in its block", "blocks", "switch, median and worst", "gloo", "fixed scale"]
     return markdown(
         head,
@@ -125,13 +129,13 @@ def magnitudes(grid: Grid, results: Results) -> str:
                 ),
             ]
             for errors in magnitude_errors(results, grid)
-            if not 0 < errors.beside < errors.magnitude  # larger ones lose nothing by smaller ones
+            if not 0 < errors.beside < errors.magnitude  # smaller gradients in its block do not change a block's scale
         ],
     )
 
 
 def ran_on(results: Results, cells: Iterable[Cell]) -> list[str]:
-    """What the trainings ran on; a line for each kind of machine, system and versions."""
+    """What the trainings ran on: a line for each combination of machine, system and versions, with the dates."""
     dates: dict[str, set[str]] = {}
     for cell in cells:
         about = results.about(cell)
@@ -156,8 +160,8 @@ def text(grid: Grid, results: Results) -> str:
 
 
 def write(grid: Grid, results: Results, out: Path) -> str:
-    """Writes report.md, losses.csv, accuracies.csv, magnitudes.csv and pytorch-study.png; the report's text. Raises
-    CannotWrite."""
+    """Writes report.md, losses.csv, accuracies.csv, magnitudes.csv and pytorch-study.png into ``out``, and returns the
+    report's text. Raises CannotWrite."""
     report = text(grid, results)
     outputs.write_text(out / "report.md", report)
     cells = grid.cells()

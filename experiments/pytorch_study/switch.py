@@ -1,4 +1,4 @@
-"""A switch and its controller on this machine, for as long as the study trains."""
+"""The study's switch and controller, on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ STOP_S = 20.0
 
 @contextmanager
 def local_switch(ranks: int) -> Iterator[ControllerClient]:
-    """``serenectl up --local --shm`` with a port for each rank; child processes find it by their environment."""
+    """``serenectl up --local --shm`` with a port for each rank, until the end of the block. Child processes find it by
+    this process's environment. Raises NotReady."""
     grpc, http = free_ports(9659, 8659)
     url = f"http://127.0.0.1:{http}"
     options = ["--ports", f"1-{ranks}", "--switch", f"127.0.0.1:{grpc}", "--http", f"127.0.0.1:{http}"]

@@ -1,4 +1,4 @@
-"""What the two networks learn: pictures of clothes, and the texts of licenses. A task's examples are drawn by seed."""
+"""The study's tasks: ResNet-18 learns pictures of clothes, the transformer the texts of licenses."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ TEST_BATCH = 250
 
 @dataclass(frozen=True)
 class Task:
-    """A network, its optimiser, and examples as pairs of tensors: train(generator, n) draws n, test is all of
-    them."""
+    """A model, its optimiser, and pairs of inputs and labels: ``train(generator, n)`` draws n examples, ``test`` is the
+    whole test set. batch: of each rank."""
 
     model: nn.Module
     optimiser: torch.optim.Optimizer
     train: Callable[[torch.Generator, int], tuple[Tensor, Tensor]]
     test: tuple[Tensor, Tensor]
-    batch: int  # of a rank
+    batch: int
 
 
 def clothes() -> Task:
-    """ResNet-18 on Fashion-MNIST."""
+    """ResNet-18 on Fashion-MNIST. Raises DataError."""
     data = load("fashion-mnist")
     model = resnet18(data.shape[0], data.classes)
 
@@ -46,7 +46,7 @@ def clothes() -> Task:
 
 
 def licenses(folder: Path = LICENSES) -> Task:
-    """The transformer on the licenses' texts, byte by byte."""
+    """The transformer on the texts of licenses, byte by byte. Raises SereneError if the folder has no files."""
     files = sorted(path for path in folder.glob("*") if path.is_file() and not path.is_symlink())
     if not files:
         raise SereneError(f"{folder} has no texts: it belongs to Debian's package base-files")
@@ -70,11 +70,12 @@ def licenses(folder: Path = LICENSES) -> Task:
 
 
 def _window(text: Tensor, start: int) -> tuple[Tensor, Tensor]:
-    """The bytes from a place on, and those that follow each of them."""
+    """CONTEXT bytes from a place on, and for each of them the next one."""
     return text[start : start + CONTEXT], text[start + 1 : start + CONTEXT + 1]
 
 
 def _starts(passage: Tensor) -> Iterator[int]:
+    """Where the windows of a passage begin that do not overlap."""
     return iter(range(0, len(passage) - CONTEXT, CONTEXT))
 
 

@@ -1,4 +1,4 @@
-"""One training, as torchrun starts it on every rank; the losses of all steps and the accuracy go into a file.
+"""The training of a task, as torchrun starts it on every rank. Losses and accuracies go into a file.
 
 torchrun --nproc-per-node 4 -m experiments.pytorch_study.training --task resnet --losses losses.json
 """
@@ -17,11 +17,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 from experiments.pytorch_study.tasks import TASKS, TEST_BATCH, Task
 
-LOOK_EVERY = 40  # steps
+EVALUATE_EVERY = 40  # steps
 
 
 def accuracy(model: nn.Module, task: Task) -> float:
-    """On the examples of the test, each rank taking its part of them."""
+    """The accuracy on the test set, 0 to 1. Each rank evaluates a part of it."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     counts = torch.zeros(2)
     model.eval()
@@ -36,10 +36,11 @@ def accuracy(model: nn.Module, task: Task) -> float:
 
 
 def train(which: str, steps: int, seed: int) -> dict[str, object]:
-    """The losses of all steps, averaged over the ranks; [step, accuracy], and the seconds of each step."""
+    """Trains a task. Returns ``losses`` of all steps, averaged over the ranks, ``accuracies`` as [step, accuracy],
+    ``seconds`` of each step, and the number of ``parameters``."""
     torch.manual_seed(seed)
     task = TASKS[which]()
-    model = DistributedDataParallel(task.model, gradient_as_bucket_view=True)  # saves a copy
+    model = DistributedDataParallel(task.model, gradient_as_bucket_view=True)  # saves a copy of the gradients
     draws = torch.Generator().manual_seed(1000 * seed + dist.get_rank())
     losses, accuracies, seconds = [], [], []
     for step in range(1, steps + 1):
@@ -53,7 +54,7 @@ def train(which: str, steps: int, seed: int) -> dict[str, object]:
         dist.all_reduce(mean)
         losses.append(mean.item())
         seconds.append(time.monotonic() - began)
-        if step % LOOK_EVERY == 0 or step == steps:
+        if step % EVALUATE_EVERY == 0 or step == steps:
             accuracies.append([step, accuracy(task.model, task)])
             if dist.get_rank() == 0:
                 print(f"step {step}: loss {losses[-1]:.4f}, accuracy {accuracies[-1][1]:.4f}", flush=True)
@@ -74,7 +75,7 @@ def main() -> None:
     found = train(arguments.task, arguments.steps, arguments.seed)
     if dist.get_rank() == 0:
         arguments.losses.write_text(json.dumps(found))
-    dist.destroy_process_group()  # when `train` has let go of the model: see docs/pytorch.md, At the end
+    dist.destroy_process_group()  # only after `train` has freed the model: see docs/pytorch.md, At the end
 
 
 if __name__ == "__main__":

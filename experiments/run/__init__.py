@@ -1,1 +1,1 @@
-"""The main job: one training run through the switch, with its network, its faults and its results."""
+"""One training run: its settings, its network, the faults that are played in it, and its results."""

@@ -1,11 +1,11 @@
-"""``python -m experiments.run``: begins before what it needs is imported."""
+"""``python -m experiments.run``. Ctrl-C ends it cleanly already while the modules of the run are imported."""
 
 import os
 
 from serene.interrupts import end_quietly, ended
 
-# Of NumPy's arithmetic and PyTorch's, in the workers: they are forked from this process (forked.py), which therefore
-# must not start any more.
+# NumPy and PyTorch must not start threads of their own: the workers are forked from this process (forked.py), and a
+# fork has only the thread that called it.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 

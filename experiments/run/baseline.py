@@ -1,7 +1,7 @@
-"""A run without aggregation in the network: parameter servers over TCP, or gloo, around a Linux bridge; over racks,
-around one in each and one above them.
+"""A run of a baseline: EXCHANGE=server, sharded or gloo, without aggregation in the network.
 
-The same hosts, links, data, stragglers and training loop as through the switch (EXCHANGE=server, sharded, gloo).
+Hosts, links, data, stragglers and training loop are those of a run through the switch. In place of the switch there is
+a Linux bridge; with racks, a bridge for each rack and one above them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from serene.spawn import module
 from topologies.processes import Background
 from workers.baselines import ranges
 
-PORT = 7000  # in a host of its own
+PORT = 7000  # of every server: each has a Mininet host's addresses to itself
 POLL_S = 0.2
-TOLD_EVERY_S = 5.0
+PRINT_EVERY_S = 5.0
 
 
 class _BaselineNetwork(Network):
-    """Places for workers and servers. A worker's number is its host's; the one server's host is the next."""
+    """Hosts for workers and servers. Worker w is in host w; a single server is in the host after the last worker's."""
 
     @property
     def url(self) -> str:
@@ -54,24 +54,26 @@ class _BaselineNetwork(Network):
     def _worker_address(self, worker: int) -> list[str]:
         return []
 
-    def start_process(self, place: int, command: Sequence[str], log: Path) -> WorkerProcess:
-        """A worker or a server; it ends with the network."""
-        environment = {"GLOO_SOCKET_IFNAME": self.interface(place)}
+    def start_process(self, host: int, command: Sequence[str], log: Path) -> WorkerProcess:
+        """Starts a worker or a server in a host; it is killed when the network ends."""
+        environment = {"GLOO_SOCKET_IFNAME": self.interface(host)}
         with log.open("ab") as output:
-            process = forked.start(log.stem, command, output, environment, self._host(place))
-        self._workers.append(WorkerProcess(place, process, log))
+            process = forked.start(log.stem, command, output, environment, self._namespace_of(host))
+        self._workers.append(WorkerProcess(host, process, log))
         return self._workers[-1]
 
-    def addresses(self, places: Sequence[int]) -> list[tuple[str, int]]:
-        """Where servers at these places listen."""
+    def addresses(self, hosts: Sequence[int]) -> list[tuple[str, int]]:
+        """Where servers in these hosts are to listen: IP address and port."""
         raise NotImplementedError
 
-    def interface(self, worker: int) -> str:
+    def interface(self, host: int) -> str:
+        """The network interface of a host."""
         raise NotImplementedError
 
 
 class BridgeNetwork(_BaselineNetwork):
-    """Mininet hosts around a Linux bridge, or in racks, with links and uplinks like those of the switches."""
+    """Mininet hosts around a Linux bridge, or around one in each rack, with the links and uplinks that switches
+    have."""
 
     def __init__(self, settings: Settings, work: Path) -> None:
         super().__init__(settings, work)
@@ -107,56 +109,57 @@ class BridgeNetwork(_BaselineNetwork):
             self._net.stop()
         self._net = None
 
-    def _host(self, place: int) -> int:
-        return int(self._net[f"h{place + 1}"].pid)
+    def _namespace_of(self, host: int) -> int:
+        return int(self._net[f"h{host + 1}"].pid)
 
-    def addresses(self, places: Sequence[int]) -> list[tuple[str, int]]:
-        return [(self._net[f"h{place + 1}"].IP(), PORT) for place in places]
+    def addresses(self, hosts: Sequence[int]) -> list[tuple[str, int]]:
+        return [(self._net[f"h{host + 1}"].IP(), PORT) for host in hosts]
 
-    def interface(self, worker: int) -> str:
-        return f"h{worker + 1}-eth0"
+    def interface(self, host: int) -> str:
+        return f"h{host + 1}-eth0"
 
 
 class LoopbackNetwork(_BaselineNetwork):
-    """All on loopback: no root, no links."""
+    """All processes on loopback: needs no root, and has no links whose rate could be set."""
 
     def __init__(self, settings: Settings, work: Path) -> None:
         super().__init__(settings, work)
-        self._held: list[socket.socket] = []
+        self._reserved: list[socket.socket] = []
 
     def start(self) -> None:
-        """Nothing to be made."""
+        """Does nothing: loopback is there."""
 
     def stop(self) -> None:
-        for each in self._held:
+        for each in self._reserved:
             each.close()
 
-    def addresses(self, places: Sequence[int]) -> list[tuple[str, int]]:
-        """Ports that nobody else is given until the network ends: bound here, where with SO_REUSEADDR the process that
-        listens there binds them, too."""
+    def addresses(self, hosts: Sequence[int]) -> list[tuple[str, int]]:
+        """A port for each, bound here until the network ends, so that nobody else is given it. With SO_REUSEADDR the
+        server can bind and listen on it nevertheless."""
         found = []
-        for _ in places:
-            self._held.append(socket.socket())
-            self._held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._held[-1].bind(("127.0.0.1", 0))
-            found.append(self._held[-1].getsockname())
+        for _ in hosts:
+            self._reserved.append(socket.socket())
+            self._reserved[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._reserved[-1].bind(("127.0.0.1", 0))
+            found.append(self._reserved[-1].getsockname())
         return found
 
-    def interface(self, worker: int) -> str:
+    def interface(self, host: int) -> str:
         return "lo"
 
 
 def train(settings: Settings, work: Work, console: Console) -> results.Results:
-    """One run, from nothing to results; everything it started is gone when it returns or raises."""
+    """Does one run and returns its results. Everything that it started has ended when it returns or raises. Raises
+    Failed, NetworkError, DataError or Incomplete; KeyboardInterrupt if it was stopped and there is nothing to keep."""
     kind = BridgeNetwork if settings.mininet else LoopbackNetwork
-    places = {"server": [settings.workers], "sharded": list(range(settings.workers)), "gloo": [0]}[settings.exchange]
+    hosts = {"server": [settings.workers], "sharded": list(range(settings.workers)), "gloo": [0]}[settings.exchange]
     with allowed():
         forked.prepare(settings.exchange, settings.dataset, settings.data_dir)
     with kind(settings, work.directory) as network:
-        addresses = network.addresses(places)
+        addresses = network.addresses(hosts)
         servers = []
         if settings.exchange != "gloo":
-            servers = list(_start_servers(settings, network, places, addresses, work.directory))
+            servers = list(_start_servers(settings, network, hosts, addresses, work.directory))
         workers = [_start_worker(settings, network, worker, addresses, work) for worker in range(settings.workers)]
         stopped: list[int] = []
         try:
@@ -164,27 +167,27 @@ def train(settings: Settings, work: Work, console: Console) -> results.Results:
         except KeyboardInterrupt:
             stopped = stop_workers(workers)
             if any(not work.find(f"worker-{worker}.json").exists() for worker in range(settings.workers)):
-                raise  # so early that a server may wait for workers for ever
+                raise  # nothing to keep, and a server may still wait for workers that will not come
             await_end(servers)
-    applied = _counted_by(servers, work) if servers else None
-    counted = Counted((), str(settings.strategy), applied, len(places))
+    applied = _applied(servers, work) if servers else None
+    counted = Counted((), str(settings.strategy), applied, len(hosts))
     return results.collect(settings, work, counted, stopped=stopped)
 
 
 def _start_servers(
     settings: Settings,
     network: _BaselineNetwork,
-    places: Sequence[int],
+    hosts: Sequence[int],
     addresses: Sequence[tuple[str, int]],
     directory: Path,
 ) -> Iterator[WorkerProcess]:
-    for place, (host, port), part in zip(places, addresses, ranges(settings.parameters, len(places)), strict=True):
+    for host, (ip, port), part in zip(hosts, addresses, ranges(settings.parameters, len(hosts)), strict=True):
         command = module(
             "workers.server", "--workers", str(settings.workers), "--strategy", settings.strategy_text,
-            "--values", str(part.stop - part.start), "--listen", f"{host}:{port}",
-            "--out", str(directory / f"server-{place}.json"),
+            "--values", str(part.stop - part.start), "--listen", f"{ip}:{port}",
+            "--out", str(directory / f"server-{host}.json"),
         )  # fmt: skip
-        yield network.start_process(place, command, directory / f"server-{place}.log")
+        yield network.start_process(host, command, directory / f"server-{host}.log")
 
 
 def _start_worker(
@@ -192,7 +195,7 @@ def _start_worker(
 ) -> WorkerProcess:
     arguments = worker_arguments(
         settings, worker, 0, work.directory, out_else=work.spare, strategy=settings.strategy_text,
-        servers=",".join(f"{host}:{port}" for host, port in addresses),
+        servers=",".join(f"{ip}:{port}" for ip, port in addresses),
     )  # fmt: skip
     command = module("workers.train", *arguments)
     return network.start_process(worker, command, work.directory / f"worker-{worker}.log")
@@ -201,29 +204,31 @@ def _start_worker(
 def _wait(
     settings: Settings, workers: Sequence[WorkerProcess], servers: Sequence[WorkerProcess], console: Console
 ) -> None:
-    """Until all have ended well. Raises Failed as soon as one has not."""
-    told = time.monotonic()
-    under_way = True
-    while under_way:
-        under_way = any(process.poll() is None for process in (*workers, *servers))
+    """Waits until all processes have ended, and prints how far the workers are. Raises Failed as soon as one ends with
+    an error."""
+    printed = time.monotonic()
+    running = True
+    while running:
+        running = any(process.poll() is None for process in (*workers, *servers))
         for name, processes in (("parameter server at host", servers), ("worker", workers)):
             for process in processes:
                 if process.poll():
                     raise Failed(f"{name} {process.number} ended with status {process.poll()}:\n{process.error()}")
-        if time.monotonic() - told >= TOLD_EVERY_S:
-            told = time.monotonic()
-            done = " ".join(str(_steps(worker)) for worker in workers)
+        if time.monotonic() - printed >= PRINT_EVERY_S:
+            printed = time.monotonic()
+            done = " ".join(str(_steps_done(worker)) for worker in workers)
             console.print(f"{settings.strategy}: steps {done} of {settings.steps}", highlight=False)
         with allowed():
-            time.sleep(POLL_S)  # the pace of the display
+            time.sleep(POLL_S)
 
 
-def _steps(worker: WorkerProcess) -> int:
+def _steps_done(worker: WorkerProcess) -> int:
+    """By the rows of its CSV file: nobody reports to a controller here."""
     path = worker.log.with_suffix(".csv")
     return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
 
 
-def _counted_by(servers: Sequence[WorkerProcess], work: Work) -> list[int]:
-    """Contributions of each worker, by all servers together."""
-    told = [json.loads((work.directory / f"server-{server.number}.json").read_text()) for server in servers]
-    return [sum(of_worker) for of_worker in zip(*(each["contributions"] for each in told), strict=True)]
+def _applied(servers: Sequence[WorkerProcess], work: Work) -> list[int]:
+    """Each worker's contributions, as all servers together have counted them."""
+    counts = [json.loads((work.directory / f"server-{server.number}.json").read_text()) for server in servers]
+    return [sum(of_worker) for of_worker in zip(*(each["contributions"] for each in counts), strict=True)]

@@ -1,6 +1,6 @@
-"""``python -m experiments.run``: trains a network through the switch; ``make run-mininet`` calls this.
+"""The command line of ``python -m experiments.run``, which trains a model through the switch or a baseline.
 
-Without root: ``--no-mininet`` (``make run-local``).
+``make run-mininet`` calls it; ``make run-local`` calls it with ``--no-mininet``, which needs no root.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from workers import architectures, baselines, data, packets
 def parser() -> argparse.ArgumentParser:
     result = Parser(prog="python -m experiments.run", description="Trains a network through the switch.")
     add = result.add_argument
+    # Numbers come as text: `settings.check` says for each which ones are valid, by the name of the make variable.
     add("--workers", default="4")
     add("--strategy", default="bsp", help="bsp, ssp:S, asp, quorum:K or mixed:W,W")
     add("--straggler", default="none", help="none, slow_worker, heterogeneous or failure; parameters as :key=value,...")
@@ -30,13 +31,13 @@ def parser() -> argparse.ArgumentParser:
     add("--model", default="mlp", help=choices(architectures.MODELS))
     add("--dataset", default="digits", help=choices(data.DATASETS))
     add("--data-dir", type=Path, default=None, help="where fashion-mnist, mnist and cifar10 are")
-    add("--racks", default="1", help="switches that have workers; several are leaves of a tree, with a root above them")
-    add("--uplink-mbit", default="", help="rate of each leaf's link to the root in Mbit/s")
-    add("--link-mbit", default="", help="rate of each link in Mbit/s; none: as fast as it goes")
+    add("--racks", default="1", help="more than one: a leaf switch for each rack, and a root above them")
+    add("--uplink-mbit", default="", help="rate of each leaf's link to the root in Mbit/s; none: as fast as it goes")
+    add("--link-mbit", default="", help="rate of each host's link in Mbit/s; none: as fast as it goes")
     add("--batch-size", default="32", help="pictures in each worker's gradient; the paper's authors have 256")
     add("--learning-rate", default="", help="default: the model's own; the paper's authors have 0.04")
     add("--exchange", default="switch", help=f"what gradients go through: {choices(baselines.EXCHANGES)}")
-    add("--exchange-share", default="", help="of a step, 0.01 to 0.99, instead of --compute-ms; needs --link-mbit")
+    add("--exchange-share", default="", help="of the exchange in a step, 0.01 to 0.99, instead of --compute-ms")
     add("--packets", default="compiled", help=f"what makes the workers' packets: {choices(packets.PACKETS)}")
     add("--seed", default="1")
     add("--compute-ms", default="250", help="mean compute time of an iteration; 0: as fast as it goes")

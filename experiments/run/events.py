@@ -1,4 +1,4 @@
-"""Plays the events of a fault file in a run: processes that are paused, or killed and restarted."""
+"""Plays the events of a fault file in a run: pauses processes, or kills and restarts them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ Json = dict[str, Any]
 
 
 class Events:
-    """``workers`` is the run's own list, by id; a worker that starts anew takes its place in it.
-
-    ``arguments``: of a worker's program, for one that starts anew.
-    """
+    """The events of ``settings.faults``. ``workers`` is the run's own list, by worker: a process that replaces a killed
+    one takes its place there. ``arguments``: a worker's command line, for the process that replaces it."""
 
     def __init__(
         self,
@@ -33,21 +31,21 @@ class Events:
         self._network = network
         self._workers = workers
         self._arguments = arguments
-        self._waiting = sorted(settings.faults.events, key=lambda event: event.iteration)
-        self._ends: list[tuple[float, Event]] = []  # when, in monotonic seconds
-        self._switch_began = 0.0  # Unix time: what was contributed before is not in its counters
+        self._pending = sorted(settings.faults.events, key=lambda event: event.iteration)
+        self._ends: list[tuple[float, Event]] = []  # events that have begun, and when they end, in monotonic seconds
+        self._switch_killed_at = 0.0  # Unix seconds: the counters of its successor lack what was contributed before
         self.played: list[Json] = []
-        self.lost_incarnations: list[
-            int
-        ] = []  # steps that workers had done when they were killed, in the present session
+        # For each worker that was killed, the steps it had done by then in the present session.
+        self.lost_incarnations: list[int] = []
 
     @property
     def under_way(self) -> bool:
+        """Whether an event has begun and not ended."""
         return bool(self._ends)
 
     @property
     def away(self) -> set[int]:
-        """Workers that were killed and have not started anew yet."""
+        """Workers that were killed and have not been replaced yet."""
         return {
             event.worker
             for _, event in self._ends
@@ -55,26 +53,27 @@ class Events:
         }
 
     @property
-    def never(self) -> list[str]:
-        """Events for which the run was too short."""
-        return [str(event) for event in self._waiting]
+    def not_played(self) -> list[str]:
+        """Events whose iteration has not been reached."""
+        return [str(event) for event in self._pending]
 
-    def look(self, job: JobStatus) -> None:
-        """Begins what is due at the iterations that the controller's status tells."""
+    def begin_due(self, job: JobStatus) -> None:
+        """Begins the events whose iteration the workers have reached, by the controller's status."""
         iterations = [worker.iteration for worker in job.workers]
-        for event in list(self._waiting):
-            here = min(iterations) if event.worker is None else iterations[event.worker]
-            if here >= event.iteration and not (event.worker in self.away or self._over(event)):
-                self._waiting.remove(event)
+        for event in list(self._pending):
+            reached = min(iterations) if event.worker is None else iterations[event.worker]
+            if reached >= event.iteration and not (event.worker in self.away or self._has_ended(event)):
+                self._pending.remove(event)
                 self._begin(event)
                 self.played.append({"t_unix": time.time(), "event": str(event)})
                 self._ends.append((time.monotonic() + event.seconds, event))
 
-    def _over(self, event: Event) -> bool:
+    def _has_ended(self, event: Event) -> bool:
+        """Whether the worker that the event is about has done all its steps."""
         return event.worker is not None and self._workers[event.worker].poll() is not None
 
     def end_due(self) -> None:
-        """Ends what has lasted long enough."""
+        """Ends the events that have lasted for their time."""
         for ending in list(self._ends):
             when, event = ending
             if time.monotonic() >= when:
@@ -84,7 +83,7 @@ class Events:
     def _begin(self, event: Event) -> None:
         if event.action.of_switch:
             self._network.parts[_switch(event)].kill()
-            self._switch_began = time.time()
+            self._switch_killed_at = time.time()
             self.lost_incarnations.clear()
         elif event.action is Action.RESTART_CONTROLLER:
             self._network.parts["controller"].kill()
@@ -107,17 +106,17 @@ class Events:
                 self._replace(event.worker)
 
     def _replace(self, worker: int) -> None:
-        """A new process does the steps that the killed one has left undone."""
+        """Starts a process for the steps that the killed one has left undone."""
         done = self._steps_of(worker)
-        # A session that follows a lost one begins with iterations of its own, to put the sums back.
-        before = ROUNDS if self._switch_began else 0
-        self.lost_incarnations.append(before + sum(float(row["t_unix"]) > self._switch_began for row in done))
+        # A session that follows a lost one begins with the rounds that restore the sums, which are contributions, too.
+        before = ROUNDS if self._switch_killed_at else 0
+        self.lost_incarnations.append(before + sum(float(row["t_unix"]) > self._switch_killed_at for row in done))
         arguments = list(self._arguments(worker))
         arguments[arguments.index("--steps") + 1] = str(max(self._settings.steps - len(done), 1))
         self._workers[worker] = self._network.start_worker(worker, arguments)
 
     def _steps_of(self, worker: int) -> list[dict[str, str]]:
-        """Of a worker that was killed; the file makes way for the next one's."""
+        """The rows of a killed worker's CSV file, which is renamed to make way for its successor's."""
         path = self._network.work / f"worker-{worker}.csv"
         if not path.exists():
             return []
@@ -128,7 +127,7 @@ class Events:
 
 
 def _switch(event: Event) -> str:
-    """The part of the network that it restarts."""
+    """The name of the switch, in `Network.parts`, that an event restarts."""
     if event.rack is not None:
         return f"leaf{event.rack + 1}"
     return "root" if event.action is Action.RESTART_ROOT else "switch"

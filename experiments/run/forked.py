@@ -1,7 +1,7 @@
-"""A run's workers are forked from its own process, which has imported PyTorch and read the data.
+"""Starts a run's workers as forks of the run's own process, which has imported PyTorch and read the data before.
 
-A worker that starts as a program computes for two seconds before it trains, and all of them do so at once. A fork takes
-milliseconds, and the data are in memory once.
+A worker started as a program would take two seconds of processor time to get that far, at the same time as all others.
+A fork takes milliseconds, and all workers share one copy of the data in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PR_SET_NAME = 15
 
 
 class Process(Protocol):
-    """What a run needs of a process that it started; `subprocess.Popen` has it, too."""
+    """What a run needs of a process that it started: `ForkedProcess` and `subprocess.Popen` have it."""
 
     def poll(self) -> int | None: ...
 
@@ -43,7 +43,7 @@ class Process(Protocol):
 
 
 class ForkedProcess:
-    """A child of this process."""
+    """A child of this process, by its process id. The methods are those of `subprocess.Popen`."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -62,10 +62,10 @@ class ForkedProcess:
         return self._status
 
     def wait_for(self, seconds: float) -> int | None:
-        """Its exit status; None if it has not ended by then."""
+        """Its exit status; None if it has not ended within so many seconds."""
         until = time.monotonic() + seconds
         while self.poll() is None and time.monotonic() < until:
-            time.sleep(0.05)  # between two looks
+            time.sleep(0.05)
         return self._status
 
     def kill(self) -> None:
@@ -80,10 +80,11 @@ class ForkedProcess:
 
 
 def prepare(exchange: str, dataset: str, directory: Path | None) -> None:
-    """What every process of a run needs is imported and read, once for all. Raises DataError."""
+    """Imports what every worker and server of a run needs and reads the data set, before they are forked. Raises
+    DataError."""
     import torch
 
-    torch.set_num_threads(1)  # those of a pool would not be there in a fork
+    torch.set_num_threads(1)  # a fork would wait for a pool's threads, which it does not have
     data.keep(dataset, directory)
     if exchange == "gloo":
         import torch.distributed
@@ -94,20 +95,24 @@ def prepare(exchange: str, dataset: str, directory: Path | None) -> None:
 def start(
     name: str, command: Sequence[str], output: IO[bytes], environment: Mapping[str, str], host: int | None = None
 ) -> ForkedProcess:
-    """Runs a command of `serene.spawn.module` in a child that ends with this process. name: for ``ps -o comm``.
-    host: a process in whose network namespace it runs; None: in ours."""
+    """Runs a command of `serene.spawn.module` in a forked child, which is killed when this process ends.
+
+    name: what ``ps -o comm`` shows. output: for its standard output and error. environment: variables to add. host: id
+    of a process in whose network namespace the child runs; None: in ours. Raises SereneError for any other command.
+    """
     if list(command[:3]) != [sys.executable, "-c", RUN]:
         raise SereneError(f"only our own modules are forked, not {command[0]}")
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
-    # Python's handlers are for this process: in the child, a signal must find its own, or it would unwind our stack.
+    # Until the child has reset its handlers: ours would raise in it, and it would clear up what belongs to this
+    # process.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         child = os.fork()
         if child == 0:
             _child(parent, name, command[3:], output.fileno(), environment, host)
-    finally:  # of the parent: the child does not come back
+    finally:  # only in the parent: _child does not return
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return ForkedProcess(child)
 
@@ -119,7 +124,7 @@ def _child(
     try:
         die_with(parent)
         _take_streams(output)
-        os.setsid()  # a terminal's Ctrl-C is for the run, which stops its workers
+        os.setsid()  # a terminal's Ctrl-C is to reach the run alone, which then stops its workers
         ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
@@ -139,7 +144,8 @@ def _child(
 
 
 def _take_streams(output: int) -> None:
-    """Nothing to read, and a log, written line by line; the run's own streams may be a live view's."""
+    """Gives the child an empty standard input, and the log, line by line, for its output. Python's stream objects are
+    replaced as well: those of the run may be a live view's."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     for stream, file in enumerate((nothing, output, output)):
         os.dup2(file, stream)
@@ -149,7 +155,7 @@ def _take_streams(output: int) -> None:
 
 def _run(name: str, arguments: Sequence[str]) -> int:
     sys.argv = [name, *arguments]
-    sys.modules.pop(name, None)  # imported by the run; what it imports stays
+    sys.modules.pop(name, None)  # `prepare` imported it, and runpy would warn; the modules that it imports stay
     try:
         runpy.run_module(name, run_name="__main__", alter_sys=True)
     except SystemExit as ended:
@@ -160,6 +166,7 @@ def _run(name: str, arguments: Sequence[str]) -> int:
 
 
 def _enter_network(host: int) -> None:
+    """Moves this process to the network namespace of another one. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open(f"/proc/{host}/ns/net") as network:
         if libc.setns(network.fileno(), CLONE_NEWNET):

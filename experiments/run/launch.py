@@ -1,5 +1,5 @@
-"""One run from nothing to results: network, switch, controller and workers up, a view of the training, and what it
-leaves: a table, a picture and the numbers."""
+"""Does one run: starts network, switch, controller and workers, shows the training, and writes and prints the
+results."""
 
 from __future__ import annotations
 
@@ -44,20 +44,21 @@ POLL_S = 0.2
 
 
 class Companion(Protocol):
-    """Something that accompanies a run: it may command the controller, and writes files of its own beside the run's."""
+    """What a caller adds to a run: it may command the controller, and may write files of its own among the results."""
 
     def look(self, job: JobStatus, controller: ControllerClient) -> None:
         """Called every POLL_S seconds or so with the job's status, and once more when all workers have ended."""
 
     def keep(self, found: results.Results, directory: Path) -> None:
-        """Called at the end, before anything is kept."""
+        """Called at the end. Writes into the directory that will become the run's OUT."""
 
     def told(self) -> list[str]:
-        """The last lines that the user reads."""
+        """Lines to print after the run's own."""
 
 
 def train(settings: Settings, work: Work, console: Console, companion: Companion | None = None) -> results.Results:
-    """One run, from nothing to results; everything it started is gone when it returns or raises."""
+    """Does one run and returns its results. Everything that it started has ended when it returns or raises. Raises
+    Failed, NetworkError, DataError or Incomplete; KeyboardInterrupt if it was stopped and there is nothing to keep."""
     if settings.exchange != "switch":
         return baseline.train(settings, work, console)
     kind = MininetNetwork if settings.mininet else LocalNetwork
@@ -77,7 +78,7 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
         )
         if isinstance(network, MininetNetwork):
             where = f"in a host of this network: SERENE_CONTROLLER={network.unix_url}"
-            console.print(where, highlight=False, soft_wrap=True)  # it is to be copied
+            console.print(where, highlight=False, soft_wrap=True)  # unbroken, so that it can be copied
         with View(settings, console, hint) as view:
             if not console.is_terminal:
                 console.print(hint, soft_wrap=True)
@@ -87,30 +88,30 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
                     _check_alive(network, workers, events)
                     if (status := _status(controller, job)) is not None:
                         view.show(status)
-                        events.look(status)
+                        events.begin_due(status)
                         if companion is not None:
                             companion.look(status, controller)
                     events.end_due()
                     with allowed():
-                        time.sleep(POLL_S)  # the pace of the display
+                        time.sleep(POLL_S)
                 _check_alive(network, workers, events)
             except KeyboardInterrupt:
                 stopped = stop_workers(workers)
             if (last := _status(controller, job)) is None:
-                if stopped:  # while a fault file had the controller away: nobody knows what was counted
+                if stopped:  # and a fault file had killed the controller: what the switch counted is not known
                     raise KeyboardInterrupt
-                last = controller.job(job)  # says why not
+                last = controller.job(job)  # raises an error that says why there is no status
             view.show(last)
             if companion is not None:
                 companion.look(last, controller)
-    for line in events.never:
+    for line in events.not_played:
         console.print(f"this never came: {line}", highlight=False)
     counted = results.Counted.by_switch(last, settings.parameters, settings.program.lanes)
     return results.collect(settings, work, counted, events.played, events.lost_incarnations, stopped)
 
 
 def _status(controller: ControllerClient, job: int) -> JobStatus | None:
-    """None while it is busy, or just started again; if it has died, the next look at the network says so."""
+    """None while the controller is busy or starts again. If it has died, `_check_alive` will say so."""
     try:
         return controller.job(job)
     except (NoController, Rejected):
@@ -122,6 +123,7 @@ def _arguments(settings: Settings, worker: int, job: int, work: Work) -> list[st
 
 
 def _check_alive(network: Network, workers: list[WorkerProcess], events: Events) -> None:
+    """Raises Failed if a process has ended that no event has killed."""
     dead = network.dead()
     if dead:
         raise Failed(dead)
@@ -131,7 +133,9 @@ def _check_alive(network: Network, workers: list[WorkerProcess], events: Events)
 
 
 def launch(settings: Settings, console: Console, companion: Companion | None = None) -> int:
-    """Runs, shows and keeps, as root where that is needed; the exit status."""
+    """Does a run, shows it and writes its results to ``settings.out``; with Mininet as root, if need be by sudo.
+    Returns the exit status: 0, 1 after an error, 2 if OUT cannot be used, `serene.interrupts.STATUS` if it was
+    stopped."""
 
     def run() -> int:
         with held():
@@ -151,7 +155,8 @@ def launch(settings: Settings, console: Console, companion: Companion | None = N
 
 
 def with_sudo(console: Console) -> int:
-    """This program again, as root: it does not return unless there is no sudo."""
+    """Replaces this process by the same command under sudo. Returns, with an exit status, only where there is no
+    sudo."""
     sudo = shutil.which("sudo")
     if sudo is None:
         print("error: Mininet needs root, and there is no sudo; 'make run-local' works without both", file=sys.stderr)
@@ -168,27 +173,27 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
         f"{way(settings)}, {settings.strategy}, straggler {settings.straggler}, {settings.steps} steps",
         highlight=False,
     )
-    above = [directory for directory in settings.out.parents if not directory.exists()]
+    missing_parents = [directory for directory in settings.out.parents if not directory.exists()]
     claim = contextlib.ExitStack()
     try:
         outputs.check(settings.out, _room(settings))
         claim.enter_context(outputs.claimed(settings.out))
         settings.out.parent.mkdir(parents=True, exist_ok=True)
         directory = Path(tempfile.mkdtemp(prefix=".run-", dir=settings.out.parent))
-        # Created when it is first needed.
+        # The spare directory is made by the first worker that needs it.
         work = Work(directory, outputs.spare_places(directory)[0] / f"serene-run-{secrets.token_hex(8)}")
     except (SereneError, OSError) as error:
         claim.close()
         print(f"error: OUT: {error}", file=sys.stderr)
         return 2
-    lost: CannotWrite | None = None
+    unwritten: CannotWrite | None = None
     try:
         found = train(settings, work, console, companion)
         try:
             further = [lambda results, part: draw(results, part / "accuracy.png")]
             results.write(found, work, settings.out, further + ([companion.keep] if companion else []))
         except CannotWrite as error:
-            lost = error
+            unwritten = error
     except (SereneError, NetworkError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -196,19 +201,20 @@ def _run(settings: Settings, console: Console, companion: Companion | None) -> i
         print("stopped; nothing is kept", file=sys.stderr)
         return STATUS
     finally:
-        for path in (work.directory, work.spare) if lost is None or not lost.nowhere else ():
-            shutil.rmtree(path, ignore_errors=True)
+        if unwritten is None or not unwritten.nowhere:
+            for path in (work.directory, work.spare):
+                shutil.rmtree(path, ignore_errors=True)
         claim.close()
-        for directory in above[-1:]:
+        for directory in missing_parents[-1:]:
             outputs.give_to_caller(directory)
-    _conclude(found, settings, console, kept=lost is None)
+    _conclude(found, settings, console, kept=unwritten is None)
     stopped = found.summary["stopped"]
     try:
         for line in companion.told() if companion is not None else ():
             console.print(line, highlight=False)
-        if lost is not None:
-            stays = f"; what the workers wrote stays in {work.directory} and {work.spare}" if lost.nowhere else ""
-            raise CannotWrite(f"OUT: {lost}{stays}")
+        if unwritten is not None:
+            stays = f"; what the workers wrote stays in {work.directory} and {work.spare}" if unwritten.nowhere else ""
+            raise CannotWrite(f"OUT: {unwritten}{stays}")
     except SereneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -227,12 +233,14 @@ def way(settings: Settings) -> str:
 
 
 def _room(settings: Settings) -> int:
-    """Bytes that a run writes, a guess that is rather too large: every worker's steps, twice, its replica, pictures."""
+    """Bytes that a run needs on the disk, estimated on the high side: for each worker its steps, in its own file and in
+    metrics.csv, and its parameters; and the picture."""
     steps, replica = 2 * BYTES_PER_STEP * settings.steps, 4 * settings.parameters
     return settings.workers * (steps + replica + ROOM) + 2 * outputs.MB
 
 
 def _conclude(found: results.Results, settings: Settings, console: Console, kept: bool) -> None:
+    """Prints the results. kept: whether they are in ``settings.out``."""
     summary = found.summary
     console.print(results.table(found))
     sent, applied = summary["contributions_sent"], summary["contributions_applied"]
@@ -256,11 +264,12 @@ def _conclude(found: results.Results, settings: Settings, console: Console, kept
 
 
 def balance(summary: results.Json) -> str:
-    """The verdict: worker by worker, or by their sums where some were killed or stopped in an iteration."""
+    """Whether every contribution was counted once, as the end of a sentence. Compared are the numbers of each worker;
+    if one was killed or stopped in an iteration, the sums over all workers."""
     sent, applied, miscounted = (
         summary[name] for name in ("contributions_sent", "contributions_applied", "miscounted")
     )
-    if applied is None:  # gloo counts none
+    if applied is None:  # gloo does not count
         return ""
     if miscounted is None:
         fits = sent <= applied <= sent + summary["contributions_under_way"]

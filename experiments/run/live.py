@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: a live table, or plain lines where the output is no terminal."""
+"""The view of a run that is under way: a live table in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAIN_EVERY_S = 5.0
 
 
 class View:
-    """Shows the controller's status, whenever there is a new one."""
+    """Shows the controller's status. hint: a line below the table."""
 
     def __init__(self, settings: Settings, console: Console, hint: str) -> None:
         self._settings = settings
@@ -43,6 +43,7 @@ class View:
             self._live.__exit__(kind, error, trace)
 
     def show(self, job: JobStatus) -> None:
+        """Shows a new status: at once in a terminal, elsewhere every PLAIN_EVERY_S seconds and when an epoch begins."""
         if self._live is not None:
             self._live.update(self._table(job), refresh=True)
             return

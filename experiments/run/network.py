@@ -1,4 +1,4 @@
-"""The network of a run: a Mininet star, or UDP ports on loopback where there is no root."""
+"""The network of a run, with switch and controller: Mininet's, or UDP ports on loopback, which need no root."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from serene.interrupts import allowed, held
 from serene.spawn import module
 from topologies.processes import Background, NotReady, free_ports, program, set_up_turn
 
-SWITCH_UDP_PORT = 20000  # the first of the switch's, where it has no Mininet
+SWITCH_UDP_PORT = 20000  # the switch's UDP ports on loopback are searched from here up
 STOP_TIMEOUT_S = 20.0
 
 
@@ -33,11 +33,12 @@ class NetworkError(SereneError):
 
 
 class Failed(SereneError):
-    """A part of the run died; the message has the end of its log."""
+    """A process of the run ended before its time; the message has the end of its log."""
 
 
 def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **further: object) -> list[str]:
-    """Of the training program (workers/train.py). further: its other options; None is left out."""
+    """The command line of a worker's program (workers/train.py). out: for its results. further: more options, with _ in
+    place of -. An option whose value is None is left out."""
     given = {
         "job": job,
         "worker": worker,
@@ -62,8 +63,8 @@ def worker_arguments(settings: Settings, worker: int, job: int, out: Path, **fur
 
 
 class WorkerProcess:
-    """One worker's training program, or a baseline's server, with its log. number: the worker's; of a server, that of
-    its host."""
+    """The process of a worker, or of a baseline's server, with its log. number: the worker's, or that of the server's
+    host."""
 
     def __init__(self, number: int, process: Process, log: Path) -> None:
         self.number = number
@@ -71,15 +72,16 @@ class WorkerProcess:
         self._process = process
 
     def poll(self) -> int | None:
+        """The exit status, or None while it runs."""
         return self._process.poll()
 
     def kill(self) -> None:
-        """Without LEAVE: the whole network ends with it, or another process takes its place."""
+        """Kills it, so that it does not leave its job: the network ends, too, or another process takes its place."""
         self._process.kill()
         self._process.wait()
 
     def stop(self) -> None:
-        """It leaves its job and writes what it has, paused or not."""
+        """Has it leave its job, write its results and end; wakes it up if it is paused."""
         self._process.terminate()
         self._process.send_signal(signal.SIGCONT)
 
@@ -90,22 +92,24 @@ class WorkerProcess:
         self._process.send_signal(signal.SIGCONT)
 
     def error(self) -> str:
+        """The last lines of its log."""
         lines = self.log.read_text(errors="replace").splitlines()
         return "\n".join(lines[-15:])
 
 
 def stop_workers(workers: Sequence[WorkerProcess]) -> list[int]:
-    """Every worker leaves and writes what it has; those that had more to do. Raises KeyboardInterrupt when that takes
-    too long, or once more by the user."""
-    going = [worker for worker in workers if worker.poll() is None]
-    for worker in going:
+    """Has all workers leave the job and write their results. Returns the numbers of those that had steps left to do.
+    Raises KeyboardInterrupt after STOP_TIMEOUT_S, or when the user interrupts again."""
+    running = [worker for worker in workers if worker.poll() is None]
+    for worker in running:
         worker.stop()
-    await_end(going)
+    await_end(running)
     return [worker.number for worker in workers if worker.poll() != 0]
 
 
 def await_end(processes: Sequence[WorkerProcess]) -> None:
-    """Of what ends by itself now. Raises KeyboardInterrupt when that takes too long, or once more by the user."""
+    """Waits for processes that are about to end. Raises KeyboardInterrupt after STOP_TIMEOUT_S, or when the user
+    interrupts again."""
     end = time.monotonic() + STOP_TIMEOUT_S
     while any(process.poll() is None for process in processes):
         if time.monotonic() > end:
@@ -115,7 +119,8 @@ def await_end(processes: Sequence[WorkerProcess]) -> None:
 
 
 class Network(ABC):
-    """Switch and controller up, and a place to start each worker."""
+    """Switch and controller of a run, from ``with`` to the end of the block, and where its workers run. work: the
+    directory for logs and workers' files. Entering raises NetworkError."""
 
     def __init__(self, settings: Settings, work: Path) -> None:
         self.settings = settings
@@ -124,45 +129,47 @@ class Network(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Raises NetworkError."""
+        """Sets up links, switch and controller. Raises NetworkError or NotReady."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Everything that ``start`` made is gone afterwards, also when it failed half-way."""
+        """Removes everything that ``start`` made, also if that failed half-way."""
 
     @property
     @abstractmethod
     def url(self) -> str:
-        """Of the controller."""
+        """The controller's HTTP address."""
 
     @property
     @abstractmethod
     def parts(self) -> dict[str, Background]:
-        """The processes of the network by name: switch and controller, and the shim if there is one."""
+        """The processes of the network by name: switches, controller, and shims if there are any."""
 
     @abstractmethod
     def start_again(self, part: str) -> None:
-        """A part that was killed, as it was started. Raises NetworkError."""
+        """Starts a part that was killed, by the same command. Raises NetworkError."""
 
     def dead(self) -> str | None:
-        """Which part of the network has died, not being killed on purpose, with the end of its log."""
+        """Which part of the network has ended without being killed on purpose, with the end of its log; else None."""
         for name, process in self.parts.items():
             if not process.killed and process.poll() is not None:
                 return f"the {name} ended with status {process.poll()}:\n{process.tail()}"
         return None
 
     @abstractmethod
-    def _worker_address(self, worker: int) -> list[str]: ...
+    def _worker_address(self, worker: int) -> list[str]:
+        """Options by which a worker's program finds the switch, beyond its defaults."""
 
-    def _host(self, place: int) -> int | None:
-        """A process in the network namespace of a worker's place; None: in ours."""
+    def _namespace_of(self, host: int) -> int | None:
+        """Id of a process in a host's network namespace; None: hosts share ours."""
         return None
 
     def start_worker(self, worker: int, arguments: Sequence[str]) -> WorkerProcess:
+        """Starts a worker's program in its host. arguments: of `worker_arguments`."""
         log = self.work / f"worker-{worker}.log"
         command = module("workers.train", *arguments, *self._worker_address(worker))
         with log.open("ab") as output:  # a worker that starts again goes on in the same log
-            process = forked.start(f"worker-{worker}", command, output, {}, self._host(worker))
+            process = forked.start(f"worker-{worker}", command, output, {}, self._namespace_of(worker))
         self._workers.append(WorkerProcess(worker, process, log))
         return self._workers[-1]
 
@@ -187,12 +194,12 @@ class Network(ABC):
 
 
 class MininetNetwork(Network):
-    """Hosts with kernels' network stacks of their own around one switch, or in racks."""
+    """Mininet hosts, each with a network stack of its own, around one switch or in racks around a tree of switches."""
 
     def __init__(self, settings: Settings, work: Path) -> None:
         super().__init__(settings, work)
         self._net: Any = None
-        self._switches: dict[str, Any] = {}  # by their part in the run
+        self._switches: dict[str, Any] = {}  # by name: "switch", or "root", "leaf1" and so on
         self._controller: Any = None
 
     def start(self) -> None:
@@ -207,7 +214,7 @@ class MininetNetwork(Network):
 
         setLogLevel("error")
         settings, name = self.settings, _free_switch_name()
-        # The embedded switch cuts large buffers; BMv2 and the shim hand on what they get.
+        # Only the embedded switch cuts large buffers into packets; BMv2 and the shim forward them as they are.
         faults = self._shim_file()
         offload = settings.target == "embedded" and faults is None
         rates = {"link_mbit": settings.link_mbit, "mtu": settings.mtu, "offload": offload}
@@ -234,8 +241,8 @@ class MininetNetwork(Network):
             each.start([self._controller])
 
     def _shim_file(self) -> Path | None:
-        """The faults as they were checked, for the shim between links and switch where packets are to suffer: the file
-        that was given may be another one by now."""
+        """A fault file for the shim between links and switch, None if no faults of packets are asked for. It is a copy:
+        the user's own may have changed since it was checked."""
         faults = self.settings.faults
         if not faults.packets:
             return None
@@ -256,7 +263,7 @@ class MininetNetwork(Network):
 
     @property
     def unix_url(self) -> str:
-        """Of the controller, for processes in the hosts."""
+        """The controller's address for processes in the hosts, which reach it through a Unix socket."""
         return str(self._controller.unix_url)
 
     @property
@@ -274,25 +281,25 @@ class MininetNetwork(Network):
                 self._controller.start_again()
 
     def popen(self, worker: int, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        """A command in a worker's host; options as subprocess.Popen's."""
+        """Starts a command in a worker's host; options as for subprocess.Popen."""
         return self._net[f"h{worker + 1}"].popen(list(command), **options)  # type: ignore[no-any-return]
 
-    def _host(self, place: int) -> int:
-        return int(self._net[f"h{place + 1}"].pid)
+    def _namespace_of(self, host: int) -> int:
+        return int(self._net[f"h{host + 1}"].pid)
 
     def _worker_address(self, worker: int) -> list[str]:
         return []
 
 
 class LocalNetwork(Network):
-    """The embedded switch with a UDP port on loopback for each worker: no root, no Mininet."""
+    """The embedded switch with a UDP port on loopback for each worker; needs neither root nor Mininet."""
 
     def __init__(self, settings: Settings, work: Path) -> None:
         super().__init__(settings, work)
         self._switch: Background | None = None
         self._controller: Background | None = None
         self._http = self._p4runtime = 0
-        # The workers' ends, open from the start: a port that was free would not stay so until a worker is up.
+        # The workers' ends, bound here and inherited by them: a port that is only looked up might be taken meanwhile.
         self._ends: list[socket.socket] = []
         self._switch_ports: list[int] = []
 
@@ -355,7 +362,8 @@ def _network_errors() -> Iterator[None]:
 
 
 def _free_switch_name() -> str:
-    """s1, or the next one whose interfaces do not exist: another run may be under way. A tree's begin with it."""
+    """s1, s2 and so on: the first that no interface's name begins with, for other runs may be under way. In a tree it
+    is the beginning of all switches' names."""
     taken = {found[0] for _, name in socket.if_nameindex() if (found := re.match(r"s\d+", name))}
     return next(f"s{number}" for number in range(1, 1000) if f"s{number}" not in taken)
 

@@ -1,4 +1,4 @@
-"""The picture of a run: accuracy over time, and who waited how long."""
+"""The picture of a run, accuracy.png: every worker's accuracy and its waiting over time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 def draw(results: Results, path: Path) -> None:
+    """Draws a run's results into an image file."""
     from experiments.shared.style import fit_names, panels, save, strategy_band  # matplotlib takes a second to import
 
     summary = results.summary

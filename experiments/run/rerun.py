@@ -1,4 +1,4 @@
-"""What it takes to run the same again: the settings of a run, and with what and where it ran."""
+"""What it takes to repeat a run: the rest of its settings, its command, and the versions and machine it ran with."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ PACKAGES = ("numpy", "torch")  # those that decide the bits of a gradient
 
 
 def rerun(settings: Settings) -> dict[str, Any]:
-    """For summary.json, as things were when the run began: files may have changed meanwhile. ``faults`` is the text of
-    the file."""
+    """Fields of summary.json. ``commit`` and ``faults``, the text of the fault file, are as they were when the run
+    began: the files may have changed since."""
     return {
         "seed": settings.seed,
         "compute_ms": settings.compute_ms,
@@ -36,7 +36,7 @@ def rerun(settings: Settings) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """Where this runs, and with which versions."""
+    """This machine and the versions of what decides a gradient's bits."""
     return {
         "system": platform.platform(),
         "processor": _processor(),
@@ -47,7 +47,7 @@ def machine() -> dict[str, Any]:
 
 
 def _command() -> str:
-    """As it was given; make's settings are options of it."""
+    """The command line of this process. What a user gave to make is among its options."""
     spec = sys.modules["__main__"].__spec__
     return shlex.join(
         [*(("python", "-m", spec.name.removesuffix(".__main__")) if spec else sys.argv[:1]), *sys.argv[1:]]
@@ -55,7 +55,7 @@ def _command() -> str:
 
 
 def _processor() -> str:
-    """Its name, where the kernel tells."""
+    """The processor's name from /proc/cpuinfo, else the architecture's."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

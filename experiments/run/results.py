@@ -1,4 +1,5 @@
-"""What a run leaves: metrics.csv, summary.json and accuracy.png, whole or not at all."""
+"""The results of a run, collected from what its processes left, and written as summary.json, metrics.csv and the
+workers' files: all of them or none."""
 
 from __future__ import annotations
 
@@ -24,12 +25,13 @@ ACCURACIES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.82, 0.84, 0.85, 0.86, 0.88, 0.9, 0.91,
 
 
 class Incomplete(SereneError):
-    """A run whose workers did not all finish."""
+    """A worker left no results, or had not begun to train."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """The summary, the workers' own results, and every step as a row (t in seconds from the start of training)."""
+    """summary: what summary.json has. workers: each one's worker-N.json. rows: of metrics.csv, one for each step of
+    each worker, in the order of their time t, in seconds since the first worker began to train."""
 
     summary: Json
     workers: list[Json]
@@ -38,21 +40,22 @@ class Results:
 
 @dataclass(frozen=True)
 class Work:
-    """Where the parts of a run write meanwhile: beside what will be the results, or in ``spare`` when that is full."""
+    """Where the processes of a run write: in ``directory``, beside OUT, or in ``spare`` if that disk is full."""
 
     directory: Path
     spare: Path
 
     def find(self, name: str) -> Path:
-        """A file of the run. What is in ``spare`` is whole, what is in its place then is not."""
+        """Path of a file. If it is in ``spare``, that one is complete and the one in ``directory`` is not."""
         path = self.spare / name
         return path if path.exists() else self.directory / name
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What the other side of the exchange says: the strategies it had, and the contributions of each worker that it
-    accepted; None where nobody counts. per_iteration: how many of them a worker makes in one."""
+    """The run as the switch or a baseline's servers saw it. history: the epochs, empty for a baseline. strategy: the
+    last one. applied: for each worker, how many of its contributions were accepted; None with gloo, which does not
+    count. per_iteration: contributions that a worker makes in an iteration."""
 
     history: Sequence[EpochStatus]
     strategy: str
@@ -61,6 +64,7 @@ class Counted:
 
     @classmethod
     def by_switch(cls, job: JobStatus, parameters: int, lanes: int) -> Counted:
+        """What the switch counted, from the controller's last status of the job. lanes: values in a slot."""
         applied = [worker.contributions for worker in sorted(job.workers, key=lambda worker: worker.worker)]
         return cls(job.history, str(job.strategy), applied, -(-parameters // lanes))
 
@@ -73,11 +77,11 @@ def collect(
     lost_incarnations: Sequence[int] = (),
     stopped: Sequence[int] = (),
 ) -> Results:
-    """From the workers' files and what the other side counted.
+    """The results, from the workers' files and what the switch or the servers counted.
 
-    events: those of a fault file, as played. lost_incarnations: steps that workers had done when they were killed.
-    stopped: workers that were told to end before they had done all steps; the last one may be in the sums in part.
-    Raises Incomplete; or KeyboardInterrupt, where workers were stopped so early that there is nothing to keep.
+    events: those of a fault file, as played. lost_incarnations: for each worker that was killed, the steps it had done.
+    stopped: workers that were told to end before they had done all steps; of their last step, any part may have been
+    counted. Raises Incomplete; or KeyboardInterrupt if workers were stopped so early that there is nothing to keep.
     """
     try:
         workers = [_left_by(worker, work) for worker in range(settings.workers)]
@@ -112,7 +116,7 @@ def collect(
         "contributions_sent": sum(worker["contributions_sent"] for worker in workers)
         + slots * sum(lost_incarnations)
         - sum(min(workers[worker]["contributions_sent"], slots) for worker in stopped),
-        # When workers were killed or told to end: each applied once or never.
+        # Sent or not when workers were killed or told to end: each of these was applied once or never.
         "contributions_under_way": slots * (len(lost_incarnations) + len(stopped)),
         "contributions_applied": None if counted.applied is None else sum(counted.applied),
         "miscounted": None if lost_incarnations or stopped else miscounted(workers, counted.applied),
@@ -130,6 +134,7 @@ def collect(
 
 
 def _left_by(worker: int, work: Work) -> Json:
+    """A worker's own results. Raises Incomplete."""
     path = work.find(f"worker-{worker}.json")
     if not path.exists():
         raise Incomplete(f"worker {worker} left no results")
@@ -140,7 +145,7 @@ def _left_by(worker: int, work: Work) -> Json:
 
 
 def seconds_to_accuracy(rows: Iterable[Json]) -> dict[str, float | None]:
-    """When the first worker's accuracy was as high as that, in seconds from the start of training; None: never."""
+    """For each of ACCURACIES, when some worker first had it, in seconds since the start of training; None: never."""
     evaluated = [(row["t"], float(row["accuracy"])) for row in rows if row["accuracy"]]
     return {
         f"{target:.2f}": min((t for t, accuracy in evaluated if accuracy >= target), default=None)
@@ -149,7 +154,7 @@ def seconds_to_accuracy(rows: Iterable[Json]) -> dict[str, float | None]:
 
 
 def miscounted(workers: Sequence[Json], applied: Sequence[int] | None) -> list[int] | None:
-    """Workers of whose contributions another number was accepted than they sent; None where nobody counts."""
+    """Workers that sent another number of contributions than was accepted; None where nobody counts."""
     if applied is None:
         return None
     pairs = zip(workers, applied, strict=True)
@@ -157,20 +162,21 @@ def miscounted(workers: Sequence[Json], applied: Sequence[int] | None) -> list[i
 
 
 def _exchange_share(workers: Sequence[Json]) -> float:
-    """What the network took of the workers' time, but for their waiting for each other."""
+    """The network's share of the workers' time, 0 to 1, where time in which they waited for each other is left out."""
     network, computing = (sum(worker[name] for worker in workers) for name in ("network_s", "compute_s"))
     return float(network / (network + computing)) if network + computing else 0.0
 
 
 def _sum(workers: Sequence[Json], *names: str) -> int | None:
-    """None where one of them cannot be known: gloo does not tell its packets."""
+    """The sum of these numbers over the workers; None if one is unknown: gloo does not say how many packets it
+    sends."""
     numbers = [worker[name] for worker in workers for name in names]
     return None if None in numbers else sum(numbers)
 
 
 @dataclass(frozen=True)
 class Change:
-    """Of the strategy: when, in seconds since the start of training, with which epoch, and to which."""
+    """A change of the strategy. t: seconds since the start of training. epoch: that it began. strategy: the new one."""
 
     t: float
     epoch: int
@@ -178,7 +184,7 @@ class Change:
 
 
 def changes(history: Iterable[EpochStatus], start: float) -> Iterator[Change]:
-    """An epoch that only the set of workers began is none."""
+    """Where the strategy changed. Epochs that began because a worker came or went are left out. start: Unix seconds."""
     last = None
     for begun in history:
         name = str(begun.strategy)
@@ -192,14 +198,15 @@ def _rows(work: Work, workers: int, start: float) -> Iterable[Json]:
         for path in (*work.directory.glob(f"worker-{worker}-incarnation-*.csv"), work.find(f"worker-{worker}.csv")):
             with path.open(newline="") as file:
                 for row in csv.DictReader(file):
-                    if None not in row.values():  # a killed worker's last line may be half a line
+                    if None not in row.values():  # a worker that is killed may leave half a line
                         yield {"t": round(float(row["t_unix"]) - start, 6), **row}
 
 
 def write(results: Results, work: Work, out: Path, further: Iterable[Callable[[Results, Path], None]] = ()) -> None:
-    """Puts everything into ``out`` in one step; ``further`` add to it. Under sudo the files belong to who called.
+    """Writes all results to ``out``, where they appear in one step. further: functions that add files of their own to
+    the directory. Under sudo the files belong to the user who called it.
 
-    Raises CannotWrite; then it is somewhere else, and the message says where.
+    Raises CannotWrite; the message says where the results are instead.
     """
 
     def fill(part: Path) -> None:
@@ -218,7 +225,7 @@ def write(results: Results, work: Work, out: Path, further: Iterable[Callable[[R
 
 
 def table(results: Results) -> Table:
-    """One line per worker, and the sums."""
+    """The table to print, with a row for each worker."""
     shown = Table(box=None, pad_edge=False)
     for heading in ("worker", "steps", "accuracy", "computing", "network", "waiting", "packets", "retransmissions"):
         shown.add_column(heading, justify="right")

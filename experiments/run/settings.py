@@ -20,17 +20,17 @@ from workers.packets import check_packets
 
 TARGETS = ("auto", "embedded", "bmv2")
 BMV2 = "simple_switch_grpc"
-BASELINE_TARGETS = {True: "bridge", False: "loopback"}  # what a baseline's packets pass; by whether Mininet is used
+BASELINE_TARGETS = {True: "bridge", False: "loopback"}  # a baseline's, with Mininet and without it
 
 
 class BadSetting(SereneError):
-    """A setting that makes no sense; the message names the valid choices."""
+    """A setting is invalid, or does not go with another; the message names the valid choices."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One training run. ``compute_ms`` is the mean compute time of an iteration, slept where it is not used;
-    ``parameters``: of the model, where that has been asked for."""
+    """The settings of one training run, as `check` returns them. ``compute_ms``: the mean compute time of an iteration,
+    emulated by sleeping. ``parameters``: size of the model."""
 
     target: str
     workers: int
@@ -50,9 +50,9 @@ class Settings:
     learning_rate: float | None = None  # None: the model's own
     packets: str = "compiled"
     exchange: str = "switch"  # or a baseline
-    strategy_text: str = "bsp"  # as it was given
+    strategy_text: str = "bsp"  # the strategy as the user wrote it, which `serene.strategy.parse` reads
     faults: Faults = field(default_factory=Faults)
-    racks: int = 1  # switches that have workers; several are leaves of a tree
+    racks: int = 1  # more than one: each has a leaf switch in a tree
     uplink_mbit: float | None = None
     parameters: int = 0
     eval_every: int = 5  # steps
@@ -60,15 +60,18 @@ class Settings:
 
     @property
     def by_rack(self) -> Racks:
+        """How the workers are divided among the racks."""
         return Racks.even(self.workers, self.racks)
 
     @property
     def mtu(self) -> int | None:
+        """The links' MTU in bytes; None for the kernel's default."""
         return 9000 if self.program.name == "serene_jumbo" else None
 
 
 def resolve_target(target: str, mininet: bool) -> str:
-    """``auto`` is BMv2 where it is installed and can be used, else the embedded switch."""
+    """The target to use: for ``auto``, BMv2 where it is installed and Mininet is used, else the embedded switch. Raises
+    BadSetting."""
     if target not in TARGETS:
         raise BadSetting(f"TARGET={target}: expected {choices(TARGETS)}")
     installed = shutil.which(BMV2) is not None
@@ -83,6 +86,7 @@ def resolve_target(target: str, mininet: bool) -> str:
 
 
 def _number(name: str, text: str, low: float, high: float, whole: bool = True) -> float:
+    """A setting's number. Raises BadSetting."""
     try:
         value = int(text) if whole else float(text)
     except ValueError:
@@ -95,9 +99,8 @@ def _number(name: str, text: str, low: float, high: float, whole: bool = True) -
 
 
 def _compute_ms(given: str, share: str, link_mbit: str, parameters: int, program: Program) -> float:
-    """As given, or as long as it takes for the exchange to be that share of a step: the exchange through the switch,
-    with this program and at the link's rate, whatever the run's own exchange is, so that runs with the same share
-    compute for the same time."""
+    """The mean compute time: as given, or such that the exchange is the given share of a step. That is the exchange
+    through the switch, whatever the run's own is, so that runs with the same share compute for the same time."""
     if not share:
         return _number("COMPUTE_MS", given, 0, 60000, whole=False)
     part = _number("EXCHANGE_SHARE", share, 0.01, 0.99, whole=False)
@@ -107,14 +110,15 @@ def _compute_ms(given: str, share: str, link_mbit: str, parameters: int, program
 
 
 def computing_ms(share: float, link_mbit: float, parameters: int, program: Program) -> float:
-    """How long an iteration computes, if the exchange through the switch at the link's rate is that share of a step."""
+    """Milliseconds that an iteration computes, if the exchange through the switch at the link's rate is so large a
+    share (0 to 1) of a step."""
     frames = -(-parameters // program.lanes)
     bits = 8 * frames * (ENCAPSULATION_BYTES + HEADER.itemsize + 4 * program.lanes)
     return 1e-3 * bits / link_mbit * (1 - share) / share
 
 
 def _check_baseline(exchange: str, target: str, program: str, packets: str, faults: Path | None) -> None:
-    """What is set for a switch that is not there would be another run than was asked for."""
+    """Raises BadSetting for settings of the switch: without a switch they would be ignored."""
     for name, given, default in (
         ("TARGET", target, "auto"),
         ("PROGRAM", program, "serene"),
@@ -126,13 +130,13 @@ def _check_baseline(exchange: str, target: str, program: str, packets: str, faul
 
 
 def _check_racks(racks: int, uplink_mbit: str, mininet: bool, program: str) -> None:
-    """What a tree of switches cannot be combined with."""
+    """Raises BadSetting for settings that need a tree of switches, or that a tree cannot have."""
     if racks == 1:
         if uplink_mbit:
             raise BadSetting(f"UPLINK_MBIT={uplink_mbit} needs RACKS: one switch has no uplink")
         return
     if not mininet:
-        raise BadSetting(f"RACKS={racks} needs Mininet")
+        raise BadSetting(f"RACKS={racks} needs Mininet: without it there is one switch")
     if program != "serene":
         raise BadSetting(f"PROGRAM={program} is for a run with one switch; with RACKS={racks} leave it out")
 
@@ -162,7 +166,8 @@ def check(
     racks: str = "1",
     uplink_mbit: str = "",
 ) -> Settings:
-    """Raises BadSetting or another SereneError that names the valid choices."""
+    """The settings of a run, from the texts of its command line. Raises BadSetting or another SereneError that names
+    the valid choices."""
     chosen = Program.load(program)
     leaves = int(_number("RACKS", racks, 1, MAX_RACKS))
     _check_racks(leaves, uplink_mbit, mininet, program)
@@ -177,7 +182,8 @@ def check(
     architectures.check_model(model)
     data.check_dataset(dataset)
     stragglers.check_workers(stragglers.parse(straggler), count)
-    parameters = architectures.size(model, data.shape(dataset, data_dir), data.CLASSES)  # missing files show now
+    # Reads the data set, so that missing files are noticed before anything starts.
+    parameters = architectures.size(model, data.shape(dataset, data_dir), data.CLASSES)
     if -(-parameters // chosen.lanes) > chosen.slots:
         raise BadSetting(
             f"{model} on {dataset} has {parameters} parameters; {chosen.name} holds {chosen.slots * chosen.lanes}"
@@ -186,9 +192,9 @@ def check(
         raise BadSetting(f"OUT={out} exists already: choose another directory, or remove it")
     if link_mbit and not mininet:
         raise BadSetting("LINK_MBIT needs Mininet: there are no links without it")
-    wrong = load_faults(faults) if faults is not None else Faults()
-    wrong.check(count, leaves)
-    if wrong.packets and not mininet:
+    planned = load_faults(faults) if faults is not None else Faults()
+    planned.check(count, leaves)
+    if planned.packets and not mininet:
         raise BadSetting(f"FAULTS={faults}: faults of packets need Mininet; without it only [[events]] can be played")
     if exchange != "switch":
         _check_baseline(exchange, target, program, packets, faults)
@@ -212,7 +218,7 @@ def check(
         packets=packets,
         exchange=exchange,
         strategy_text=strategy.strip(),
-        faults=wrong,
+        faults=planned,
         racks=leaves,
         uplink_mbit=_number("UPLINK_MBIT", uplink_mbit, 0.1, 1000, whole=False) if uplink_mbit else None,
         parameters=parameters,

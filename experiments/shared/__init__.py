@@ -1,1 +1,2 @@
-"""What the rooms of ``experiments`` share: a pool of processes, the frame of a study, one look for pictures."""
+"""What the packages of ``experiments`` share: pools and clusters for a study's cells, its frame, and pictures'
+style."""

@@ -1,4 +1,4 @@
-"""Which Serene this is: results of two different ones do not belong in one study."""
+"""Identifies the version of Serene that runs here, so that a study does not mix results of different versions."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ ENDINGS = ("*.py", "*.c", "*.h")
 
 @dataclass(frozen=True)
 class Build:
-    """version: the package's. programs: what p4c made. sources: the Python and C files. Hashes, 16 hex digits."""
+    """version: the package's. programs, sources: hashes, 16 hex digits, of the compiled P4 programs and of the Python
+    and C files."""
 
     version: str
     programs: str
     sources: str
 
     def differences(self, other: Build) -> str:
-        """As a text: what, and both values; empty if they are the same."""
+        """What differs, with both values, this one's first; empty if nothing does."""
         pairs = [(each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(self)]
         return ", ".join(f"{name} {here} and {there}" for name, here, there in pairs if here != there)
 
 
 @lru_cache(maxsize=1)
 def this_build() -> Build:
-    """Of the code that runs in this process, as it is on the disk."""
+    """The build that this process runs, by the files as they are on the disk now."""
     try:
         known = version("serene")
     except PackageNotFoundError:  # run from the sources, without being installed
@@ -46,8 +47,9 @@ def this_build() -> Build:
 
 
 def commit() -> str | None:
-    """Of the checkout, with ``-dirty`` behind it where files were changed; None outside of one."""
-    # Under sudo the checkout is another user's, which git would not read.
+    """The checkout's commit, 40 hex digits, with ``-dirty`` after them if files were changed; None outside a
+    checkout."""
+    # safe.directory: under sudo the checkout belongs to another user, and git would refuse to read it.
     git = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT)]
     command = [*git, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:

@@ -25,22 +25,23 @@ else:
 
 SLURM = "slurm"
 SCHEMES = ("tcp", "tls", "ucx", "ws", "wss")  # of a dask scheduler's address
-PATIENCE_S = 30  # for a scheduler to answer
+PATIENCE_S = 30  # for a dask scheduler to answer
 
 
 class MissingExtra(SereneError):
-    """A library that is installed on request only."""
+    """A library is missing that is installed only with Serene's extra ``cluster``."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """where: a dask scheduler's address, SLURM, or nothing for processes of this machine. options: of SLURM, a file."""
+    """Where cells run. where: a dask scheduler's address, ``slurm``, or empty for processes of this machine. options: a
+    TOML file, for ``slurm`` only."""
 
     where: str = ""
     options: Path | None = None
 
     def check(self) -> None:
-        """Raises BadUsage, and MissingExtra where a library is missing."""
+        """Checks the options. Raises BadUsage, or MissingExtra where a library is missing."""
         if self.options is not None and self.where != SLURM:
             raise BadUsage(f"--cluster-options {self.options}: options are for --cluster {SLURM}")
         if self.where == SLURM:
@@ -54,9 +55,9 @@ class Cluster:
 
     @contextmanager
     def executor(self, processes: int, scratch: Path, preload: tuple[str, ...] = ()) -> Iterator[Executor]:
-        """Until the end of the block; what runs then is given up. processes: on this machine, and preload: modules that
-        these begin with. scratch: for SLURM's files, if the options name no other directory. Raises as ``check`` does,
-        and ClusterFailed."""
+        """An executor; at the end of the block, tasks that still run are given up. processes: how many, and preload:
+        which modules they import once for all, if they are of this machine. scratch: a directory for SLURM's files, if
+        the options name no other. Raises as ``check`` does, and ClusterFailed."""
         self.check()
         if not self.where:
             os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -86,7 +87,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(options: argparse.Namespace) -> Cluster:
-    """What the command line says. Raises as ``Cluster.check``."""
+    """The cluster that the command line names. Raises as ``Cluster.check``."""
     cluster = Cluster(options.cluster, options.cluster_options)
     cluster.check()
     return cluster
@@ -99,7 +100,7 @@ def _dask(address: str) -> Iterator[Executor]:
     except (OSError, ValueError) as error:
         raise ClusterFailed(f"no dask scheduler answers at {address} within {PATIENCE_S} s: {error}") from error
     with client:
-        executor: Executor = client.get_executor(pure=False)  # the same cell may be asked for twice
+        executor: Executor = client.get_executor(pure=False)  # or dask would answer a repeated task from its memory
         try:
             yield executor
         finally:

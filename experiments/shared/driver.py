@@ -1,4 +1,4 @@
-"""Works tasks off on any executor. The driver is the process that hands them out and keeps what comes back."""
+"""Does a study's tasks on any executor. The driver is the process that hands them out and keeps their results."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ R = TypeVar("R")
 
 
 class ClusterFailed(SereneError):
-    """The cluster cannot do the work, whatever the task."""
+    """The cluster cannot do any task; the message says why."""
 
 
 @dataclass(frozen=True)
 class Outcome(Generic[R]):
-    """A task's result, or what went wrong; refused: why no task at all is done where this one was."""
+    """What a worker returns of a task. trouble: why this task failed. refused: why this worker can do no task at
+    all."""
 
     result: R | None = None
     trouble: str | None = None
@@ -39,7 +40,7 @@ class Outcome(Generic[R]):
 
 @dataclass(frozen=True)
 class Done(Generic[T, R]):
-    """A task, with its result or what went wrong."""
+    """A task with its result; trouble: why it has none."""
 
     task: T
     result: R | None
@@ -47,17 +48,18 @@ class Done(Generic[T, R]):
 
 
 def work_off(todo: Sequence[T], do: Callable[[T], R], executor: Executor) -> Generator[Done[T, R], None, None]:
-    """Does everything, in the executor's order; yields what is done as it comes.
+    """Does all tasks on the executor, and yields each as it is done.
 
-    ``do`` and the tasks are pickled, and are all that a worker is told. A task whose worker dies is done again, up to
-    TRIES times. When the caller stops asking, what has not begun is cancelled. Raises ClusterFailed.
+    Workers get ``do`` and the task, pickled, and nothing else. A task whose worker dies is tried again, TRIES times in
+    all. When the generator is closed, tasks that have not begun are cancelled. Raises ClusterFailed.
     """
     call: Callable[[T], Outcome[R]] = partial(_attempt, do, None if isinstance(executor, Processes) else this_build())
     ended: queue.SimpleQueue[Future[Outcome[R]]] = queue.SimpleQueue()
     running: dict[Future[Outcome[R]], int] = {}
     deaths: Counter[int] = Counter()
-    suspects: list[int] = []  # tasks that died with a worker, and may only have waited there beside another one
-    alone: set[int] = set()  # those of them that were done again with nothing beside them
+    # dask reports all tasks that a dying worker had, whichever killed it. They are tried once more, one at a time.
+    suspects: list[int] = []
+    alone: set[int] = set()  # those that have had that second try
 
     def hand_out(place: int) -> None:
         future = executor.submit(call, todo[place])
@@ -87,7 +89,7 @@ def work_off(todo: Sequence[T], do: Callable[[T], R], executor: Executor) -> Gen
             except CancelledError:
                 raise ClusterFailed("the cluster has dropped what it was given; is its scheduler gone?") from None
             except Exception as error:
-                if type(error).__name__ != "KilledWorker":  # dask's, for all that a worker had when it died
+                if type(error).__name__ != "KilledWorker":  # dask's; by name, for dask need not be installed
                     raise ClusterFailed(
                         f"a worker cannot do Serene's tasks; is the same Serene installed there? It says: "
                         f"{type(error).__name__}: {error}"
@@ -122,14 +124,15 @@ def _outcome(future: Future[Outcome[R]]) -> Outcome[R]:
 
 
 def _attempt(do: Callable[[T], R], driver: Build | None, task: T) -> Outcome[R]:
-    """On a worker. driver: what runs there, which has to be the same here; None if it cannot be another."""
+    """Runs on the worker. driver: the driver's build, which has to be the worker's, too; None if both are on the same
+    machine."""
     here = f"worker {socket.gethostname()}, process {os.getpid()}"
     if driver is not None and (different := driver.differences(this_build())):
         return Outcome(refused=f"another Serene than the driver's runs on {here}: {different} (the driver's first); "
                                "install the same on both")  # fmt: skip
     try:
         return Outcome(do(task))
-    except CannotWrite as error:  # nor could the next one
+    except CannotWrite as error:  # the next task could not write either
         return Outcome(refused=f"{error}; what was done before stays: the same command goes on")
     except Exception as error:
         return Outcome(trouble=f"{type(error).__name__}: {error}{f' (on {here})' if driver is not None else ''}")

@@ -1,4 +1,4 @@
-"""How long a study will take: said before it begins, by its cells' settings and by what was done here before."""
+"""Estimates how long a study will take, from what its cells are expected to take and from those that are done."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MINUTE, HOUR = 60.0, 3600.0
 
 
 def in_words(seconds: float) -> str:
-    """Rounded: nobody knows it to the second."""
+    """A rounded length of time, for people: "about 3 minutes"."""
     if seconds < MINUTE:
         return "less than a minute"
     if seconds < 1.5 * HOUR:
@@ -18,8 +18,8 @@ def in_words(seconds: float) -> str:
 
 
 def pace(done: Iterable[tuple[float, float]]) -> float | None:
-    """Of cells that were done here, (seconds, expected seconds): how many times as long as expected all of them took;
-    None if there are none."""
+    """How many times as long as expected the cells took together. done: for each, (seconds, expected seconds). None if
+    there are none."""
     took = expected = 0.0
     for one, other in done:
         took, expected = took + one, expected + other
@@ -27,8 +27,8 @@ def pace(done: Iterable[tuple[float, float]]) -> float | None:
 
 
 def announcement(done: int, whole: int, seconds: float, measured: int) -> str:
-    """done: of ``whole`` cells. seconds: that the others will take. measured: cells that this follows from; 0 if
-    it is a guess."""
+    """What a study prints before it begins. done: cells that are done, of ``whole``. seconds: that the others will
+    take. measured: how many cells that estimate follows from; 0 if it is a guess."""
     if done == whole:
         return f"all {whole:,} cells are done already"
     follows = f"by what {measured:,} of them took on this machine" if measured else "a guess: none was done here before"

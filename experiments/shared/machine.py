@@ -1,4 +1,4 @@
-"""The machine that a measurement was made on: what it is, and how busy it was."""
+"""The conditions of a measurement: the machine that it was made on, and how busy that was."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Conditions:
-    """Of a measurement. machine: in words. load_before, load_after: how many tasks ran or waited for a processor, the
-    kernel's mean of the last minute. stalled: in what share of the time something waited for a processor. None: not
-    recorded."""
+    """The conditions of a measurement. machine: as `here` describes it. load_before, load_after: how many tasks ran or
+    waited for a processor, the kernel's mean over the last minute. stalled: the share of the time, 0 to 1, in which
+    something waited for a processor. None: not recorded."""
 
     machine: str | None = None
     load_before: float | None = None
@@ -35,14 +35,14 @@ class Conditions:
 
     @classmethod
     def of(cls, kept: Mapping[str, Any] | None) -> Conditions:
-        """As they were kept, by ``to_dict``; None for a result that was made before they were."""
+        """The conditions that ``to_dict`` wrote. kept: None for an older result, which has no conditions."""
         return cls(**kept) if kept else cls()
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     def columns(self) -> tuple[object, ...]:
-        """For a table, by COLUMNS."""
+        """A row of a table, in the order of COLUMNS."""
         return tuple(NOT_RECORDED if value is None else value for value in astuple(self))
 
 
@@ -51,7 +51,7 @@ COLUMNS = tuple(each.name for each in fields(Conditions))
 
 @lru_cache(maxsize=1)
 def here() -> str:
-    """Processor, processors, memory and versions, in words."""
+    """This machine: the processor and how many there are, memory, and versions."""
     told = machine()
     versions = f"Linux {platform.release()}, Python {told['python']}, PyTorch {told.get('torch', '-')}"
     return f"{told['processor']}, {os.cpu_count()} processors, {_memory()}; {versions}"
@@ -66,12 +66,12 @@ def _memory() -> str:
 
 
 def load() -> float:
-    """Tasks that ran or waited for a processor, the mean of the last minute."""
+    """How many tasks ran or waited for a processor, the kernel's mean over the last minute."""
     return os.getloadavg()[0]
 
 
 def observed(measure: Callable[[], R]) -> tuple[R, Conditions]:
-    """What it returns, and the conditions in which it ran."""
+    """Calls ``measure``; what it returned, and the conditions in which it ran."""
     before, stalls = load(), Stalls()
     stalls.look()
     found = measure()
@@ -80,30 +80,32 @@ def observed(measure: Callable[[], R]) -> tuple[R, Conditions]:
 
 
 class Stalls:
-    """In what share of a time something on this machine waited for a processor, as the kernel counts it."""
+    """The share of a time in which something on this machine waited for a processor, by the kernel's count (PSI)."""
 
     def __init__(self) -> None:
         self._times: list[float] = []  # Unix seconds
         self._stalled: list[float] = []  # seconds, since the machine started
 
     def look(self) -> None:
+        """Notes the time and the kernel's count."""
         stalled = stalled_s()
         if stalled is not None:
             self._times.append(time.time())
             self._stalled.append(stalled)
 
     def share(self, begin: float, end: float) -> float | None:
-        """Between two times, in Unix seconds; None where the kernel does not count, or there were no two looks."""
+        """The share, 0 to 1, between two times in Unix seconds; None if ``look`` was not called twice between them, or
+        the kernel does not count."""
         return self._between(bisect_left(self._times, begin), bisect_right(self._times, end) - 1)
 
     def whole(self) -> float | None:
-        """From the first look to the last one; None as for ``share``."""
+        """The share from the first ``look`` to the last one; None as for ``share``."""
         return self._between(0, len(self._times) - 1)
 
     def _between(self, first: int, last: int) -> float | None:
         if last <= first or self._times[last] <= self._times[first]:
             return None
-        # Both clocks are read one after the other, so a share of 1 may come out as a little more.
+        # Time and count are read one after the other, so that a share of 1 may come out as a little more.
         return min((self._stalled[last] - self._stalled[first]) / (self._times[last] - self._times[first]), 1.0)
 
 
@@ -118,7 +120,7 @@ def stalled_s() -> float | None:
 
 
 def summary(found: Sequence[Conditions]) -> str:
-    """Of several measurements: where they were made, on what most of them were first, and how busy it was there."""
+    """A sentence on several measurements: their machines, the most frequent one first, and how busy these were."""
     machines = Counter(each.machine or NOT_RECORDED for each in found).most_common()
     made = machines[0][0] if len(machines) == 1 else "; ".join(f"{count} on {where}" for where, count in machines)
     loads, after = ([getattr(each, name) for each in found] for name in ("load_before", "load_after"))

@@ -1,6 +1,6 @@
-"""An executor of local processes; one that dies costs its own task only.
+"""An executor of local processes, in which a process that dies takes only its own task with it.
 
-The standard library's gives all work up when one process is killed, and may wait for ever; a sweep of an hour must not.
+The standard library's ProcessPoolExecutor gives up all tasks when one process is killed, and may wait for ever.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ R = TypeVar("R")
 
 
 class WorkerLost(Exception):
-    """What did a task is gone, and nothing is known of the task; the message says how it ended."""
+    """The process that did a task has died, and left no result; the message says how it ended."""
 
 
 class Processes(ThreadPoolExecutor):
-    """``count`` processes. Functions, arguments, results and exceptions are pickled. After ``shutdown`` what runs is
-    given up, and the processes end; so they do when their owner dies.
+    """An executor of ``count`` processes. Functions, arguments, results and exceptions are pickled. ``shutdown`` gives
+    up the tasks that still run and ends the processes; these also end when their owner dies.
 
-    preload: modules that the processes are forked with; PyTorch takes seconds to import.
+    preload: modules to import once, in the server that the processes are forked from; PyTorch takes seconds to import.
     """
 
     def __init__(self, count: int, preload: tuple[str, ...] = ()) -> None:
         super().__init__(count)  # a thread for each process
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(list(preload))
-        # What the server forks begins with its mask: Ctrl-C is for the owner alone, also while a process is starting.
+        # The server's signal mask is inherited by what it forks: Ctrl-C is for the owner alone, also while a process is
+        # still starting.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             forkserver.ensure_running()
@@ -48,7 +49,7 @@ class Processes(ThreadPoolExecutor):
         self._over = False
 
     def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
-        return super().submit(self._elsewhere, fn, args, kwargs)
+        return super().submit(self._in_process, fn, args, kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         with self._starting:
@@ -59,12 +60,12 @@ class Processes(ThreadPoolExecutor):
         for child in [*self._children] if wait else []:
             child.end()
 
-    def _elsewhere(self, fn: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]) -> R:
-        """In this thread's process. Raises WorkerLost, and what the function raises."""
+    def _in_process(self, fn: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]) -> R:
+        """Calls the function in the process of this thread. Raises WorkerLost, and what the function raises."""
         child = getattr(self._mine, "child", None) or self._start()
         try:
             child.pipe.send((fn, args, kwargs))
-            # Not the pipe alone: a process that the task began may hold its other end open.
+            # The sentinel, too: after the process has died, one that the task started may hold the pipe's end open.
             wait([child.pipe, child.process.sentinel])
             if not child.pipe.poll():
                 raise EOFError
@@ -90,7 +91,8 @@ class Processes(ThreadPoolExecutor):
 
 
 class _Child:
-    """A process of the pool, forked from a server without threads."""
+    """A process of the pool and the pipe to it. It is forked from a server without threads, which a fork would
+    break."""
 
     def __init__(self, context: multiprocessing.context.ForkServerContext) -> None:
         self.pipe, theirs = context.Pipe()
@@ -99,13 +101,14 @@ class _Child:
         theirs.close()
 
     def end(self) -> None:
-        """Once nothing is sent to it any more."""
+        """Waits for the process to end, and closes the pipe."""
         self.process.join()
         self.pipe.close()
 
 
 def _serve(pipe: Connection) -> None:
-    """In a process of the pool: it ends with the pool's owner, which handles the terminal's signals."""
+    """What a process of the pool does: calls functions until the pipe is closed or the owner ends. SIGINT is ignored: a
+    terminal's Ctrl-C is for the owner to handle."""
     threading.Thread(target=_end_with_owner, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -114,13 +117,13 @@ def _serve(pipe: Connection) -> None:
             fn, args, kwargs = pipe.recv()
             try:
                 answer = ForkingPickler.dumps((True, fn(*args, **kwargs)))
-            except Exception as error:  # of the function, or because its result cannot be pickled
+            except Exception as error:  # raised by the function, or because its result cannot be pickled
                 answer = _pickled(error)
             pipe.send_bytes(answer)
 
 
 def _pickled(error: Exception) -> memoryview:
-    """What the function raised; in words where that cannot be pickled."""
+    """A function's exception, pickled; a RuntimeError with its text if it cannot be pickled."""
     try:
         return ForkingPickler.dumps((False, error))
     except Exception:
@@ -128,7 +131,8 @@ def _pickled(error: Exception) -> memoryview:
 
 
 def _end_with_owner() -> None:
-    """The parent is the server it was forked from, which outlives the owner for as long as this process is there."""
+    """Kills this process when the pool's owner ends. The kernel's parent-death signal would not do: the parent is the
+    fork server, which stays until this process has ended."""
     owner = multiprocessing.parent_process()
     assert owner is not None
     owner.join()

@@ -1,4 +1,4 @@
-"""Strategies at random, for runs that are swapped from one to the next. A seed tells all of them."""
+"""Random strategies, for runs in which one is swapped for the next. They follow from a seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ FAMILIES = ("bsp", "ssp", "asp", "quorum", "mixed")
 
 
 def some(family: str, rng: random.Random, workers: int) -> Strategy:
-    """A strategy of a family, with random parameters that fit so many workers (two or more)."""
+    """A strategy of a family (one of FAMILIES), with random parameters that are valid for so many workers, two or more.
+    Raises SereneError."""
     if family == "bsp":
         return BSP()
     if family == "ssp":
@@ -22,13 +23,13 @@ def some(family: str, rng: random.Random, workers: int) -> Strategy:
     if family == "quorum":
         return Quorum(rng.randint(1, workers))
     if family == "mixed":
-        free = rng.sample(range(workers), rng.randint(1, workers - 1))
-        return Mixed(tuple(free), rng.choice([0, 0, 1, 3]))
+        asynchronous = rng.sample(range(workers), rng.randint(1, workers - 1))
+        return Mixed(tuple(asynchronous), rng.choice([0, 0, 1, 3]))
     raise SereneError(f"no strategy {family!r}; expected {choices(FAMILIES)}")
 
 
 def alternating(families: tuple[str, ...], seed: int, workers: int) -> Iterator[Strategy]:
-    """One family after the other, for ever, with new parameters each time."""
+    """Strategies of one family after the other, for ever, with new parameters each time."""
     rng = random.Random(f"strategies/{seed}")
     while True:
         for family in families:

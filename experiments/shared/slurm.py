@@ -1,4 +1,4 @@
-"""An executor whose tasks are jobs that submitit hands to SLURM, one job a task."""
+"""An executor that makes a SLURM job of each task, by submitit."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ R = TypeVar("R")
 
 AT_ONCE = 100
 KINDS = ("slurm", "local")
-# Between two looks at a job; submitit asks SLURM once a minute and looks for the result's file else.
+# How often a job is polled; submitit then looks for the result's file, and asks SLURM itself once a minute only.
 POLL_S = {"slurm": 1.0, "local": 0.05}
-# From the end of a job until its result is seen, at most: a network's file system may be late, this machine's is not.
+# How long a job's result may take to be seen after the job has ended: a network file system shows files late.
 RESULT_S = {"slurm": 15.0, "local": 0.0}
 
 
 class Jobs(ThreadPoolExecutor):
-    """A thread waits for each job. After ``shutdown`` jobs are cancelled.
+    """An executor with a thread for each job that is under way. ``shutdown`` cancels the jobs.
 
-    options: ``folder`` (which all nodes see), ``at_once`` (jobs), ``kind`` ("slurm", or "local": processes of this
-    machine) and ``submitit``, a table of submitit's own. Raises BadUsage.
+    options: ``folder``, a directory that all nodes see; ``at_once``, how many jobs at most; ``kind``, "slurm", or
+    "local" for processes of this machine; ``submitit``, a table of submitit's own parameters. scratch: where ``folder``
+    is by default. Raises BadUsage.
     """
 
     def __init__(self, options: Mapping[str, Any], scratch: Path) -> None:
@@ -52,7 +53,7 @@ class Jobs(ThreadPoolExecutor):
             raise BadUsage(f"SLURM by submitit: {error}") from error
         super().__init__(own["at_once"])
         self._kind: str = own["kind"]
-        self._one = threading.Lock()  # submitit is not made for several threads
+        self._one = threading.Lock()  # submitit is not thread-safe
         self._over = threading.Event()
 
     def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
@@ -63,7 +64,8 @@ class Jobs(ThreadPoolExecutor):
         super().shutdown(wait, cancel_futures=cancel_futures)
 
     def _as_a_job(self, fn: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]) -> R:
-        """Raises WorkerLost, and ClusterFailed where no job can be begun or the function raises."""
+        """Submits a job and waits for its result. Raises WorkerLost if the job ends without one, and ClusterFailed if
+        none can be submitted or the function raises: `driver` hands tasks whose errors are results."""
         try:
             with self._one:
                 job = self._submitit.submit(fn, *args, **kwargs)
@@ -74,7 +76,7 @@ class Jobs(ThreadPoolExecutor):
                 self._pause()
             self._await_result(job)
             with self._one:
-                job._results_timeout_s = 0  # submitit would wait here, while no other thread can look at its job
+                job._results_timeout_s = 0  # or submitit would wait for the file here, with the lock held
                 result: R = job.result()
         except FailedJobError as error:
             raise ClusterFailed(f"job {job.job_id}: {_last_line(error)}") from error
@@ -91,10 +93,10 @@ class Jobs(ThreadPoolExecutor):
             raise CancelledError
 
     def _await_result(self, job: submitit.Job[R]) -> None:
-        """Until its file is seen or is not to be expected any more."""
+        """Waits until the result's file is seen, RESULT_S at most."""
         folder, until = job.paths.folder, time.monotonic() + RESULT_S[self._kind]
         with contextlib.suppress(PermissionError):
-            folder.chmod(folder.stat().st_mode)  # has NFS look again
+            folder.chmod(folder.stat().st_mode)  # has an NFS client discard its cached list of the files
         while not job.paths.result_pickle.exists() and time.monotonic() < until:
             self._pause()
 

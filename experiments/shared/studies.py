@@ -1,5 +1,5 @@
-"""What the resumable studies share: working tasks off with a progress bar, their command line's end, and the frame of
-their pages."""
+"""What the resumable studies share: doing tasks with a progress bar, errors and exit status, and their pages'
+template."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 class BadUsage(SereneError):
-    """Options that make no sense."""
+    """Invalid options; the message names the valid choices."""
 
 
 class Busy(SereneError):
@@ -36,8 +36,8 @@ class Busy(SereneError):
 
 @contextlib.contextmanager
 def alone(directory: Path) -> Iterator[None]:
-    """Only one run at a time writes to a directory, which is made if need be, until the end of the block. Raises
-    Busy."""
+    """Locks a directory, which is made if need be, until the end of the block: only one run at a time writes to it.
+    Raises Busy."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as lock:
         try:
@@ -48,7 +48,7 @@ def alone(directory: Path) -> Iterator[None]:
 
 
 def main(options: argparse.Namespace, run: Callable[[argparse.Namespace, Console], None]) -> int:
-    """Runs a study and says what happened: the process's exit status. ``options.out`` is where its results are."""
+    """Runs a study, prints its error if there is one, and returns the exit status. ``options.out``: its directory."""
     return ended(lambda: _main(options, run))
 
 
@@ -84,10 +84,11 @@ def work(
     label: Callable[[T], str],
     console: Console,
 ) -> list[str]:
-    """Does all tasks on the executor, and keeps each result as it comes, with a progress bar; a line for each failure.
+    """Does all tasks on the executor, with a progress bar called ``what``, and calls ``keep`` with each task and result
+    as it comes. Returns a line for each task that failed. label: a task in words.
 
-    Gives up when a result cannot be written, raising CannotWrite: the next ones would be lost as well. Raises
-    ClusterFailed.
+    Raises ClusterFailed; and CannotWrite as soon as a result cannot be written, for the next ones would be lost as
+    well.
     """
     failures = []
     columns = (
@@ -113,7 +114,7 @@ def work(
 
 
 def template(path: Path) -> jinja2.Template:
-    """A page that may extend ``study.html``, whose macros make its tables and pictures."""
+    """The template of a page. It may extend ``study.html`` and import the macros of ``study_parts.html``."""
     places = [path.parent, Path(__file__).parent]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(places), autoescape=True, undefined=jinja2.StrictUndefined

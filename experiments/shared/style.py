@@ -1,4 +1,4 @@
-"""One look for all figures."""
+"""The style of all figures."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ import matplotlib.pyplot as plt
 
 GRID = "#dddddd"
 DPI = 110
-LETTER, HANDLE = 0.055, 0.6  # inches of a legend's entry: each letter's, and what is beside them
+LETTER, HANDLE = 0.055, 0.6  # inches that a legend's entry takes: for each letter, and for its handle and the gaps
 
 
 def panels(rows: int, columns: int, width: float = 5.2, height: float = 3.2, **options: Any) -> tuple[Any, Any]:
-    """A figure with rows x columns axes, always as a two-dimensional array."""
+    """A figure and its axes, an array of rows x columns. width, height: of each, in inches. options: of
+    plt.subplots."""
     figure, axes = plt.subplots(
         rows, columns, figsize=(width * columns, height * rows), squeeze=False, layout="constrained", **options
     )
@@ -33,8 +34,11 @@ def panels(rows: int, columns: int, width: float = 5.2, height: float = 3.2, **o
 
 
 def strategy_band(axes: Any, changes: Sequence[tuple[float, str]], end: float) -> list[Any]:
-    """Above the axes: which strategy was in force from each change (when, and to which) on until ``end``: a line in its
-    colour, and its name; the names. `fit_names` hides those that there is no room for."""
+    """Draws, above the axes, a line in the strategy's colour with its name for the time in which it was in force.
+
+    changes: when, in the unit of the x axis, and to which strategy. end: of the last one. Returns the names' texts, for
+    `fit_names`.
+    """
     names = []
     for (begin, name), (until, _) in pairwise([*changes, (end, "")]):
         where = axes.get_xaxis_transform()  # x in data, y as a share of the height
@@ -48,9 +52,9 @@ def strategy_band(axes: Any, changes: Sequence[tuple[float, str]], end: float) -
 
 
 def fit_names(figure: Any, names: Sequence[Any], end: float) -> list[str]:
-    """Hides each name of a band that would run into the next one's place, once all else is drawn; those are returned,
-    for a legend."""
-    figure.draw_without_rendering()  # only now is it known where everything is
+    """Hides the names of a `strategy_band` that are longer than their line, and returns those that can be read nowhere,
+    for the legend. Call it when all else is drawn. end: of the band."""
+    figure.draw_without_rendering()  # computes the positions
     begins = [*(name.xy[0] for name in names), end]
     for name, begin in zip(names, begins[1:], strict=True):  # a strategy that never changed has no band, and no names
         limit = name.axes.transData.transform((begin, 0))[0]
@@ -60,7 +64,7 @@ def fit_names(figure: Any, names: Sequence[Any], end: float) -> list[str]:
 
 
 def one_legend(figure: Any, axes: Any) -> None:
-    """Below the figure, where it hides nothing, each label once; in as many columns as the longest label lets."""
+    """One legend for all axes, below the figure, where it hides nothing; each label once, in as many columns as fit."""
     found: dict[str, Any] = {}
     for each in axes.flat:
         for handle, label in zip(*each.get_legend_handles_labels(), strict=True):
@@ -71,6 +75,7 @@ def one_legend(figure: Any, axes: Any) -> None:
 
 
 def save(figure: Any, path: Path, dpi: int = DPI) -> Path:
+    """Writes a figure to a file, closes it, and returns the path."""
     figure.savefig(path, dpi=dpi)
     plt.close(figure)
     return path

@@ -1,4 +1,4 @@
-"""What commands print to."""
+"""The console that commands print to."""
 
 from __future__ import annotations
 
@@ -8,5 +8,6 @@ from rich.console import Console
 
 
 def console(width: int = 160, *, highlight: bool = True) -> Console:
-    """Of the terminal's width; ``width`` for a pipe, which has none of its own: lines are not to be folded there."""
+    """A console as wide as the terminal. width: in columns, where the output is no terminal, so that lines of a log are
+    not folded at 80."""
     return Console(width=None if sys.stdout.isatty() else width, highlight=highlight)

@@ -1,1 +1,1 @@
-"""Which strategy for which straggler: the paper's experiments again, in virtual time and with real processes."""
+"""The straggler study: the paper's experiments, with real processes in Mininet and in virtual time."""

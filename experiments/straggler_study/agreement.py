@@ -1,4 +1,4 @@
-"""The simulator held to the emulation: the same cells by both engines."""
+"""Compares the simulated engine with the emulated one, on cells that both have run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEASURES = (
 
 @dataclass(frozen=True)
 class Pair:
-    """A cell's numbers by both engines: simulated and emulated, by the names of Numbers."""
+    """An emulated cell. simulated, emulated: its MEASURES by both engines, by their names in `Numbers`."""
 
     cell: Cell
     simulated: dict[str, float]
@@ -33,7 +33,7 @@ class Pair:
 
 
 def pairs(study: Study) -> list[Pair]:
-    """All cells of the grid that both engines have run."""
+    """The cells of the grid that both engines have run."""
     twins, missing = set(study.grid.twins), set(study.missing)
     found = []
     for cell in study.grid.headline:
@@ -46,7 +46,7 @@ def pairs(study: Study) -> list[Pair]:
 
 
 def difference(found: Sequence[Pair], name: str) -> tuple[float, float]:
-    """Median and largest |simulated / emulated - 1| of a measure, over the cells where both have it."""
+    """Median and largest |simulated / emulated - 1| of a measure, over the cells where both are known; else NaN."""
     ratios = [
         abs(pair.simulated[name] / pair.emulated[name] - 1)
         for pair in found
@@ -56,7 +56,7 @@ def difference(found: Sequence[Pair], name: str) -> tuple[float, float]:
 
 
 def draw(found: Sequence[Pair], measure: tuple[str, str], path: Path) -> Path:
-    """Simulated over emulated; on the line they agree."""
+    """Draws simulated over emulated numbers into an image file. measure: of MEASURES. On the line, both agree."""
     name, title = measure
     figure, axes = panels(1, 1, width=5.2, height=4.4)
     each = axes[0, 0]
@@ -69,7 +69,7 @@ def draw(found: Sequence[Pair], measure: tuple[str, str], path: Path) -> Path:
         each.plot([real], [virtual], "o", color=shown.colour, markersize=5, alpha=0.7, label=shown.name)
     each.set_xscale("log")
     each.set_yscale("log")
-    for axis in (each.xaxis, each.yaxis):  # plain numbers, no powers
+    for axis in (each.xaxis, each.yaxis):  # labels as plain numbers instead of powers
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter("{x:g}" if high < 10 * low else NullFormatter())
     each.set_xlabel(f"emulated: {title}")
@@ -79,7 +79,7 @@ def draw(found: Sequence[Pair], measure: tuple[str, str], path: Path) -> Path:
 
 
 def text(found: Sequence[Pair]) -> str:
-    """How well they agree, in a sentence for each share."""
+    """A sentence for each share on how well the engines agree."""
     parts = []
     for share in sorted({pair.cell.share for pair in found}):
         mine = [pair for pair in found if pair.cell.share == share]
@@ -92,7 +92,7 @@ def text(found: Sequence[Pair]) -> str:
 
 
 def rows(found: Sequence[Pair]) -> tuple[list[str], list[list[str]]]:
-    """Both engines' numbers, cell by cell."""
+    """A table, head and rows, with both engines' numbers for each cell."""
     head = ["model", "straggler", "strategy", "share", "seed"]
     head += [f"{title}: {engine}" for _, title in MEASURES for engine in ("emulated", "simulated")]
     told = []

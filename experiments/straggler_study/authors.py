@@ -1,11 +1,11 @@
-"""The paper's authors' figures, recomputed from a reader's copy of their logs.
+"""Recomputes the figures of the paper's authors from their logs.
 
     python -m experiments.straggler_study.authors DIRECTORY
 
-The logs are in the public repository RicardoParizotto/serener, below workers/agents/notebooks; their later program is
-in ComputerNetworks-UFRGS/serene. Nothing of either is kept here. A run is a directory with settings.json and a
-worker-N-stats.csv for each worker: a row for each evaluation, which came every 10 steps, and in the end the worker's
-seconds in all and in READ and CLOCK, round trips included. A run is over when one worker's accuracy is above 0.91.
+DIRECTORY is a copy of the public repository RicardoParizotto/serener, whose logs are below workers/agents/notebooks.
+They are no part of this repository. A run is a directory with settings.json and a worker-N-stats.csv for each worker: a
+row for each evaluation, one in 10 steps; and at the end a row with the worker's seconds, in all, and in READ and CLOCK
+packets with their round trips. A run is over when one worker's accuracy is above 0.91.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ STEPS_PER_EVALUATION = 10
 
 
 class BadLogs(SereneError):
-    """No logs there, or logs of another form."""
+    """There are no logs, or files are not such logs; the message says which."""
 
 
 @dataclass(frozen=True)
 class AuthorsRun:
-    """evaluations: of the worker that was above the target first, up to then; seconds: from its first evaluation to
-    that one; exchanging: the mean share of the workers' time that they spent in READ and CLOCK."""
+    """A run. staleness: the bound, 0 for BSP. evaluations: how many the worker that was first above the target did
+    until then. seconds: from the first of these to the last. exchanging: the share of their time, 0 to 1, that the
+    workers spent in READ and CLOCK, on average."""
 
     directory: Path
     workers: int
@@ -48,6 +49,7 @@ class AuthorsRun:
 
     @property
     def step_s(self) -> float:
+        """Seconds of a step."""
         return self.seconds / (self.evaluations * STEPS_PER_EVALUATION)
 
 
@@ -60,7 +62,7 @@ class _Worker:
 
 
 def _worker(path: Path) -> _Worker | None:
-    """None for logs without times, or that end before the run did."""
+    """A worker's log; None if it has no times, or does not reach the end of the run. Raises BadLogs."""
     with path.open(newline="") as file:
         heading, *rows = csv.reader(file)
     if "time_refs" not in heading or len(rows) < 2 or len(rows[-1]) != 2:
@@ -75,7 +77,7 @@ def _worker(path: Path) -> _Worker | None:
 
 
 def _run(directory: Path) -> AuthorsRun | None:
-    """None for a run that did not reach the target, or whose logs have no times."""
+    """The run in a directory; None if it did not reach the target, or its logs have no times."""
     settings = json.loads((directory / "settings.json").read_text())
     found = [_worker(path) for path in sorted(directory.glob("worker-*-stats.csv"))]
     workers = [worker for worker in found if worker is not None]
@@ -102,7 +104,7 @@ def _run(directory: Path) -> AuthorsRun | None:
 
 
 def read(root: Path) -> Iterator[AuthorsRun]:
-    """Every run below a directory, those that are there more than once only once. Raises BadLogs."""
+    """Every run below a directory, copies of the same run only once. Raises BadLogs."""
     seen = set()
     for settings in sorted(root.rglob("settings.json")):
         directory = settings.parent
@@ -123,7 +125,8 @@ def _change(new: float, old: float) -> str:
 
 
 def table(runs: list[AuthorsRun], root: Path) -> Table:
-    """A line for each run; those with a staleness bound also say how they differ from the BSP run beside them."""
+    """The table to print, with a row for each run. Runs with a staleness bound are compared with the BSP run of the
+    same series. root: the directory of all runs."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2))
     headings = ("series", "workers", "straggler", "s", "evaluations", "s a step", "hours", "in READ and CLOCK")
     for heading in (*headings, "evaluations", "a step", "time"):

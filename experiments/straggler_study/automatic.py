@@ -1,4 +1,5 @@
-"""Automatic strategies in virtual time: the controller's own classes, shown what the controller would show them."""
+"""Automatic strategies in virtual time: the controller's own classes, which are shown what the controller would
+show."""
 
 from __future__ import annotations
 
@@ -13,13 +14,16 @@ from serene.strategy import Strategy
 
 @dataclass
 class Reports:
-    """A worker's telemetry as `serene.client.Session` sends it: sums over its run, no report too soon after another."""
+    """A worker's reports, as `serene.client.Session` sends them. sums: seconds since the run began, which the
+    simulation adds to. latest: the last report that was sent."""
 
     sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("compute_s", "network_s", "waiting_s"), 0.0))
     latest: dict[str, object] | None = None
     _sent_at: float = -REPORT_EVERY_S
 
     def send(self, state: str, now: float, iteration: int, loss: float, *, force: bool = False) -> None:
+        """Sends a report, unless the last one was sent only just before; always if an exchange has ended, or by
+        force."""
         ended = self.latest is not None and self.latest["state"] == "exchanging" != state
         if force or ended or now - self._sent_at >= REPORT_EVERY_S:
             self._sent_at = now
@@ -27,7 +31,7 @@ class Reports:
 
 
 class RunningStrategy:
-    """One automatic strategy with its memory of one job, as controller.automatic.runner has it."""
+    """An automatic strategy with what is remembered of a job, as `controller.automatic.runner` keeps it."""
 
     def __init__(self, automatic: Automatic) -> None:
         self.automatic = automatic
@@ -43,7 +47,8 @@ class RunningStrategy:
         evicted: frozenset[int],
         workers: Sequence[tuple[int, Mapping[str, int], int, Reports]],
     ) -> Decision:
-        """What is to hold from now on. workers: of those who take part, id, counters, rounds and reports."""
+        """Shows the strategy the job, and returns the strategy and the evicted workers that are to be in force.
+        workers: for each that has not left, its number, its counters, how many rounds it has done, and its reports."""
         views = []
         for worker, counters, rounds, reports in workers:
             report = reports.latest or {}

@@ -1,4 +1,4 @@
-"""One configuration of the study, as data. Its digest is the name under which its result is kept."""
+"""The study's cell: one configuration. Its digest is the name of its result's file."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from workers.packets import check_packets
 ENGINES = ("simulated", "emulated")
 TARGETS = ("embedded", "bmv2")
 SOFTMAX, NOTHING = "softmax", "nothing"
-TREE, NO_SWITCH = "tree", "none"  # of a cell's data planes, those that are no variant
+TREE, NO_SWITCH = "tree", "none"  # data planes of a cell, beside the compiled program's variants
 LEARNERS = (*architectures.MODELS, SOFTMAX, NOTHING)
-LANES = 320  # of the MTU-1500 program: what a vector costs on the wire
-RESULTS_VERSIONS = {"simulated": 5, "emulated": 4}  # raise an engine's when its earlier results are wrong
+LANES = 320  # values in a packet of the MTU-1500 program, by which rates are counted
+RESULTS_VERSIONS = {"simulated": 5, "emulated": 4}  # an engine's is to be raised when its earlier results are wrong
 
 
 class BadCell(SereneError):
-    """A configuration that makes no sense; the message names the valid choices."""
+    """A configuration is invalid; the message names the valid choices."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """What the packets of a job pass. Rates in packets of 320 values; 0 packets per second: takes no time.
+    """The network of a simulated job. Rates are in packets of LANES values a second; 0: packets take no time.
 
-    worker_pps: what one worker's host and link get through, each way. switch_pps: what the switch gets through, for
-    all workers together. latency_us: worker to switch, one way.
+    worker_pps: of a worker's host and link, each way. switch_pps: of the switch, for all workers together. latency_us:
+    from a worker to the switch.
     """
 
     worker_pps: float = 0.0
@@ -45,7 +45,7 @@ class Network:
 
 @dataclass(frozen=True)
 class RackNetwork:
-    """Racks, and the link between each one's leaf switch and the root: rate and latency as in Network, each way."""
+    """How many racks a simulated job has, and the rate and latency of each leaf's uplink, as in `Network`, each way."""
 
     count: int
     uplink_pps: float = 0.0
@@ -54,12 +54,12 @@ class RackNetwork:
 
 @dataclass(frozen=True)
 class Cell:
-    """One run. learning_rate None is the model's own; ``stands_for`` parameters are charged on the wire if there are
-    more of them than the model has (so timing alone can be studied with one slot).
+    """One run. model: one of LEARNERS. learning_rate: None for the model's own. stands_for: how many parameters the
+    simulated network carries, if that is more than the model has; so timing can be studied with a small model.
 
-    exchange, target, packets, link_mbit: as a run's settings, for the emulated engine; the simulated one has
-    ``network``. share: what the exchange through a switch at line rate takes of a step without stragglers, if it was
-    asked for; ``compute_ms`` follows from it. racks: of a tree of switches, None for one switch.
+    exchange, target, packets, link_mbit: as in a run's settings, for the emulated engine. network, racks: for the
+    simulated one; racks None for one switch. share: of the exchange in a step without stragglers, through a switch at
+    line rate; 0 if ``compute_ms`` was not chosen by it.
     """
 
     engine: str = "simulated"
@@ -85,12 +85,14 @@ class Cell:
 
     @property
     def automatic(self) -> bool:
+        """Whether the strategy is an automatic one."""
         return self.strategy.startswith(AUTOMATIC)
 
     @property
     def data_plane(self) -> str:
-        """The program that the cell's packets pass: a variant, TREE or NO_SWITCH. Networks are simulated in jumbo
-        frames: fewer packets to play for the same values, each charged for what it stands for. A tree has none."""
+        """The compiled program that the cell's packets pass: a variant, TREE or NO_SWITCH. Models of `workers` are
+        simulated with jumbo frames, which are fewer, and each of which takes the time of the packets that it stands
+        for. There are no jumbo programs for a tree."""
         if self.exchange != "switch":
             return NO_SWITCH
         if self.racks is not None:
@@ -99,24 +101,26 @@ class Cell:
 
     @property
     def digest(self) -> str:
-        """Of the settings, the data plane's program and the version of its engine's results: 16 hex digits."""
+        """Identifies the cell's result, by its settings, its program and the version of its engine's results: 16 hex
+        digits."""
         text = json.dumps(
             [RESULTS_VERSIONS.get(self.engine), _compiled(self.data_plane), self.to_dict()], sort_keys=True
         )
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
-        """Without ``racks`` where there are none, as before there were any."""
+        """The settings. Without ``racks`` if there are none, so that digests are those of before there were racks."""
         return {name: value for name, value in asdict(self).items() if name != "racks" or value is not None}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Cell:
+        """The cell that ``to_dict`` wrote."""
         racks = given.get("racks")
         own = {"network": Network(**given["network"]), "racks": RackNetwork(**racks) if racks is not None else None}
         return cls(**{**given, **own})
 
     def check(self) -> None:
-        """Raises BadCell, BadStrategy, BadStraggler or DataError, naming what would be right."""
+        """Raises BadCell, BadStrategy, BadStraggler or another SereneError, which names the valid choices."""
         if self.engine not in ENGINES:
             raise BadCell(f"engine {self.engine!r}: expected {choices(ENGINES)}")
         if self.model not in LEARNERS:
@@ -170,7 +174,7 @@ class Cell:
 
 @lru_cache(maxsize=4)
 def _compiled(data_plane: str) -> str:
-    """What p4c made of the sources; results of another program are other results."""
+    """SHA-256 of a data plane's compiled programs: results of other programs are not this cell's."""
     if data_plane == NO_SWITCH:
         return NO_SWITCH
     programs = Program.tree() if data_plane == TREE else (Program.load(data_plane),)

@@ -1,4 +1,4 @@
-"""For each claim of the paper: theirs, ours, by which engine, and a verdict that the numbers decide."""
+"""The paper's claims: what they say, what was measured here, and a verdict that is computed from the numbers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from experiments.straggler_study.names import percent
 from experiments.straggler_study.study import Changes, Spread, Study
 from experiments.straggler_study.words import less
 
-FASTER = -0.40  # the paper's "up to 40 %"
-DRASTICALLY = -0.50  # the paper does not say how much that is
+FASTER = -0.40  # the paper's "up to 40 %", as a change
+DRASTICALLY = -0.50  # what we take "drastically" for; the paper does not say
 
 ABSTRACT = "abstract"
 LOGS = "their logs, by experiments/straggler_study/authors.py"
@@ -20,7 +20,7 @@ LOGS = "their logs, by experiments/straggler_study/authors.py"
 
 @dataclass(frozen=True)
 class Claim:
-    """theirs: as they put it; source: where; ours: what was measured; engine: by what."""
+    """theirs: the claim in the authors' words. source: where it is. ours: what was measured here. engine: by which."""
 
     theirs: str
     source: str
@@ -30,8 +30,9 @@ class Claim:
 
 
 def verdict(found: Mapping[float, Spread], wanted: float | None = None) -> str:
-    """Whether a time becomes less, at which shares; and by as much as was said, if that is known. Shares that should
-    have been measured and were not are named, and those of which seeds are missing."""
+    """Whether a time decreases, at which shares, and by as much as claimed. found: changes by the exchange's share.
+    wanted: the change that is claimed, None if it is not said. Shares without results, or with seeds missing, are
+    named."""
     measured = {share: spread for share, spread in found.items() if spread.count}
     if not measured:
         return "not measured"
@@ -74,7 +75,7 @@ def _shown(found: Mapping[float, Spread]) -> str:
 
 
 def claims(study: Study) -> list[Claim]:
-    """Those of the abstract, in its order, and those of the authors' logs; of both switches where the grid has both."""
+    """The claims of the abstract, in its order, and that of the authors' logs; for each switch that the grid has."""
     ways = [way for way in names.SWITCHES if any(names.way(cell) == way for cell in study.grid.headline)]
     found = [
         *(_accelerates(study, way) for way in ways), _stragglers(study), *(_hybrid(study, way) for way in ways),
@@ -149,7 +150,8 @@ def _waiting(study: Study, way: str) -> Claim:
 
 
 def _swaps(study: Study) -> Claim | None:
-    """Live swaps by the automatic strategy, and what came of the contributions in all runs through a switch."""
+    """Counts live swaps by the automatic strategy, and runs through a switch in which every contribution counted
+    once."""
     wanted = [cell for cell in study.grid.headline if cell.exchange == "switch"]
     runs = [cell for cell in wanted if cell not in study.missing]
     if not runs:
@@ -171,7 +173,7 @@ def _swaps(study: Study) -> Claim | None:
 
 
 def swapped(swaps: int, wrong: int) -> str:
-    """Of the runs in which contributions were lost or repeated."""
+    """The verdict on swaps. wrong: runs in which contributions were lost or repeated."""
     if wrong:
         return f"does not hold: contributions were lost or repeated in {wrong} runs"
     return "holds" if swaps else "not tried: nothing was swapped"
@@ -204,6 +206,7 @@ def _no_straggler(study: Study) -> Claim | None:
 
 
 def rows(found: list[Claim]) -> tuple[list[str], list[list[str]]]:
+    """A table, head and rows."""
     return ["theirs", "where", "ours", "engine", "verdict"], [
         [claim.theirs, claim.source, claim.ours, claim.engine, claim.verdict] for claim in found
     ]

@@ -1,4 +1,5 @@
-"""``python -m experiments.straggler_study``: runs a grid and writes its report; ``make reproduce`` calls this."""
+"""The command line of ``python -m experiments.straggler_study``, which runs a grid and writes its report. ``make
+reproduce`` calls it."""
 
 from __future__ import annotations
 
@@ -31,14 +32,14 @@ def parser() -> argparse.ArgumentParser:
     add("--grid", default="quick", help=f"{choices(GRIDS)} (default quick)")
     add("--out", type=Path, default=Path("runs/straggler"), help="results and report (default runs/straggler)")
     add("--engine", default="both", help=f"{choices(ENGINES)}; only after both there is a report")
-    add("--parallel", type=int, default=Parallel.simulated, help="simulated cells side by side")
-    add("--report-only", action="store_true", help="writes the report of what is there, and runs nothing")
+    add("--parallel", type=int, default=Parallel.simulated, help="simulated cells at a time")
+    add("--report-only", action="store_true", help="run nothing, and write the report of the results that are there")
     clusters.add_options(result)
     return result
 
 
 def run(options: argparse.Namespace, console: Console) -> None:
-    """Everything that is missing, then the report. Raises SereneError."""
+    """Runs the cells that are missing, and writes the report. Raises SereneError."""
     if options.grid not in GRIDS:
         raise BadUsage(f"--grid {options.grid}: expected {choices(GRIDS)}")
     if options.engine not in ENGINES:
@@ -84,7 +85,7 @@ def _study(grid: Grid, options: argparse.Namespace, console: Console, cluster: c
 
 
 def _emulates(options: argparse.Namespace) -> bool:
-    """Whether anything will be emulated. Raises BadUsage where that cannot be."""
+    """Whether cells will be emulated. Raises BadUsage if they cannot be."""
     if options.engine == "simulated":
         return False
     if importlib.util.find_spec("mininet") is None:

@@ -1,4 +1,5 @@
-"""The P4 programs in this process, with one job: what the simulated engine's packets pass. One switch, or a tree."""
+"""The data plane of the simulated engine: the compiled P4 programs in this process, with one job, as one switch or a
+tree."""
 
 from __future__ import annotations
 
@@ -15,16 +16,19 @@ from serene.strategy import PolicyFields, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, ROOT
 
 JOB, SESSION, FIRST_EPOCH = 0, 1, 1
-STALENESS_CLASSES = 16
-UPLINK = 200  # a leaf's port; its workers' are lower
-KEPT_EPOCHS = 60  # whose policies a leaf keeps; its table has 64 entries
+STALENESS_CLASSES = 16  # of the program's counter: 0 to 14 rounds, and more
+UPLINK = 200  # a leaf's port to the root; its workers' have lower numbers
+KEPT_EPOCHS = 60  # how many epochs' policies a leaf keeps; its table has room for 64
 
 Port = tuple[int, int]  # a switch of the plane, by its number, and a port of it
 
 
 class DataPlane:
-    """Workers 0 to n-1 of one job. switches: of Serene. ends: what is at a port, a worker or another switch's port;
-    entrances: by worker, the port that its packets come in by, and numbers: its id in them."""
+    """The switches with one job, for workers 0 to n - 1.
+
+    slots: of the job. ends: what is at each port, a worker, or a port of another switch. entrances, numbers: for each
+    worker, the port that its packets come in at, and its id in packets. incarnation: of every worker.
+    """
 
     def __init__(self, program: Program, vector_length: int, switches: Sequence[ProgramSwitch]) -> None:
         self.program = program
@@ -40,30 +44,30 @@ class DataPlane:
             switch.close()
 
     def _place(self, switch: int, number: int) -> None:
-        """The next worker of the job is at this switch."""
+        """Puts the job's next worker at a switch. number: its id in packets."""
         host = Host.of(number)
-        self.incarnation = host.incarnation  # of every worker
+        self.incarnation = host.incarnation
         self.ends[switch, host.port] = len(self.entrances)
         self.entrances.append((switch, host.port))
         self.numbers.append(number)
         self._heads.append(np.frombuffer(host.frame_head(HEADER.itemsize + 4 * self.program.lanes), np.uint8))
 
     def install(self, epoch: int, strategy: Strategy, members: list[int]) -> None:
-        """A new policy. Of all that is written one entry puts it in force, so it is one step for packets."""
+        """Puts a new policy in force. Whatever is written, it takes effect by one entry, between two packets."""
         raise NotImplementedError
 
     def frames(self, worker: int, payloads: np.ndarray) -> np.ndarray:
-        """A worker's packets: uint8[n, bytes] without Ethernet, IPv4 and UDP headers, and with them."""
+        """A worker's frames, uint8[n, bytes], from the payloads of its UDP packets, uint8[n, bytes]."""
         frames = np.empty((len(payloads), ENCAPSULATION_BYTES + payloads.shape[1]), np.uint8)
         frames[:, :ENCAPSULATION_BYTES] = self._heads[worker]
         frames[:, ENCAPSULATION_BYTES:] = payloads
         return frames
 
     def through(self, at: Port, frames: np.ndarray) -> Iterator[tuple[Port, np.ndarray, np.ndarray]]:
-        """Packets through a switch, one after the other. at: where they come in; frames: uint8[n, bytes].
+        """Processes packets one after the other. at: where they come in. frames: uint8[n, bytes].
 
-        Yields, for each port that something comes out of, the port, the index of the packet that caused each
-        (int64[m]), and what comes out: uint8[m, bytes], all of the same length.
+        Yields, for each port and each length of what comes out: the port, for each frame the index of the packet that
+        caused it, int64[m], and the frames, uint8[m, bytes].
         """
         count = len(frames)
         ports = np.full(count, at[1], np.uint32)
@@ -82,27 +86,27 @@ class DataPlane:
             yield (at[0], int(key >> 32)), cause[chosen], rows
 
     def _index(self, worker: int) -> int:
-        """Of a worker's counters, at its own switch."""
+        """The index of a worker's counters at its switch."""
         return JOB * self.program.max_workers + self.numbers[worker]
 
     def count(self, counter: str, worker: int) -> int:
-        """Packets in a counter that has a cell for each worker."""
+        """A worker's packets in a counter, one of those with a cell for each worker."""
         return self.switches[self.entrances[worker][0]].count(counter, self._index(worker))
 
     def staleness(self, worker: int) -> np.ndarray:
-        """The worker's contributions (packets) by how many rounds old they were: int64[16], the last 15 or more."""
+        """How many of a worker's contributions had each staleness, int64[16]: 0 to 14 rounds, and 15 or more."""
         switch = self.switches[self.entrances[worker][0]]
         first = self._index(worker) * STALENESS_CLASSES
         values = switch.switch.counter_read_all(switch.names["staleness"], first, STALENESS_CLASSES)
         return np.array([value.packets for value in values], np.int64)
 
     def dropped(self) -> int:
-        """Packets that the programs refused, for whatever reason."""
+        """How many packets the programs have dropped, for whatever reason."""
         return sum(sum(switch.dropped().values()) for switch in self.switches)
 
 
 class OneSwitch(DataPlane):
-    """A port for each worker."""
+    """One switch, with a port for each worker."""
 
     def __init__(self, program: Program, workers: int, vector_length: int, strategy: Strategy) -> None:
         super().__init__(program, vector_length, [ProgramSwitch(program)])
@@ -118,7 +122,7 @@ class OneSwitch(DataPlane):
 
 
 class Tree(DataPlane):
-    """A leaf for each rack, numbered as the racks are, and a root (docs/hierarchy.md)."""
+    """A tree of switches (docs/hierarchy.md): a leaf for each rack, with the rack's number, and then the root."""
 
     def __init__(self, racks: Racks, vector_length: int, strategy: Strategy) -> None:
         leaf, root = Program.tree()

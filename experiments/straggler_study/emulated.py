@@ -1,8 +1,8 @@
-"""The emulated engine: a run in Mininet, as `make run-mininet` has it, through a switch or over a baseline.
+"""The emulated engine: runs in Mininet, as those of `make run-mininet`, through a switch or a baseline.
 
-Time is real. An iteration's computing is slept, as long as the straggler's profile says; gradients, packets, links and
-waiting are real. Workers are forked from this process (experiments/run/forked.py), so that one run's start takes
-no processor from another's training.
+Time, gradients, packets, links and waiting are real; only the compute time of an iteration is emulated, by sleeping.
+Workers are forked from this process (experiments/run/forked.py), so that a run that starts takes little processor time
+from others that train.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from serene.errors import SereneError
 from topologies.isolation import die_with
 from workers import stragglers
 
-SET_UP_S = 240.0  # until a run is given up, besides
 LOOK_S = 0.1
-PATIENCE = 20.0  # times the time that the cell's computing takes
+# A run is given up after PATIENCE times the time that its steps should take, and SET_UP_S for its beginning and end.
+SET_UP_S = 240.0
+PATIENCE = 20.0
 
 
 class RunFailed(SereneError):
-    """A part of the run died or took far too long; the message has the end of its log."""
+    """A run failed or took far too long; the message has the end of its log."""
 
 
 def emulate(cell: Cell, scratch: Path) -> Trace:
-    """One cell in a Mininet of its own, gone when this returns or raises. scratch: where its files are meanwhile.
-
-    Needs root. Raises RunFailed.
+    """Runs a cell in a Mininet network of its own, which has ended when this returns or raises. scratch: a directory
+    for its files meanwhile. Needs root. Raises RunFailed, or as `Cell.check`.
     """
     cell.check()
     if os.geteuid() != 0:
         raise RunFailed("Mininet needs root")
-    forked.prepare(cell.exchange, cell.dataset, None)  # once for all runs of this process
+    forked.prepare(cell.exchange, cell.dataset, None)  # here, not in the child: it serves all runs of this process
     work = Path(tempfile.mkdtemp(prefix=".run-", dir=scratch))
     began, before = time.perf_counter(), load()
     try:
@@ -91,7 +91,7 @@ def _longest_pause(cell: Cell) -> float:
 
 
 def _in_child(run: Callable[[], int], log: Path) -> ForkedProcess:
-    """Calls it in a child of this process, which ends with this one, and whose output goes to a file."""
+    """Calls ``run`` in a child, which is killed when this process ends. The child's output goes to ``log``."""
     parent = os.getpid()
     pid = os.fork()
     if pid:
@@ -117,7 +117,7 @@ def _isolated(cell: Cell, work: Path, result: Path) -> int:
 
 
 def _run(cell: Cell, work: Path, result: Path) -> int:
-    """The first process of the run's own."""
+    """What the run's first process does: trains, and writes the trace. Returns the exit status."""
     watch = Watch(cell)
     try:
         found = launch.train(settings(cell, work), Work(work, work / "spare"), Console(file=sys.stdout), watch)
@@ -135,10 +135,11 @@ def _run(cell: Cell, work: Path, result: Path) -> int:
 
 
 def settings(cell: Cell, work: Path) -> Settings:
-    """Of the run that the cell means. Raises SereneError."""
+    """The settings of a cell's run. work: a directory for its files. Raises SereneError."""
     of_switch = cell.exchange == "switch"
     checked = check(
-        target=cell.target if of_switch else "auto", workers=str(cell.workers), strategy=str_of(cell),
+        target=cell.target if of_switch else "auto", workers=str(cell.workers),
+        strategy="bsp" if cell.automatic else cell.strategy,
         straggler=cell.straggler, steps=str(cell.steps), model=cell.model, dataset=cell.dataset, data_dir=None,
         link_mbit=f"{cell.link_mbit:g}", seed=str(cell.seed), compute_ms=repr(cell.compute_ms), program="serene",
         mininet=True, out=work / "out", batch_size=str(cell.batch_size),
@@ -148,13 +149,8 @@ def settings(cell: Cell, work: Path) -> Settings:
     return replace(checked, eval_every=cell.eval_every)
 
 
-def str_of(cell: Cell) -> str:
-    """The strategy that the job begins with, as on command lines."""
-    return "bsp" if cell.automatic else cell.strategy
-
-
 class Watch:
-    """Accompanies a run: sets an automatic strategy, and keeps what the switch counted."""
+    """The companion of a run: sets the cell's automatic strategy, if it has one, and keeps the last status."""
 
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
@@ -168,13 +164,14 @@ class Watch:
             controller.set_automatic(job.job, *automatic_parts(self._cell.strategy))
 
     def keep(self, found: Results, directory: Path) -> None:
-        """Nothing beside the run's own files."""
+        """Writes nothing: the run's own files are enough."""
 
     def told(self) -> list[str]:
         return []
 
     def staleness(self) -> np.ndarray:
-        """Gradients by how many rounds old they were, float64[workers, 16], as of the last look; 0 for a baseline."""
+        """How many of each worker's contributions had each staleness, by the last status: float64[workers, 16], 0 to 14
+        rounds, and 15 or more. Zeros for a baseline, which has no status."""
         if self._seen is None:
             return np.zeros((self._cell.workers, 16))
         return np.array([worker.staleness for worker in self._seen.workers], np.float64)
@@ -202,7 +199,8 @@ def _trace(cell: Cell, found: Results, staleness: np.ndarray) -> Trace:
 
 
 def _rows(worker: int, began: float, rows: Iterator[Json]) -> Iterator[tuple[float | int, ...]]:
-    """By STEP. A row is written when the step is over, its evaluation included, and the next one begins at once."""
+    """A worker's rows of metrics.csv as rows of STEP. A step begins when the row before was written, after the last
+    step's evaluation. began: of the first step, in seconds since the first worker began to train."""
     for row in rows:
         pushed = began + float(row["compute_s"])
         waited = float(row["waiting_s"])

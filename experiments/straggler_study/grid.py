@@ -1,4 +1,4 @@
-"""What is run, as data: the paper's evaluation on an emulated network, and what a simulation adds to it."""
+"""The study's grids: the paper's evaluation on an emulated network, and what is simulated in addition."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from serene.racks import RACK_WORKERS
 from serene.wire import ENCAPSULATION_BYTES, HEADER
 
 DATASET = "fashion-mnist"
-PARAMETERS = {"mlp": 79_510, "cnn-large": 206_922}  # on pictures of 28x28
+PARAMETERS = {"mlp": 79_510, "cnn-large": 206_922}  # for images of 28x28
 
-# Batches and learning rate: the paper's authors', and for the CNN, whose gradients of 256 pictures would take longer
-# than an iteration is to compute, its own.
+# Batch size and learning rate, of the mlp as the paper's authors have them. The CNN has smaller batches: its gradient
+# of 256 images would take longer than the emulated compute time.
 RECIPES = {"mlp": (256, 0.04), "cnn-large": (32, 0.1)}
 
 NONE = "none"
 SLOW = "slow_worker:probability=0.15,low=0.5,high=2.0"
 HETEROGENEOUS = "heterogeneous:factor=2.0,workers=0"
 
-# What the exchange takes of a step, and each link's rate in Mbit/s; how long is computed follows from both. Slow links
-# for the large shares: with four workers' packets at once BMv2 has to keep up on two processors.
+# The links' rate in Mbit/s, by the share of the exchange in a step; the compute time follows from both. Links are slow
+# for the large shares, so that BMv2 on two processors keeps up with the packets of four workers.
 LINKS = {0.05: 150.0, 0.30: 60.0, 0.65: 30.0}
 SHARES = tuple(LINKS)
 WORKERS = 4
 
 AUTOMATIC = "auto:dssp"
-# Of the paper, and chosen before any result: its bound of 10, and k = 3/4 n. No report picks the best of them.
+# Chosen before there were results: the paper's staleness bound of 10, and k = 3/4 n. So none is the best of several.
 THROUGH_SWITCH = ("bsp", "ssp:10", "asp", "quorum:3", AUTOMATIC)
 OF_SERVERS = ("bsp", "ssp:10", "asp")
 
 
 def frame_bits() -> int:
-    """On the wire, of a packet of the MTU-1500 program."""
+    """Bits on the wire of a packet of the MTU-1500 program."""
     program = Program.load("serene")
     return 8 * (ENCAPSULATION_BYTES + HEADER.itemsize + 4 * program.lanes)
 
 
 def computing(share: float, model: str) -> float:
-    """Milliseconds of an iteration, of which the exchange through such a switch is to take that share."""
+    """Milliseconds that an iteration computes, so that the exchange through a switch is that share of a step."""
     return computing_ms(share, LINKS[share], PARAMETERS[model], Program.load("serene"))
 
 
 def fixed(workers: int) -> tuple[str, ...]:
-    """The fixed strategies for so many workers."""
+    """The fixed strategies that are simulated for so many workers."""
     return ("bsp", "ssp:1", "ssp:3", "ssp:10", "asp", f"quorum:{workers * 3 // 4}")
 
 
 @dataclass(frozen=True)
 class Together:
-    """Emulated runs side by side for each two processors: of what takes little of them, and through BMv2, which takes
-    a whole one where the exchange takes much of a step."""
+    """How many emulated runs are tried at a time for every two processors. light: runs that take little processor time.
+    bmv2: through BMv2, which takes a whole processor where the exchange is a large share of a step."""
 
     light: int
     bmv2: int
@@ -62,34 +62,35 @@ class Together:
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells by what they are for. A cell may serve several purposes; it runs once.
+    """Cells by purpose. A cell that serves several purposes runs once.
 
-    targets: the test accuracy that ends a comparison, by model. together: emulated runs side by side that are tried
-    (side_by_side.py), by share.
+    targets: test accuracies to reach, by model. together: how many emulated runs are tried at a time (side_by_side.py),
+    by share.
     """
 
     name: str
-    headline: tuple[Cell, ...]  # emulated: ways x strategies x shares x seeds
-    twins: tuple[Cell, ...]  # the same through the switch, simulated
+    headline: tuple[Cell, ...]  # emulated: what gradients go through x strategies x shares x seeds
+    twins: tuple[Cell, ...]  # those through the embedded switch, simulated
     map: tuple[Cell, ...]  # simulated: straggler strength x share x workers, with real gradients of a small model
-    scale: tuple[Cell, ...]  # simulated: timing alone, up to many workers
+    scale: tuple[Cell, ...]  # simulated: times alone, for many workers
     targets: Mapping[str, float]
     together: Mapping[float, Together]
 
     def cells(self) -> list[Cell]:
+        """All cells, each once."""
         return list(dict.fromkeys((*self.headline, *self.twins, *self.map, *self.scale)))
 
 
 @dataclass(frozen=True)
 class Length:
-    """Of a training: steps, and steps between two evaluations."""
+    """The length of a training: steps, and the steps from one evaluation to the next."""
 
     steps: int
     eval_every: int
 
 
 def cell(model: str, share: float, straggler: str, strategy: str, seed: int, length: Length) -> Cell:
-    """Emulated, through the embedded switch."""
+    """An emulated cell through the embedded switch."""
     batch_size, rate = RECIPES[model]
     return Cell(
         engine="emulated", workers=WORKERS, model=model, dataset=DATASET, straggler=straggler, strategy=strategy,
@@ -100,14 +101,15 @@ def cell(model: str, share: float, straggler: str, strategy: str, seed: int, len
 
 
 def why_not(one: Cell) -> str:
-    """Why this machine cannot run a cell; empty if it can. Such a cell stays in the grid: what is not measured is
-    missing in the report, by name."""
+    """Why this machine cannot run a cell; empty if it can. A cell that cannot run stays in the grid, and the report
+    lists it as missing."""
     through_bmv2 = one.engine == "emulated" and one.exchange == "switch" and one.target == "bmv2"
     return f"{BMV2} is not installed here" if through_bmv2 and shutil.which(BMV2) is None else ""
 
 
 def ways(one: Cell, *, scapy: bool) -> Iterable[Cell]:
-    """The same training through everything that is compared, each with its strategies."""
+    """The same training through both switches and each baseline, with the strategies of each. scapy: also with
+    PACKETS=scapy."""
     for target in TARGETS:
         for strategy in THROUGH_SWITCH:
             yield replace(one, target=target, strategy=strategy)
@@ -123,7 +125,8 @@ def _headline(
     model: str, shares: Iterable[float], seeds: Sequence[int], length: Length, *, scapy: Sequence[float],
     calm: Sequence[float],
 ) -> Iterable[Cell]:  # fmt: skip
-    """scapy, calm: shares at which workers use scapy, too, and at which SSP(10) is run without a straggler."""
+    """The headline's cells. scapy: shares at which there are also runs with PACKETS=scapy. calm: shares at which there
+    are also runs with SSP(10) and no straggler."""
     for share in shares:
         for seed in seeds:
             yield from ways(cell(model, share, SLOW, "bsp", seed, length), scapy=share in scapy)
@@ -132,19 +135,19 @@ def _headline(
 
 
 def simulated(one: Cell) -> Cell:
-    """The same by the simulated engine: links of the same rate, and a switch at line rate."""
+    """The same cell for the simulated engine: with links of the same rate, and a switch at line rate."""
     network = Network(worker_pps=one.link_mbit * 1e6 / frame_bits(), switch_pps=0.0, latency_us=50)
     return replace(one, engine="simulated", network=network)
 
 
 def twins(cells: Iterable[Cell]) -> tuple[Cell, ...]:
-    """Of those through the embedded switch."""
+    """The simulated cells that correspond to those through the embedded switch."""
     chosen = [one for one in cells if one.exchange == "switch" and one.target == "embedded" and one.packets != "scapy"]
     return tuple(simulated(one) for one in chosen)
 
 
-# The map: a straggler's strength, in both ways of being one. The best strategy is chosen by the first seeds, and what
-# it gains is told of the others.
+# The map: stragglers of several strengths, transient and permanent ones. The best strategy is chosen by some seeds, and
+# its gain is measured with others, so that luck with the seeds does not count as gain.
 STRENGTHS = {
     "transient": tuple(f"slow_worker:probability={p},low=0.5,high=2.0" for p in (0.05, 0.15, 0.3, 0.5)),
     "permanent": tuple(f"heterogeneous:factor={f},workers=0" for f in (1.1, 1.5, 2.0, 4.0)),
@@ -170,14 +173,15 @@ def _map(
                         )  # fmt: skip
 
 
-# Beyond what one machine emulates: hosts with 1 Gbit/s links (82 kpps of 320 values) and a switch at line rate.
+# What one machine cannot emulate: hosts with 1 Gbit/s links (82,000 packets of 320 values a second), and switches at
+# line rate.
 SWITCHED = Network(worker_pps=82_000, switch_pps=0, latency_us=50)
 TIMING_SIZES = (4, 8, 16, 32, 64, 128, 256)
-IN_RACKS = (64, 128, 256)  # workers of more than one switch
+IN_RACKS = (64, 128, 256)  # numbers of workers that need more than one switch
 
 
 def racks(workers: int) -> RackNetwork | None:
-    """Full racks, each with a link of 10 Gbit/s to the root; None for what fits one switch."""
+    """Full racks for so many workers, with uplinks of 10 Gbit/s; None if they fit one switch."""
     count = -(-workers // RACK_WORKERS)
     return RackNetwork(count, uplink_pps=820_000, uplink_latency_us=50) if count > 1 else None
 
@@ -191,11 +195,12 @@ def _scale(workers: Iterable[int], steps: int) -> Iterable[Cell]:
             )  # fmt: skip
 
 
-# Stale gradients need up to 40 steps to the target, fresh ones at most 37 (reachable.py).
+# With stale gradients the target is reached in at most 40 steps, without staleness in 37 (reachable.py).
 QUICK = Length(45, 3)
 
 
 def quick() -> Grid:
+    """A small grid, for ``make reproduce``."""
     headline = tuple(_headline("mlp", SHARES, (1, 2), QUICK, scapy=(0.65,), calm=(0.65,)))
     return Grid(
         "quick",
@@ -209,6 +214,7 @@ def quick() -> Grid:
 
 
 def full() -> Grid:
+    """The whole grid, for ``make reproduce FULL=1``."""
     seeds = range(1, 6)
     headline = (
         *_headline("mlp", SHARES, seeds, Length(250, 5), scapy=SHARES, calm=SHARES),

@@ -1,4 +1,5 @@
-"""The answer: time to accuracy by way and strategy, at each share of the exchange, and what changes it."""
+"""The headline's results: time to accuracy by strategy and by what gradients go through, at each share of the
+exchange."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ NOT_RUN = Spread.of(())
 
 
 def find(study: Study, way: str, strategy: str, share: float, model: str, straggler: str) -> Cell | None:
-    """The cell (of any seed) of the headline; None if the grid has none."""
+    """The headline's cell, of any seed; None if the grid has none. way: as `names.way` calls it."""
     for cell in study.headline(model, straggler, share):
         if (names.way(cell), cell.strategy) == (way, strategy):
             return cell
@@ -34,15 +35,15 @@ def against(
     straggler: str = grid.SLOW,
     base: str | None = None,
 ) -> Changes | None:
-    """Way and strategy of ``one`` against those of ``other``, seed by seed; None where the grid has no such cells.
-    base: the other's straggler, if it is not the same."""
+    """The changes from ``other`` to ``one``, both as (way, strategy), seed by seed; None if the grid has no such cells.
+    base: the straggler of ``other``, if it is not the same."""
     mine = find(study, *one, share, model, straggler)
     theirs = find(study, *other, share, model, base or straggler)
     return None if mine is None or theirs is None else study.against(mine, theirs)
 
 
 def answer(study: Study) -> Answer:
-    """Of the headline: the mlp, with slow workers."""
+    """The study's answer, by the cells of the mlp with slow workers."""
 
     def by_share(one: tuple[str, str], other: tuple[str, str]) -> dict[float, Spread]:
         found = {share: against(study, share, one, other) for share in grid.SHARES}
@@ -68,7 +69,8 @@ HEAD = [
 
 
 def rows(study: Study, model: str, straggler: str, shares: Iterable[float]) -> tuple[Row, list[Row]]:
-    """A line for each way, strategy and share: medians over the seeds, with the lowest and the highest."""
+    """A table, head and rows, for each way, strategy and share: medians over the seeds, with the lowest and the
+    highest."""
     found = []
     for share in shares:
         base = find(study, names.EMBEDDED, "bsp", share, model, straggler)
@@ -100,7 +102,7 @@ def _row(study: Study, cell: Cell, base: Cell | None) -> Row:
 
 
 def missing_rows(study: Study) -> tuple[Row, list[Row]]:
-    """Emulated cells without a result, and why."""
+    """A table of the emulated cells without a result, and why."""
     found = [cell for cell in study.missing if cell.engine == "emulated"]
     return ["cell", "share", "why"], [
         [f"{names.label(cell)}, {names.straggler_name(cell.straggler)}, {cell.model}, seed {cell.seed}",
@@ -110,7 +112,7 @@ def missing_rows(study: Study) -> tuple[Row, list[Row]]:
 
 
 def scapy_rows(study: Study) -> tuple[Row, list[Row]]:
-    """What PACKETS=scapy costs: BSP through the same switch, packets by scapy and by C."""
+    """A table of what PACKETS=scapy costs: BSP through the same switch, with packets by scapy and by the C code."""
     head = ["wanted share", "packets by", "time to the target [s]", "step [ms]", "network [ms]", "measured share"]
     found = []
     for share in grid.SHARES:

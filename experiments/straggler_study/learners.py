@@ -1,4 +1,4 @@
-"""What a worker of the simulated engine learns: a network of ``workers``, softmax regression, or nothing at all."""
+"""What a worker of the simulated engine trains: a model of ``workers``, softmax regression, or nothing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from workers import data
 from workers.train import EVALUATED
 from workers.training import Recipe, Trainer
 
-POOLING = 4  # softmax sees images shrunk by this factor: 28x28 to 7x7, so 500 parameters with their biases
+POOLING = 4  # factor by which images are shrunk for softmax: from 28x28 to 7x7, which makes 500 parameters with biases
 SOFTMAX_RATE = 0.5
 BATCH = 32
 
 
 class Learner(Protocol):
-    """As workers.training.Trainer."""
+    """What the simulation uses of `workers.training.Trainer`, and of what takes its place."""
 
     @property
     def size(self) -> int: ...
@@ -29,7 +29,7 @@ class Learner(Protocol):
 
 
 class Softmax:
-    """Multinomial regression on small images: real gradients for a fraction of a network's cost."""
+    """Softmax regression on small images: real gradients in a fraction of the time that a network takes."""
 
     def __init__(self, cell: Cell, worker: int) -> None:
         whole = _pooled(cell.dataset)
@@ -64,14 +64,14 @@ class Softmax:
 
 
 class Network(Trainer):
-    """As the emulated engine's workers train it, and on the test images on which these evaluate it."""
+    """A model of ``workers``, evaluated on the same test images as by the emulated engine's workers."""
 
     def accuracy(self, images: int | None = EVALUATED) -> float:
         return super().accuracy(images)
 
 
 class Nothing:
-    """Timing alone: one value to push, so that the switch has something to count."""
+    """No training, for studies of times alone. It has one value, so that the switch has something to count."""
 
     size = 1
 
@@ -87,7 +87,8 @@ class Nothing:
 
 @lru_cache(maxsize=2)
 def _pooled(dataset: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Training and test images as float32[n, pixels + 1], the last being 1, with their labels int64[n]."""
+    """Training images and labels, then test images and labels: float32[n, pixels + 1], where the last column is 1 for
+    the bias, and int64[n]."""
     whole = data.load(dataset)
 
     def pool(images: torch.Tensor) -> np.ndarray:
@@ -100,7 +101,7 @@ def _pooled(dataset: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarra
 
 
 def learner(cell: Cell, worker: int) -> Learner:
-    """What this worker of the cell learns with."""
+    """The learner of a cell's worker. Raises DataError."""
     if cell.model == NOTHING:
         return Nothing()
     if cell.model == SOFTMAX:

@@ -1,4 +1,4 @@
-"""The machine that emulated runs are made on, with the switch that is installed there."""
+"""The machine of emulated runs, with the version of BMv2 that is installed there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiments.shared import machine
 
 @lru_cache(maxsize=1)
 def here() -> str:
-    """In words."""
+    """This machine in words, with BMv2's version if it is installed."""
     return ", ".join([machine.here(), *_bmv2_version()])
 
 

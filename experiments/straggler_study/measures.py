@@ -1,4 +1,4 @@
-"""Numbers from traces: when a target was reached, in how many steps, how long a step took and what it went into."""
+"""What is computed from a trace: when the target was reached, how long a step took, and what took that time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.trace import Trace
 from workers import stragglers
 
-SMOOTHING = 3  # evaluations of every worker that an accuracy is the mean of
+SMOOTHING = 3  # an accuracy is the mean of so many evaluations of every worker
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Accuracy as training goes on: the mean over the workers' replicas and their last three evaluations.
+    """The accuracy over time: the mean over the workers' replicas, and over the last SMOOTHING evaluations of each.
 
-    t: seconds; steps: iterations done by then, per worker; accuracy: 0 to 1. All float64[n].
+    t: seconds since training began. steps: iterations done by then, on average of the workers. accuracy: 0 to 1. All
+    float64[n].
     """
 
     t: np.ndarray
@@ -25,7 +26,8 @@ class Curve:
     accuracy: np.ndarray
 
     def reaches(self, target: float) -> tuple[float, float] | None:
-        """Seconds and steps when the accuracy is first at the target, between two points by interpolation."""
+        """Seconds and steps at which the accuracy first reaches the target, interpolated between two points; None if it
+        never does."""
         above = np.flatnonzero(self.accuracy >= target)
         if not above.size:
             return None
@@ -38,7 +40,7 @@ class Curve:
 
 
 def curve(trace: Trace) -> Curve:
-    """From the evaluations of all workers, in the order in which they were made."""
+    """The accuracy over time, with a point for every evaluation of a worker."""
     steps, workers = trace.steps, trace.cell.workers
     done = np.arange(1, len(steps) + 1) / workers
     rows = np.flatnonzero(~np.isnan(steps["accuracy"]))
@@ -58,14 +60,14 @@ def curve(trace: Trace) -> Curve:
 
 @dataclass(frozen=True)
 class Numbers:
-    """One run. Seconds; steps are iterations per worker. target_s, target_steps: NaN if the target was not reached.
-    whole_s, whole_steps: until the last evaluation.
+    """The numbers of a run. Times are in seconds; steps are iterations, on average of the workers.
 
-    step_s: time per step, of all workers, until the first of them has done all its steps; compute_s, network_s and
-    waiting_s are its parts, and waited_s is what each worker waited by then (float64[workers]).
-    share: what the network takes of a step, of that and of the computing without the straggler's delays. Of gloo it has
-    the waiting in it, which cannot be told apart. late: how much longer than asked for the workers computed, as a
-    share. stalled: in what share of the training something on the machine waited for a processor; NaN: not known.
+    target_s, target_steps: until the target was reached; NaN if it was not. whole_s, whole_steps: until the last
+    evaluation. The next ones are about the time until the first worker has done all its steps. step_s: mean time of a
+    step; compute_s, network_s, waiting_s: its parts. waited_s: what each worker has waited, float64[workers]. share: of
+    the network in a step without stragglers' delays and without waiting; with gloo waiting is part of it, because it
+    cannot be told apart. late: by what share workers computed longer than they should have. stalled: the share of the
+    training in which something on the machine waited for a processor; NaN if it is not known.
     """
 
     target_s: float
@@ -84,7 +86,7 @@ class Numbers:
 
 
 def numbers(trace: Trace, target: float) -> Numbers:
-    """The numbers of a run for a target accuracy (NaN for a run that learns nothing)."""
+    """The numbers of a run. target: the accuracy to reach; NaN for a run without accuracies."""
     rows, workers = trace.steps, trace.cell.workers
     last = [rows["ended"][rows["worker"] == worker].max() for worker in range(workers)]
     until = min(last)
@@ -119,7 +121,7 @@ def _share(network_s: float, computing_s: float) -> float:
 
 
 def _asked_s(cell: Cell, rows: np.ndarray) -> float:
-    """Seconds that these steps should have computed, all together."""
+    """Seconds that these steps together should have computed; NaN instead of 0."""
     profile, mean = stragglers.parse(cell.straggler), cell.compute_ms / 1e3
     delays = [profile.delay(int(row["worker"]), int(row["step"]), mean, cell.seed) for row in rows]
     return mean * len(rows) + sum(delays) or float("nan")

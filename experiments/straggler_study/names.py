@@ -1,4 +1,4 @@
-"""How stragglers, shares and the ways of the gradients are called in the report."""
+"""What the report calls stragglers, shares, and the ways of gradients: switches and baselines."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from serene.palette import look
 
 EMBEDDED, BMV2 = "Serene, embedded switch", "Serene, BMv2"
 SCAPY = "Serene, scapy workers"
-SWITCHES = {EMBEDDED: "the embedded switch", BMV2: "BMv2"}  # and what they are called in sentences
+SWITCHES = {EMBEDDED: "the embedded switch", BMV2: "BMv2"}  # and their names in sentences
 SERVER, SHARDED, GLOO = "one parameter server", "sharded servers", "gloo all-reduce"
 
 
 def way(cell: Cell) -> str:
-    """What the gradients go through."""
+    """The way of a cell's gradients: what they go through."""
     if cell.exchange != "switch":
         return {"server": SERVER, "sharded": SHARDED, "gloo": GLOO}[cell.exchange]
     if cell.packets == "scapy":
@@ -21,20 +21,22 @@ def way(cell: Cell) -> str:
 
 
 def strategy(cell: Cell) -> str:
+    """The strategy's name."""
     return look(cell.strategy).name
 
 
 def label(cell: Cell) -> str:
-    """Way and strategy."""
+    """A cell's way and strategy."""
     return f"{way(cell)}: {strategy(cell)}"
 
 
 def percent(share: float) -> str:
+    """A share, 0 to 1, as text."""
     return f"{100 * share:.0f} %"
 
 
 def straggler_name(text: str) -> str:
-    """slow_worker (p 0.15, 0.5-2.0x), for instance."""
+    """A straggler profile in short, for example "slow_worker (p 0.15, +0.5–2.0x)"."""
     name, _, rest = text.partition(":")
     values = dict(item.split("=") for item in rest.split(",") if item)
     if name == "slow_worker":

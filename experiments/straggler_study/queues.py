@@ -1,4 +1,4 @@
-"""Queues that delay packets: they serve one packet at a time, in the order of arrival."""
+"""Queues in virtual time, which serve one packet at a time, in the order of arrival."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 @dataclass
 class Queue:
-    """A link or a switch: ``service_s`` seconds for each packet, no limit to the queue."""
+    """The queue of a link or a switch, without a limit. ``service_s``: seconds that it takes for each packet."""
 
     service_s: float
     _free_at: float = field(default=0.0, init=False)
 
     def serve(self, ready: np.ndarray) -> np.ndarray:
-        """When packets leave that are ready at these times. float64[n], ascending, to float64[n]."""
+        """When packets leave, float64[n], that arrive at these times, float64[n], ascending."""
         if not self.service_s or not ready.size:
             return ready
         order = np.arange(ready.size) * self.service_s

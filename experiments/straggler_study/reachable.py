@@ -1,8 +1,9 @@
-"""What plain training reaches, on one process and without a network: where a grid's targets come from.
+"""What accuracies training without a network reaches: a grid's targets are chosen by them.
 
-``python -m experiments.straggler_study.reachable --grid full`` trains what BSP trains, all workers' batches in every
-step, and prints for each model and seed the accuracy as training goes on and the step at which the target is reached. A
-target should be reached by every seed well before the last step, so that strategies that need more have some left.
+``python -m experiments.straggler_study.reachable --grid full`` trains as BSP does, in one process, with the batches of
+all workers in every step. For each model and seed it prints the accuracy over the steps, and the step at which the
+target is reached. Every seed should reach the target well before the last step, because other strategies may need more
+steps.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from serene.errors import SereneError, choices
 from workers import data
 from workers.training import Recipe, Trainer
 
-SHOWN = 8  # accuracies of a row
+SHOWN = 8  # how many accuracies are printed in a row
 
 
 def plain(cell: Cell) -> Curve:
-    """The cell's training with every step's batches of all workers added up exactly; ``t`` in steps. An accuracy is the
-    mean of the last three evaluations, as everywhere in the study."""
+    """Trains a cell as BSP does, but with gradients that are not quantised. In the curve ``t`` is in steps, too. An
+    accuracy is the mean of the last three evaluations, as everywhere in the study. Raises DataError."""
     recipe = Recipe(cell.model, cell.dataset, cell.workers, cell.steps, cell.batch_size, cell.learning_rate, cell.seed)
     trainers = [Trainer(recipe, worker) for worker in range(cell.workers)]
     latest = [trainers[0].accuracy()] * 3
@@ -46,7 +47,7 @@ def plain(cell: Cell) -> Curve:
 
 
 def cells(chosen: grid.Grid) -> Iterator[Cell]:
-    """One for each model and seed: pace and way make no difference here."""
+    """A cell of the headline for each model and seed: times and ways make no difference here."""
     yield from {(cell.model, cell.seed): cell for cell in chosen.headline}.values()
 
 

@@ -1,4 +1,4 @@
-"""The report: one HTML page that stands alone, its pictures as PNG, its numbers as CSV."""
+"""Writes the report: one HTML file that needs no others, and its pictures as PNG and numbers as CSV."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from serene import outputs
 from workers import data
 
 Table = tuple[list[str], list[list[str]]]
-TIMELINE_STEPS = 25  # of BSP, that a time line shows
-BUSY = 0.05  # computed later than asked for
+TIMELINE_STEPS = 25  # that a timeline shows, of BSP
+BUSY = 0.05  # a run with workers that computed longer than they should have, by this share, shows a busy machine
 
 
 @dataclass
 class Section:
-    """Of one model and straggler: pictures by name, and a table."""
+    """The report's section on one model and straggler. pictures: names of pictures, by what they show."""
 
     title: str
     pictures: dict[str, list[str]]
@@ -35,7 +35,7 @@ class Section:
 
 @dataclass
 class Drawn:
-    """Pictures by name, as they are drawn."""
+    """Draws pictures into a directory, and keeps their paths by name."""
 
     out: Path
     paths: dict[str, Path] = field(default_factory=dict)
@@ -46,7 +46,8 @@ class Drawn:
 
 
 def write(study: Study, out: Path) -> Path:
-    """report.html, and what it shows, into ``out``. Raises Incomplete. Every file appears whole."""
+    """Writes report.html, pictures and CSV files into ``out``; returns the report's path. Raises Incomplete or
+    CannotWrite."""
     study.check()
     drawn = Drawn(out)
     sections = [_section(study, drawn, *case) for case in study.cases()]
@@ -95,7 +96,8 @@ def _section(study: Study, drawn: Drawn, model: str, straggler: str, shares: lis
 
 
 def _curves(cells: Sequence[Cell]) -> list[Cell]:
-    """Few enough to be told apart: Serene on the embedded switch, and BSP of the others."""
+    """The cells whose curves are drawn, few enough to be told apart: those through the embedded switch, and BSP by the
+    baselines."""
     return [
         cell for cell in cells
         if names.way(cell) == names.EMBEDDED
@@ -104,7 +106,8 @@ def _curves(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _timeline(study: Study, drawn: Drawn, key: str, model: str, straggler: str, shares: Sequence[float]) -> str | None:
-    """At a middle share: BSP, SSP(10) and the automatic strategy in the same seed."""
+    """Draws the timelines of BSP, SSP(10) and the automatic strategy for the same seed, at the middle one of the
+    shares."""
     share = sorted(shares)[len(shares) // 2]
     cells = [
         cell
@@ -183,7 +186,7 @@ def _lengths(study: Study) -> str:
 
 
 def _paces(study: Study) -> tuple[list[str], list[list[str]]]:
-    """What makes the exchange a share of a step."""
+    """A table of the compute times by which the exchange is a share of a step."""
     head = ["wanted share", "model", "links [Mbit/s]", "an iteration computes [ms]", "exchange at the link's rate [ms]"]
     told = dict.fromkeys((cell.share, cell.model, cell.link_mbit, cell.compute_ms) for cell in study.grid.headline)
     return head, [

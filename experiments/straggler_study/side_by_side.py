@@ -1,4 +1,4 @@
-"""How many emulated runs may go side by side: as many as do not make each other's steps longer. It is measured."""
+"""Measures how many emulated runs can go at a time without making each other's steps longer."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from experiments.straggler_study.trace import Trace
 from serene import outputs
 
 STEPS = 15
-ALLOWED = 1.05  # times as long a step as of a run that is alone
+ALLOWED = 1.05  # the time of a step, at most, relative to that of a run alone
 FILE, SCRATCH = "side-by-side.json", ".copies-"
 
 
 @dataclass(frozen=True)
 class Copies:
-    """So many runs of one cell at once: each one's time per step, in seconds, in what share of the time something
-    waited for a processor (None: not known), and the machine's load before. failed: why not all of them have a result.
-
-    cell: its digest, which changes with its settings and the program. What another machine says is of no use here.
+    """A measurement: so many runs of a cell at once. share, kind: of the cell. step_s: each run's time per step.
+    stalled: the share of the time in which something waited for a processor, None if it is not known. load: the
+    machine's, before. cell: the cell's digest. machine: measurements of other machines are not used. failed: why not
+    all runs have a result.
     """
 
     share: float
@@ -52,18 +52,19 @@ class Copies:
 
     @property
     def middle(self) -> float:
+        """The median time per step in seconds; infinite if a run failed."""
         return float(np.median(self.step_s)) if not self.failed else float("inf")
 
 
 def cell(share: float, kind: str) -> Cell:
-    """Of the runs of a kind what feels every delay of every worker and takes most of the processors: BSP, through the
-    switch."""
+    """The cell that is measured for a share and a kind of run (LIGHT or BMV2): BSP through the switch, which is delayed
+    by every delay of a worker, and takes the most processor time of its kind."""
     one = grid.cell("mlp", share, grid.NONE, "bsp", 1, grid.Length(STEPS, STEPS))
     return replace(one, target="bmv2") if kind == BMV2 else one
 
 
 def planned(wanted: Mapping[float, Together]) -> dict[tuple[float, str], int]:
-    """For each share and kind of run how many are tried first."""
+    """How many runs are tried at first, by share and kind of run."""
     pairs = max((os.cpu_count() or 1) // 2, 1)
     return {
         (share, kind): 1 if grid.why_not(cell(share, kind)) else most * pairs
@@ -73,10 +74,10 @@ def planned(wanted: Mapping[float, Together]) -> dict[tuple[float, str], int]:
 
 
 def agree(wanted: Mapping[float, Together], directory: Path, console: Console) -> dict[tuple[float, str], int]:
-    """For each share and kind of run how many: what is wanted or, where those distort each other, three quarters of it,
-    and so on down to one. ``directory`` is this process's alone: what is measured is kept there, and not measured
-    again unless it failed."""
-    for left in directory.glob(f"{SCRATCH}*"):  # by a run that was killed
+    """How many runs may go at a time, by share and kind of run: as many as wanted, or, if these slow each other down,
+    three quarters of them, and so on down to one. Measurements are kept in ``directory``, which no other process may
+    use, and made again only if they failed."""
+    for left in directory.glob(f"{SCRATCH}*"):  # left by a process that was killed
         shutil.rmtree(left, ignore_errors=True)
     found = known(directory)
     chosen = {}
@@ -84,7 +85,7 @@ def agree(wanted: Mapping[float, Together], directory: Path, console: Console) -
         together = most
         alone = _measured(found, share, kind, 1, directory, console) if together > 1 else None
         if alone is not None and alone.failed:
-            together = 1  # with what others would be compared is not known
+            together = 1  # there is nothing to compare others with
         while alone is not None and together > 1:
             copies = _measured(found, share, kind, together, directory, console)
             if copies.middle <= ALLOWED * alone.middle < float("inf"):
@@ -95,12 +96,13 @@ def agree(wanted: Mapping[float, Together], directory: Path, console: Console) -
 
 
 def _measured(found: list[Copies], share: float, kind: str, together: int, directory: Path, console: Console) -> Copies:
+    """The measurement of so many runs at once: an earlier one in ``found``, or a new one, which is added and kept."""
     one = cell(share, kind)
     for known_ in found:
         if (known_.cell, known_.machine, known_.together) == (one.digest, machine.here(), together):
             if not known_.failed:
                 return known_
-            found.remove(known_)  # the reason may have passed
+            found.remove(known_)  # why it failed may not apply any more
             break
     before = load()
     failed = ""
@@ -128,7 +130,7 @@ def _run(one: Cell, store: Store) -> None:
 
 
 def known(directory: Path) -> list[Copies]:
-    """What was measured before; nothing if it was not, or by another version of this program."""
+    """Earlier measurements in a directory; none if there are none, or another version of this program wrote them."""
     try:
         return [Copies(**each) for each in json.loads((directory / FILE).read_text())]
     except (FileNotFoundError, ValueError, TypeError):
@@ -136,7 +138,7 @@ def known(directory: Path) -> list[Copies]:
 
 
 def rows(found: list[Copies]) -> tuple[list[str], list[list[str]]]:
-    """As a table: time per step, and against the run that was alone."""
+    """A table, head and rows, of measurements: time per step, and its change against one run alone."""
     alone = {(each.cell, each.machine): each.middle for each in found if each.together == 1}
     head = [
         "wanted share",

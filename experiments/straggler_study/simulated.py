@@ -1,12 +1,12 @@
-"""The simulated engine: real protocol, real P4 program, real gradients if wanted; only time is invented.
+"""The simulated engine: the real protocol, P4 program and gradients, in virtual time.
 
-SimPy keeps the clock. Each worker runs ``serene.client.Protocol``, the code that runs over sockets, and its packets go
-through p4c's output in this process. What takes time is what the cell says: an iteration's computing, from the
-straggler's profile, and the packets' way (``Network``). Everything follows from the cell.
+SimPy keeps the time. Each worker runs ``serene.client.Protocol``, as over sockets, and its packets go through the
+compiled program in this process. Time passes only for what the cell describes: the compute time of an iteration with
+the straggler's delay, and packets on their way (``Network``). Everything follows from the cell.
 
-Packets travel in groups of ``GROUP``, each with a time of its own; a switch takes a group when its last packet is
-there. So two workers' packets may overtake each other by less than a group lasts. Between the switches of a tree they
-travel in the same way.
+Packets travel in groups of ``GROUP``, each packet with its own time. A switch processes a group when the last packet of
+it has arrived, so that packets of two workers may be reordered by less than the time of a group. That holds between the
+switches of a tree, too.
 """
 
 from __future__ import annotations
@@ -36,33 +36,34 @@ from serene.wire import ENCAPSULATION_BYTES
 from workers import architectures, data
 from workers.stragglers import parse
 
-GROUP = 64  # packets of an event, at most
-SWAP_S = 1e-3  # a policy write, as serenectl reports it
-SPOKE = ("contributions", "repeats", "blocked")  # counters of what a worker does
+GROUP = 64  # packets in one event of SimPy, at most
+SWAP_S = 1e-3  # what a policy's write takes, as serenectl reports it
+SPOKE = ("contributions", "repeats", "blocked")  # counters that grow when the switch gets a worker's PUSH
 
 Packets = tuple[np.ndarray, np.ndarray]  # frames: uint8[n, bytes]; float64[n], when each is there
 Process = Generator[simpy.Event, object, None]
 
 
 class Stuck(SereneError):
-    """Nothing is left to happen, but not all workers are done: a fault of the protocol."""
+    """Workers wait, but no event is due any more: a fault of the protocol."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """One direction of one. latency_s: beside its queue."""
+    """One direction of a link. latency_s: in addition to the queue's time."""
 
     queue: Queue
     latency_s: float
 
     def carry(self, ready: np.ndarray) -> np.ndarray:
-        """When packets arrive that are ready at these times, ascending. float64[n] to float64[n]."""
+        """When packets arrive, float64[n], that are sent at these times, float64[n], ascending."""
         return self.queue.serve(ready) + self.latency_s
 
 
 @dataclass
 class Worker:
-    """One worker: its protocol, what it learns, its link to the switch, and what it has done."""
+    """The state of a worker. up: its link to the switch. inbox: payloads that have arrived, uint8[n, bytes] each.
+    arrived: the event that it waits for. done: iterations."""
 
     id: int
     protocol: Protocol
@@ -71,12 +72,12 @@ class Worker:
     reports: Reports = field(default_factory=Reports)
     inbox: list[np.ndarray] = field(default_factory=list)
     arrived: simpy.Event | None = None
-    done: int = 0  # iterations
+    done: int = 0
     left: bool = False
 
 
 class Simulation:
-    """One cell in virtual time."""
+    """A cell's run in virtual time. group: packets in one event. Raises as `Cell.check`."""
 
     def __init__(self, cell: Cell, *, group: int = GROUP) -> None:
         cell.check()
@@ -91,7 +92,7 @@ class Simulation:
         self._strategy = first_strategy(cell.strategy)
         self.plane = _plane(cell, size, self._strategy)
         slots, lanes = self.plane.slots, self.plane.program.lanes
-        # A packet of this program stands for so many of 320 values.
+        # How many packets of 320 values each packet of this program stands for.
         self._weight = -(-max(size, cell.stands_for) // LANES) / slots
         network, racks = cell.network, cell.racks
         self._switches = [self._queue(network.switch_pps) for _ in self.plane.switches]
@@ -127,7 +128,7 @@ class Simulation:
         return Link(self._queue(pps), latency_us * 1e-6)
 
     def run(self) -> Trace:
-        """Until every worker has done its steps and left. Raises Stuck."""
+        """Simulates until every worker has done its steps and left. Raises Stuck."""
         began = time.perf_counter()
         initial = self.workers[0].learner.accuracy()
         try:
@@ -196,7 +197,7 @@ class Simulation:
         return whole
 
     def _exchange(self, worker: Worker) -> Process:
-        """Sends and takes packets until every slot is answered."""
+        """Sends and receives packets until every slot is answered."""
         env, protocol = self._env, worker.protocol
         while not protocol.done:
             self._send(worker)
@@ -224,7 +225,8 @@ class Simulation:
             self._at(times[part][-1], partial(self._through, entrance, (frames[part], times[part])))
 
     def _through(self, at: Port, packets: Packets) -> None:
-        """Packets at a switch's port: what they cause goes to whom it is for, a worker or another switch."""
+        """A switch processes packets that have arrived at a port; what comes out goes to workers or to another
+        switch."""
         frames, times = packets
         left = self._switches[at[0]].serve(times)
         for port, cause, caused in self.plane.through(at, frames):
@@ -248,7 +250,7 @@ class Simulation:
     # -- strategies ------------------------------------------------------------------------------------------
 
     def _install(self, strategy: Strategy, evicted: frozenset[int]) -> None:
-        """As the controller does it: who has left or is evicted is not waited for."""
+        """Installs a strategy for the workers that have neither left nor are evicted, as the controller does."""
         members = [worker.id for worker in self.workers if not worker.left and worker.id not in evicted]
         if members:
             self._epoch += 1
@@ -256,7 +258,7 @@ class Simulation:
             self.plane.install(self._epoch, shrunk(strategy, members), members)
 
     def _decide(self, running: RunningStrategy) -> Process:
-        """Shows an automatic strategy the job at every period, and does what it says."""
+        """Shows the job to an automatic strategy in every period, and does what it decides."""
         env = self._env
         while True:
             yield env.timeout(running.automatic.period_s)
@@ -285,7 +287,7 @@ def _plane(cell: Cell, size: int, strategy: Strategy) -> DataPlane:
 
 
 def simulate(cell: Cell) -> Trace:
-    """One cell in virtual time, from its beginning to its end."""
+    """Simulates a cell. Raises Stuck, or as `Cell.check`."""
     if cell.model in architectures.MODELS:
-        data.keep(cell.dataset)  # for all its workers, and for this process's next cells
+        data.keep(cell.dataset)  # all workers use it, and so will this process's next cells
     return Simulation(cell).run()

@@ -1,4 +1,4 @@
-"""Results on disk, one file a cell, named by the cell's digest: what is there need not be run again."""
+"""The study's results on disk: a file for each cell, named by the cell's digest."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from serene import outputs
 
 
 class Store:
-    """A directory of results. Files appear whole."""
+    """A directory of results, which is made if need be. A file appears when it is complete."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
 
     def path(self, cell: Cell) -> Path:
+        """The file of a cell's result."""
         return self.directory / f"{cell.digest}.npz"
 
     def get(self, cell: Cell) -> Trace | None:
-        """The cell's result; None if there is none. One that cannot be read is removed: it will be run again."""
+        """A cell's result; None if there is none. A result that cannot be read is removed, so that the cell runs
+        again."""
         path = self.path(cell)
         if not path.exists():
             return None
         try:
             return Trace.load(path)
         except BadTrace:
-            with contextlib.suppress(
-                OSError
-            ):  # a file that cannot be removed makes writing its successor fail, with an error
+            with contextlib.suppress(OSError):  # if that fails, so will writing the new result, with an error
                 path.unlink()
             return None
 
     def keep(self, cell: Cell, trace: Trace) -> None:
-        """Raises CannotWrite, which says where it is instead."""
+        """Writes a cell's result. Raises CannotWrite; the message says where the result is instead."""
         trace.save(self.path(cell))
         self._failure(cell).unlink(missing_ok=True)
 
@@ -46,21 +46,21 @@ class Store:
         return self.directory / f"{cell.digest}.failed"
 
     def note_failure(self, cell: Cell, reason: str) -> None:
-        """Why there is no result, until there is one. Raises CannotWrite."""
+        """Notes why a cell has no result, until it has one. Raises CannotWrite."""
         outputs.write_text(self._failure(cell), reason + "\n")
 
     def why_missing(self, cell: Cell) -> str:
-        """Of a cell without a result."""
+        """Why a cell has no result."""
         path = self._failure(cell)
         return path.read_text().strip() if path.exists() else "was not run"
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Those of the cells, once each, that have no readable result."""
+        """The cells that have no readable result, each once."""
         return [cell for cell in dict.fromkeys(cells) if self.get(cell) is None]
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Only one sweep at a time writes here; what a killed one left half-done is removed. Raises Busy."""
+        """Locks the directory until the end of the block, and removes what a killed sweep has left. Raises Busy."""
         with studies.alone(self.directory):
             for path in self.directory.glob(".*.npz.*"):
                 path.unlink(missing_ok=True)

@@ -1,5 +1,5 @@
-"""Strategies by the names that a cell has: fixed ones as on every command line, automatic ones as ``auto:NAME`` or
-``auto:NAME:key=value,...``, the names being those of `serenectl sync auto`."""
+"""Strategies as cells name them: fixed ones as on every command line, automatic ones as ``auto:NAME`` or
+``auto:NAME:key=value,...``, with the names of `serenectl sync auto`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AUTOMATIC = "auto:"
 
 
 def automatic_parts(text: str) -> tuple[str, dict[str, object]]:
-    """``auto:waiting:above=0.3`` as name and parameters. Raises BadStrategy."""
+    """Name and parameters of an automatic strategy, as ``auto:waiting:above=0.3``. Raises BadStrategy."""
     name, _, rest = text.removeprefix(AUTOMATIC).partition(":")
     pairs = [item.partition("=") for item in filter(None, rest.split(","))]
     if name not in SHIPPED or not all(equals and value for _, equals, value in pairs):
@@ -21,12 +21,12 @@ def automatic_parts(text: str) -> tuple[str, dict[str, object]]:
 
 
 def automatic(text: str) -> Automatic | None:
-    """The automatic strategy that a text means; None for a fixed one. Raises BadStrategy or BadAutomatic."""
+    """The automatic strategy that a text names; None for a fixed one. Raises BadStrategy or BadAutomatic."""
     return load(*automatic_parts(text)) if text.startswith(AUTOMATIC) else None
 
 
 def first_strategy(text: str) -> Strategy:
-    """What the job starts with: an automatic strategy begins with BSP. Raises BadStrategy."""
+    """The strategy that the job begins with: BSP, if it is an automatic one. Raises BadStrategy."""
     if text.startswith(AUTOMATIC):
         return BSP()
     try:
@@ -36,6 +36,6 @@ def first_strategy(text: str) -> Strategy:
 
 
 def check_strategy(text: str, workers: int) -> None:
-    """Raises BadStrategy or BadAutomatic for what cannot be meant for so many workers."""
+    """Raises BadStrategy or BadAutomatic for a strategy that does not exist, or that so many workers cannot have."""
     automatic(text)
     first_strategy(text).compile(range(workers))

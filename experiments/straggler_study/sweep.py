@@ -1,4 +1,5 @@
-"""Runs the cells that have no result yet, several at a time, with a progress bar. Can be stopped and resumed."""
+"""Runs the cells that have no result yet, several at a time, with a progress bar. It can be stopped and started
+again."""
 
 from __future__ import annotations
 
@@ -21,43 +22,46 @@ from serene import outputs
 from serene.errors import SereneError
 from workers.results import BYTES_PER_STEP
 
-LIGHT, BMV2 = "all but BMv2", "BMv2"  # kinds of emulated runs, by what they take of the processors
+LIGHT, BMV2 = "all but BMv2", "BMv2"  # kinds of emulated runs, by the processor time that they take
 KILLED = "its process was killed, or the study was stopped, while it ran"
 
 
 class Failed(SereneError):
-    """Cells that could not be run, with their reasons."""
+    """Cells could not be run; the message says why."""
 
 
 @dataclass(frozen=True)
 class Parallel:
-    """How many cells run side by side: simulated ones, and emulated ones by their share and kind (side_by_side.py);
-    one, if nothing is said of it."""
+    """How many cells run at a time: simulated ones, and emulated ones by share and kind (side_by_side.py), one if these
+    are not listed."""
 
     simulated: int = os.cpu_count() or 1
     emulated: Mapping[tuple[float, str], int] = field(default_factory=dict)
 
     def of(self, cell: Cell) -> int:
+        """How many cells like this one run at a time."""
         if cell.engine == "simulated":
             return self.simulated
-        # scapy takes all the processors that it gets; a small model's many cells are no measure for a large one's.
+        # scapy takes all the processor time that it gets, and what was measured with the mlp says nothing of larger
+        # models.
         alone = cell.packets == "scapy" or cell.model != "mlp"
         return 1 if alone else self.emulated.get((cell.share, kind(cell)), 1)
 
 
 def kind(cell: Cell) -> str:
-    """Of an emulated cell."""
+    """The kind of an emulated cell, LIGHT or BMV2."""
     return BMV2 if cell.exchange == "switch" and cell.target == "bmv2" else LIGHT
 
 
 def sweep(
     cells: Sequence[Cell], store: Store, console: Console, parallel: Parallel | None = None, cluster: Cluster = HERE
 ) -> int:
-    """Runs what is missing; how many that were. Raises Failed when some could not be run, after all others. What this
-    machine has no program for is not run, and counts as no failure: the store has the reason.
+    """Runs the cells that have no result, and returns how many these were. Raises Failed if some fail, after all have
+    been tried. Cells for which this machine has no program are not run, and do not count as failed; the store has the
+    reason.
 
-    cluster: for what is simulated. Emulated cells run on the driver's machine: they take real time, begin processes and
-    sockets of their own, and side by side with others they must not distort each other.
+    cluster: for simulated cells. Emulated cells run on the driver's machine, because their times are real and must not
+    be distorted by others.
     """
     parallel = parallel or Parallel()
     for cell in cells:
@@ -78,6 +82,7 @@ def sweep(
 
 
 def _possible(missing: Iterable[Cell], store: Store) -> list[Cell]:
+    """The cells that this machine can run; why it cannot run the others is noted in the store."""
     found = []
     for cell in missing:
         reason = grid.why_not(cell)
@@ -89,7 +94,7 @@ def _possible(missing: Iterable[Cell], store: Store) -> list[Cell]:
 
 
 def _together(missing: Iterable[Cell], parallel: Parallel) -> Iterator[tuple[str, list[Cell]]]:
-    """What may run side by side, seed after seed: what is asked for first is there first."""
+    """Groups of cells that may run at the same time, with a title each; in a group, one seed after the other."""
     groups: dict[str, list[Cell]] = {}
     for cell in missing:
         if cell.engine == "simulated":
@@ -99,7 +104,7 @@ def _together(missing: Iterable[Cell], parallel: Parallel) -> Iterator[tuple[str
             name = f"emulated cells, exchange {share} of a step, {kind(cell)}, {count} at once"
             groups.setdefault(name, []).append(cell)
     for mine in groups.values():
-        # The most expensive last; of a seed's the long ones first, so that none is left alone at the end.
+        # The large model last; and of each seed the long cells first, or one of them might run alone at the end.
         mine.sort(key=lambda cell: (cell.model != "mlp", cell.seed, cell.exchange != "server"))
     yield from groups.items()
 
@@ -112,12 +117,12 @@ def label(cell: Cell) -> str:
 
 
 def room(cell: Cell) -> int:
-    """Bytes of a cell's result, and of its files while it runs, rather too many."""
+    """Bytes of a cell's result and of its files while it runs, estimated on the high side."""
     return cell.workers * (2 * STEP.itemsize + BYTES_PER_STEP) * cell.steps + 2 * outputs.MB
 
 
 def noted(store: Store, cell: Cell) -> Trace:
-    """One cell in this process; why there is no result is kept, also if the process is killed."""
+    """Runs a cell in this process. If it fails, or the process is killed, the store has the reason."""
     store.note_failure(cell, KILLED)
     try:
         return run_cell(store.directory, cell)
@@ -127,7 +132,7 @@ def noted(store: Store, cell: Cell) -> Trace:
 
 
 def run_cell(scratch: Path | None, cell: Cell) -> Trace:
-    """One cell, in this process. scratch: where an emulated one has its files meanwhile."""
+    """Runs a cell in this process. scratch: a directory for the files of an emulated cell. Raises SereneError."""
     if cell.engine == "emulated":
         from experiments.straggler_study.emulated import emulate
 

@@ -1,4 +1,4 @@
-"""The map as a table, and every run's numbers as CSV."""
+"""The map as a table, and the numbers of every run as CSV."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ Row = list[str]
 
 
 def map_rows(study: Study) -> tuple[Row, list[Row]]:
-    """Chosen by some seeds, its gain over BSP by the others."""
+    """A table, head and rows, of the map: the strategy that is best by some seeds, and its change against BSP by the
+    others."""
     head = ["workers", "straggler", "wanted share", "shortest median time", "against BSP, other seeds"]
     cases = dict.fromkeys((cell.workers, cell.straggler, cell.share) for cell in study.grid.map)
     rows = []
@@ -30,6 +31,7 @@ def map_rows(study: Study) -> tuple[Row, list[Row]]:
 
 
 def write_csv(path: Path, head: Row, rows: Sequence[Sequence[object]]) -> Path:
+    """Writes a CSV file and returns its path."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(head)
@@ -38,7 +40,7 @@ def write_csv(path: Path, head: Row, rows: Sequence[Sequence[object]]) -> Path:
 
 
 def runs_csv(study: Study, path: Path) -> Path:
-    """One row a run: settings, and all numbers."""
+    """Writes a row for each run, with its settings and numbers."""
     head = [
         "engine", "way", "workers", "model", "dataset", "batch_size", "learning_rate", "straggler", "strategy", "seed",
         "link_mbit", "compute_ms", "wanted_share", "measured_share", "target_accuracy", "target_s", "target_steps",
@@ -66,7 +68,7 @@ def runs_csv(study: Study, path: Path) -> Path:
 
 
 def curves_csv(study: Study, path: Path) -> Path:
-    """The emulated accuracy curves, as drawn."""
+    """Writes the accuracy curves of the emulated runs."""
     rows = []
     for cell in study.grid.headline:
         if cell in study.missing:

@@ -1,4 +1,4 @@
-"""What a run leaves, whichever engine made it: a row for every step of every worker, the swaps, and a few sums."""
+"""The result of a run, by whichever engine: a row for every step of every worker, the swaps, and some sums."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from experiments.straggler_study.cell import Cell
 from serene import outputs
 from serene.errors import SereneError
 
-# Times in seconds since training began. A step computes from `began` to `pushed`, and exchanges until `ended`;
-# `waited` of that is for other workers. accuracy: on the test images, NaN where it was not measured.
+# A step of a worker. Times are in seconds since training began: it computes from `began` to `pushed` and exchanges
+# until `ended`; `waited` is how long of that it waited for other workers. accuracy: NaN if it was not evaluated.
 STEP = np.dtype(
     [
         ("worker", np.int16),
@@ -35,12 +35,12 @@ STEP = np.dtype(
 
 
 class BadTrace(SereneError):
-    """A file that is not a whole result."""
+    """A file is missing, or is no complete result."""
 
 
 @dataclass(frozen=True)
 class Swap:
-    """A change of strategy: when, and to what; the first one is the job's beginning."""
+    """A change of strategy. t: seconds since training began. The first one is the strategy that the job began with."""
 
     t: float
     strategy: str
@@ -48,9 +48,9 @@ class Swap:
 
 @dataclass(frozen=True)
 class Trace:
-    """steps: STEP[n], by time of ending. staleness: float64[workers, 16], gradients by how many rounds old they were
-    when the switch took them. facts: contributions sent and applied, packets, wall seconds, ... conditions: in which
-    the run was made; what older results lack is not recorded."""
+    """A run's result. steps: STEP[n], in the order of ``ended``. staleness: how many of each worker's gradients had
+    each staleness when the switch accepted them, float64[workers, 16]: 0 to 14 rounds, and 15 or more. facts: sums,
+    such as contributions sent and applied, and seconds that the engine took. conditions: in which the run was made."""
 
     cell: Cell
     steps: np.ndarray
@@ -61,7 +61,8 @@ class Trace:
     conditions: Conditions = field(default_factory=Conditions)
 
     def save(self, path: Path) -> None:
-        """Whole. Raises CannotWrite, which says where it is instead."""
+        """Writes a file, which appears when it is complete. Raises CannotWrite; the message says where it is
+        instead."""
         head = np.array(json.dumps(self._head()))
         outputs.write(
             path, lambda file: np.savez_compressed(file, steps=self.steps, staleness=self.staleness, head=head)
@@ -78,7 +79,7 @@ class Trace:
 
     @classmethod
     def load(cls, path: Path) -> Trace:
-        """Raises BadTrace if the file is missing, damaged or of something else."""
+        """Reads a file. Raises BadTrace if it is missing, damaged, or something else."""
         try:
             with np.load(path, allow_pickle=False) as parts:
                 head, steps, staleness = json.loads(str(parts["head"])), parts["steps"], parts["staleness"]
@@ -98,7 +99,7 @@ class Trace:
 
 
 def _conditions(head: Mapping[str, Any]) -> Conditions:
-    """Those of emulated runs were once kept apart, by these names."""
+    """The conditions in a file. Older results of emulated runs have some of them under other names."""
     if "conditions" in head:
         return Conditions.of(head["conditions"])
     facts = head["facts"]

@@ -1,4 +1,4 @@
-"""The answer in sentences: which words they have is decided by the numbers."""
+"""The study's answer in sentences, whose words are chosen by the numbers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ import numpy as np
 from experiments.straggler_study.names import percent
 from experiments.straggler_study.study import Spread
 
-SAME = 0.03  # a change below this is none that anybody would notice
+SAME = 0.03  # a relative change below this counts as none
 
 
 def change(spread: Spread) -> str:
-    """A change of a time in words: "saves 63 % (60 to 65)", "takes 12 % more", "changes nothing"; with what the seeds
-    say."""
+    """A change of a time in words, with the spread over the seeds: "saves 63 % (60 to 65)", "takes 12 % more"."""
     if not spread.count:
         return "was not measured"
     if not np.isfinite(spread.middle):
         return "does not get there"
     low, middle, high = (100 * value for value in (spread.low, spread.middle, spread.high))
-    if spread.bounds:  # of the two only the other one never got there
+    if spread.bounds:  # only the run that it is compared with never reached the target
         return f"saves at least {-middle:.0f} %" if middle < 0 else f"takes at most {middle:.0f} % more"
     signed = f" ({low:+.0f} to {f'{high:+.0f} %' if np.isfinite(high) else 'never'})" if spread.count > 1 else ""
     if abs(spread.middle) < SAME:
@@ -35,12 +34,12 @@ def change(spread: Spread) -> str:
 
 
 def decided(spread: Spread) -> bool:
-    """Whether all seeds say that it is less, or all that it is more."""
+    """Whether a number became less with all seeds, or more with all seeds."""
     return bool(spread.count) and (spread.high < 0 or (spread.low > 0 and not spread.bounds))
 
 
 def less(spread: Spread) -> bool:
-    """Less time, by every seed, and enough to be noticed."""
+    """Whether a time became less with all seeds, by SAME or more."""
     return decided(spread) and spread.middle <= -SAME
 
 
@@ -58,7 +57,7 @@ class Through:
     hybrid: Mapping[float, Spread]
 
     def worth_more(self) -> str:
-        """Where the switch is worth more than the strategy, and where it is the other way round."""
+        """At which shares the switch is worth more than the strategy, and at which the strategy is, in words."""
         places: dict[str, list[float]] = {}
         for share in sorted(self.hybrid, reverse=True):
             places.setdefault(self._worth_more(share), []).append(share)
@@ -77,18 +76,19 @@ class Through:
 
 
 def _saves_more(one: Spread, other: Spread) -> bool:
-    """By every seed, and more than the other does."""
+    """Whether one change saves time with all seeds, and clearly more than the other."""
     return less(one) and not other.bounds and (not less(other) or one.middle < other.middle - SAME)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The report's answer, of all kinds of switch."""
+    """The study's answer. target: the accuracy to reach. switches: the changes through each kind of switch."""
 
     target: float
     switches: Sequence[Through]
 
     def sentences(self) -> list[str]:
+        """The answer: what the switch saves, what the strategy saves, and which is worth more."""
         return [self._network(), self._stragglers(), self._both()]
 
     def _network(self) -> str:
@@ -106,13 +106,13 @@ class Answer:
         return f"{hybrid} {'; '.join(parts)}."
 
     def _both(self) -> str:
-        """Where which of the two is worth more."""
+        """At which shares the switch is worth more, and at which the strategy."""
         parts = [each.worth_more() for each in self.switches]
         return f"So, against one parameter server, by the exchange's share of a step: {'; and '.join(parts)}."
 
 
 def _by_share(found: Mapping[float, Spread]) -> str:
-    """The largest share first, which says what the shares are of."""
+    """Changes by share, from the largest on; with the first one it is said what they are shares of."""
     told: list[str] = []
     for share in sorted(found, reverse=True):
         where = percent(share) if told else f"where the exchange takes {percent(share)} of a step"

@@ -1,6 +1,6 @@
-"""Hostile answers to a worker: whatever the switch's address says, the client goes on or raises a SereneError.
+"""Fuzzes a worker's client with mutated answers: whatever comes, it goes on or raises a SereneError.
 
-The client runs its own fast path over a socket, so a library built with sanitizers sees every packet.
+The client's own fast path reads the packets from a socket, so that a library built with sanitizers sees all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_BYTES = 4096
 
 
 class SocketPair:
-    """A transport whose other end is ours."""
+    """A transport over a pair of sockets, whose other end, ``switch``, is the test's."""
 
     def __init__(self) -> None:
         self._here, self.switch = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -64,7 +64,7 @@ class SocketPair:
 
 
 def genuine(rng: random.Random) -> bytes:
-    """What the switch or the controller might say to worker 0, incarnation 1."""
+    """A packet that the switch or the controller could send to worker 0, incarnation 1."""
     header = {
         "job": 0,
         "worker": 0,
@@ -91,6 +91,7 @@ def genuine(rng: random.Random) -> bytes:
 
 
 def mutated(rng: random.Random, packet: bytes) -> bytes:
+    """The packet, most of the time with some bytes changed, or cut off or longer."""
     data = bytearray(packet)
     for _ in range(rng.choice([0, 0, 1, 2, 8])):
         data[rng.randrange(len(data))] = rng.randrange(256)
@@ -110,8 +111,8 @@ def _join(wire: SocketPair) -> Client:
 
 
 def fuzz(packets: int, seed: int, flags: tuple[str, ...] = ()) -> Counter[str]:
-    """So many packets to clients in the middle of an exchange, some to one in the middle of a join; what came of
-    them: "exchanged", or the name of the error, by how often."""
+    """Sends about so many packets to clients, most of them in the middle of an exchange, some in the middle of a join.
+    Returns how often each outcome came: "exchanged", or the name of an error. flags: of the fast path's compiler."""
     fastpath.COMPILER_FLAGS = flags
     fastpath.library.cache_clear()
     assert fastpath.library() is not None, "the fast path is not compiled: this would test half of the client"
@@ -140,8 +141,8 @@ def fuzz(packets: int, seed: int, flags: tuple[str, ...] = ()) -> Counter[str]:
 
 
 def _exchange(rng: random.Random, wire: SocketPair, client: Client, seq: int) -> int:
-    """One exchange among hostile answers, of which so many are returned; at last the switch itself answers: mostly in
-    the same batch, so that all is answered when the hostile ones are looked at."""
+    """One exchange, in which the genuine answers come after mutated ones, mostly in the same batch. Returns the number
+    of mutated ones."""
     sent = rng.randrange(1, 30) if rng.random() < 0.9 else rng.randrange(BATCH, BATCH + 20)
     for _ in range(sent):
         wire.switch.send(mutated(rng, genuine(rng)))

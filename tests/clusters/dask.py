@@ -1,4 +1,4 @@
-"""A dask scheduler with workers on loopback, as processes that the test began."""
+"""A dask scheduler and its workers, as processes on loopback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ WORKERS = 2
 
 
 class Dask:
-    """The scheduler, and workers of one process and one thread each, under nannies that begin a dead one anew."""
+    """A scheduler and WORKERS workers, from ``with`` to the end of the block. Each worker has one process and one
+    thread, and a nanny that replaces it if it dies."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,4 +1,4 @@
-"""What workers are given in the tests of executors. A task that is to misbehave says so in its name."""
+"""The tasks of the tests of executors. A task's name says how it is to misbehave, if it is."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 
 def do(task: str) -> str:
-    """name, or name:how. ``kill`` ends every process that does it; ``kill-once PATH`` the first one, which leaves its
-    process id there; ``fail`` raises; ``data`` reads pictures that nobody has; ``wait PATH`` waits for PATH."""
+    """Does a task, ``name`` or ``name:how``. ``kill`` kills the process; ``kill-once PATH`` only the first one, which
+    writes its process id to PATH; ``fail`` raises; ``data`` reads a data set that is not there; ``wait PATH`` waits
+    until PATH exists."""
     name, _, how = task.partition(":")
     what, _, path = how.partition(" ")
     if what == "kill":

@@ -28,8 +28,8 @@ def switch(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def warm() -> bool:
-    """Whether the controller begins in a warm Python. Tests that measure its memory say no: what a fork shares would
-    count when it is first touched."""
+    """Whether the controller starts in a warm Python. Tests that measure its memory override this: what a fork shares
+    with its parent counts only from when it is first written to."""
     return True
 
 

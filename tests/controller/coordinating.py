@@ -15,7 +15,7 @@ PATIENCE_S = 60.0
 
 @asynccontextmanager
 async def commanding(switch: SwitchProcess, **changes: object) -> AsyncIterator[Coordinator]:
-    """One that commands the switch. changes: of its settings."""
+    """A coordinator that commands the switch, until the end of the block. changes: of its settings."""
     coordinator = Coordinator(settings(ports=f"1-{PORTS}").model_copy(update={"switch": switch.grpc, **changes}))
     await coordinator.bring_up()
     work = asyncio.create_task(coordinator.run())
@@ -28,6 +28,8 @@ async def commanding(switch: SwitchProcess, **changes: object) -> AsyncIterator[
 
 
 async def until(condition: Callable[[], object], what: str) -> None:
+    """Polls until ``condition`` is true. what: for the AssertionError, if it takes longer than PATIENCE_S."""
+
     async def holds() -> None:
         while not condition():
             await asyncio.sleep(0.01)

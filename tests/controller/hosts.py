@@ -1,4 +1,5 @@
-"""Hosts for controller tests: whole frames, at a switch's port, with nothing of the client library."""
+"""Hosts for tests of the controller: they send and receive whole frames at a switch's port, without the client
+library."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ class UdpLink:
 
 
 class Caught:
-    """Sends nothing: keeps the frames, to be sent later and faster."""
+    """A link that sends nothing but keeps the frames, for a test to send them later, and faster."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
@@ -91,7 +92,7 @@ class PacketLink:
                 frame, origin = self._socket.recvfrom(65535)
             except TimeoutError:
                 return None
-            if origin[2] != socket.PACKET_OUTGOING:  # our own, seen again
+            if origin[2] != socket.PACKET_OUTGOING:  # else it is a frame that we have sent
                 return frame
         return None
 
@@ -101,7 +102,7 @@ class PacketLink:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a host got from the switch or the controller."""
+    """A packet that a host got from the switch or the controller."""
 
     header: np.void
     body: bytes
@@ -119,7 +120,7 @@ class Answer:
 
 
 class Host:
-    """A host at a port of the switch; the worker's side of the packets, one at a time."""
+    """A host at a port of the switch, which sends a worker's packets and receives the answers, one at a time."""
 
     def __init__(self, number: int, link: Link, *, ip: str | None = None, mac: str | None = None) -> None:
         self.ip = ip or f"10.0.0.{number}"
@@ -127,8 +128,8 @@ class Host:
         self.udp_port = 40000 + number
         self.incarnation = 1000 + number
         self.link = link
-        self._proof = 0  # the number that the controller wants to hear
-        self._hello: Callable[[], None] = lambda: None  # the last one
+        self._proof = 0  # the number by which the controller wants a HELLO to prove that its answers arrive
+        self._hello: Callable[[], None] = lambda: None  # sends the last HELLO again
         self._heard: deque[Answer] = deque()
 
     def send(self, op: Op, job: int, worker: int, body: bytes = b"", **fields: int) -> None:
@@ -138,13 +139,13 @@ class Host:
         self.link.send(encapsulation(len(payload), source=source, destination=to) + payload)
 
     def say_hello(self, job: int, worker: int, vector_length: int, session: int = 0, epoch: int = 0) -> None:
-        """``epoch``: of one that does not join, but asks whether its session goes on."""
+        """Sends a HELLO. ``epoch``: not 0 for a worker that does not join, but asks whether its session goes on."""
         body = membership(vector_length=vector_length)
         self._hello = lambda: self.send(Op.HELLO, job, worker, body, session=session, epoch=epoch, seq=self._proof)
         self._hello()
 
     def hello(self, job: int, worker: int, vector_length: int, session: int = 0, epoch: int = 0) -> None:
-        """Once more if the controller wants to hear a number with it. What else comes is there for ``hear``."""
+        """Sends a HELLO, and again with the number if the controller asks for one. ``hear`` returns what else came."""
         self.say_hello(job, worker, vector_length, session, epoch)
         while (answer := self._next(0.15)) is not None:
             self._heard.append(answer)
@@ -163,7 +164,7 @@ class Host:
         self.send(Op.REPORT, job, worker, json.dumps(facts).encode())
 
     def hear(self, timeout_s: float) -> Answer | None:
-        """The next Serene packet for this host's UDP port; others are passed over."""
+        """The next Serene packet for this host's UDP port, None if none comes in time. Other packets are dropped."""
         return self._heard.popleft() if self._heard else self._next(timeout_s)
 
     def _next(self, timeout_s: float) -> Answer | None:
@@ -184,7 +185,7 @@ class Host:
         return None
 
     def _must_prove(self, answer: Answer) -> bool:
-        """The controller wants to hear a number, and hears it."""
+        """Whether an answer asks for a number; sends the HELLO again with it, if it is for this host and new."""
         wanted = answer.op is Op.WAIT and answer["seq"]
         if wanted and answer["incarnation"] == self.incarnation and answer["seq"] != self._proof:
             self._proof = answer["seq"]
@@ -192,7 +193,7 @@ class Host:
         return bool(wanted)
 
     def ask(self, request: Callable[[], object], *expected: Op) -> Answer:
-        """Repeat a request as a worker does until one of the expected answers comes."""
+        """Repeats a request, as a worker does, until one of the expected answers comes, and returns that."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             request()
@@ -204,14 +205,14 @@ class Host:
         raise AssertionError(f"no {' or '.join(op.name for op in expected)} within {PATIENCE_S} s")
 
     def forget(self) -> None:
-        """Throw away what has arrived."""
+        """Drops what has arrived."""
         self._heard.clear()
         while self.link.receive(0.01) is not None:
             pass
 
 
 def join(hosts: list[Host], job: int, vector_length: int = 5) -> list[Answer]:
-    """All hosts join as workers 0, 1, ...; their WELCOMEs."""
+    """Has all hosts join as workers 0, 1 and so on, and returns their WELCOMEs."""
 
     def hello(worker: int) -> Callable[[], None]:
         return lambda: hosts[worker].hello(job, worker, vector_length)

@@ -1,4 +1,4 @@
-"""Jobs without a switch: what tests of the controller's plans share."""
+"""Helpers for tests of the controller's plans, on jobs without a switch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def at(port: int, udp_port: int = 4000, incarnation: int = 7) -> Endpoint:
 
 
 def started(jobs: Jobs, job: int = 0, *, vector_length: int = 5) -> Start:
-    """Every worker joins; the committed start."""
+    """Has every worker join, and returns the start, which is committed."""
     for worker in jobs[job].workers:
         plan = jobs.hello(job, worker.id, at(worker.id + 1), vector_length, NOW)
     assert isinstance(plan, Start)

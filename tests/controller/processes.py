@@ -1,4 +1,4 @@
-"""Real switch and controller processes for tests; they are stopped at the end."""
+"""Switches and controllers as real processes, for tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def until(condition: Callable[[], T | None], what: str, patience_s: float = PATIENCE_S) -> T:
-    """Poll until ``condition`` is true; its value."""
+    """Polls until ``condition`` is true, and returns its value. what: for the AssertionError if that takes too long."""
     end = time.monotonic() + patience_s
     while True:
         value = condition()
@@ -42,7 +42,7 @@ def until(condition: Callable[[], T | None], what: str, patience_s: float = PATI
 
 
 class Process:
-    """A process with its output in a file. The command is a program, or the arguments of a warm Python."""
+    """A process with its output in a file. command: of a program, or, if ``warm``, the arguments of a warm Python."""
 
     def __init__(self, command: list[str], log: Path, *, warm: bool = False) -> None:
         self.log = log
@@ -54,7 +54,7 @@ class Process:
                 self.process = subprocess.Popen(command, stdout=out, stderr=out, cwd=ROOT)
 
     def await_(self, ready: Callable[[], object], what: str) -> None:
-        """It does not stay where it does not become ready: whoever asked for it has nothing yet to stop it by."""
+        """Waits until it is ready. Kills it if it does not become so: its caller does not have it yet, to stop it."""
         try:
             until(lambda: self.process.poll() is not None or ready(), what)
             if self.process.poll() is not None:
@@ -64,6 +64,7 @@ class Process:
             raise
 
     def stop(self) -> int:
+        """Ends it by SIGTERM, and returns the exit status."""
         self.process.terminate()
         try:
             return self.process.wait(PATIENCE_S)
@@ -78,9 +79,9 @@ class Process:
 
 
 class SwitchProcess:
-    """A switch without a program; ports 1 to PORTS lead to UDP ports here, or to veth pairs, those after the
-    ``others`` that other switches have. unix: P4Runtime at a Unix socket, for a test that asks the switch: gRPC's
-    threads may be older than the network namespace, and in another one."""
+    """A switch without a program. Its ports 1 to PORTS lead to UDP ports of loopback, or, with BMv2, to veth pairs:
+    those after the ``others`` that other switches have. unix: whether it serves P4Runtime at a Unix socket, for tests
+    that are its clients: gRPC's threads may have been started before, in another network namespace."""
 
     def __init__(self, target: str, log: Path, others: int = 0, *, unix: bool = False) -> None:
         self.target = target
@@ -135,7 +136,7 @@ class SwitchProcess:
 
 
 class ControllerProcess(Process):
-    """``serenectl up --foreground`` that answers, at ``http`` or a port of loopback."""
+    """``serenectl up --foreground``, which answers HTTP at ``http``, by default a port of loopback."""
 
     def __init__(
         self, switch: SwitchProcess, log: Path, *options: str, http: str | None = None, warm: bool = True
@@ -144,7 +145,7 @@ class ControllerProcess(Process):
 
     @classmethod
     def of(cls, switch: str, log: Path, *options: str) -> ControllerProcess:
-        """The same, of what ``--switch`` names."""
+        """A controller of the switches that ``--switch`` names."""
         made = cls.__new__(cls)
         made._begin(switch, log, None, True, *options)
         return made
@@ -152,7 +153,7 @@ class ControllerProcess(Process):
     def _begin(self, switch: str, log: Path, http: str | None, warm: bool, *options: str) -> None:
         http = http or f"127.0.0.1:{some_port()}"
         self.url = f"http://{http}"
-        # On a busy machine a switch that is there may not answer within the seconds that a user would wait.
+        # On a busy machine, a switch may need longer to answer than the seconds that a user would wait.
         command = ["-m", "controller", "up", "--foreground", "--wait", f"{PATIENCE_S:g}"]
         command += ["--switch", switch, "--http", http, *options]
         Process.__init__(self, command if warm else [sys.executable, *command], log, warm=warm)
@@ -170,7 +171,8 @@ Start = Callable[..., ControllerProcess]  # with further options of ``serenectl 
 
 
 def serenectl(*arguments: str, controller: str | None = None, warm: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run the command line; its output and exit status. warm: not where it matters when it imports what."""
+    """Runs a command of serenectl, and returns output and exit status. warm: not for tests of what it imports, and
+    when."""
     environment = {name: value for name, value in os.environ.items() if name != "SERENE_CONTROLLER"}
     if controller is not None:
         environment["SERENE_CONTROLLER"] = controller
@@ -184,7 +186,7 @@ def serenectl(*arguments: str, controller: str | None = None, warm: bool = True)
 
 
 def missing(target: str) -> str | None:
-    """What keeps this target from running here."""
+    """What this machine lacks to run a target; None if it lacks nothing."""
     if target == "embedded":
         return None if shutil.which("cc") else "a C compiler"
     if shutil.which("simple_switch_grpc") is None:
@@ -194,7 +196,8 @@ def missing(target: str) -> str | None:
 
 @contextlib.contextmanager
 def own_network(switches: int = 1) -> Iterator[None]:
-    """This thread and what it starts, in a network namespace of veth pairs s1-h1, s2-h2, ..."""
+    """Puts this thread, and the processes that it starts, into a network namespace with veth pairs s1-h1, s2-h2 and so
+    on, PORTS for each switch, until the end of the block."""
     libc = ctypes.CDLL(None, use_errno=True)
     clone_newnet = 0x40000000
     with open("/proc/thread-self/ns/net") as before:
@@ -218,6 +221,7 @@ def _ip(*arguments: str) -> None:
 
 
 def listens(address: str) -> bool:
+    """Whether somebody accepts connections at HOST:PORT or unix:PATH."""
     host, port = address.split(":")
     if host == "unix":
         with socket.socket(socket.AF_UNIX) as probe:
@@ -227,12 +231,12 @@ def listens(address: str) -> bool:
 
 
 def report(client: ControllerClient, worker: int = 0) -> Report:
-    """The worker's latest in job 0; empty before the first."""
+    """The latest report of a worker of job 0; empty before the first."""
     return client.job(0).workers[worker].report or {}
 
 
 def automatic(client: ControllerClient) -> AutomaticStatus:
-    """Of job 0, which has one."""
+    """The automatic strategy of job 0, which has to have one."""
     found = client.job(0).automatic
     assert found is not None
     return found

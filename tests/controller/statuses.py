@@ -1,4 +1,4 @@
-"""Invented statuses, for what reads them."""
+"""Made-up statuses, for tests of what reads them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from serene.strategy import BSP, Strategy
 
 
 def worker_status(number: int, report: Report | None = None, **fields: object) -> WorkerStatus:
-    """A running worker that has just been heard, but for ``fields``."""
+    """The status of a running worker that was heard of just now. ``fields`` replace the usual ones."""
     usual = {
         "worker": number, "rack": 0, "place": number, "state": "running",
         "port": 1, "ip": "10.0.0.1", "mac": "02:00:00:00:00:01",
@@ -20,7 +20,7 @@ def worker_status(number: int, report: Report | None = None, **fields: object) -
 
 
 def job_status(*workers: WorkerStatus, strategy: Strategy = BSP(), **fields: object) -> JobStatus:
-    """Job 0, which runs in its first epoch, but for ``fields``."""
+    """The status of job 0, which runs in its first epoch. ``fields`` replace the usual ones."""
     usual = {
         "job": 0, "state": "running", "session": 1, "epoch": 1, "strategy": strategy, "pool": False, "precision": 32,
         "automatic": None, "lost_sessions": 0, "restoring": False, "workers_expected": len(workers),
@@ -31,7 +31,7 @@ def job_status(*workers: WorkerStatus, strategy: Strategy = BSP(), **fields: obj
 
 
 def status_of(*jobs: JobStatus, trouble: str | None = None) -> Status:
-    """A switch with these jobs; ``trouble``: why it is away."""
+    """The status of a controller with these jobs. ``trouble``: why its switch is not connected."""
     switch = SwitchStatus(
         address="127.0.0.1:9559", device_id=0, ip="10.0.0.254", udp_ports=[], election_id=1,
         connected=trouble is None, trouble=trouble,

@@ -1,4 +1,4 @@
-"""Trees of real switches for controller tests: leaves, a root, and the links between them."""
+"""Trees of real switches, for tests of the controller: leaves, a root, and the links between them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ UPLINK = 33
 
 
 class EmbeddedSwitch:
-    """A serene-switch whose ports are UDP sockets of loopback; peers: the other end of each."""
+    """A serene-switch whose ports are UDP sockets on loopback. ports, peers: UDP ports of the switch's end and of the
+    other end, by the switch's port."""
 
     def __init__(self, log: Path, ports: dict[int, int], peers: dict[int, int]) -> None:
         self.grpc = f"127.0.0.1:{some_port()}"
@@ -66,12 +67,12 @@ class Tree:
 
     @property
     def option(self) -> str:
-        """Of ``serenectl up``."""
+        """The value of ``--switch`` of ``serenectl up``."""
         leaves = [f"leaf{rack + 1}={leaf.grpc}" for rack, leaf in enumerate(self.leaves)]
         return ",".join([f"root={self.root.grpc}", *leaves])
 
     def host(self, rack: int, place: int) -> Host:
-        """At the port of that worker's; one at a time has it."""
+        """A host at the port of a worker. Only one at a time can have it."""
         leaf = self.leaves[rack]
         link = UdpLink(leaf.peers[place + 1], leaf.ports[place + 1])
         return Host(
@@ -81,7 +82,8 @@ class Tree:
     def client(
         self, rack: int, place: int, vector_length: int, job: int = 0, says: int | None = None, lane: int = 0
     ) -> Client:
-        """A worker's, at its port. says: in which rack, if it does. lane: of its addresses, another after a restart."""
+        """A worker's client, at its port. says: the rack that it names when it joins, None if it names none. lane:
+        another number after a restart, for another UDP port."""
         leaf = self.leaves[rack]
         here, there = ("127.0.0.1", leaf.peers[place + 1]), ("127.0.0.1", leaf.ports[place + 1])
         number = sum(self.sizes[:rack]) + place
@@ -95,8 +97,8 @@ class Tree:
 
 @contextmanager
 def bmv2_tree(folder: Path, sizes: Sequence[int]) -> Iterator[str]:
-    """BMv2's switches between veth pairs, as ``--switch`` of ``serenectl up`` names them. Hosts are counted through all
-    racks: the first three are at the interfaces h1, h2 and h3."""
+    """A tree of BMv2's switches with veth pairs, until the end of the block. Yields the value of ``--switch`` of
+    ``serenectl up``. Hosts are numbered through all racks, with interfaces h1, h2 and so on."""
     with ExitStack() as stack:
         stack.enter_context(own_network())
         hosts = iter(range(1, sum(sizes) + 1))

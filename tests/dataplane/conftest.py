@@ -1,4 +1,4 @@
-"""One data plane for the tests of a module, on each target: the embedded switch in process, and BMv2 behind gRPC."""
+"""Data planes for tests, one for each module and target: the embedded switch in process, and BMv2 behind gRPC."""
 
 from __future__ import annotations
 
@@ -48,13 +48,14 @@ DROPS = (
 
 
 class DataPlane(ABC):
-    """What a test does to a switch, whatever it is. Ports 1 to WORKERS; worker w is at port w + 1."""
+    """What a test can do with a switch, on any target. The switch has ports 1 to WORKERS, with worker w at port w +
+    1."""
 
     program = V1MODEL
 
     @abstractmethod
     def clear(self) -> None:
-        """Back to the program's beginning."""
+        """Resets everything: entries, registers and counters are as after loading the program."""
 
     @abstractmethod
     def insert(self, table: str, match: Sequence[int], action: str, params: Sequence[int] = ()) -> None: ...
@@ -73,15 +74,15 @@ class DataPlane(ABC):
 
     @abstractmethod
     def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-        """Everything on the ports that a frame causes, by port."""
+        """Sends a frame into a port; all frames that come out because of it, with their ports."""
 
     @abstractmethod
     def punted(self) -> tuple[int, bytes] | None:
-        """The next packet for the controller: its ingress port, and the frame."""
+        """The next packet for the controller, with its ingress port; None if there is none."""
 
     @abstractmethod
     def learned(self) -> list[tuple[int, int]]:
-        """Sources that the controller has been told of since the last call: MAC and port."""
+        """Sources that the controller was told of by digests since the last call: MAC address and port."""
 
     @abstractmethod
     def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]: ...
@@ -91,7 +92,7 @@ class DataPlane(ABC):
         return [said(number, data) for number, data in self.send(port, frame)]
 
     def begin(self) -> None:
-        """What the controller writes before there is any job."""
+        """Writes what the controller writes before there is any job."""
         self.group(entries.FLOOD_GROUP, [(port, 1) for port in range(1, WORKERS + 1)])
         for entry in entries.own_addresses():
             self.insert(*entry)
@@ -102,7 +103,7 @@ class DataPlane(ABC):
         self.insert(*entries.address(host, job, worker))
 
     def readmit(self, worker: int, host: Host, job: int = 0) -> None:
-        """The worker's process was restarted at the same addresses."""
+        """Admits a process that was restarted at the same addresses, in the old one's place."""
         self.delete("member", entries.member(host, job, worker).match)
         self.insert(*entries.member(host.restarted(), job, worker))
 
@@ -116,7 +117,7 @@ class DataPlane(ABC):
         session: int = 7,
         workers: int = WORKERS,
     ) -> None:
-        """A job with its members, under the strategy's epoch 1."""
+        """Starts a job with all its members, in epoch 1."""
         hosts = {worker: Host.of(worker) for worker in range(workers)}
         self.group(entries.JOB_GROUPS + job, entries.replicas(hosts))
         fields = strategy.compile(range(workers))
@@ -129,7 +130,7 @@ class DataPlane(ABC):
         self.modify(*entries.policy(job, session, epoch, strategy.compile(range(workers))))
 
     def drops(self) -> dict[str, int]:
-        """Reasons for which packets were dropped, with their numbers."""
+        """How many packets were dropped, by reason; reasons without any are left out."""
         counts = {name: self.counter(f"dropped_{name}") for name in DROPS}
         return {name: count for name, count in counts.items() if count}
 
@@ -187,8 +188,8 @@ class EmbeddedDataPlane(DataPlane):
 
 
 class ShmDataPlane(EmbeddedDataPlane):
-    """The embedded switch's forwarding thread, with a shared-memory port for each worker. What is on a port is found as
-    on BMv2's."""
+    """The embedded switch with its forwarding thread and a shared-memory port for each worker. Markers tell when all
+    frames have come, as with `Bmv2DataPlane`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -250,8 +251,8 @@ class ShmDataPlane(EmbeddedDataPlane):
 
 
 class Bmv2DataPlane(DataPlane):
-    """simple_switch_grpc. A marker follows each frame to every port: queues are in order, so what comes before it on
-    a port is all there is."""
+    """simple_switch_grpc. After each frame a marker is sent to every port. Queues keep the order, so that whatever a
+    frame causes comes before the marker."""
 
     def __init__(self, process: SwitchProcess) -> None:
         from tests.p4rt import Controller
@@ -259,7 +260,7 @@ class Bmv2DataPlane(DataPlane):
         self._process = process
         self._groups: list[int] = []
         for port in range(1, WORKERS + 1):
-            process.link(port)  # opened before the first frame, or it would miss some
+            process.link(port)  # opened now, before there are frames that it could miss
         self._controller = Controller(process.grpc, self.program.config_path, self.program.p4info_path)
         self.clear()
 
@@ -267,7 +268,8 @@ class Bmv2DataPlane(DataPlane):
         self._controller.close()
 
     def clear_groups(self) -> None:
-        """BMv2 keeps the replication engine's nodes when a program is pushed, and would then send everything twice."""
+        """Deletes the multicast groups. BMv2 keeps them when a program is pushed, and would then send everything
+        twice."""
         for group in self._groups:
             self._controller.delete_group(group)
         self._groups.clear()
@@ -305,7 +307,8 @@ class Bmv2DataPlane(DataPlane):
         return self._collect(port)
 
     def _collect(self, sender: int) -> list[tuple[int, bytes]]:
-        # Behind the frame, by the same port: a broadcast for the other ports, a question for the sender's own.
+        # Sent after the frame into the same port: a broadcast, which marks the other ports, and an ARP request, whose
+        # reply marks the sender's.
         self._process.link(sender).send(MARKER)
         self._process.link(sender).send(QUESTION)
         received = []
@@ -327,7 +330,7 @@ class Bmv2DataPlane(DataPlane):
 
     def packet_out(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
         self._controller.packet_out(port, frame)
-        # It comes by another way than the marker: wait for it.
+        # It takes another way than the marker, which may overtake it.
         received: list[tuple[int, bytes]] = []
 
         def arrived() -> bool:
@@ -364,6 +367,6 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def plane(target: DataPlane) -> DataPlane:
-    """The data plane as its program begins."""
+    """The data plane, reset."""
     target.clear()
     return target

@@ -1,4 +1,4 @@
-"""Whole runs need what Mininet networks need."""
+"""The fixtures of tests/topologies, for whole runs in Mininet."""
 
 from tests.topologies.conftest import network, target
 

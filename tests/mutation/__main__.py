@@ -1,7 +1,7 @@
-"""Do the tests notice when the data plane is wrong? `make mutants` breaks the compiled programs, one thing at a time.
+"""Mutation tests of the data plane: `make mutants` changes the compiled programs, one place at a time.
 
-Each mutant is played to the data plane's tests, the quick ones first, until one fails: that one has killed it. A mutant
-that no test kills is either the same program in other words, and `equivalent.py` says why, or a test is missing.
+The data plane's tests are run on each mutant, quick ones first, until one fails, which has killed the mutant. A mutant
+that no test kills is either equivalent to the program, and `equivalent.py` says why, or a test is missing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ TEST_PATIENCE_S = 300  # for one test; some mutants never answer
 
 @dataclass(frozen=True)
 class Target:
-    """A compiled program, how it is mutated, and the tests that ought to notice, the quick ones first."""
+    """A compiled program, how it is mutated, and the tests that should notice, quick ones first. variable: of the
+    environment, by which tests take another program."""
 
     path: Path
     mutants: Callable[[str, int], Iterator[Mutant]]
@@ -92,7 +93,7 @@ TARGETS = {
         _tests("tofino", "dataplane", "loop", "agreement", "stateful"),
         _tofino_works,
     ),
-    # Of a tree of switches; what they share with v1model is mutated there.
+    # The programs of a tree. What they share with serene.p4 is mutated there.
     "leaf": Target(
         Program.tree()[0].config_path,
         partial(v1model.mutants, name="leaf", parts="leaf"),
@@ -112,7 +113,8 @@ TARGETS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """killed_by: a test; empty where the mutant survived. equivalent: then why it must."""
+    """What became of a mutant. killed_by: the test that failed; empty if it survived. equivalent: why it has to
+    survive; empty if nobody has said."""
 
     mutant: Mutant
     killed_by: str
@@ -133,7 +135,7 @@ class Verdict:
 
 
 def judge(mutant: Mutant) -> Verdict | None:
-    """Plays the tests to one mutant; None if it is no program at all."""
+    """Runs the tests on a mutant; None if it cannot be loaded."""
     target = TARGETS[mutant.program]
     with tempfile.TemporaryDirectory(prefix="serene-mutant-") as directory:
         path = Path(directory, target.path.name)
@@ -169,13 +171,14 @@ def _first_failure(target: Target, environment: dict[str, str]) -> str:
 
 
 def judged(name: str, count: int, seed: int, processes: int) -> Iterator[Verdict]:
-    """So many mutants of a program that can be loaded, in the order in which the seed draws them."""
+    """Judges so many mutants of a program, as the seed draws them. Mutants that cannot be loaded are left out. Raises
+    SereneError."""
     target = TARGETS[name]
     if not count:
         return
     intact = _first_failure(target, dict(os.environ))
     if intact:
-        raise SereneError(f"{intact} fails on the program as it is: mend that first")
+        raise SereneError(f"{intact} fails on the unchanged program: mend that first")
     candidates = drawn(target.mutants(target.path.read_text(), seed), seed)
     with ThreadPoolExecutor(processes) as pool:
         wanted = count
@@ -227,7 +230,7 @@ def main() -> int:
     try:
         outputs.check_file(options.out, outputs.MB)
         with tempfile.TemporaryDirectory(prefix="serene-mutants-") as cache:
-            os.environ["XDG_CACHE_HOME"] = cache  # what is compiled here nobody needs again
+            os.environ["XDG_CACHE_HOME"] = cache  # compiled mutants are not needed again
             for name in TARGETS:
                 count: int = getattr(options, name)
                 for verdict in judged(name, count, options.seed, max(options.processes, 1)):

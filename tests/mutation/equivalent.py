@@ -1,10 +1,10 @@
-"""Mutants that no test can kill, because they are the same program in other words; and why they are."""
+"""Mutants that no test can kill, because they behave like the program, and why they do."""
 
 from __future__ import annotations
 
 from tests.mutation.mutants import Mutant
 
-# (program, part, operator, how the place begins) -> why nobody can tell
+# (program, part, operator, beginning of the place) -> why it makes no difference
 EQUIVALENT = {
     **{
         ("tofino", "Ingress", "statement removed", f"{action}: hdr.serene.session = meta.policy.session;"): (
@@ -26,7 +26,7 @@ EQUIVALENT = {
 
 
 def why_equivalent(mutant: Mutant) -> str:
-    """Empty for a mutant that ought to be killed."""
+    """Why a mutant is equivalent to the program; empty if it should be killed."""
     for (program, part, operator, place), why in EQUIVALENT.items():
         same = (program, part, operator) == (mutant.program, mutant.part, mutant.operator)
         if same and mutant.place.startswith(place):

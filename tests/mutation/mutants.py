@@ -1,4 +1,4 @@
-"""What a mutant is, and which of all that there could be are taken."""
+"""What a mutant is, and in which order mutants are drawn from all that there could be."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 class Mutant:
     """A compiled program with one thing changed.
 
-    part: of the program, as barrier. operator: what kind of change. place: what was changed, as the program has it.
-    text: makes the whole program after it.
+    part: of the program, for example barrier. operator: the kind of change. place: what was changed, in the program's
+    words. text: returns the whole changed program.
     """
 
     program: str
@@ -28,8 +28,8 @@ class Mutant:
 
 
 def drawn(mutants: Iterable[Mutant], seed: int) -> Iterator[Mutant]:
-    """All of them, in an order that a seed decides: first one of each kind, so that the first few dozen are of every
-    part and every operator, then a second one of each, and so on."""
+    """All mutants, in an order that follows from the seed: first one of each kind, then a second one of each, and so
+    on. So the first few dozen cover every part and every operator."""
     rng = random.Random(seed)
     kinds: dict[tuple[str, str], list[Mutant]] = defaultdict(list)
     for mutant in mutants:
@@ -37,7 +37,7 @@ def drawn(mutants: Iterable[Mutant], seed: int) -> Iterator[Mutant]:
     for of_kind in kinds.values():
         rng.shuffle(of_kind)
     while kinds:
-        # The parts take turns, that none is left out when few are drawn.
+        # In turn from each part, so that no part is left out when few are drawn.
         parts: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for kind in sorted(kinds):
             parts[kind[0]].append(kind)

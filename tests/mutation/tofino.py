@@ -1,6 +1,6 @@
-"""Mutants of the Tofino program, as p4c's frontend prints it: its text with one line changed.
+"""Mutants of the Tofino program: the text that p4c's frontend prints, with one line changed.
 
-The frontend prints a statement, a key or an entry a line, which is all that is made use of here.
+The frontend prints each statement, key and entry on a line of its own; nothing else is assumed of the text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ PART = re.compile(r'^ {4}@name\("Serene\w*\.(\w+)\.')
 
 
 def mutants(program: str, seed: int) -> Iterator[Mutant]:
-    """All single mutants; ``seed`` decides on what there are several ways to do, as which way a number goes."""
+    """All mutants with one change. ``seed`` decides where there are several ways to change something, for example
+    whether a number becomes larger or smaller."""
     rng = random.Random(seed)
     lines = program.split("\n")
     choices: dict[str, list[str]] = {}
@@ -50,7 +51,7 @@ def _with(lines: list[str], number: int, changed: str) -> str:
 
 
 def _parts(lines: list[str]) -> Iterator[tuple[str, str]]:
-    """Each line with the part of the program that it is in; none for declarations of types, constants and sizes."""
+    """Each line with the part of the program that it is in, empty for declarations of types, constants and sizes."""
     block = part = ""
     for line in lines:
         begun = BLOCK.match(line)

@@ -1,6 +1,6 @@
-"""Mutants of what p4c wrote for v1model: its JSON with one node replaced.
+"""Mutants of the v1model programs: the JSON that p4c wrote, with one node replaced.
 
-Each of p4c's nodes says which source file it comes from: that file's name is the part of the program it belongs to.
+The nodes name the source file that they come from; that name is the part of the program to which a node belongs.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class Change(NamedTuple):
 
 
 def mutants(program: str, seed: int, name: str = "v1model", parts: str = "") -> Iterator[Mutant]:
-    """All single mutants. ``seed`` decides on what there are several ways to do, as which bit of a mask is cleared.
-    parts: only of those whose names have this in them."""
+    """Yields every mutant that differs from the program in one place. Where a change can be made in several ways
+    (such as which bit of a mask to clear), ``seed`` decides. parts: restricts it to the parts of the program whose
+    names contain this text."""
     document = json.loads(program)
     for change in _changes(document, random.Random(seed)):
         if _at(document, change.way) != change.instead and parts in change.part:
@@ -76,8 +77,8 @@ def _changes(document: Json, rng: random.Random) -> Iterator[Change]:
 
 
 def _source(node: Json, part: str = "", place: str = "") -> tuple[str, str]:
-    """The part of the program that a node belongs to, and its text there. What p4c made by itself has no source, and
-    constants have that of their declaration; then the names of variables tell."""
+    """The part of the program that a node belongs to, and its text there. Nodes that p4c generated have no source, and
+    constants have the source of their declaration; for those the part follows from the names of their variables."""
     info = node.get("source_info") or {}
     path = PurePath(info.get("filename", ""))
     if path.parent.name == "v1model":
@@ -174,12 +175,12 @@ def _action(action: Json, way: Way, rng: random.Random) -> Iterator[Change]:
             there = (*here, "parameters", 0, "value", "value", "right")
             yield Change(part, "condition negated", f"if: {place}", there, negated)
         if primitive["op"] in ("_jump", "_jump_if_zero"):
-            parameters = parameters[:-1]  # the last is where to
+            parameters = parameters[:-1]  # the last one is the jump's target
         yield from _expression(parameters, (*here, "parameters"), part, place, rng)
 
 
 def _expression(node: Json, way: Way, part: str, place: str, rng: random.Random) -> Iterator[Change]:
-    """Changes of an expression, whatever holds it."""
+    """Yields the changes of one expression; ``way`` puts the changed expression in its place."""
     if isinstance(node, list):
         for index, item in enumerate(node):
             yield from _expression(item, (*way, index), part, place, rng)
@@ -204,7 +205,7 @@ def _expression(node: Json, way: Way, part: str, place: str, rng: random.Random)
             mask = int(node["right"]["value"], 16)
             bits = [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
             if bits:
-                # p4c's own masks cut to a width that few values use: of those the lowest bit.
+                # p4c's own masks truncate to a width whose upper bits few values use: change their lowest bit.
                 less = mask & ~(1 << (bits[0] if _truncates(node) else rng.choice(bits)))
                 there = (*way, "right", "value")
                 yield Change(
@@ -218,7 +219,7 @@ def _expression(node: Json, way: Way, part: str, place: str, rng: random.Random)
 
 
 def _text(node: Json) -> str:
-    """An expression as P4 would have it, shortened."""
+    """An expression written in P4, shortened."""
     if not isinstance(node, dict):
         return str(node)
     if "op" in node:
@@ -236,7 +237,7 @@ def _text(node: Json) -> str:
 
 
 def _truncates(node: Json) -> bool:
-    """Whether this is p4c's own cutting of a result to its width."""
+    """Whether this expression only truncates a result to its width, which p4c inserts by itself."""
     right = node.get("right") or {}
     if node["op"] != "&" or right.get("type") != "hexstr":
         return False

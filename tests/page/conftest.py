@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven by its own driver. It talks to nothing but the addresses that a test gives it."""
+"""Debian's Chromium, controlled through its own driver. It connects only to the addresses that a test gives it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 @pytest.fixture
 def browser(chromium: Chrome) -> Iterator[Chrome]:
-    """As wide as a desk's, in light colours; the page has to log no error."""
+    """The browser in a desktop window with light colours. Fails the test if the page has logged an error."""
     show_as(chromium, 1300, "light")
     _logged(chromium)
     yield chromium
@@ -52,12 +52,12 @@ def browser(chromium: Chrome) -> Iterator[Chrome]:
 
 
 def _logged(browser: Chrome) -> list[dict[str, str]]:
-    """What its console has since it was asked last."""
+    """What the browser's console has logged since the last call."""
     return list(browser.get_log("browser"))  # type: ignore[no-untyped-call]
 
 
 def show_as(browser: Chrome, width: int, scheme: str) -> None:
-    """The window's width in CSS pixels, and which colours its user prefers: light or dark."""
+    """Sets the window's width in CSS pixels, and the colour scheme that the user prefers: light or dark."""
     size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     scheme_wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}

@@ -1,6 +1,6 @@
-"""A controller that has seen an hour of 32 workers: its jobs and its record are filled by hand, the switch is away.
+"""A controller that looks as after an hour with 32 workers: its jobs and records are made up, and it has no switch.
 
-Alone: ``python -m tests.page.hour`` serves it, for looking at.
+``python -m tests.page.hour`` serves it, to be looked at in a browser.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SWAPS: dict[int, Strategy] = {600: SSP(3), 1200: ASP(), 1800: Quorum(31), 2400: 
 
 
 def filled() -> Coordinator:
-    """A job that began an hour ago, with iterations of about a second."""
+    """A coordinator with a job that began an hour ago and whose iterations take about a second."""
     there = Coordinator(settings(switch=f"127.0.0.1:{some_port()}"))
     began = time.time() - HOUR_S
     there.jobs.create(WORKERS, BSP())
@@ -53,7 +53,7 @@ def filled() -> Coordinator:
 
 
 def _round(there: Coordinator, chance: random.Random, t: float, step: int) -> float:
-    """All workers compute, send, and wait for the slowest; when the next round begins."""
+    """Plays one round: all workers compute, send, and wait for the slowest. Returns when the next round begins."""
     computing = [0.4 + 0.3 * chance.random() + (chance.random() < 0.05) for _ in range(WORKERS)]
     end = t + max(computing) + 0.1
     for worker, seconds in enumerate(computing):
@@ -83,14 +83,14 @@ async def _serve(there: Coordinator, port: int, stop: threading.Event) -> None:
             }
             there.recorder.note(0, worker, report, time.time())
         turn += 1
-        await asyncio.sleep(0.25)  # the pace of reports
+        await asyncio.sleep(0.25)  # the interval of the workers' reports, in s
     server.should_exit = True
     await serving
 
 
 @contextlib.contextmanager
 def serving() -> Iterator[str]:
-    """Its address. The workers go on reporting."""
+    """Serves the page, and yields its address. Meanwhile the workers go on reporting."""
     there, port, stop = filled(), some_port(), threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(_serve(there, port, stop)))
     thread.start()

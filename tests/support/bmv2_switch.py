@@ -1,4 +1,4 @@
-"""BMv2 in the place of the switch of a run in virtual time: every packet waits until BMv2 has done with it."""
+"""BMv2 as the switch of a run in virtual time, which waits with every packet until BMv2 has processed it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.switch.bmv2 import Bmv2
 
 
 class Bmv2Switch:
-    """`VirtualSwitch` with the P4 program ``serene``."""
+    """A `VirtualSwitch` that is BMv2 with the P4 program ``serene``."""
 
     def __init__(self, folder: Path) -> None:
         program = Program.load("serene")
@@ -49,7 +49,7 @@ class Bmv2Switch:
         self._controller.group(number, entries.replicas(hosts))
 
     def set_ports(self, ports: Sequence[int]) -> None:
-        """Ordinary traffic does not occur."""
+        """Does nothing: the ports matter to ordinary traffic only, and virtual runs have none."""
 
     def count(self, counter: str, worker: int) -> int:
         return self._controller.counter(counter, worker)

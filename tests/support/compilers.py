@@ -1,5 +1,6 @@
-"""A compiler that has made the committed output of these sources once makes it again: Tofino's takes a minute of a
-processor to do so. pytest's cache remembers which compiler it was, and of what; ``--cache-clear`` forgets it."""
+"""Skips compiling what has been compiled before: a compiler that once made the committed output of the same sources
+would make it again, and Tofino's takes a minute to do so. pytest's cache remembers the compilers and sources;
+``--cache-clear`` forgets them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 
 
 def _files(tool: Path) -> Iterator[Path]:
-    """A program's, and if it is a script, those that it names."""
+    """Yields the file of a program and, if it is a script, the files that the script names."""
     yield tool
     with tool.open("rb") as file:
         script = file.read(2) == b"#!"
@@ -28,10 +29,11 @@ def _identity(tool: str) -> str:
 
 
 class Compiled:
-    """checkout: a folder with the sources, the script that compiles them, and the committed output."""
+    """Which compilers made which output of which sources. checkout: a folder with the sources, the script that compiles
+    them, and the committed output."""
 
     def __init__(self, config: pytest.Config, name: str, tools: Sequence[str], checkout: Path) -> None:
-        self._cache: pytest.Cache | None = getattr(config, "cache", None)  # None: pytest runs without
+        self._cache: pytest.Cache | None = getattr(config, "cache", None)  # None: pytest runs without a cache
         self._name = f"serene/compiled-{name}"
         digest = hashlib.sha256(repr([_identity(tool) for tool in tools]).encode())
         for path in sorted(path for path in checkout.rglob("*") if path.is_file()):
@@ -40,7 +42,7 @@ class Compiled:
         self._digest = digest.hexdigest()
 
     def before(self) -> bool:
-        """Whether these compilers made this output of these sources, the last time that they were asked."""
+        """Whether these compilers made this output of these sources the last time that they ran."""
         return self._cache is not None and self._cache.get(self._name, None) == self._digest
 
     def remember(self) -> None:

@@ -1,4 +1,4 @@
-"""A worker's wire to the P4 program in process, on a clock of its own."""
+"""A worker's transport to the P4 program in this process, with a clock of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tests.frames import frame
 
 
 class InProcess:
-    """A worker's wire to the switch in process. Time passes only while it waits; ``meanwhile`` is called then."""
+    """A worker's transport to the switch in this process. Time passes only while the worker waits; ``meanwhile`` is
+    called then."""
 
     def __init__(self, plane: EmbeddedDataPlane, worker: int = 0) -> None:
         self.plane = plane

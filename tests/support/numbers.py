@@ -1,4 +1,4 @@
-"""What a sum over workers has to be: block exponents from their description, without serene/client/blocks.py."""
+"""Expected sums over workers: block exponents implemented from their description, without serene/client/blocks.py."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-PIECES = 4  # of a block
+PIECES = 4  # pieces of ``lanes`` values in a block
 
 
 def random_values(rng: np.random.Generator, length: int, lanes: int) -> np.ndarray:
-    """float32[length]: each few lanes of another kind, of all that there are."""
+    """float32[length]: every few lanes hold values of another kind, so that all kinds occur."""
     kinds = rng.integers(0, 8, size=-(-length // lanes) if length else 0).repeat(lanes)[:length]
     normal = rng.normal(size=length)
     exponents = rng.integers(-150, 128, size=length)
@@ -25,7 +25,8 @@ def random_values(rng: np.random.Generator, length: int, lanes: int) -> np.ndarr
 
 
 def expected(vectors: Sequence[np.ndarray], lanes: int) -> np.ndarray:
-    """The sum to the bit. float32[n] each."""
+    """The sum that the workers have to read, exact to the bit. vectors: float32[n] of each worker; the result as
+    well."""
     result = np.zeros(len(vectors[0]), np.float32)
     for start in range(0, len(result), PIECES * lanes):
         parts = [vector[start : start + PIECES * lanes].astype(np.float64) for vector in vectors]
@@ -36,7 +37,7 @@ def expected(vectors: Sequence[np.ndarray], lanes: int) -> np.ndarray:
             power = int(np.floor(np.log2(largest))) if largest >= 2.0**-126 else -127
             top = 2.0 ** (
                 power - (power + 127) % 4 + 4
-            )  # classes begin where float32's exponent field is divisible by 4
+            )  # a class begins where float32's exponent field is divisible by 4
             step = top * 2.0 ** ((len(vectors) - 1).bit_length() - 31)
             total = np.sum([np.rint(part / step) for part in finite], axis=0) * step
         with np.errstate(over="ignore", invalid="ignore"):
@@ -46,13 +47,14 @@ def expected(vectors: Sequence[np.ndarray], lanes: int) -> np.ndarray:
 
 
 def same(first: np.ndarray, second: np.ndarray) -> bool:
-    """Equal to the bit, but that a NaN is a NaN."""
+    """Whether two arrays are equal to the bit; any NaN equals any other."""
     nans = np.isnan(first) & np.isnan(second)
     return bool(((first.view(np.uint32) == second.view(np.uint32)) | nans).all())
 
 
 def within_bound(result: np.ndarray, vectors: Sequence[np.ndarray], lanes: int) -> bool:
-    """As serene/client/blocks.py states it, of values that are all finite, against sums in float64."""
+    """Whether ``result`` is within the bound that serene/client/blocks.py states for finite values, compared with sums
+    in float64."""
     exact = np.sum([vector.astype(np.float64) for vector in vectors], axis=0)
     workers = len(vectors)
     bounds = np.zeros(len(exact))
@@ -67,11 +69,12 @@ def within_bound(result: np.ndarray, vectors: Sequence[np.ndarray], lanes: int) 
 
 
 def within_levels(result: np.ndarray, vectors: Sequence[np.ndarray], lanes: int, bits: int) -> bool:
-    """Of values that are all finite, in 16 or 8 bits: each worker's is rounded to one of the two levels beside it."""
+    """Whether ``result`` can be the sum of finite values in 16 or 8 bits: each worker's value is rounded to one of the
+    two levels next to it."""
     exact = np.sum([vector.astype(np.float64) for vector in vectors], axis=0)
     workers = len(vectors)
     levels = (2 ** (bits - 1) - 1) // workers
-    block, powers = PIECES * lanes * (32 // bits), 2 if bits == 16 else 1  # of two, in a class
+    block, powers = PIECES * lanes * (32 // bits), 2 if bits == 16 else 1  # powers of two in a class
     right = True
     for start in range(0, len(exact), block):
         part = slice(start, start + block)
@@ -85,14 +88,15 @@ def within_levels(result: np.ndarray, vectors: Sequence[np.ndarray], lanes: int,
 
 
 def given_limit(workers: int, bits: int, unit: int) -> float:
-    """Of one worker's values whose integers count 2 ** unit: the highest level; in 32 bits the largest float32 of which
-    the sum over all workers fits."""
+    """The largest magnitude of one worker's values where its integers count multiples of 2 ** unit: the highest level;
+    in 32 bits the largest float32 of which the sum over all workers fits."""
     room = 31 - (workers - 1).bit_length()
     return 2.0**unit * ((2**24 - 1) * 2.0 ** (room - 24) if bits == 32 else (2 ** (bits - 1) - 1) // workers)
 
 
 def within_given(result: np.ndarray, vectors: Sequence[np.ndarray], bits: int, unit: int) -> bool:
-    """The sum of what is left of values at the limit, to a unit for each worker; NaN and infinities to the bit."""
+    """Whether ``result`` is the sum of the values cut off at the limit, to within one unit per worker; NaN and
+    infinities have to agree to the bit."""
     limit = given_limit(len(vectors), bits, unit)
     finite = [np.where(np.isfinite(vector), vector, 0).astype(np.float64) for vector in vectors]
     exact = np.sum([np.clip(vector, -limit, limit) for vector in finite], axis=0)

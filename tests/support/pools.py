@@ -26,7 +26,7 @@ FINE = Faults()
 
 
 class Stuck(AssertionError):
-    """A worker waits for something that does not come."""
+    """A worker waits for something that will not come."""
 
 
 def lossy(seed: int, loss: float = 0.05) -> Faults:
@@ -35,12 +35,12 @@ def lossy(seed: int, loss: float = 0.05) -> Faults:
 
 @dataclass
 class Wire:
-    """A worker's transport."""
+    """A worker's transport over the simulated network."""
 
     run: PoolRun
     worker: int
     mail: list[bytes] = field(default_factory=list)
-    waiting: int = 0  # number of the present wait
+    waiting: int = 0  # the number of the current wait; a wake-up for an earlier one is ignored
 
     def send(self, payloads: np.ndarray) -> None:
         host = Host.of(self.worker)
@@ -75,7 +75,7 @@ class Wire:
 
 
 class PoolRun:
-    """One job on a switch that may have had others: ``sessions`` grow from run to run."""
+    """One job on a switch that may have had other jobs before: ``sessions`` grow from run to run."""
 
     sessions = itertools.count(7)
 
@@ -120,7 +120,8 @@ class PoolRun:
     def put_policy(
         self, strategy: Strategy, epoch: int, members: Sequence[int] | None = None, precision: int = 32
     ) -> None:
-        """A live swap, or with other members an eviction, or with other bits a change of the format."""
+        """Swaps the policy while the job runs; with other ``members`` it is an eviction, with another ``precision`` a
+        change of the format."""
         fields = replace(strategy.compile(range(self.workers) if members is None else members), precision=precision)
         self.switch.put(entries.policy(0, self.session, epoch, fields))
 
@@ -129,7 +130,7 @@ class PoolRun:
         self.switch.put(entries.job(0, **place, lost_sessions=lost_sessions))
 
     def lose_session(self) -> None:
-        """The job goes on in another session."""
+        """Begins a new session of the job, as after a restart of the switch."""
         self._put_job(1)
         self.session = next(self.sessions)
         self.put_policy(BSP(), 1)
@@ -162,7 +163,8 @@ class PoolRun:
         self._greenlets[worker].throw()
 
     def play(self, body: Callable[[int, Pool], None]) -> None:
-        """Joins all workers, and runs ``body`` in each until it ends; what it raises is in ``errors``."""
+        """Joins all workers, and runs ``body`` in each until it ends. Exceptions that it raises are kept in
+        ``errors``."""
 
         def live(worker: int) -> None:
             try:
@@ -178,7 +180,7 @@ class PoolRun:
             if not self._due or self.now > TOO_LATE_S:
                 raise Stuck(f"after {self.now:g} s: {self.errors}")
             self._step()
-        while self._due:  # what they said last
+        while self._due:  # packets that are still on their way
             self._step()
 
     def _step(self) -> None:
@@ -186,7 +188,7 @@ class PoolRun:
         action()
 
     def all_reduce(self, vectors: Sequence[np.ndarray], signature: bytes = b"") -> list[np.ndarray]:
-        """One collective; what each worker has afterwards. Raises the first worker's error."""
+        """Plays one collective, and returns what each worker has afterwards. Raises the first worker's error."""
         results = [vector.copy() for vector in vectors]
         self.play(lambda worker, pool: pool.all_reduce(results[worker], signature))
         for error in self.errors.values():

@@ -17,7 +17,7 @@ from tests.support.udp_switch import UdpSwitch
 
 
 class Run:
-    """A job whose workers are threads; ``plain``: those that do everything in Python."""
+    """A job whose workers are threads. plain: the workers that do everything in Python, without the compiled client."""
 
     def __init__(
         self, switch: P4Switch, workers: int, slots: int, faults: Faults = FINE, plain: tuple[int, ...] = ()
@@ -30,7 +30,7 @@ class Run:
         self._plain = plain
 
     def play(self, body: Callable[[int, Pool], None]) -> list[BaseException | None]:
-        """Runs ``body`` in every worker; what each raised."""
+        """Runs ``body`` in every worker, and returns what each raised."""
 
         def live(worker: int) -> None:
             with self.pools[worker] as pool:
@@ -47,7 +47,7 @@ class Run:
 
 
 def all_reduce(run: Run, given: list[np.ndarray], bits: int = 32) -> list[np.ndarray]:
-    """What each worker has of one collective. Raises the first error."""
+    """Plays one collective, and returns what each worker has afterwards. Raises the first worker's error."""
     results = [vector.copy() for vector in given]
     for error in run.play(lambda worker, pool: pool.all_reduce(results[worker], bits=bits)):
         if error:

@@ -25,7 +25,8 @@ LARGEST = 65536
 
 
 class UdpSwitch:
-    """One job, running. Frames travel as datagrams between a socket for each worker and one for its port."""
+    """A switch with one running job. Frames travel as datagrams between each worker's socket and the one of its
+    port."""
 
     sessions = itertools.count(1000)
 
@@ -70,7 +71,7 @@ class UdpSwitch:
         self.switch.put(entries.policy(0, self.session, epoch, fields))
 
     def swap(self, strategy: Strategy, epoch: int, precision: int = 32) -> None:
-        """While it serves."""
+        """Puts another policy in force while the switch serves."""
         with self._lock:
             self.put_policy(strategy, epoch, precision)
 
@@ -93,7 +94,7 @@ class UdpSwitch:
             for ready in select.select([*workers, self._stopped], [], [], wait)[0]:
                 if ready is self._stopped:
                     return
-                with contextlib.suppress(ConnectionRefusedError):  # of what was sent to a worker that is gone
+                with contextlib.suppress(ConnectionRefusedError):  # an earlier datagram went to a worker that has ended
                     self._carry(workers[ready], Direction.TO_SWITCH, ready.recv(LARGEST))
             while self._late and self._late[0][0] <= time.monotonic():
                 _, _, worker, direction, frame = heapq.heappop(self._late)

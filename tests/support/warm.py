@@ -1,12 +1,12 @@
-"""A Python that has imported what programs need: those that tests start often begin in it within milliseconds.
+"""A Python that has already imported the modules that programs need, so that they begin within milliseconds.
 
 ``warm_python()`` is the path of an executable that takes the place of ``sys.executable``: the same arguments, streams,
 environment, folder and network namespace; the program ends as it would otherwise, with the same status or signal, and
-is killed when its caller is. It is a process of its own, forked from a server that has no threads: importing PyTorch,
-and what its optimisers import when they are first used, takes four seconds of a processor, in each of a test's many
-ranks. Controllers and embedded switches, whose imports take half a second, are started by `warm_process.py`. Processes
-that share a run of the tests share the servers, too: whoever first needs one starts it. That our programs start in
-interpreters of their own is tested in tests/endtoend, tests/unit/test_spawn.py and
+is killed when its caller is. It is a process of its own, forked from a server that has no threads. Otherwise each of a
+test's many ranks would spend four seconds of processor time on importing PyTorch and the modules that its optimisers
+import when they are first used. Controllers and embedded switches, whose imports take half a second, are started by
+`warm_process.py`. All processes of a run of the tests share the servers; the first that needs one starts it. That our
+programs start in interpreters of their own is tested in tests/endtoend, tests/unit/test_spawn.py and
 tests/controller/test_local_switch.py.
 """
 
@@ -38,7 +38,7 @@ from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = Path(__file__).with_name("warm_client.py")
-# What a server imports, by its name.
+# The modules that a server imports, by the server's name.
 MODULES = {
     "torch": (
         "numpy", "torch", "torch._dynamo", "torch.distributed.fsdp", "torch.distributed.run",
@@ -52,16 +52,16 @@ MODULES = {
     ),
     "nothing": (),
 }  # fmt: skip
-HOME = "SERENE_WARM_PYTHONS"  # in the environment: the folder of the servers
+HOME = "SERENE_WARM_PYTHONS"  # the environment variable that names the servers' folder
 LIFELINE = "lifeline"
 PR_SET_PDEATHSIG = 1
 END = b"\n"
-FILES = 4  # that a caller sends: its three streams, and its network namespace
+FILES = 4  # descriptors that a caller sends: its three streams and its network namespace
 
 
 def begin_session() -> None:
-    """In the first process of a run of the tests, before it starts others or a server: all of them find the same
-    servers, which end when this process does, however that ends."""
+    """To be called in the first process of a run of the tests, before it starts other processes or a server: all of
+    them find the same servers then, which end when this process does, however it ends."""
     home = Path(tempfile.mkdtemp(prefix="serene-warm-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     os.environ[HOME] = str(home)
@@ -71,7 +71,8 @@ def begin_session() -> None:
 
 @cache
 def warm_python(modules: str = "torch") -> str:
-    """The executable's path; it serves as long as the run of the tests lasts."""
+    """The path of an executable that works like Python, but has ``modules`` imported already. It can be used as long as
+    the run of the tests lasts."""
     listener = server(modules)
     executable = listener.with_name(f"python-{modules}-{os.getpid()}")
     # The shell begins it, and Python takes its first lines for a string: after #! a path must be short, without blanks.
@@ -83,8 +84,8 @@ def warm_python(modules: str = "torch") -> str:
 
 @cache
 def server(modules: str) -> Path:
-    """Where the one listens that has imported MODULES[modules]; started if there is none yet."""
-    if HOME not in os.environ:  # nobody shares it
+    """The socket of the server that has imported MODULES[modules]; starts one if there is none yet."""
+    if HOME not in os.environ:  # no other process shares this folder
         begin_session()
     home = Path(os.environ[HOME])
     listener = home / modules
@@ -101,12 +102,12 @@ def server(modules: str) -> Path:
             assert process.stdout is not None
             with process.stdout as said:
                 assert said.readline() == b"ready\n", "the server of warm Pythons ended"
-            process.returncode = 0  # nobody waits for it: it may outlive this process
+            process.returncode = 0  # Popen is not to wait for it: it may outlive this process
     return listener
 
 
 class Caller:
-    """Who waits for a program."""
+    """The process that asked for a program, and waits for its end."""
 
     def __init__(self, connection: socket.socket, pid: int) -> None:
         self.connection = connection
@@ -119,8 +120,8 @@ class Caller:
 
 
 def serve(path: str) -> dict[str, Any]:
-    """Forks a process for each request, and returns in it, with the request; exits in the server, at the end of its
-    input."""
+    """Forks a process for each request, and returns the request in that process. In the server it does not return: it
+    exits at the end of its input."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen(64)
@@ -136,7 +137,7 @@ def serve(path: str) -> dict[str, Any]:
             message, files, _, _ = socket.recv_fds(connection, 4, FILES, socket.MSG_WAITALL)
             with connection.makefile("rb") as stream:
                 request = stream.read(int.from_bytes(message, "big"))
-            if not request.endswith(END):  # it was killed before it had asked
+            if not request.endswith(END):  # the caller was killed before it had sent its request
                 pid = None
             elif (pid := os.fork()) == 0:
                 for ours in (listener, connection):
@@ -151,7 +152,7 @@ def serve(path: str) -> dict[str, Any]:
             if pid is None:
                 connection.close()
                 continue
-            with suppress(OSError):  # it was killed meanwhile
+            with suppress(OSError):  # the caller was killed meanwhile
                 connection.sendall(pid.to_bytes(4, "big"))
             callers.append(Caller(connection, pid))
             for end in (connection, callers[-1].watch):
@@ -163,7 +164,7 @@ def serve(path: str) -> dict[str, Any]:
             raise SystemExit
         else:
             caller = key.data
-            if key.fileobj is caller.connection:  # it was killed
+            if key.fileobj is caller.connection:  # the caller was killed
                 os.kill(caller.pid, signal.SIGKILL)
             status = os.waitstatus_to_exitcode(os.waitpid(caller.pid, 0)[1])
             with suppress(OSError):
@@ -175,7 +176,7 @@ def serve(path: str) -> dict[str, Any]:
 
 
 def take_place(files: Sequence[int]) -> None:
-    """In the new process: the caller's streams and network are its own. It ends with the server."""
+    """Gives the new process the caller's streams and network namespace, and has it end with the server."""
     os.setsid()
     for stream, file in enumerate(files[:3]):
         os.dup2(file, stream)
@@ -188,12 +189,12 @@ def take_place(files: Sequence[int]) -> None:
 
 
 def run(request: dict[str, Any]) -> None:
-    """What Python's command line asks for: [-u] [-W RULE] (-m MODULE | FILE) ARGUMENT..."""
+    """Does what a command line of Python asks for: [-u] [-W RULE] (-m MODULE | FILE) ARGUMENT..."""
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
     arguments: list[str] = request["arguments"]
-    # The server's own are for the same descriptors, and nothing has been read from or written to them.
+    # The server's own stream objects are for the same descriptors, and nothing has been read or written through them.
     sys.stderr.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     while arguments[0] in ("-u", "-W"):
         if arguments.pop(0) == "-u":
@@ -212,7 +213,8 @@ def run(request: dict[str, Any]) -> None:
 
 
 def end_of(request: dict[str, Any]) -> NoReturn:
-    """Runs it, and ends as Python does, but for taking what was imported apart: a third of a second."""
+    """Runs the request, and ends as Python does, but without destroying the imported modules, which would take a third
+    of a second."""
     status = 1
     try:
         run(request)

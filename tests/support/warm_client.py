@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 
-SERVER_ENDED = 70  # the status then
+SERVER_ENDED = 70  # the exit status if the server has ended
 
 
 def answer() -> int:

@@ -1,4 +1,5 @@
-"""Controllers, embedded switches and serenectl, begun in a Python that has imported what they need (`warm.py`)."""
+"""Controllers, embedded switches and serenectl, started in a Python that has already imported their modules
+(`warm.py`)."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ class WarmProcess:
 def run(
     arguments: Sequence[str], folder: Path, environment: dict[str, str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
-    """As subprocess.run with its output captured as text."""
+    """Runs ``python ARGUMENTS`` like subprocess.run, with the output captured as text."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = WarmProcess(arguments, out.fileno(), err.fileno(), folder, environment)
         try:

@@ -1,7 +1,8 @@
-"""BMv2 with packets over gRPC: no interfaces, no root, packets of any size, and an end that BMv2 itself announces.
+"""BMv2 with packets over gRPC: it needs neither interfaces nor root, takes packets of any size, and says when it is
+done.
 
-simple_switch_grpc takes its packets from a stream of its own (``--dp-grpc-server-addr``). When the client has sent its
-last one, BMv2 closes the stream after everything has been processed, so nobody waits for a silence.
+simple_switch_grpc takes packets from a stream of their own (``--dp-grpc-server-addr``). After the client's last packet,
+BMv2 closes the stream once it has processed everything, so tests need not wait until nothing comes out any more.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ PATIENCE_S = 60.0
 
 
 def why_not() -> str:
-    """What is missing; empty if nothing is."""
+    """What BMv2 lacks here to be used by tests; empty if nothing is missing."""
     return "" if shutil.which(SWITCH) else f"{SWITCH} is not installed"
 
 
 @cache
 def _packet_message() -> Any:
-    """PacketStreamRequest and PacketStreamResponse have the same fields: id, device, port, packet."""
+    """The class of one protobuf message that serves as PacketStreamRequest and as PacketStreamResponse: both have the
+    fields id, device, port and packet."""
     file = descriptor_pb2.FileDescriptorProto(name="serene/bmv2_packets.proto", package="serene.bmv2", syntax="proto3")
     message = file.message_type.add(name="Packet")
     kinds = descriptor_pb2.FieldDescriptorProto
@@ -94,7 +96,8 @@ class Bmv2:
         return self._process.poll() is None
 
     def process(self, packets: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-        """Sends (port, packet)s in order; everything that came out, by the time BMv2 had processed them all."""
+        """Sends (port, packet) pairs in order, and returns the pairs that came out until BMv2 had processed all of
+        them."""
         message = _packet_message()
         requests = [message(port=port, packet=packet) for port, packet in packets]
         until = time.monotonic() + PATIENCE_S
@@ -112,20 +115,20 @@ class Bmv2:
     def add(
         self, table: Table, match: Sequence[Match], action: Action, params: Sequence[int], priority: int
     ) -> p4r.TableEntry:
-        """The entry as written."""
+        """Inserts an entry, and returns it as it was written."""
         info = self._info(self.controller.p4info.tables, table.name)
         entry = p4r.TableEntry(table_id=info.preamble.id)
         for field, value in zip(info.match_fields, match, strict=True):
             _add_match(entry, field, value)
         needs = p4i.MatchField.MatchType
         if any(f.match_type in (needs.TERNARY, needs.RANGE, needs.OPTIONAL) for f in info.match_fields):
-            entry.priority = priority + 1  # P4Runtime's begin at 1
+            entry.priority = priority + 1  # P4Runtime's priorities begin at 1
         self._set_action(entry, action, params)
         self.controller.write(p4r.Update.INSERT, {"table_entry": entry})
         return entry
 
     def counter(self, name: str, index: int) -> tuple[int, int]:
-        """(packets, bytes)."""
+        """One cell of a counter: (packets, bytes)."""
         info = self._info(self.controller.p4info.counters, name)
         entry = p4r.CounterEntry(counter_id=info.preamble.id, index=p4r.Index(index=index))
         data = self._read(p4r.Entity(counter_entry=entry)).counter_entry.data
@@ -174,7 +177,7 @@ class Bmv2:
 
 
 def _add_match(entry: p4r.TableEntry, field: p4i.MatchField, value: Match) -> None:
-    """A field that matches everything is left out, as P4Runtime wants it."""
+    """Adds one field's match to the entry. A field that matches everything is left out, as P4Runtime demands."""
     if isinstance(value, Exact):
         entry.match.add(field_id=field.id).exact.value = _bytes(value.value)
     elif isinstance(value, Lpm) and value.prefix_len:
@@ -209,7 +212,7 @@ def running_bmv2(json: Path, p4info: Path) -> Iterator[Bmv2]:
 
 
 class Bmv2Target:
-    """As a target of STF scripts: packets go out when something asks for their outcome, or before the next entry."""
+    """BMv2 as a target of STF scripts. Packets are sent when their outcome is asked for, or before the next entry."""
 
     def __init__(self, switch: Bmv2, json: Path) -> None:
         self.program: Program = load_program(json)

@@ -22,7 +22,7 @@ DEVICE_ID = 7
 
 @dataclass(frozen=True)
 class Target:
-    """A switch without ports that waits for a program."""
+    """A running switch without ports and without a program."""
 
     name: str  # embedded or bmv2
     address: str
@@ -32,7 +32,7 @@ class Target:
         return Controller(self.address, self.device_id, load_p4info(P4INFO))
 
     def either(self, embedded: object, bmv2: object) -> object:
-        """What is expected where the two differ; the embedded switch does what the specification says."""
+        """The expectation for this switch where the two differ; the embedded one follows the specification."""
         return embedded if self.name == "embedded" else bmv2
 
 
@@ -78,7 +78,7 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def controller(target: Target) -> Iterator[Controller]:
-    """A client of either switch that has said nothing yet."""
+    """A client of either switch that has sent nothing yet."""
     controller = target.controller()
     yield controller
     controller.close()
@@ -86,20 +86,20 @@ def controller(target: Target) -> Iterator[Controller]:
 
 @pytest.fixture
 def stream(controller: Controller) -> Stream:
-    """The stream of the primary that ``primary`` is, made first."""
+    """The stream over which ``primary`` becomes the primary controller; tests may use it as well."""
     return controller.become_primary()
 
 
 @pytest.fixture
 def primary(controller: Controller, stream: Stream) -> Controller:
-    """Primary, with the probe program freshly pushed."""
+    """The primary controller, with the probe program newly pushed."""
     controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
     return controller
 
 
 @pytest.fixture
 def embedded_primary(embedded: Target) -> Iterator[Controller]:
-    """The same on the embedded switch only."""
+    """Like ``primary``, on the embedded switch only."""
     controller = embedded.controller()
     controller.become_primary()
     controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())

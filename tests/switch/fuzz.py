@@ -1,4 +1,4 @@
-"""Attacks the embedded switch from every side that somebody else can reach; a finding ends the run.
+"""Attacks the embedded switch through everything that outsiders can reach. A finding ends the run.
 
     python -m tests.switch.fuzz --sanitize --count 1000000        (make fuzz PACKETS=1000000)
 
@@ -7,7 +7,7 @@ json        mutated programs, and packets to those that load
 p4runtime   mutated messages to a running server
 answers     what a hostile switch might answer a worker
 
-With sanitizers the C code is watched by the compiler's address and undefined-behaviour sanitizers. The same seed and
+With ``--sanitize`` the compiler's address and undefined-behaviour sanitizers watch the C code. The same seed and
 count give the same packets, programs and messages.
 """
 
@@ -79,7 +79,7 @@ def main() -> int:
         return subprocess.run(command, env=environment(), check=False).returncode
     for kind in options.kind or KINDS:
         with tempfile.TemporaryDirectory(prefix="serene-fuzz-") as cache:
-            if kind == "json":  # thousands of libraries that nobody needs again
+            if kind == "json":  # thousands of compiled libraries that nothing needs again
                 os.environ["XDG_CACHE_HOME"] = cache
             for what, counts in KINDS[kind](options):
                 print(f"{what}: {', '.join(f'{number} {name}' for name, number in counts.items())}", flush=True)

@@ -1,4 +1,4 @@
-"""Mutated packets to the embedded switch: a seed's packets as they are, mutated in structure, and noise."""
+"""Mutated packets for the embedded switch: valid ones, ones mutated in structure, and noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BATCH = 500
 
 
 def fuzz(count: int, seed: int, program: str, *, sanitize: bool, traced: bool = False) -> Counter[str]:
-    """Sends ``count`` packets through one of PROGRAMS, ``traced`` each."""
+    """Sends ``count`` packets through one of PROGRAMS; counts those that went in and out. traced: each is traced."""
     json, lanes = PROGRAMS[program]
     rng, counts = random.Random(f"{program} {seed}"), Counter[str]()
     with contextlib.closing(EmbeddedTarget(json.read_bytes(), FLAGS if sanitize else ())) as target:

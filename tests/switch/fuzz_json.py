@@ -1,7 +1,7 @@
 """Mutated programs: each is refused with a SereneError that names a place, or loads and takes any packets.
 
-Anything else ends the run: another exception, C that does not compile, a sanitizer's finding, a packet that does not
-come to its end.
+Anything else ends the run: another exception, C that does not compile, a sanitizer's finding, a packet whose
+processing does not end.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tests.switch.packets import shapes, trial
 from tests.switch.sanitizers import FLAGS, PROGRAMS
 
 QUICK = ("-O0",)
-PACKETS = 60  # for each program that loads
-RUN = 0.15  # of those that load, how many are compiled: the compiler takes most of the time
+PACKETS = 60  # packets sent to each program that is run
+RUN = 0.15  # the share of loadable programs that are compiled and run: compiling takes most of the time
 NUMBERS = (-1, 0, 1, 2, 7, 8, 63, 64, 65, 127, 128, 129, 255, 256, 2047, 2048, 2049, 65535, 65536, 2**31 - 1, 2**31,
            2**32, 2**63, 2**64, 10**30)  # fmt: skip
 HEXES = ("0x0", "0x1", "-0x1", "0xff", "0x100", "0x7fffffff", "0xffffffff", "0x10000000000000000", "0x" + "f" * 600, "",
@@ -97,7 +97,8 @@ def bases() -> list[dict[str, Any]]:
 def fuzz(
     count: int, seed: int, *, sanitize: bool, run: float = RUN, say: Callable[[str], None] = print
 ) -> Counter[str]:
-    """Tries ``count`` programs, and packets with the share ``run`` of those that load."""
+    """Tries ``count`` programs, and counts the outcomes. run: the share of the programs that load to which packets are
+    sent."""
     given, counts = bases(), Counter[str]()
     for number in range(count):
         rng = random.Random(f"json {seed} {number}")
@@ -112,7 +113,7 @@ def fuzz(
 
 
 def attempt(rng: random.Random, data: bytes, *, sanitize: bool, run: float) -> str:
-    """refused, read (and not run) or run."""
+    """Tries one program; the outcome is "refused", "read" (and not run) or "run"."""
     try:
         generate(load_program(data))
         if rng.random() >= run:

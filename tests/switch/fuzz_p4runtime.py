@@ -1,7 +1,7 @@
 """Mutated P4Runtime messages to a switch in a process of its own: it answers each with a status and keeps running.
 
 Valid messages are changed in their fields, or in their bytes, and sent by every call and on the stream. A finding is a
-call without an answer in time, a defect that the switch reports of itself, or a switch that is gone.
+call without an answer in time, an internal error that the switch reports, or a switch that has ended.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ METHODS = ("Write", "Read", "SetForwardingPipelineConfig", "GetForwardingPipelin
 
 @contextlib.contextmanager
 def switch() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A serene-switch without a program; its process and address."""
+    """Runs a serene-switch without a program; yields its process and address."""
     command = [sys.executable, "-m", "serene.switch.cli", "--no-p4", "-L", "off", "--"]
     command += ["--grpc-server-addr", "127.0.0.1:0", "--cpu-port", str(CPU_PORT)]
     with tempfile.TemporaryFile("w+") as log, subprocess.Popen(command, stderr=log, text=True) as process:
@@ -72,7 +72,7 @@ def switch() -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def seeds(controller: Controller) -> list[tuple[str, Message]]:
-    """(method, message)s that are right; Stream's are one message of a stream."""
+    """Valid (method, message) pairs to mutate; for a stream, one message of it."""
     entry = controller.entry("by_scoped", {"a": 1}, "found_scoped", 1)
     group = p4r.PacketReplicationEngineEntry()
     group.multicast_group_entry.multicast_group_id = 1
@@ -125,7 +125,7 @@ def seeds(controller: Controller) -> list[tuple[str, Message]]:
 
 
 def _repeated(descriptor: Any) -> bool:
-    """Newer versions of protobuf warn of ``label``, older ones know nothing else."""
+    """Whether a field is repeated. Newer versions of protobuf deprecate ``label``, and older ones have nothing else."""
     if hasattr(descriptor, "is_repeated"):
         return bool(descriptor.is_repeated)
     return bool(descriptor.label == descriptor.LABEL_REPEATED)
@@ -168,7 +168,7 @@ def mutate(rng: random.Random, message: Message) -> None:
             descriptor.CPPTYPE_DOUBLE: (0.0, -1.0, float("nan"), float("inf")),
             descriptor.CPPTYPE_FLOAT: (0.0, -1.0, float("nan"), float("inf")),
         }.get(descriptor.cpp_type, NUMBERS)
-        with contextlib.suppress(ValueError, TypeError):  # out of the field's range
+        with contextlib.suppress(ValueError, TypeError):  # the value is out of the field's range
             if several:
                 getattr(inner, name).append(rng.choice(choices))
             else:
@@ -188,11 +188,11 @@ def mutated_bytes(rng: random.Random, data: bytes) -> bytes:
 
 
 def fuzz(count: int, seed: int) -> Counter[str]:
-    """Sends ``count`` messages; the answers' codes."""
+    """Sends ``count`` messages, and counts the status codes of the answers."""
     counts = Counter[str]()
     with switch() as (process, address), grpc.insecure_channel(address) as channel:
         controller = Controller(address, 0, load_p4info(P4INFO))
-        controller.election_id = (1 << 128) - 1  # none is higher: it stays primary
+        controller.election_id = (1 << 128) - 1  # no election id is higher, so it stays primary
         controller.become_primary()
         controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
         given = seeds(controller)
@@ -239,7 +239,7 @@ def send(channel: grpc.Channel, method: str, data: bytes) -> str:
 
 
 def check(controller: Controller) -> None:
-    """The switch still forwards packets."""
+    """Checks that the switch still forwards packets."""
     controller.set_pipeline("VERIFY_AND_COMMIT", JSON.read_bytes())
     entry = controller.entry("by_scoped", {"a": 200}, "found_scoped", 1)
     with contextlib.suppress(WriteFailed):

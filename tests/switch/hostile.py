@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 KEPT = {"standard_metadata", "ingress", "egress", "$valid$", "NoAction"}
-WORDS = {"op", "type", "match_type", "algo"}  # whose values are the format's, too
+WORDS = {"op", "type", "match_type", "algo"}  # keys whose values belong to the format as well
 LISTS = (
     "header_types", "headers", "header_stacks", "header_union_types", "header_unions", "header_union_stacks", "parsers",
     "deparsers", "actions", "pipelines", "calculations", "checksums", "learn_lists", "field_lists", "counter_arrays",
@@ -16,7 +16,7 @@ LISTS = (
 
 
 def names(program: dict[str, Any]) -> set[str]:
-    """What a program calls its own parts; standard_metadata and what v1model calls things are not its own."""
+    """The names that the program itself gives to its parts, without standard_metadata and the names of v1model."""
     found: set[str] = set()
     for kind in LISTS:
         for item in program.get(kind) or ():
@@ -36,13 +36,13 @@ def names(program: dict[str, Any]) -> set[str]:
 
 
 def renamed(source: bytes, rename: Callable[[int, str], str]) -> bytes:
-    """The program with all its names replaced, each by one of its own."""
+    """The program with each of its names replaced by another one."""
     program = json.loads(source)
     new = {name: rename(number, name) for number, name in enumerate(sorted(names(program)))}
 
     def visit(node: Any, key: str = "") -> Any:
         if isinstance(node, dict):
-            of_names = key == "next_tables"  # elsewhere keys are the format's
+            of_names = key == "next_tables"  # elsewhere keys belong to the format
             return {new.get(k, k) if of_names else k: visit(value, k) for k, value in node.items()}
         if isinstance(node, list):
             return [visit(value, key) for value in node]

@@ -1,6 +1,7 @@
-"""Programs that overran the switch's memory or its time, and packets for them: ``python -m ... NAME`` runs one.
+"""Programs that once overran the switch's memory or never ended, and packets for them: ``python -m ... NAME`` runs one.
 
-To be run with sanitizers loaded. What has to come out is asserted here; that the process ends at all is the point.
+To be run with sanitizers loaded. The functions check what comes out, but mainly the process has to end, without a
+finding.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def run(made: Node, packets: list[tuple[int, bytes]], *, group: int = 0) -> list
 
 
 def a_large_varbit_header_that_is_not_there() -> None:
-    """Its field is copied, hashed and written to, in a packet's first pass and in copies."""
+    """Copies, hashes and writes the header's field, in a packet's first pass and in copies of the packet."""
     varbit = {"type": "header", "value": "big"}
     calculation = {"name": "c", "id": 0, "algo": "crc32", "input": [field("big", "x")]}
     steps = [
@@ -95,13 +96,13 @@ def an_action_that_goes_round() -> None:
 
 def a_resubmission_without_end() -> None:
     made = small.program([small.send_to(1), primitive("resubmit", constant(0))])
-    for number in range(5):  # packets of 200 KB: sixty-four of them were on the stack
+    for number in range(5):  # packets of 200 KB, of which sixty-four were once on the stack
         small.with_header(made, f"big{number}", [[f"x{n}", 8000] for n in range(40)])
     assert run(made, PACKETS[:5]) == [[]] * 5
 
 
 def copies_of_copies_of_copies() -> None:
-    """Each of five hundred copies goes back to where five hundred are made, and is cloned on its way."""
+    """Sends each of five hundred copies back to where five hundred are made, and clones it on the way."""
     steps = [
         primitive("assign", field("standard_metadata", "mcast_grp"), constant(1)),
         primitive("clone_ingress_pkt_to_egress", constant(1)),

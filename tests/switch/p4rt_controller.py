@@ -21,12 +21,12 @@ _election_ids = itertools.count(100)  # a switch never forgets the highest one
 
 
 def new_election_id() -> int:
-    """Higher than all before."""
+    """An election id that is higher than all that this process has used."""
     return next(_election_ids)
 
 
 class WriteFailed(Exception):
-    """The codes and messages of a Write, one for each update."""
+    """A Write that was refused; has the status codes and messages, one for each update."""
 
     def __init__(self, error: grpc.RpcError) -> None:
         super().__init__(error.details())
@@ -45,12 +45,12 @@ class WriteFailed(Exception):
 
 
 def number(value: int, size: int = 0) -> bytes:
-    """Big-endian, of ``size`` bytes or the fewest."""
+    """An integer as big-endian bytes: ``size`` of them, or the fewest that hold it."""
     return value.to_bytes(size or max((value.bit_length() + 7) // 8, 1), "big")
 
 
 class Stream:
-    """One StreamChannel call. ``ended`` is the gRPC error that ended it, once it has."""
+    """One StreamChannel call. ``ended`` is the gRPC error with which it ended, None while it lasts."""
 
     def __init__(self, stub: p4r_grpc.P4RuntimeStub, device_id: int) -> None:
         self._device_id = device_id
@@ -89,13 +89,13 @@ class Stream:
         return response
 
     def receive(self, kind: str, timeout_s: float = PATIENCE_S) -> Any:
-        """The next message, which must be of this kind."""
+        """Waits for the next message, which has to be of this kind."""
         response = self.next_message(timeout_s)
         assert response.WhichOneof("update") == kind, response
         return getattr(response, kind)
 
     def status(self) -> grpc.StatusCode:
-        """What the next arbitration update says: OK for the primary."""
+        """The status code in the next arbitration update: OK for the primary."""
         return _CODES[self.receive("arbitration").status.code]
 
     def silent(self, for_s: float = 0.3) -> bool:
@@ -106,7 +106,7 @@ class Stream:
         return False
 
     def end_code(self) -> grpc.StatusCode:
-        """The code with which the server ends the stream."""
+        """Waits until the server ends the stream, and returns the status code with which it does."""
         assert self.done.wait(PATIENCE_S), "the stream did not end"
         assert self.ended is not None, "the stream ended without an error"
         return self.ended.code()
@@ -118,7 +118,7 @@ class Stream:
 
 
 class Controller:
-    """A channel to a switch, a P4Info to build messages from, and a stream when it is asked for."""
+    """A channel to a switch, a P4Info to build messages from, and a stream on demand."""
 
     def __init__(self, address: str, device_id: int, p4info: p4i.P4Info) -> None:
         self.device_id = device_id
@@ -203,7 +203,7 @@ class Controller:
         self.write(*(update("DELETE", entity) for entity in entities))
 
     def refused(self, type_: str, entity: Any) -> WriteFailed:
-        """The failure of a write of one update, which must fail."""
+        """Writes one update, which has to fail, and returns the failure."""
         try:
             self.write(update(type_, entity))
         except WriteFailed as failed:
@@ -228,7 +228,7 @@ class Controller:
     def key(
         self, table: str, match: Mapping[str, Sequence[int] | int] | None = None, priority: int = 0
     ) -> p4r.TableEntry:
-        """A table entry without an action. Matches: an int, (value, length), (value, mask) or (low, high)."""
+        """A table entry without an action. match: by field, an int, (value, length), (value, mask) or (low, high)."""
         info = self._ids["tables"][table]
         entry = p4r.TableEntry(table_id=info.preamble.id, priority=priority)
         for field in info.match_fields:
@@ -304,7 +304,7 @@ def clone_session(id_: int, *replicas: tuple[int, int], **fields: Any) -> p4r.Pa
 
 
 def until(condition: Any, what: str, patience_s: float = PATIENCE_S) -> Any:
-    """Polls a condition; its first true value."""
+    """Polls ``condition`` and returns its first true value. Fails, naming ``what``, after ``patience_s`` seconds."""
     end = time.monotonic() + patience_s
     while True:
         value = condition()
@@ -338,7 +338,7 @@ def packets(stream: Stream, count: int) -> Iterator[p4r.PacketIn]:
 
 
 def same(found: list[p4r.TableEntry], expected: list[p4r.TableEntry]) -> bool:
-    """Equal but for the order."""
+    """Whether two lists hold the same entries, in any order."""
     key = lambda entry: entry.SerializeToString(deterministic=True)  # noqa: E731
     assert sorted(found, key=key) == sorted(expected, key=key)
     return True

@@ -19,7 +19,7 @@ ETHERNET = (0x0200_0000_00FF).to_bytes(6, "big") + SOURCE.to_bytes(6, "big") + b
 
 @dataclass(frozen=True)
 class Probe:
-    """Field names are those of the P4 header; the order is the wire's."""
+    """The probe's header. The fields have the names of the P4 header's, and are in the order of the wire."""
 
     a: int = 0
     b: int = 0
@@ -73,6 +73,6 @@ class Probe:
 
 
 def send(controller: Controller, stream: Stream, probe: Probe) -> Probe:
-    """The probe as it comes back from the switch."""
+    """Sends the probe, and returns it as it comes back from the switch."""
     controller.packet_out(stream, probe.frame())
     return Probe.parse(stream.receive("packet").payload)

@@ -1,4 +1,4 @@
-"""Packets to try a switch with: valid ones, changed in the ways that break parsers."""
+"""Packets to try a switch with: valid ones, and ones changed in ways that break parsers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MOST_BYTES = 1500
 
 
 def mutated(rng: random.Random, packet: bytes) -> bytes:
-    """A packet with one to three changes: bits, bytes, fields, a cut, an extension, another packet's end."""
+    """A packet with one to three changes: of bits, bytes or fields, cut off, extended, or with another packet's end."""
     data = bytearray(packet)
     for _ in range(rng.randint(1, 3)):
         kind = rng.randrange(7)
@@ -34,7 +34,7 @@ def mutated(rng: random.Random, packet: bytes) -> bytes:
 
 
 def trial(rng: random.Random, seeds: Sequence[tuple[int, bytes]], count: int) -> list[tuple[int, bytes]]:
-    """(port, packet)s: seeds as they are, mutated, on other ports, and noise. No packet is empty."""
+    """``count`` pairs of (port, packet): seeds unchanged, mutated or on other ports, and noise. No packet is empty."""
     ports = sorted({port for port, _ in seeds}) or [1]
     packets: list[tuple[int, bytes]] = []
     while len(packets) < count:
@@ -54,7 +54,7 @@ def trial(rng: random.Random, seeds: Sequence[tuple[int, bytes]], count: int) ->
 
 
 def shapes() -> list[tuple[int, bytes]]:
-    """Packets for programs/shapes.p4: each of its parser's paths."""
+    """Packets for programs/shapes.p4 that take each path of its parser."""
     rng = random.Random(1)
     packets = []
     for kind in (*range(16), 0x13, 0x22, 0x32, 0x87, 0x86):

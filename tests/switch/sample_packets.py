@@ -14,7 +14,7 @@ from tests.switch.stf_samples import NotCompiled, compile_sample, samples, why_n
 
 @dataclass(frozen=True)
 class SamplePackets:
-    """given: (port, packet)s of the script."""
+    """A compiled sample, and what its script does. given: the (port, packet) pairs that the script sends."""
 
     json: Path
     p4info: Path
@@ -22,12 +22,12 @@ class SamplePackets:
     entries: list[Add | SetDefault | Direct]
 
     def prepare(self, target: Target) -> None:
-        """Puts in the entries."""
+        """Puts the script's entries into the switch."""
         Runner(target).run(self.entries)
 
 
 def sample_packets(name: str) -> SamplePackets:
-    """Skips the test, and says what is missing, where the sample cannot be had."""
+    """A sample by its name. Skips the test, naming what is missing, where the sample is not available."""
     p4c = os.environ.get("P4C_SOURCE")
     missing = why_not(p4c)
     if missing or p4c is None:

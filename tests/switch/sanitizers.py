@@ -1,4 +1,4 @@
-"""The compiler's address and undefined-behaviour sanitizers: what they find ends the process."""
+"""The compiler's address and undefined-behaviour sanitizers. A finding of theirs ends the process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from serene.native import compiler
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")
-PROGRAMS = {  # and the lanes of those that are Serene's
+PROGRAMS = {  # by name: the JSON, and the lanes if it is one of Serene's
     "serene": (ROOT / "p4src" / "build" / "serene.json", 320),
     "serene_jumbo": (ROOT / "p4src" / "build" / "serene_jumbo.json", 896),
     "shapes": (ROOT / "tests" / "switch" / "programs" / "shapes.json", 0),
@@ -19,7 +19,8 @@ PROGRAMS = {  # and the lanes of those that are Serene's
 
 
 def sanitizer_libraries() -> str:
-    """What has to be loaded before Python so that a library built with sanitizers can be; empty if there is none."""
+    """The libraries to preload (LD_PRELOAD) so that Python can load a library built with sanitizers; empty if the
+    compiler has none."""
     names = []
     for name in ("libasan.so", "libubsan.so"):
         run = subprocess.run([compiler(), f"-print-file-name={name}"], capture_output=True, text=True, check=False)
@@ -35,5 +36,6 @@ def loaded() -> bool:
 
 
 def environment() -> dict[str, str]:
-    """For a process that loads such libraries. Python itself leaks on exit."""
+    """The environment of a process that loads such libraries. Leaks are not reported, as Python itself leaks on
+    exit."""
     return {**os.environ, "LD_PRELOAD": sanitizer_libraries(), "ASAN_OPTIONS": "detect_leaks=0"}

@@ -1,4 +1,5 @@
-"""Serene's own program with a running job, for tests that send it anything: entries, and one packet of each kind."""
+"""A running job of Serene's own program, for tests that send it arbitrary packets: its entries, and packets of each
+kind."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ SLOTS = 4
 
 
 def start_job(target: Target, *, staleness: int = 1, quorum: int = WORKERS, read_mode: int = 0) -> None:
-    """A job of three workers at ports 1 to 3, under SSP(1) unless told otherwise."""
+    """Puts a job of three workers at ports 1 to 3 into the switch, under SSP(1) unless told otherwise."""
     tables = {name.rpartition(".")[2]: table for name, table in target.program.tables.items()}
 
     def add(table: str, match: Sequence[int], action: str, params: Sequence[int]) -> None:
@@ -41,7 +42,7 @@ def start_job(target: Target, *, staleness: int = 1, quorum: int = WORKERS, read
 
 
 def seeds(lanes: int) -> list[tuple[int, bytes]]:
-    """(port, frame)s: every request from every worker, several rounds, ARP and ordinary traffic."""
+    """(port, frame) pairs: every kind of request from every worker in several rounds, ARP, and ordinary traffic."""
     rng = np.random.default_rng(1)
     packets: list[tuple[int, bytes]] = []
     for worker in range(WORKERS):

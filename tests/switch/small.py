@@ -1,4 +1,4 @@
-"""Small BMv2 programs made by hand, for what no P4 compiler would write."""
+"""Small BMv2 programs written by hand, such as no P4 compiler would write."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def table(name: str, action: int = 0, **more: Any) -> Node:
 
 
 def program(steps: list[Node], **more: Any) -> Node:
-    """Parses header ``h`` (field ``a``, 8 bits), runs the steps as the ingress's only action, and sends ``h``."""
+    """A program that parses header ``h`` (field ``a``, 8 bits), runs ``steps`` as the ingress's only action, and
+    sends ``h``."""
     nothing: Node = {"tables": [], "conditionals": [], "action_profiles": []}
     return {
         "program": "small.p4",

@@ -1,7 +1,7 @@
 """STF, the packet tests of p4c's samples: the language, and a runner over any switch.
 
-A script adds entries, sends packets and says what has to come out. What p4c's own driver for BMv2 does is what counts
-here: per port, the packets expected, in order; ports that the script never names are not looked at.
+A script adds entries, sends packets and says what has to come out. As with p4c's own driver for BMv2, the expected
+packets have to come out in order at each port, and ports that the script never names are not checked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DIGIT_BITS = {"0x": 4, "0b": 1, "0o": 3}
 COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-FRAME_CHECK_BYTES = 4  # of each frame, which the scripts count and no software switch sees
+FRAME_CHECK_BYTES = 4  # a frame's checksum, which the scripts count and no software switch sees
 
 
 class StfError(Exception):
@@ -29,7 +29,7 @@ class StfError(Exception):
 
 
 class StfMismatch(AssertionError):
-    """The switch did something else than the script expects."""
+    """The switch did something other than what the script expects."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Send:
 @dataclass(frozen=True)
 class Expect:
     port: int
-    pattern: str | None  # hex digits, * for any; a $ at the end: nothing more may follow. None: any packets
+    pattern: str | None  # hex digits, * for any digit, a $ at the end if nothing may follow; None: any packets
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ _DIRECT = ("mirroring_", "mc_", "counter_", "register_", "meter_")
 
 
 def parse(text: str) -> list[Statement]:
-    """The statements of a script. Raises StfError, naming the line."""
+    """Reads a script into its statements. Raises StfError, which names the line."""
     statements: list[Statement] = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.partition("#")[0].strip()
@@ -146,7 +146,7 @@ def _pairs(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 
 def number(text: str) -> int:
-    """0x, 0o, 0b or decimal; a leading zero is decimal too."""
+    """Reads a number: hexadecimal, octal and binary with 0x, 0o or 0b, otherwise decimal, also with leading zeros."""
     return int(text, 0) if text[:2].lower() in DIGIT_BITS else int(text)
 
 
@@ -162,7 +162,8 @@ def _by_suffix(objects: Mapping[str, object], wanted: str, what: str) -> str:
 
 
 def _key_index(table: Table, wanted: str) -> int:
-    """A key by its name, by the end of it, or by a header's validity; ``a$0.b`` is element 0 of stack a."""
+    """The index of the key that a script calls ``wanted``: its name, the end of its name, or a header's validity. In
+    scripts ``a$0.b`` is element 0 of stack a."""
     wanted = re.sub(r"\$(\d+)", r"[\1]", wanted)
     names = [key.name for key in table.keys]
     targets = [".".join(key.target) for key in table.keys]
@@ -226,18 +227,19 @@ class Target(Protocol):
     def send(self, port: int, data: bytes) -> None: ...
 
     def counter(self, name: str, index: int) -> tuple[int, int]:
-        """(packets, bytes)."""
+        """One cell of a counter: (packets, bytes)."""
         ...
 
     def direct_counter(self, table: Table, handle: int) -> tuple[int, int]: ...
 
     def outputs(self, expected: Mapping[int, int]) -> dict[int, list[bytes]]:
-        """What has come out so far, by port; a switch that takes its time waits for the numbers expected."""
+        """The packets that have come out so far, by port. expected: how many to wait for at each port, for switches
+        that process packets in the background."""
         ...
 
 
 class Runner:
-    """Plays a script to a target. Raises StfMismatch where they disagree, StfError where the script makes no sense."""
+    """Plays a script on a target. Raises StfMismatch where they disagree, StfError where the script makes no sense."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -319,7 +321,7 @@ class Runner:
         elif command.name == "mirroring_add_mc":
             session, group = map(int, command.arguments)
             self._target.clone_session(session, self._groups[group])
-        # What reads only (mirroring_get, register_read) is checked by nobody, p4c's driver included.
+        # The results of mirroring_get and register_read are not checked, as p4c's driver does not check them either.
 
     def _compare(self) -> None:
         got = self._target.outputs({port: len(patterns) for port, patterns in self._expected.items()})
@@ -334,7 +336,7 @@ class Runner:
 
 
 def matches(pattern: str, packet: bytes) -> bool:
-    """Whether a packet begins as the pattern says; with a $ at its end, and has nothing more."""
+    """Whether a packet begins as the pattern says; a pattern that ends in $ has to match the whole packet."""
     digits, exact = packet.hex(), pattern.endswith("$")
     pattern = pattern.rstrip("$")
     if len(digits) < len(pattern) or (exact and len(digits) != len(pattern)):

@@ -46,7 +46,7 @@ class EmbeddedTarget:
         return value.packets, value.bytes
 
     def forget(self) -> None:
-        """Everything that has come out so far."""
+        """Discards the packets that have come out so far."""
         self._outputs.clear()
 
     def outputs(self, expected: Mapping[int, int]) -> dict[int, list[bytes]]:

@@ -37,9 +37,9 @@ DOCUMENT = ROOT / "docs" / "engine.md"
 BEGIN, END = "<!-- stf: begin -->", "<!-- stf: end -->"
 CACHE = ROOT / "build" / "stf"
 COMPILER = "p4c-bm2-ss"
-# Scripts, and where their programs are: P4-14 ones as p4c itself translated them, for not every p4c reads P4-14.
+# Folders of scripts and of their programs. P4-14 programs are used as translated by p4c, as not every p4c reads P4-14.
 SUITES = {"p4_16_samples": "p4_16_samples", "p4_14_samples": "p4_14_samples_outputs"}
-ATTEMPTS = 3  # of a switch that could not be reached, which says nothing of the sample
+ATTEMPTS = 3  # if the switch could not be reached, which says nothing about the sample
 QUICK = ("-O1",)  # these programs see a dozen packets each
 UNREACHED = "not reached:"
 
@@ -72,7 +72,7 @@ def why_not(p4c: str | None) -> str:
 
 
 def samples(p4c: str | Path) -> Iterator[Sample]:
-    """Every sample with a packet test."""
+    """Yields every sample of p4c's that has a packet test."""
     for suite in SUITES:
         for script in sorted((Path(p4c) / "testdata" / suite).glob("*.stf")):
             sample = _sample(script)
@@ -95,7 +95,7 @@ class NotCompiled(SereneError):
 
 
 def compile_sample(sample: Sample) -> tuple[Path, Path]:
-    """(JSON, P4Info) of a sample; compiled once per content. Raises NotCompiled."""
+    """The paths of a sample's JSON and P4Info. Compiles it once per content. Raises NotCompiled."""
     digest = hashlib.sha256(_compiler_version().encode() + sample.source.read_bytes()).hexdigest()[:16]
     place = CACHE / sample.suite / f"{sample.name}-{digest}"
     built, info, log = (place.with_name(place.name + end) for end in (".json", ".p4info.txtpb", ".log"))
@@ -117,7 +117,7 @@ def compile_sample(sample: Sample) -> tuple[Path, Path]:
 
 
 def run_sample(sample: Sample, switch: str) -> Result:
-    """``switch`` is embedded or bmv2."""
+    """Runs a sample's packet test in this process. switch: "embedded" or "bmv2"."""
     try:
         built, info = compile_sample(sample)
     except NotCompiled as error:
@@ -143,7 +143,8 @@ def run_sample(sample: Sample, switch: str) -> Result:
 
 
 def _in_child(sample: Sample, switch: str, attempts: int = ATTEMPTS) -> Result:
-    """A crash is a result, too; a switch that was not reached is tried again."""
+    """Runs a sample's packet test in a process of its own, so that a crash is a result as well. If the switch was not
+    reached, the test is tried again."""
     result = _once_in_child(sample, switch)
     if result.outcome == "fail" and result.reason.startswith(UNREACHED) and attempts > 1:
         return _in_child(sample, switch, attempts - 1)
@@ -160,13 +161,13 @@ def _once_in_child(sample: Sample, switch: str) -> Result:
 
 
 def run_all(p4c: str | Path, switch: str = "embedded") -> list[Result]:
-    # A BMv2 gets ports that were free just now: two that start together would take the same.
+    # Each BMv2 is given ports that have just been free: two that start together might take the same ones.
     with concurrent.futures.ThreadPoolExecutor(1 if switch == "bmv2" else os.cpu_count()) as pool:
         return list(pool.map(lambda sample: _in_child(sample, switch), samples(p4c)))
 
 
 def table(results: Sequence[Result], bmv2: Sequence[Result] = ()) -> str:
-    """Markdown: the counts by suite, and each that is not a pass with its reason."""
+    """The results in Markdown: the counts by suite, and each sample that did not pass, with its reason."""
     passed_by_bmv2 = {(result.suite, result.name) for result in bmv2 if result.outcome == "pass"}
     ours = [result for result in results if result.outcome != "not v1model"]
     lines = [

@@ -1,5 +1,5 @@
-"""A target whose every packet is traced, and whose traces have to say what happened: each is held against the packets
-that left, against a twin that traces nothing, and against tables, registers and counters."""
+"""A target of STF scripts that traces every packet and checks the traces: against the packets that left, against a twin
+that traces nothing, and against tables, registers and counters."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Witness(EmbeddedTarget):
             assert value == self._written.get((step.name, index), _nothing(self.program, step.name)), step
 
     def check_state(self) -> None:
-        """What the traces said was written and counted last is there now."""
+        """Checks that registers and counters hold what the traces said last."""
         for (name, index), value in self._written.items():
             width = self.program.registers[name].width
             held = self.switch.register_read(name, index)
@@ -104,7 +104,7 @@ KINDS = (
 
 
 def _asked_again(step: Step) -> bool:
-    """A pass that makes clones, or that begins anew, has more parts than one end, or none of its own."""
+    """Whether a pass makes clones or begins anew: it need not have exactly one end then."""
     return any(each.kind in ("copies", "ingress") for each in step.steps)
 
 
@@ -114,7 +114,7 @@ def _nothing(program: Program, register: str) -> object:
 
 
 def _check_match(table: Table, step: Step) -> None:
-    """The key that was looked up is one that the entry which it says was hit matches."""
+    """Checks that the key in the trace of a lookup is matched by the entry that the trace says was hit."""
     key, match = step.values.get("key", {}), step.values["match"]
     assert isinstance(key, Mapping) and isinstance(match, Mapping)
     for one in table.keys:

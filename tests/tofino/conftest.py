@@ -1,4 +1,4 @@
-"""The Tofino program as p4c's frontend prints it, and both programs as data planes."""
+"""The Tofino program as printed by p4c's frontend, and the Tofino and v1model programs as data planes."""
 
 from __future__ import annotations
 

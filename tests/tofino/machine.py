@@ -1,9 +1,9 @@
-"""Runs a TNA program from its text: parsers, tables, register actions, deparsers, and around them the traffic
-manager's part: unicast, multicast, the loop port.
+"""Runs a TNA program from its text: parsers, tables, register actions and deparsers, and between them the traffic
+manager with unicast, multicast and the loop port.
 
-Statements are executed one after the other, as P4 says, whatever stage the compiler puts them in. What hardware does
-not promise is made visible: metadata and headers that nothing has set hold noise, and a register that a packet
-reaches twice is an error.
+Statements are executed in order, as P4 specifies, whatever stage the compiler puts them in. Programs that rely on more
+than the hardware promises fail: metadata and headers that were never set hold noise, and a packet that reaches a
+register twice is an error.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from tests.tofino.values import (
 )
 
 NO_PORT = 511
-PARTIAL_HEADER = 2  # what the parser says of a packet that ends within a header
+PARTIAL_HEADER = 2  # the parser error for a packet that ends within a header
 
 
 class CannotRun(Exception):
-    """Something in the program that this machine does not know, or that hardware could not do."""
+    """The program does something that this machine does not know, or that hardware could not do."""
 
 
 class Return(Exception):
@@ -52,12 +52,12 @@ class Machine:
         self.registers: dict[str, RegisterArray] = {}
         self.counters: Counter[tuple[str, int]] = Counter()
         self.groups: dict[int, list[tuple[int, int]]] = {}
-        self.digests: list[list[int]] = []  # the values of each, in the order of its fields
+        self.digests: list[list[int]] = []  # the values of each digest, in the order of its fields
         self.touched: set[str] = set()
-        self._types: dict[Node, Type] = {}  # these remember what was resolved: a fifth of the time
-        self._fields: dict[str, dict[str, Type]] = {}  # of headers and structs
-        self._members: dict[Node, Value] = {}  # of enumerations
-        self._keys: dict[Node, tuple[str, list[int]]] = {}  # what entries and parsers' selects compare with
+        self._types: dict[Node, Type] = {}  # these caches save a fifth of the time
+        self._fields: dict[str, dict[str, Type]] = {}  # the fields of headers and structs
+        self._members: dict[Node, Value] = {}  # the members of enumerations
+        self._keys: dict[Node, tuple[str, list[int]]] = {}  # the keys of entries and of parsers' selects
         self.constants = {name: (self._constant(kind, value)) for name, (kind, value) in module.constants.items()}
         pipeline = next(item for item in module.main if item[3][1] == "Pipeline")
         self.blocks = [self._instantiate(argument[1][1], argument[1][1]) for argument in pipeline[4]]
@@ -76,7 +76,8 @@ class Machine:
     # -- packets ---------------------------------------------------------------------------------------------
 
     def process(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-        """Everything that leaves the switch because of a frame, packets that loop included."""
+        """Processes a frame, and returns the (port, frame) pairs that leave the switch because of it, also after
+        looping back."""
         out: list[tuple[int, bytes]] = []
         arriving = deque([(port, frame)])
         while arriving:
@@ -88,7 +89,7 @@ class Machine:
         return out
 
     def one_pass(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-        """Through ingress, the traffic manager and egress, once."""
+        """Takes a frame once through ingress, the traffic manager and egress."""
         self.touched.clear()
         ingress_parser, ingress, ingress_deparser, egress_parser, egress, egress_deparser = self.blocks
         intrinsic = self._zeros("ingress_intrinsic_metadata_t")
@@ -180,7 +181,7 @@ class Machine:
     def _constant(self, kind: Node, value: Node) -> Value:
         self.constants = getattr(self, "constants", {})
         if kind[1] not in ("ParserError_t",):
-            self.constants[kind[1]] = (0, None)  # so that a constant may refer to those before it
+            self.constants[kind[1]] = (0, None)  # so that a constant may refer to earlier ones
         resolved = self._type(kind)
         return wrap(int(self._eval(value, {})[0]), resolved), resolved
 
@@ -242,7 +243,8 @@ class Machine:
         raise CannotRun(f"extern {kind[1]}")
 
     def _bind(self, instance: Instance, arguments: Sequence[Any]) -> dict[str, Any]:
-        """Parameters are the caller's records themselves: the program passes only those."""
+        """The scope of a call, with the arguments by parameter. They are not copied: the program passes only
+        records."""
         scope = dict(instance.scope)
         for (_, _, name), argument in zip(instance.block[2], arguments, strict=True):
             scope[name] = argument
@@ -471,13 +473,13 @@ class Machine:
         if method == "add":
             holder[1][:] = [bytes_of(self._eval(arguments[0], scope)[0])]
             return None, None
-        if method == "verify":  # says whether it is wrong, whatever its name
+        if method == "verify":  # returns whether the checksum is wrong, despite its name
             return internet_checksum(holder[1][0]) != 0, BOOL
         packed, width = pack(self._eval(arguments[0], scope)[0])
         return internet_checksum(packed.to_bytes(width // 8, "big")), ("bit", 16)
 
     def _execute(self, holder: Any, index: int, scope: dict[str, Any]) -> Any:
-        """A register action: one read, one write, at most one word out."""
+        """Runs a register action on one cell: one read, one write, and at most one word returned."""
         _, register, (parameters, body), returned = holder
         if register.name in self.touched:
             raise CannotRun(f"register {register.name}: a second access by one packet")

@@ -1,7 +1,7 @@
-"""Reads P4_16 text into a tree: as much of the language as p4c's frontend prints for a TNA program.
+"""Reads P4_16 text into a tree: the part of the language that p4c's frontend prints for a TNA program.
 
-``parse(text)`` gives declarations by name. Nodes are plain tuples, ("kind", ...), statements and expressions alike;
-what is not understood is an error that names the place, never skipped.
+``parse(text)`` returns the declarations by name. Nodes, of statements and expressions alike, are plain tuples
+("kind", ...). Anything that is not understood is an error that names the place, and is never skipped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from tests.tofino.tokens import CannotRead, Tokens
 
 Node = tuple[Any, ...]
-# Binary operators by how tightly they bind.
+# Binary operators by precedence.
 BINARY = {
     "||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, ">": 4, "<=": 4, ">=": 4, "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8,
     "+": 9, "-": 9, "++": 9, "|+|": 9, "|-|": 9, "*": 10, "%": 10, "/": 10,
@@ -28,7 +28,7 @@ class Module:
     constants: dict[str, tuple[Node, Node]] = field(default_factory=dict)  # name -> (type, value)
     blocks: dict[str, Node] = field(default_factory=dict)  # parsers and controls
     actions: dict[str, Node] = field(default_factory=dict)
-    main: list[Node] = field(default_factory=list)  # instantiations at the top
+    main: list[Node] = field(default_factory=list)  # instantiations at the top level
 
 
 class Reader(Tokens):
@@ -44,7 +44,7 @@ class Reader(Tokens):
             depth += {"{": 1, "}": -1}.get(self.next(), 0)
 
     def annotations(self) -> dict[str, str]:
-        """@name("x") and others; those of one string are kept."""
+        """Reads annotations such as @name("x"). Keeps those whose argument is one string."""
         found = {}
         while self.accept("@"):
             kind = self.name()
@@ -144,7 +144,7 @@ class Reader(Tokens):
         return items
 
     def keyset(self) -> Node:
-        """An expression, or a mask or a range in a table's entry or a select."""
+        """Reads an expression, or a mask or range as in a table's entry or a select."""
         left = self.expression()
         if self.accept("&&&"):
             return ("mask", left, self.expression())
@@ -170,7 +170,7 @@ class Reader(Tokens):
                 return node
 
     def _generic_call(self) -> bool:
-        """Type arguments of a call: skipped, as the frontend has checked them."""
+        """Skips the type arguments of a call, which the frontend has checked. Returns whether there were any."""
         at, depth = self.at, 0
         while True:
             text = self.tokens[at][1]
@@ -234,7 +234,7 @@ class Reader(Tokens):
         return ("do", target)
 
     def _declares(self) -> bool:
-        """Is this a variable, rather than an expression that begins with a type's name?"""
+        """Whether this declares a variable, rather than being an expression that begins with a type's name."""
         start = self.at
         try:
             self.type()
@@ -340,7 +340,7 @@ class Reader(Tokens):
         return ("table", name, full_name or name, keys, actions, entries, default)
 
     def instance(self, full_name: str | None) -> Node:
-        """Register<...>(...) name;  or a RegisterAction with its apply."""
+        """Reads an instance such as ``Register<...>(...) name;``, or a RegisterAction with its apply."""
         kind = self.type()
         self.expect("(")
         arguments = self.list_until(")")

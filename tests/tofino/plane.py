@@ -1,4 +1,5 @@
-"""A TNA program as a data plane for tests: tables and groups as the controller writes them, frames in and out."""
+"""A TNA program as a data plane for tests, with tables and groups as the controller writes them, and frames in and
+out."""
 
 from __future__ import annotations
 
@@ -61,9 +62,9 @@ class TofinoDataPlane(DataPlane):
 
 
 class WideTofinoDataPlane(TofinoDataPlane):
-    """As if it had v1model's 320 lanes, for tests written for those: a packet's further lanes are cut off before the
-    switch and come back as those of the last packet sent to the slot did. A packet that was only used to open its slot
-    is sent again, as a worker would."""
+    """The Tofino program with the 320 lanes of v1model's, for tests written for those: the lanes that Tofino's packets
+    lack are cut off before the switch, and are zero in what comes back. A packet that the switch only used to open its
+    slot is sent again, as a worker would."""
 
     WIDE = 320
 
@@ -83,11 +84,12 @@ class WideTofinoDataPlane(TofinoDataPlane):
 
     @staticmethod
     def _who(frame: bytes) -> bytes:
-        """Job and worker."""
+        """The bytes of a frame that hold its job and worker."""
         return frame[ENCAPSULATION_BYTES + 2 : ENCAPSULATION_BYTES + 4]
 
     def _resized(self, frame: bytes, lanes: int, wanted: int) -> bytes:
-        """A frame of ``wanted`` lanes instead of ``lanes``; what is no such frame stays as it is."""
+        """The frame with ``wanted`` lanes instead of ``lanes``. Anything but a valid frame of ``lanes`` lanes is
+        returned unchanged."""
         head = ENCAPSULATION_BYTES + HEADER.itemsize
         if len(frame) != head + 4 * lanes or self._op(frame) not in (Op.PUSH, Op.PULL, Op.ANSWER):
             return frame

@@ -1,4 +1,4 @@
-"""The words of P4_16 text, one after the other."""
+"""Splits P4_16 text into tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CannotRead(Exception):
 
 
 class Tokens:
-    """The text's tokens, and where the reader is. Comments and preprocessor lines are left out."""
+    """A text's tokens, without comments and preprocessor lines, and the reader's place among them."""
 
     def __init__(self, text: str) -> None:
         self.tokens: list[tuple[str, str, int]] = []

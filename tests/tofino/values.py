@@ -1,4 +1,4 @@
-"""What a program on the machine holds: values and their types, headers, packets, tables and registers."""
+"""The state of a program on the machine: values and their types, headers, packets, tables and registers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Table:
     name: str
     keys: list[Node]
     kinds: list[str]
-    actions: dict[str, str]  # by the name that the control plane knows: the program's
+    actions: dict[str, str]  # the control plane's name of an action -> the program's
     entries: list[tuple[list[Node], Node]]
     default: Node | None
     added: dict[tuple[int, ...], tuple[str, Sequence[int]]] = field(default_factory=dict)
@@ -46,14 +46,14 @@ class RegisterArray:
 
 @dataclass
 class Instance:
-    """A control or a parser, with what it keeps."""
+    """A control or a parser, with its state."""
 
     block: Node
     scope: dict[str, Any]
 
 
 class Bits:
-    """A packet that is being parsed or put together."""
+    """A packet, bit by bit, that is being parsed or assembled."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at, self.out, self.out_bits = data, 0, 0, 0
@@ -78,7 +78,7 @@ def wrap(value: int, kind: Type | None) -> int:
 
 
 def operate(op: str, of_left: Value, of_right: Value) -> Value:
-    """A binary operator other than && and ||."""
+    """The result of a binary operator other than && and ||."""
     (left, left_type), (right, right_type) = of_left, of_right
     if op == "++":
         assert left_type and right_type
@@ -114,7 +114,7 @@ def bytes_of(record: Record) -> bytes:
 
 
 def pack(values: Sequence[Value]) -> tuple[int, int]:
-    """The values side by side, and how many bits they have."""
+    """The values concatenated, and the number of bits of the result."""
     packed = width = 0
     for value, kind in values:
         assert kind
@@ -123,7 +123,7 @@ def pack(values: Sequence[Value]) -> tuple[int, int]:
 
 
 def internet_checksum(data: bytes) -> int:
-    """RFC 1071."""
+    """The Internet checksum of RFC 1071."""
     total = sum(int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)

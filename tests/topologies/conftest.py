@@ -17,7 +17,7 @@ def target(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def network() -> Iterator[None]:
-    """An empty network of the test's own."""
+    """Gives the test an empty network of its own."""
     lacking = missing()
     if lacking:
         pytest.skip(f"Mininet runs need {lacking}")

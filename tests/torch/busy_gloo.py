@@ -1,8 +1,8 @@
-"""One rank that calls a collective of gloo's while gloo's threads let go of an earlier one's tensors, again and again.
+"""One rank that repeatedly calls a collective of gloo's while gloo's threads release the tensors of an earlier one.
 
     ... python -m tests.torch.busy_gloo [WITHOUT]
 
-WITHOUT: a collective that `SwitchGroup` is to have no method for, to see that it then hangs.
+WITHOUT: a collective whose method is removed from `SwitchGroup`, to see that it hangs without.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
     dist.init_process_group("serene")
     for collective in COLLECTIVES:
         for _ in range(TIMES):
-            # The last that holds these tensors is gloo, whose thread needs the GIL to let go of them.
+            # gloo holds the last reference to these tensors, and its thread needs the GIL to release it.
             for _ in range(3):
                 dist.all_reduce(torch.ones(4, dtype=torch.int64), dist.ReduceOp.MAX, async_op=True)
             collective(torch.zeros(16))

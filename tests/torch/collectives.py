@@ -2,7 +2,8 @@
 
     RANK=... WORLD_SIZE=... MASTER_ADDR=... MASTER_PORT=... python -m tests.torch.collectives OUT
 
-Each rank writes OUT/RANK.json: for each case what was wrong ("" if nothing) and how many collectives the switch summed.
+Each rank writes OUT/RANK.json with, for each case, what was wrong ("" if nothing) and how many collectives the switch
+summed.
 """
 
 from __future__ import annotations
@@ -42,20 +43,21 @@ BEYOND = ("nan", "inf", "-inf")
 
 @dataclass(frozen=True)
 class Case:
-    """run: on a group, gives what is compared. summed: how many collectives go through the switch; of a
-    training, at least. exact: the same with float64 for the sums; then each result has to be one rounding of it.
-    further: how many times as far from gloo's as one sum a training's steps may take it."""
+    """Collectives to compare. run: plays them on a group, and returns the tensors to be compared. summed: how many of
+    them go through the switch; for a training, at least how many. exact: plays the same with sums in float64; each
+    result then has to be that sum rounded once. further: how many times as far from gloo's result a training may end as
+    a single sum may."""
 
     name: str
     run: Callable[[Group], list[Tensor]]
     summed: int
     exact: Callable[[Group], list[Tensor]] | None = None
-    near: bool = False  # another group's switch sums
+    near: bool = False  # the switch sums, but for another group than the one under test
     further: float = 1.0
 
 
 def numbers(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tensor:
-    """This rank's, of many magnitudes."""
+    """Random numbers of many magnitudes, different in each rank."""
     generator = torch.Generator().manual_seed(1000 * dist.get_rank() + seed)
     values = torch.randn(shape, generator=generator)
     return (values * 10 ** (3 * torch.rand(shape, generator=generator) - 2)).to(dtype)
@@ -67,12 +69,13 @@ def largest(tensors: list[Tensor]) -> float:
 
 
 def of_the_switch(workers: int) -> float:
-    """How far its sums may be off, as a part of the largest value (docs/decisions/block-exponents.md)."""
+    """How far the switch's sums may be off, as a fraction of the largest value (docs/decisions/block-exponents.md)."""
     return workers * 2.0 ** (math.ceil(math.log2(workers)) - 28)
 
 
 def not_one_rounding(ours: list[Tensor], exact: list[Tensor]) -> str:
-    """Where a result is further from the sum in float64 than half a unit of its last place, and the switch's error."""
+    """Names the first result that is further from the sum in float64 than half a unit of its last place plus the
+    switch's error; "" if none is."""
     workers = dist.get_world_size()
     for index, (mine, sums) in enumerate(zip(ours, exact, strict=True)):
         kind = torch.finfo(mine.dtype)
@@ -85,7 +88,7 @@ def not_one_rounding(ours: list[Tensor], exact: list[Tensor]) -> str:
 
 
 def wrong(case: Case, ours: list[Tensor], theirs: list[Tensor]) -> str:
-    """How one rank's results differ from gloo's by more than both may be off; "" if they do not."""
+    """Says how one rank's results differ from gloo's by more than both may be off; "" if they do not."""
     workers = dist.get_world_size()
     for index, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
         gloo = 2 * workers * torch.finfo(other.dtype).eps if other.is_floating_point() else 0.0
@@ -146,7 +149,8 @@ def of_a_parameter(group: Group) -> list[Tensor]:
 
 
 def in_inference_mode(group: Group) -> list[Tensor]:
-    """As evaluations do: tensors made in this mode may not be written to outside it. And one that is negated lazily."""
+    """Sums tensors made in inference mode, as evaluations do; they may not be written to outside that mode. One of
+    them is negated lazily."""
     with torch.inference_mode():
         mean, half, part = numbers(10), numbers(10, dtype=torch.bfloat16, seed=1), torch.empty(3)
         dist.all_reduce(mean, op=dist.ReduceOp.AVG, group=group)
@@ -160,7 +164,7 @@ def in_inference_mode(group: Group) -> list[Tensor]:
 
 
 def not_finite(group: Group) -> list[Tensor]:
-    """Every pair of what the first two ranks have, beside finite values."""
+    """Sums every pair of non-finite and finite values of the first two ranks, next to finite values."""
     pairs = [(a, b) for a in (*BEYOND, "1.5", "-3e38") for b in (*BEYOND, "2.5", "-3e38")]
     mine = [float(pair[dist.get_rank()]) if dist.get_rank() < 2 else 0.25 for pair in pairs]
     tensor = torch.tensor([*mine, 1.0, 2.0])
@@ -169,7 +173,7 @@ def not_finite(group: Group) -> list[Tensor]:
 
 
 def magnitudes(group: Group) -> list[Tensor]:
-    """Gradients of 1e-7 and of 1e+4, a block each: each with its own precision."""
+    """Sums gradients of about 1e-7 and of about 1e+4 in blocks of their own, each of which keeps its precision."""
     small, large = numbers(320 * 4, seed=1) * 1e-7, numbers(320 * 4, seed=2) * 1e4
     tensor = torch.cat([small, large])
     dist.all_reduce(tensor, group=group)
@@ -329,7 +333,7 @@ def barrier(group: Group) -> list[Tensor]:
 
 
 def does_not_fit(group: Group) -> list[Tensor]:
-    """The same error as gloo's, and what comes next works."""
+    """Tensors of sizes that do not fit raise the same error as with gloo, and the next collective works."""
     try:
         dist.reduce_scatter_single(torch.empty(4), torch.empty(5), group=group)
     except Exception as error:
@@ -342,7 +346,7 @@ def does_not_fit(group: Group) -> list[Tensor]:
 
 
 def subgroups(group: Group) -> list[Tensor]:
-    """A job of its own for the ranks 0 and 2; the group of one rank needs none."""
+    """Sums in a group of the ranks 0 and 2, which has a job of its own; the group of one rank needs none."""
     backend = "gloo" if group is not None else None
     pair, alone = dist.new_group([0, 2], backend=backend), dist.new_group([1], backend=backend)
     tensor = numbers(30)
@@ -427,7 +431,7 @@ def main(out: Path) -> None:
         said[case.name] = [problem, summed]
     (out / f"{dist.get_rank()}.json").write_text(json.dumps(said))
     dist.destroy_process_group()
-    os._exit(0)  # gloo's threads (docs/pytorch.md)
+    os._exit(0)  # because of gloo's threads (docs/pytorch.md)
 
 
 if __name__ == "__main__":

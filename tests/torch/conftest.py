@@ -1,4 +1,4 @@
-"""A switch on this machine, which the tests of a module share."""
+"""A local switch that the tests of a module share."""
 
 from __future__ import annotations
 

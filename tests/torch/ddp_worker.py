@@ -1,10 +1,10 @@
 """One process of a DDP training.
 
-Ranks count from 0. With local_udp 0, gloo reduces as in plain DDP. Small buckets: several are under way at once.
-``out`` gets the parameters at the end, ``out``.losses a line for each step, when it is over.
-Settings: steps; die_after, steps after which the process ends with status 17, without leaving the job; loss_scale;
-members, of the job, before the first step; waits_at, a step before which rank 0 waits until there is a file `go` beside
-``out``.
+Ranks count from 0. With local_udp 0, gloo reduces as in plain DDP. The buckets are small, so that several are under way
+at once. At the end the parameters are written to ``out``; after each step a line is written to ``out``.losses.
+Settings: steps; die_after, the number of steps after which the process ends with status 17 and without leaving the job;
+loss_scale; members, how many the job has to have before the first step; waits_at, the step before which rank 0 waits
+for a file `go` next to ``out``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def network() -> nn.Module:
 
 
 def slots() -> int:
-    """That the network takes: each parameter has its own."""
+    """The number of slots that the network needs: each parameter has slots of its own."""
     return sum(-(-parameter.numel() // LANES) for parameter in network().parameters())
 
 
@@ -44,7 +44,7 @@ def batch(rank: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def logged(log: Path, *arguments: Any) -> None:
-    """``main`` with these arguments; what it says is added to the log."""
+    """Runs ``main`` with these arguments, and appends its output to the log."""
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(descriptor, stream)
@@ -65,7 +65,7 @@ def main(
             reducer = stack.enter_context(SwitchReducer(module, worker=rank, transport=transport))
             model.register_comm_hook(reducer, reduce_bucket)
             while "members" in settings and reducer.client.pull().members != settings["members"]:
-                pass  # nobody contributes yet, so nothing is read
+                pass  # no rank contributes yet, so nothing is read
             dist.barrier()
         losses = stack.enter_context(out.with_suffix(".losses").open("w", buffering=1))
         for step in range(int(settings.get("steps", STEPS))):

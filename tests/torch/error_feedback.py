@@ -1,7 +1,8 @@
-"""One rank of a training with few bits and error feedback; prints what it found as JSON.
+"""One rank of a training with few bits and error feedback; prints its results as JSON.
 
-The exact gradients of each step are summed beside it in fractions, over all ranks: what was read and what the ranks
-hold back has to be the same sum, to the bit. DistributedDataParallel makes its buckets anew after the first step.
+For comparison the exact gradients of each step are summed over all ranks as fractions. The sum of what was read and
+what the ranks hold back has to be the same, to the bit. DistributedDataParallel makes its buckets anew after the first
+step.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""One rank that sums for ever, until something happens; says what it was told.
+"""One rank that sums until something goes wrong, and prints the error that it gets.
 
     ... python -m tests.torch.failing OUT [timeout_s=300] [uneven=RANK] [leaves=RANK] [raises=RANK]
         [dies=RANK] [breaks=RANK] [lags=RANK] [forks=RANK] [after=STEPS] [way=WAY]
 
-way=WAY: how it sums: 0, all_reduce; 1, the same, asynchronously; 2, DistributedDataParallel's backward(); 3, the same,
-by the hook, in job 0. Makes OUT/began-RANK after some of them; OUT/step-RANK says how many there were, OUT/failed-RANK
-when an error came, in seconds of the Unix clock. What happens at step ``after``: uneven: this rank sums another number
-of values; leaves: it destroys its group; raises: its program ends by an exception; dies: it is killed; breaks: its pool
-has no memory left; lags: it computes for a quarter of the timeout. again: after an error there is one collective more.
-forks: this rank has a child, as a DataLoader's, which stays until OUT/over is there.
+WAY is how it sums: 0 by all_reduce; 1 likewise, but asynchronously; 2 by DistributedDataParallel's backward(); 3
+likewise, by the hook in job 0. After a few steps it makes OUT/began-RANK. OUT/step-RANK has the number of steps done,
+and OUT/failed-RANK the time of the error in Unix seconds.
+
+What the given rank does at step ``after``: uneven: sums another number of values; leaves: destroys its group; raises:
+ends its program by an exception; dies: is killed; breaks: has no memory left in its pool; lags: computes for a quarter
+of the timeout. again: one more collective after an error. forks: the rank has a child process, like one of a
+DataLoader, which ends when OUT/over exists.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What each rank says, and after how long, when a rank, the switch or the controller is killed: a table.
+"""Prints a table of what each rank says, and after how long, when a rank, the switch or the controller is killed.
 
     python -m tests.torch.failure_table
 
 Four ranks of DistributedDataParallel, by the process group and by the hook, on one machine; the group's timeout is
-20 s. A rank that has said nothing after 75 s either goes on or waits. It takes about ten minutes.
+20 s. A rank that has said nothing after 75 s either goes on or waits. The whole takes about ten minutes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def kill(victim: str, local: Local, ranks: list[subprocess.Popen[str]]) -> None:
 
 
 def start_switch(local: Local) -> None:
-    """The same switch, under the controller that goes on."""
+    """Starts the switch again at the same address, for the controller that still runs."""
     program = f"from controller.commands import local; local.start({local.switch!r}, range(1, {RANKS + 1}))"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=dict(local.environment), check=True)
 
@@ -46,7 +46,7 @@ def steps(folder: Path) -> list[str]:
 
 
 def row(way: str, victim: str) -> list[str]:
-    """What each rank has said, and when."""
+    """One row of the table: what each rank says after the victim was killed, and after how long."""
     with tempfile.TemporaryDirectory() as name, local_switch(Path(name), "--ports", f"1-{RANKS}") as local:
         folder = Path(name)
         if way == "hook":

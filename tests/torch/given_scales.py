@@ -1,7 +1,7 @@
-"""One rank of a training under the scale that $SERENE_SCALE says, in the middle of which the precision changes; prints
-what it found as JSON. Arguments: "feedback" or "rounding", and the steps at which the precision changes.
+"""One rank of a training under the scale in $SERENE_SCALE; prints its results as JSON. Arguments: "feedback" or
+"rounding", and anything more if the precision is to change at the steps in CHANGES.
 
-The exact gradients of each step are summed beside it in fractions, over all ranks.
+For comparison the exact gradients of each step are summed over all ranks as fractions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs a program, and says how many of gloo's threads there are when it has destroyed its process group.
+"""Runs a program, and prints how many of gloo's threads remain after it has destroyed its process group.
 
 ... python -m tests.torch.gloo_threads PROGRAM ARGUMENT...
 """

@@ -1,8 +1,8 @@
-"""DistributedDataParallel with the hook over racks beside DistributedDataParallel with gloo, on the same batches.
+"""Compares DistributedDataParallel with the hook over racks and DistributedDataParallel with gloo on the same batches.
 
     ... python -m tests.torch.hooked RACKS
 
-Job 0 has the ranks divided evenly over so many racks. Every rank's last line is ``the same``.
+Job 0 has the ranks divided evenly among the racks. Every rank's last line is ``the same``.
 """
 
 from __future__ import annotations

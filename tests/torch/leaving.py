@@ -1,6 +1,6 @@
 """A rank that destroys its group while collectives are under way: ``python -m tests.torch.leaving``, as each rank.
 
-Prints what each collective ended with: whether the sum was right, or the error.
+Prints the outcome of each collective: whether the sum was right, or the error.
 """
 
 from __future__ import annotations

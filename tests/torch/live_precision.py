@@ -1,7 +1,7 @@
-"""One rank of a training in the middle of which the precision changes; prints what it found as JSON.
+"""One rank of a training in the middle of which the precision changes; prints its results as JSON.
 
-Rank 0 says `serenectl precision` from the training loop, as somebody beside it would. Each gradient is compared
-with the mean over all ranks, which gloo sums in float64 beside it.
+Rank 0 changes the precision from the training loop, as a user would by `serenectl precision`. Each gradient is
+compared with the mean over all ranks, which gloo computes in float64.
 """
 
 from __future__ import annotations

@@ -20,11 +20,11 @@ PATIENCE_S = 240.0
 
 @dataclass(frozen=True)
 class Local:
-    """A switch and its controller. environment: for programs that use them, and `serenectl`."""
+    """A local switch and its controller. environment: for `serenectl` and the programs that use them."""
 
     client: ControllerClient
     switch: str  # HOST:PORT of its P4Runtime server
-    folder: Path  # where their files are
+    folder: Path  # the folder of their files
     environment: Mapping[str, str]
 
     def serenectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -32,13 +32,13 @@ class Local:
 
     def up(self, *options: str) -> None:
         http = self.client.url.removeprefix("http://")
-        # On a busy machine a switch that is there may not answer within the seconds that a user would wait.
+        # On a busy machine a switch may take longer to answer than a user would wait.
         done = self.serenectl("up", "--local", "--switch", self.switch, "--http", http, "--wait", "60", *options)
         assert done.returncode == 0, done.stderr + done.stdout
 
 
 def there(folder: Path) -> Local:
-    """Addresses of their own."""
+    """Chooses addresses for a switch and a controller that nothing else uses; starts neither."""
     grpc, http = some_ports(2)
     url = f"http://127.0.0.1:{http}"
     environment = {
@@ -64,7 +64,7 @@ def local_switch(folder: Path, *options: str) -> Iterator[Local]:
 
 
 def ranks(workers: int) -> list[dict[str, str]]:
-    """What torchrun sets, for each of them."""
+    """The environment variables that torchrun would set, for each rank."""
     port = str(some_port())
     common = {"WORLD_SIZE": str(workers), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     return [{**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(workers)]
@@ -73,7 +73,7 @@ def ranks(workers: int) -> list[dict[str, str]]:
 def start_ranks(
     local: Local, workers: int, arguments: Sequence[str], given: Sequence[Mapping[str, str]] = ()
 ) -> list[subprocess.Popen[str]]:
-    """``python ARGUMENTS`` as each rank. given: more of each one's environment."""
+    """Starts ``python ARGUMENTS`` once for each rank. given: further environment variables of each rank."""
     return [
         subprocess.Popen(
             [warm_python(), "-W", "ignore::FutureWarning", *arguments],
@@ -88,7 +88,8 @@ def start_ranks(
 
 
 def outputs(processes: Sequence[subprocess.Popen[str]], expect: int | None = 0) -> list[str]:
-    """What each said until it ended, with the status ``expect``."""
+    """Waits until all have ended, and returns what each has printed. expect: the exit status that each has to have;
+    None for any."""
     said = []
     try:
         for process in processes:

@@ -1,6 +1,6 @@
 """More groups than the switch has jobs: ``python -m tests.torch.many_groups BACKEND``, as each of two ranks.
 
-Prints the job of each group, and whether all sum, and those without a job refuse error feedback.
+Prints the job of each group, and whether all groups sum and those without a job refuse error feedback.
 """
 
 from __future__ import annotations

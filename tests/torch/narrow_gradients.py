@@ -1,7 +1,7 @@
-"""One rank of a training whose gradients may have fewer bits on their way; prints what it found as JSON.
+"""One rank of a training whose gradients may be sent in fewer bits; prints its results as JSON.
 
-Each step's gradients are compared with the mean over all ranks, which gloo sums in float64 beside it: errors are parts
-of the largest that a rank contributes to a mean.
+Each step's gradients are compared with the mean over all ranks, which gloo computes in float64. Errors are relative to
+the largest value that a rank contributes to a mean.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How the tests start the ranks of `tests.torch.ddp_worker`.
+"""Starts the ranks of `tests.torch.ddp_worker`.
 
-They are forked from a process that has no threads and has imported PyTorch, and what its optimisers import when they
-are first used, once for all: two seconds of a processor otherwise, in each of them.
+They are forked from a process without threads that has already imported PyTorch and the modules that its optimisers
+import when they are first used. That saves each rank two seconds of processor time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums by all-reduce and reduce-scatter, also in groups of some of the ranks, against what they have to be.
+"""Checks sums by all-reduce and reduce-scatter, also in groups of some of the ranks.
 
     ... python -m tests.torch.summing
 
@@ -14,7 +14,7 @@ VALUES = 50_000
 
 
 def given(rank: int, values: int = VALUES) -> torch.Tensor:
-    """Whole numbers, whose sums are exact in any order."""
+    """A rank's values: whole numbers, whose sums are exact in any order."""
     return torch.arange(values, dtype=torch.float32) % 997 * (rank + 1)
 
 

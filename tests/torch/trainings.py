@@ -1,4 +1,4 @@
-"""Trainings that use a process group in PyTorch's own ways, for `tests.torch.collectives`: what they end with."""
+"""Trainings that use a process group in PyTorch's own ways, and return their results for `tests.torch.collectives`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEPS = 8
 
 
 class Branches(nn.Module):
-    """Of two branches each step uses one: the other's parameters have no gradient."""
+    """A model with two branches of which each step uses one: the other's parameters have no gradient."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ def loss_of(model: nn.Module, step: int) -> Tensor:
 
 
 def train(model: nn.Module, optimiser: torch.optim.Optimizer) -> list[Tensor]:
-    """The losses."""
+    """Trains the model, and returns the losses."""
     losses = []
     for step in range(STEPS):
         optimiser.zero_grad()
@@ -68,13 +68,14 @@ def state(model: nn.Module) -> list[Tensor]:
 
 
 def buckets(group: Any) -> list[Tensor]:
-    """Each layer has a bucket of its own."""
+    """A training under DDP in which each layer has a bucket of its own."""
     model = DistributedDataParallel(network(), process_group=group, bucket_cap_mb=1e-4)
     return [*train(model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)), *state(model)]
 
 
 def accumulation(group: Any) -> list[Tensor]:
-    """Two of three backward passes exchange nothing; the norm is clipped."""
+    """A training that accumulates gradients: two of three backward passes exchange nothing. Clips the gradients'
+    norm."""
     model = DistributedDataParallel(network(), process_group=group)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
     for step in range(3 * STEPS):
@@ -96,7 +97,7 @@ def unused(group: Any) -> list[Tensor]:
 
 
 def buffers(group: Any) -> list[Tensor]:
-    """Batch normalisation, whose statistics DDP broadcasts; and its synchronised form."""
+    """Trainings with batch normalisation, whose statistics DDP broadcasts, and with its synchronised form."""
     torch.manual_seed(2)
     plain = nn.Sequential(nn.Linear(12, 8), nn.BatchNorm1d(8), nn.Linear(8, 4))
     model = DistributedDataParallel(plain, process_group=group)
@@ -105,7 +106,7 @@ def buffers(group: Any) -> list[Tensor]:
 
 
 def compressed(group: Any) -> list[Tensor]:
-    """PowerSGD: what is called back after one collective waits for the next."""
+    """A training with PowerSGD, where the callback of one collective waits for the next."""
     model = DistributedDataParallel(network(), process_group=group)
     settings = PowerSGDState(group, matrix_approximation_rank=1, start_powerSGD_iter=2, min_compression_rate=0.5)
     model.register_comm_hook(settings, powerSGD_hook)
@@ -113,7 +114,8 @@ def compressed(group: Any) -> list[Tensor]:
 
 
 def uneven(group: Any) -> list[Tensor]:
-    """Each rank has more steps than the one before it; those that have ended keep the others company."""
+    """A training in which each rank has more steps than the one before it; the ranks that have ended join the others'
+    collectives until all have."""
     model = DistributedDataParallel(network(), process_group=group)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
     with model.join():
@@ -125,7 +127,7 @@ def uneven(group: Any) -> list[Tensor]:
 
 
 def bfloat16(group: Any) -> list[Tensor]:
-    """Gradients travel as bfloat16 numbers: exact in the sum of two to the next, so both ways round alike but once."""
+    """Gradients that are exchanged as bfloat16 numbers; compared to the nearest 0.05, as the backends round sums."""
     model = DistributedDataParallel(network().bfloat16(), process_group=group)
     inputs, labels = batch(0)
     nn.functional.cross_entropy(model(inputs.bfloat16()).float(), labels).backward()  # type: ignore[no-untyped-call]
@@ -160,7 +162,7 @@ def zero(group: Any) -> list[Tensor]:
 
 
 def checkpointed(group: Any) -> list[Tensor]:
-    """Half of a training, saved in shards, and the other half by a model that was loaded from them."""
+    """Trains half-way, saves a checkpoint in shards, and continues with a model loaded from it."""
     mesh = mesh_of(group)
     folder: list[Any] = [tempfile.mkdtemp() if dist.get_rank() == 0 else None]
     dist.broadcast_object_list(folder, src=0, group=group)
@@ -176,7 +178,7 @@ def checkpointed(group: Any) -> list[Tensor]:
     return [*losses, *(parameter.full_tensor().detach() for parameter in second.parameters())]  # type: ignore[attr-defined]
 
 
-# The number: collectives through the switch, at least.
+# The number: at least how many collectives go through the switch.
 TRAININGS: dict[str, tuple[Callable[[Any], list[Tensor]], int]] = {
     "DDP, several buckets": (buckets, 3 * STEPS),
     "DDP, no_sync, Adam, clipping": (accumulation, STEPS),

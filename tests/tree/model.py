@@ -1,7 +1,7 @@
 """The tree's rules in Python, packet by packet: docs/hierarchy.md as an oracle for the P4 programs.
 
-One job. A leaf and the root turn each packet into a list of packets, and have no timers. Values are whole vectors of
-lanes, added modulo 2**32.
+The model has one job. A leaf and the root turn each packet into a list of packets, and have no timers. Values are whole
+vectors of lanes, added modulo 2**32.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from serene.strategy import PolicyFields
 from serene.wire import UNBOUNDED, Op, ReadMode
 from tests.model import RING, Answer
 
-Echo = tuple[int, int]  # whose request, and its seq
+Echo = tuple[int, int]  # (worker, seq) of the request that is echoed
 
 
 @dataclass(frozen=True)
 class Up:
-    """From a leaf. values: the rack's sum, which replaces any that came before. arrivals: under k-of-n, in the round
-    that base names. ask: is to be answered."""
+    """A leaf's packet to the root. values: the rack's sum, which replaces any sent before. arrivals: under k-of-n, how
+    many contributions have arrived in the round that ``base`` names. ask: whether the leaf wants an answer."""
 
     session: int
     epoch: int
@@ -36,8 +36,8 @@ class Up:
 
 @dataclass(frozen=True)
 class Down:
-    """To a leaf, with values: in a latest epoch the other racks' sum; in a snapshot epoch the snapshot, or the sum for
-    an echo."""
+    """The root's packet to a leaf with values: in an epoch of latest reads the other racks' sum; in an epoch of
+    snapshot reads the snapshot, or the sum for an echo."""
 
     leaf: int
     session: int
@@ -50,7 +50,7 @@ class Down:
 
 @dataclass(frozen=True)
 class Grant:
-    """To a leaf. It proves nothing: ask now."""
+    """The root's packet to a leaf without values. The leaf may not rely on it, and asks for the values."""
 
     leaf: int
     session: int
@@ -83,7 +83,7 @@ class LeafSlot:
         self.sum, self.down = _zero(self.lanes), _zero(self.lanes)
 
     def adopt(self, epoch: int) -> set[int]:
-        """Begins an epoch; who is to be nudged."""
+        """Begins an epoch, and returns the workers to be nudged."""
         nudged, self.waiting = self.waiting, set()
         self.epoch, self.base, self.granted, self.arrived = epoch, 0, 0, 0
         self.heard = False
@@ -114,7 +114,7 @@ class Leaf:
         return max(self.epoch, self.known[1] if self.known[0] == self.session else 0)
 
     def _slot(self, place: int) -> LeafSlot | None:
-        """None if it has seen a newer session."""
+        """The slot at a place, begun anew if its session is an older one; None if it has seen a newer session."""
         if self.slots[place].session > self.session:
             return None
         if self.slots[place].session < self.session:
@@ -135,7 +135,7 @@ class Leaf:
         read: int = 0,
         incarnation: int = 1,
     ) -> list[Answer | Up]:
-        """A PUSH, or without values a PULL. read: the total that the sender read last."""
+        """Handles a worker's PUSH, or without values its PULL. read: the total that the sender read last."""
         if self.admitted.get(worker) != incarnation:
             return self._drop("stranger")
         if session != self.session:
@@ -184,14 +184,15 @@ class Leaf:
         return said
 
     def _note_staleness(self, slot: LeafSlot, worker: int, latest: bool, read: int) -> None:
-        """In rounds, as far as the leaf knows how much the job's sum has grown since the sender read it."""
+        """Notes the staleness of a contribution in rounds: how much the job's sum has grown since the sender read it,
+        as far as the leaf knows."""
         unread = max(slot.down_total + (slot.total if latest else 0) - read, 0)
         stale = worker, min(unread // self.of_job, RING - 1)
         self.staleness[stale] = self.staleness.get(stale, 0) + 1
 
     @staticmethod
     def _arrive(slot: LeafSlot, policy: LeafPolicy, epoch: int, round_: int) -> bool:
-        """Counts an arrival; whether the root is to hear of it."""
+        """Counts an arrival, and says whether to tell the root of it."""
         if policy.by_arrivals:
             slot.arrived += round_ == slot.granted
             return round_ == slot.granted and slot.arrived >= policy.enough
@@ -280,7 +281,7 @@ class Leaf:
         return (slot.down + slot.sum, slot.down_total + slot.total) if latest else (slot.down, slot.down_total)
 
     def _nudges(self, slot: LeafSlot, workers: set[int], epoch: int | None = None) -> list[Answer | Up]:
-        """epoch: of the packet, if it may be older than the slot's."""
+        """Nudges for these workers. epoch: the one that the packet names; the slot's if None."""
         epoch = slot.epoch if epoch is None else epoch
         return [Answer(worker, Op.NUDGE, epoch, 0, 0, 0, ()) for worker in sorted(workers)]
 
@@ -297,7 +298,8 @@ class Leaf:
 
 @dataclass
 class Rack:
-    """What the root's slot keeps of one rack. epoch: of ``base`` and ``arrivals``; 0: not heard."""
+    """What the root's slot keeps of one rack. epoch: the one that ``base`` and ``arrivals`` belong to; 0 if the root
+    has not heard from the rack."""
 
     values: np.ndarray
     total: int = 0
@@ -324,7 +326,7 @@ class RootSlot:
 
 
 class Root:
-    """The root, for one job. leaves: how many."""
+    """The root's switch, for one job. leaves: the number of racks."""
 
     def __init__(self, slots: int, lanes: int, leaves: int) -> None:
         self.lanes, self.leaves = lanes, leaves
@@ -388,7 +390,7 @@ class Root:
         return said
 
     def _base(self, slot: RootSlot) -> int:
-        """Rounds that are complete now."""
+        """The number of rounds that are complete."""
         counted = [rack for child, rack in enumerate(slot.rack) if self.policy.sync_mask >> child & 1]
         if not self.policy.quorum:
             return min((rack.base if rack.epoch == self.epoch else 0 for rack in counted), default=0)

@@ -1,4 +1,4 @@
-"""The tree's rules, each broken on purpose: does a random run notice?"""
+"""Faults planted in the tree's rules, one by one, to see whether random runs find them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tests.tree.simulation import Broken, Simulation, play
 
 @dataclass(frozen=True)
 class Fault:
-    """It is found within 100 runs from ``first`` on, which for what is rare is not far from one that finds it."""
+    """A fault to be found within 100 random runs from ``first`` on. For rare faults, ``first`` is shortly before a run
+    that finds them."""
 
     rule: str
     line: Line
@@ -110,14 +111,14 @@ FAULTS = (
 
 @dataclass(frozen=True)
 class Found:
-    """By which run (from 1), and what it said."""
+    """How a fault was found: by which run (counted from 1), and with what message."""
 
     runs: int
     what: str
 
 
 def hunt(first: int, runs: int, line: Line | None = None) -> Found | None:
-    """The first run that breaks something, if one does."""
+    """Plays up to ``runs`` random runs; the first that breaks a rule, None if none does."""
     with planted(line) if line is not None else nullcontext():
         for number in range(runs):
             try:

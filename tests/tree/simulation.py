@@ -2,7 +2,7 @@
 
 All links lose, repeat, reorder and delay packets, some across two swaps; policies are swapped, swaps are given up
 half-way, workers leave, one worker forges an epoch, and a leaf or the root loses its state, which begins a new session.
-In a vector of values lane w counts worker w's contributions, so a read tells what is in it.
+In a vector of values lane w counts worker w's contributions, so a read shows which contributions it contains.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tests.model import Answer
 from tests.tree.model import Down, Grant, Leaf, Root, Up
 
 TIMEOUT, TRANSIT = 3.0, 0.5
-NO_PROGRESS = 1500.0  # for so long: somebody is stuck
+NO_PROGRESS = 1500.0  # seconds without progress after which a worker counts as stuck
 FINAL_PULLS = 2  # the first flushes every rack's sum to the root, the second reads
 
 Era = tuple[int, int]  # session, epoch
 
 
 class Broken(AssertionError):
-    """What must always hold does not."""
+    """A rule that must always hold was broken."""
 
     def __init__(self, broken: str, *what: object) -> None:
         super().__init__(f"{broken}: {what}")
@@ -37,7 +37,7 @@ class Broken(AssertionError):
 
 
 class SnapshotSSP(SSP):
-    """Stale reads of complete rounds: what the policy's fields can express, and no strategy compiles to."""
+    """Stale reads of complete rounds, which the policy's fields can express but no strategy compiles to."""
 
     def compile(self, members: Sequence[int]) -> PolicyFields:
         fields = super().compile(members)
@@ -45,7 +45,7 @@ class SnapshotSSP(SSP):
 
 
 def some_strategy(rng: random.Random, members: Sequence[int]) -> Strategy:
-    """One that fits these workers."""
+    """A random strategy that fits these workers."""
     kind = rng.choice(["bsp", "ssp", "snapshot ssp", "asp", "mixed", "mixed ssp", "quorum"])
     free = tuple(worker for worker in members if rng.random() < 0.5)
     if kind == "asp" or not members or (kind.startswith("mixed") and not 0 < len(free) < len(members)):
@@ -60,7 +60,7 @@ def some_strategy(rng: random.Random, members: Sequence[int]) -> Strategy:
 
 
 class Worker:
-    """docs/protocol.md, "What a worker may believe"."""
+    """A worker by the rules in docs/protocol.md, "What a worker may believe"."""
 
     def __init__(self, run: Simulation, number: int, rack: int, iterations: int, pace: float) -> None:
         self.run, self.number, self.rack, self.iterations, self.pace = run, number, rack, iterations, pace
@@ -68,7 +68,7 @@ class Worker:
         self.begin_session(1)
 
     def begin_session(self, session: int) -> None:
-        """What it has under way is void."""
+        """Begins a new session; requests under way are void."""
         self.session, self.epoch, self.round, self.seq, self.announced = session, 1, 0, 0, 0
         self.first: dict[int, int] = {}  # epoch -> seq of its round 0
         self.held = [self.run.zero for _ in range(self.run.places)]
@@ -152,7 +152,7 @@ class Worker:
 
 
 class Simulation:
-    """One run; everything follows from the seed. happened: how often what there was in it."""
+    """One random run; everything in it follows from the seed. happened: counts the events by kind."""
 
     def __init__(self, seed: int) -> None:
         self.rng = rng = random.Random(seed)
@@ -175,7 +175,7 @@ class Simulation:
         self.begin(lambda number, rack: Worker(self, number, rack, rng.randint(8, 25), rng.choice([0.1, 1, 5])))
 
     def begin(self, worker: Callable[[int, int], Worker]) -> None:
-        """The first session. worker: makes one, by its number and rack."""
+        """Begins the first session. worker: makes a worker, given its number and rack."""
         count = len(self.zero) - 1
         self.contributed = [self.zero] * self.places
         self.leaves = [Leaf(self.places, count + 1, rack, count) for rack in self.racks]
@@ -221,7 +221,8 @@ class Simulation:
         self.at(last + 0.01, lambda: self._commit(session, epoch, *policies, dies))
 
     def _prepare(self, number: int, session: int, epoch: int, policy: LeafPolicy) -> None:
-        """Entries older than the epoch in force go."""
+        """Writes a leaf's policy for an epoch that is not in force yet, and deletes those older than the one in
+        force."""
         leaf = self.leaves[number]
         leaf.prepared = {era: old for era, old in leaf.prepared.items() if era >= (session, epoch - 1)}
         leaf.prepared[session, epoch] = policy
@@ -235,7 +236,7 @@ class Simulation:
         self.happened["aborted swap" if dies else "swap"] += 1
         if not dies:
             self._commit_at(session, epoch, leaves, root)
-            for leaf in self.leaves:  # what it says to a HELLO; late, or never
+            for leaf in self.leaves:  # what it names to a HELLO; the write may come late or never
                 self.at(self.rng.expovariate(0.2), partial(self._tell, leaf, session, epoch))
         if self._wanted or dies or self._waits_for_the_gone(leaves):
             self._wanted = False
@@ -261,18 +262,18 @@ class Simulation:
             self.swap()
 
     def _restart(self) -> None:
-        """A leaf or the root loses its state: the whole job goes on in a new session."""
+        """Restarts a leaf or the root, which loses its state, and has the whole job continue in a new session."""
         self.restarts = 0
         which = self.rng.randrange(len(self.leaves) + 1)
         lanes = len(self.zero)
         if which == len(self.leaves):
             self.happened["root restarted"] += 1
             self.root = Root(self.places, lanes, len(self.racks))
-            self.root.policy = PolicyFields(0, 0, 0, 0, ReadMode.LATEST)  # no session's: every packet is dropped
+            self.root.policy = PolicyFields(0, 0, 0, 0, ReadMode.LATEST)  # of no session: every packet is dropped
         else:
             self.happened["leaf restarted"] += 1
             self.leaves[which] = Leaf(self.places, lanes, (), len(self.zero) - 1)
-        self.session, self._swapping, session = self.session + 1, True, self.session + 1  # no swap meanwhile
+        self.session, self._swapping, session = self.session + 1, True, self.session + 1  # no swap may begin meanwhile
         policies, last = self._pick(), 0.0
         for number in range(len(self.leaves)):
             delay = self.rng.expovariate(0.5)
@@ -281,14 +282,14 @@ class Simulation:
         self.at(last + 0.01, lambda: self._begin_session(session, policies))
 
     def _begin_session(self, session: int, policies: tuple[list[LeafPolicy], PolicyFields]) -> None:
-        """Only now workers are told, one after the other."""
+        """Begins a session at the root, and only then tells the workers, one after the other."""
         self._swapping = False
         self._set_up_root(session, *policies)
         if self._wanted or self._waits_for_the_gone(policies[0]):
             self.at(0.0, self.swap)
         self.contributed = [self.zero] * self.places
         for worker in self.workers:
-            worker.session = 0  # what it has under way is of no use
+            worker.session = 0  # its requests under way are void
             worker.pending = {}
             self.at(self.rng.expovariate(1.0), partial(worker.begin_session, session))
 
@@ -321,7 +322,7 @@ class Simulation:
         self._link(deliver)
 
     def _forge(self, number: int, session: int, epoch: int) -> None:
-        """A member claims an epoch that may never be in force. It adds nothing: seq 0."""
+        """Has a member claim an epoch that may never be in force, in a packet that adds nothing (seq 0)."""
         self.happened["forged epoch"] += 1
         leaf = self.leaves[number]
         for place in range(self.places):
@@ -361,7 +362,7 @@ class Simulation:
     # -- what must hold --------------------------------------------------------------------------------------
 
     def check(self, worker: Worker, place: int, answer: Answer) -> None:
-        """A worker has read a slot in its iteration."""
+        """Checks what a worker has read from a slot in its iteration. Raises Broken."""
         held, (_, root) = worker.held[place], self.committed[worker.session, worker.epoch]
         fields = self.fields[worker.session, worker.epoch]
         synchronous = answer.epoch == worker.epoch and bool(fields.sync_mask >> worker.number & 1)
@@ -383,7 +384,7 @@ class Simulation:
 
     @staticmethod
     def _has(other: Worker, reader: Worker, held: np.ndarray, round_: int) -> bool:
-        """Whether what was read contains another worker's round."""
+        """Whether the values that ``reader`` holds contain the other worker's contribution to a round."""
         first = other.first.get(reader.epoch) if other.session == reader.session else None
         return first is not None and held[other.number] >= first + round_
 
@@ -399,7 +400,7 @@ class Simulation:
                 raise Broken("no stuck worker", stuck, self.root.policy)
 
     def run(self) -> Counter[str]:
-        """Raises Broken."""
+        """Plays the run to its end, and returns the counts of its events. Raises Broken."""
         self.at(self.rng.expovariate(0.2), self._swap_at_random)
         if self.restarts:
             self.at(self.rng.expovariate(0.05), self._restart)
@@ -416,7 +417,7 @@ class Simulation:
 
 
 def play(seed: int) -> Counter[str]:
-    """One run. Raises Broken."""
+    """Plays one run, and returns the counts of its events. Raises Broken."""
     return Simulation(seed).run()
 
 

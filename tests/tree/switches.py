@@ -1,5 +1,4 @@
-"""The tree's P4 programs for tests: one leaf or root with a job, its frames made from the model's packets and read
-back as such."""
+"""The tree's P4 programs for tests: one leaf or root with a job, which takes and returns the model's packets."""
 
 from __future__ import annotations
 
@@ -30,12 +29,12 @@ from tests.dataplane.conftest import Bmv2DataPlane
 from tests.model import Answer
 from tests.tree.model import Down, Grant, Up
 
-JOB, FIRST_SLOT = 1, 3  # not 0, which is what is in memory that nobody wrote
-UPLINK = 3  # a leaf's port, behind two workers'
+JOB, FIRST_SLOT = 1, 3  # not 0, which is the content of memory that was never written
+UPLINK = 3  # the leaf's port to the root, after those of two workers
 
 
 def leaf_port(rack: int) -> int:
-    """The root's port that a rack is behind."""
+    """The root's port to which a rack is connected."""
     return rack + 1
 
 
@@ -45,7 +44,7 @@ def header(frame: bytes) -> np.void:
 
 
 def values(frame: bytes) -> np.ndarray:
-    """uint32[lanes]"""
+    """The values in a frame, as uint32[lanes]."""
     return np.frombuffer(frame, ">u4", offset=ENCAPSULATION_BYTES + HEADER.itemsize).astype(np.uint32)
 
 
@@ -58,7 +57,7 @@ def _echoed(fields: np.void) -> tuple[int, int] | None:
 
 
 class Plane(Protocol):
-    """What loads a program: `InProcess`, or `OnBmv2`."""
+    """A switch that loads a program: `InProcess` or `OnBmv2`."""
 
     lanes: int
 
@@ -71,7 +70,7 @@ class Plane(Protocol):
 
 
 class InProcess:
-    """The embedded switch."""
+    """The embedded switch in this process."""
 
     def __init__(self, program: Program) -> None:
         self.switch = ProgramSwitch(program)
@@ -85,7 +84,7 @@ class InProcess:
 
 
 class OnBmv2:
-    """A simple_switch_grpc that may have had other programs."""
+    """A simple_switch_grpc that may have run other programs before."""
 
     def __init__(self, process: SwitchProcess, program: Program) -> None:
         self._plane = type("Loaded", (Bmv2DataPlane,), {"program": program})(process)
@@ -95,7 +94,7 @@ class OnBmv2:
         self._reasons = re.findall(r'alias: "dropped_(\w+)"', info)
 
     def close(self) -> None:
-        self._plane.clear_groups()  # which the next program would find
+        self._plane.clear_groups()  # or else the next program would find them
         self._plane.close()
 
     def put(self, entry: Entry) -> None:
@@ -120,7 +119,7 @@ class OnBmv2:
 
 
 class LeafSwitch:
-    """A leaf with one job. workers: at the ports that `Host.of` gives them."""
+    """A leaf switch with one job. workers: the job's in this rack, at the ports that `Host.of` gives them."""
 
     def __init__(self, plane: Plane, rack: int, workers: Sequence[int], slots: int, of_job: int) -> None:
         self.plane = plane
@@ -145,7 +144,7 @@ class LeafSwitch:
         self.plane.delete(entries.Entry("prepared", [JOB, session, epoch], ""))
 
     def tell(self, session: int, epoch: int, policy: LeafPolicy) -> None:
-        """What is in force, as the controller says."""
+        """Writes the session, epoch and policy in force, as the controller does."""
         if session != self._session:
             if self._session:
                 self.plane.delete(entries.member(entries.root_host(UPLINK, self._session), JOB, ROOT))
@@ -154,18 +153,18 @@ class LeafSwitch:
         self.plane.put(entries.policy(JOB, session, epoch, policy.fields))
 
     def readmit(self, worker: int) -> None:
-        """Its process was restarted."""
+        """Admits a worker again, as after a restart of its process."""
         self.plane.delete(entries.member(self.hosts[worker], JOB, worker))
         self.hosts[worker] = self.hosts[worker].restarted()
         self._admit(worker, self.hosts[worker])
 
     def send(self, worker: int, payload: bytes) -> list[Answer | Up]:
-        """A worker's UDP payload."""
+        """Sends a worker's UDP payload, and returns the packets that come out."""
         host = self.hosts[worker]
         return self._said(self.plane.process(host.port, host.frame_head(len(payload)) + payload))
 
     def hear(self, place: int, packet: Down | Grant, port: int = 0) -> list[Answer | Up]:
-        """The root's word. port: of the worker that it echoes."""
+        """Sends a packet from the root, and returns what comes out. port: the port of the worker that it echoes."""
         frame = self.frame(place, packet, port)
         return self._said(self.plane.process(UPLINK, frame))
 
@@ -217,7 +216,7 @@ class LeafSwitch:
 
 
 class RootSwitch:
-    """The root with one job. leaves: how many."""
+    """The root switch with one job. leaves: the number of racks."""
 
     def __init__(self, plane: Plane, leaves: int, slots: int) -> None:
         self.plane = plane

@@ -1,4 +1,4 @@
-"""Packets between a leaf and the root, per slot and round, by the model: `python -m tests.tree.traffic`."""
+"""Counts the packets between a leaf and the root, per slot and round, in the model: `python -m tests.tree.traffic`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Undisturbed(Simulation):
         return compile_for_racks(self.strategy, self.racks, self.flush_every)
 
     def leave(self, worker: Worker) -> None:
-        """All have as many rounds: nobody is waited for."""
+        """Does nothing: all workers have the same number of rounds, so nobody waits for one that has left."""
 
     def packets(self) -> dict[str, float]:
         self._until_done()
@@ -49,7 +49,7 @@ CASES: Sequence[tuple[Strategy, int]] = (
 
 
 def main() -> None:
-    simulation.TIMEOUT, simulation.TRANSIT = 1e6, 0.005  # nothing is lost, and waiting is no reason to repeat
+    simulation.TIMEOUT, simulation.TRANSIT = 1e6, 0.005  # nothing is lost, so no request is ever repeated
     print(f"{RACKS} leaves of {WORKERS} workers; without combining {2 * WORKERS}")
     for strategy, flush_every in CASES:
         each = Undisturbed(strategy, flush_every).packets()

@@ -1,4 +1,4 @@
-"""Training programs as processes, and what their command line says."""
+"""Training programs as processes, and their command line called in this process."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Workers:
         return process
 
     def forget(self, process: subprocess.Popen[str]) -> None:
-        """It was meant to end."""
+        """Stops watching a process that was meant to end."""
         self._processes.remove(process)
 
     def reached(self, worker: int, step: int) -> None:
@@ -64,7 +64,7 @@ class Workers:
         until(enough, f"worker {worker} does step {step}")
 
     def ended(self) -> list[tuple[int, str]]:
-        """Exit status and output of those that have ended."""
+        """The exit status and output of each program that has ended."""
         return [
             (process.returncode, process.stdout.read() if process.stdout else "")
             for process in self._processes
@@ -101,5 +101,5 @@ def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.setattr(sys, "argv", ["train", *arguments])
     try:
         return train.main()
-    except SystemExit as end:  # of the parser
+    except SystemExit as end:  # the argument parser exits
         return int(end.code or 0)

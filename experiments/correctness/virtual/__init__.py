@@ -1,1 +1,1 @@
-"""The P4 program with real workers' code, in one process and in virtual time: thousands of runs a minute."""
+"""Runs of the P4 program with the workers' real code, in one process and in virtual time: thousands a minute."""

@@ -1,8 +1,8 @@
-"""How far ahead an answer lets a worker get, held against what has reached the switch.
+"""Checks bounded staleness: compares how far the switch lets workers go on with the contributions that have reached it.
 
-A counted worker may finish round r of its epoch when round r - s is complete: when the contributions of so many counted
-workers as the quorum says have come for it. This is looked at slot by slot, when the switch answers, and again when a
-worker goes on.
+A counted worker may finish round r of its epoch when round r - s is complete, that is, when as many counted workers as
+the quorum says have contributed to it. This is checked slot by slot, when the switch answers, and again when a worker
+goes on.
 """
 
 from __future__ import annotations
@@ -18,21 +18,25 @@ from serene.wire import ENCAPSULATION_BYTES, HEADER, SERENE_FIELDS, UNBOUNDED, O
 WHOLE = ENCAPSULATION_BYTES + HEADER.itemsize
 _FIELDS = ("op", "worker", "session", "epoch", "round", "seq", "slot", "sync_mask", "staleness", "quorum")
 _HEADER = struct.Struct(">" + "".join({1: "B", 4: "I"}[n] if name in _FIELDS else f"{n}x" for name, n in SERENE_FIELDS))
-FORGOTTEN = 64  # rounds later nobody asks any more
+FORGOTTEN = 64  # rounds after which a round's arrivals are not needed any more
 
 
 class Arrivals:
-    """Contributions as they come to the switch, and answers as they leave it.
+    """The contributions that have come to the switch, and the check of the answers that leave it.
 
-    at_bound: how often a worker was let go on as far as it may be.
+    at_bound: how often a worker went on although one round more would have been beyond its bound. It shows that runs
+    come to the bound at all.
     """
 
     def __init__(self) -> None:
-        self._came: dict[tuple[int, int, int, int], int] = defaultdict(int)  # (session, epoch, round, slot) -> workers
-        self._pushed: dict[tuple[int, int, int], tuple[int, int, int]] = {}  # (session, worker, slot) -> seq and where
+        # (session, epoch, round, slot) -> mask of the workers that have contributed
+        self._came: dict[tuple[int, int, int, int], int] = defaultdict(int)
+        # (session, worker, slot) -> (seq, epoch, round) of the newest PUSH
+        self._pushed: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         self.at_bound = 0
 
     def come(self, frames: Iterable[bytes]) -> None:
+        """Notes frames of workers that reach the switch."""
         for op, worker, session, epoch, round_, seq, slot, *_ in _headers(frames):
             if op == Op.PUSH:
                 self._came[session, epoch, round_, slot] |= 1 << worker
@@ -41,7 +45,7 @@ class Arrivals:
                 self._pushed[place] = max(self._pushed.get(place, (0, 0, 0)), (seq, epoch, round_))
 
     def answered(self, frames: Iterable[bytes]) -> None:
-        """After ``come`` with what these answer. Raises Violation."""
+        """Checks frames that the switch sends, after ``come`` with the frames that they answer. Raises Violation."""
         for op, worker, session, epoch, base, seq, slot, mask, staleness, quorum in _headers(frames):
             if op != Op.ANSWER or staleness == UNBOUNDED or not mask >> worker & 1:
                 continue
@@ -54,7 +58,8 @@ class Arrivals:
                     self._check(worker, session, epoch, round_ - staleness, slot, mask, quorum, done)
 
     def went_on(self, worker: int, session: int, epoch: int, round_: int, fields: PolicyFields, slots: int) -> None:
-        """A counted worker has read everything under the policy that it was in. Raises Violation."""
+        """Checks a counted worker that has read all slots and finishes a round, under the policy of its epoch. Raises
+        Violation."""
         if fields.staleness == UNBOUNDED:
             return
         needed, done = round_ - fields.staleness, f"finished round {round_}, the bound is {fields.staleness}"
@@ -66,7 +71,7 @@ class Arrivals:
     def _check(
         self, worker: int, session: int, epoch: int, round_: int, slot: int, mask: int, quorum: int, what: str
     ) -> None:
-        """Raises Violation unless a round is complete; those before the first are."""
+        """Raises Violation unless a round is complete, as all rounds below 0 are. what: the message's verb."""
         came = self._came.get((session, epoch, round_, slot), 0) & mask
         if round_ >= 0 and came.bit_count() < quorum:
             raise Violation(
@@ -77,5 +82,5 @@ class Arrivals:
 
 
 def _headers(frames: Iterable[bytes]) -> Iterator[tuple[int, ...]]:
-    """_FIELDS of each frame that is long enough to have them."""
+    """The _FIELDS of each frame that is long enough to have them."""
     return (_HEADER.unpack_from(frame, ENCAPSULATION_BYTES) for frame in frames if len(frame) >= WHOLE)

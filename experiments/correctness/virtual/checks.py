@@ -15,25 +15,25 @@ PROPERTIES = (
     "isolated BSP",
     "no stuck worker",
     "one policy per decision",
-    "no wrong read",  # without an error
-    "nobody is stopped",  # by another one, or by what was said long ago
+    "no wrong read",  # a worker reads a wrong sum and gets no error
+    "nobody is stopped",  # a worker ends because of another process, or of a packet that came late
 )
 
 
 class Violation(SereneError):
-    """A property of the protocol was violated."""
+    """A property of the protocol was violated. broken: which one, of PROPERTIES."""
 
     def __init__(self, broken: str, message: str) -> None:
         super().__init__(f"{broken}: {message}")
-        self.broken = broken  # one of PROPERTIES
+        self.broken = broken
 
 
 @dataclass
 class Sent:
-    """Everything that was contributed to a job. Each item is int32[slots, lanes].
+    """Everything that was contributed to a job, an int32[slots, lanes] for each iteration.
 
-    certain: iterations whose answers were read. interrupted: a worker died meanwhile, so each slot holds its
-    contribution or does not.
+    certain: the worker has read the answers, so that the contribution is in every slot's sum. interrupted: the worker
+    died before that, so that each slot's sum may hold it or not.
     """
 
     certain: list[np.ndarray] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Balance:
-    """Contributions (packets) that are missing from a sum, and that it holds more than once."""
+    """How many contributions, a slot's each, are missing from a sum, and how many it holds too often."""
 
     lost: int = 0
     repeated: int = 0
@@ -52,10 +52,10 @@ class Balance:
 
 
 def balance(sent: Sent, held: np.ndarray) -> Balance:
-    """How often the sum holds what was sent. held: uint32[slots, lanes].
+    """Compares a sum, uint32[slots, lanes], with what was sent.
 
-    Contributions are random vectors, far more lanes than vectors, so that a sum tells how often each is in it.
-    Raises Violation when the sum is no sum of theirs at all.
+    Contributions are random vectors with many more lanes than there are contributions, so that the sum determines how
+    often it holds each. Raises Violation if it is not a sum of what was sent.
     """
     rest = held - sum((item.view(np.uint32) for item in sent.certain), np.zeros_like(held))
     if not rest.any():
@@ -64,7 +64,7 @@ def balance(sent: Sent, held: np.ndarray) -> Balance:
     for slot in np.flatnonzero(rest.any(axis=1)):
         uncertain, certain = ([item[slot] for item in items] for items in (sent.interrupted, sent.certain))
         missing = rest[slot].view(np.int32)
-        # Nearly always the interrupted ones explain it.
+        # The interrupted ones alone nearly always explain the rest, and are few to solve for.
         times = _times(uncertain, missing)
         if times is None:
             times = _times([*uncertain, *certain], missing)
@@ -79,7 +79,7 @@ def balance(sent: Sent, held: np.ndarray) -> Balance:
 
 
 def _times(vectors: Sequence[np.ndarray], total: np.ndarray) -> np.ndarray | None:
-    """How often each vector is in the total, int[n]; None where they do not explain it (or too many could)."""
+    """How often each vector is in the total, int[n]; None if they do not make it, or are too many to tell."""
     if not 0 < len(vectors) <= len(total):
         return None
     matrix = np.stack(vectors, axis=1).astype(float)

@@ -1,7 +1,8 @@
-"""The controller of a run: controller.jobs.jobs decides, and its plans become entries of the switch in process.
+"""The controller of a run: `controller.jobs.jobs` makes the decisions, and entries are written to the switch in
+process.
 
-It is a process in virtual time. Packets go through the switch between two of its writes, and it can die there; the
-next one knows what the switch's entries tell it, and has a clock of its own.
+It is a process in virtual time. Packets go through the switch between two of its writes, and it can die there. Its
+successor knows only what it reads from the switch's entries, and has another clock.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from serene.sim.entries import Entry, Host
 from serene.strategy import PolicyFields, Strategy, shrunk
 from serene.wire import SWITCH_IP, SWITCH_MAC, Op, ReadMode
 
-CLOCK_S = 1_700_000_000.0  # when runs begin
+CLOCK_S = 1_700_000_000.0  # the controller's clock when a run begins, in Unix seconds
 MAX_JOBS, MAX_WORKERS = 8, 32
 ANSWER_INTERVAL_S = 0.5
 
@@ -36,7 +37,7 @@ Command = Callable[["VirtualController"], None]
 
 
 class Died(Exception):
-    """In the middle of a plan."""
+    """The controller dies between two writes of a plan."""
 
 
 def _host(at: Endpoint) -> Host:
@@ -44,7 +45,11 @@ def _host(at: Endpoint) -> Host:
 
 
 class VirtualController:
-    """``clock_s``: what is added to virtual time. Commands wait for a controller that is away, packets do not."""
+    """A run's controllers, one after the other. ``clock_s``: the present one's clock at virtual time 0. While there is
+    none, commands wait for the next one, and packets are lost.
+
+    ``dies_for_s``: if set, it dies in the next plan that takes several writes, and is away for so long.
+    """
 
     def __init__(self, run: World) -> None:
         self._run = run
@@ -54,9 +59,9 @@ class VirtualController:
         self._packets: deque[tuple[int, bytes]] = deque()
         self._answered: dict[object, float] = {}
         self._proof = Proof()
-        self._replaced: set[Endpoint | None] = set()  # that had a place, and lost it to another one
+        self._replaced: set[Endpoint | None] = set()  # those that have lost their worker's place to another process
         self.clock_s = CLOCK_S
-        self.dies_for_s: float | None = None  # in the next plan that takes several writes, and is away for so long
+        self.dies_for_s: float | None = None
         self.jobs = self._no_jobs()
         self._process: Process | None = None
 
@@ -70,7 +75,7 @@ class VirtualController:
         self._process.start()
 
     def die(self, away_s: float) -> None:
-        """It forgets everything, and comes back."""
+        """Ends it; its successor, which knows nothing, starts after so many seconds."""
         if self._process is not None:
             self._process.interrupt()
             self._dead(away_s)
@@ -88,12 +93,12 @@ class VirtualController:
 
     @property
     def now(self) -> float:
-        """By its own clock, in Unix seconds."""
+        """The time by its own clock, in Unix seconds."""
         return self.clock_s + self._run.time.now
 
     def command(self, command: Command) -> None:
         self._commands.append(command)
-        self._run.time.at(0.0, self._look)  # whoever commands may be a process, too
+        self._run.time.at(0.0, self._look)  # not at once: the caller may be a process, which cannot wake another one
 
     def packet_in(self, port: int, frame: bytes) -> None:
         if self._process is not None:
@@ -141,7 +146,7 @@ class VirtualController:
     # -- writes ----------------------------------------------------------------------------------------------
 
     def _between(self) -> None:
-        """Packets go through the switch between two writes; the controller may die there."""
+        """Called between two writes of a plan: packets go through the switch meanwhile, and the controller may die."""
         if self.dies_for_s is not None:
             raise Died
         assert self._process is not None
@@ -178,7 +183,7 @@ class VirtualController:
         self._run.began(plan.job, plan.policy.session)
 
     def _readmit(self, plan: Readmission) -> None:
-        """The old process is out before the new one is in."""
+        """Puts a new process in a worker's place. The old one is deleted before the new one is admitted."""
         if plan.old is not None:
             self._delete(entries.member(_host(plan.old), plan.job, plan.worker))
             self._between()
@@ -193,7 +198,7 @@ class VirtualController:
         self.jobs.readmitted(plan, self.now)
 
     def _remove(self, job: int, places: dict[int, Endpoint]) -> None:
-        """All but the policy, which is the record of the job's last session."""
+        """Removes a job's entries, except the policy: it keeps the number of the job's last session."""
         for worker, at in places.items():
             self._delete(entries.member(_host(at), job, worker))
         self._delete(Entry("job", [job], ""))
@@ -259,7 +264,8 @@ class VirtualController:
         return job if job is not None and job.state is JobState.RUNNING and job.members() else None
 
     def swap(self, job_id: int, strategy: Strategy) -> bool:
-        """Among the members; whether there was a job to swap it for."""
+        """Swaps the strategy, restricted to the members that are left; whether the job runs and the strategy
+        changed."""
         job = self.running(job_id)
         if job is None:
             return False
@@ -279,7 +285,7 @@ class VirtualController:
         try:
             plan = self.jobs.plan_barrier(job_id, job.in_force, out, "")
         except SereneError:
-            return False  # it has left, or nobody would remain
+            return False  # the worker has left, or nobody would be counted any more
         if plan is None:
             return False
         self._set_policy(job_id, plan.policy)
@@ -298,7 +304,7 @@ class VirtualController:
 
 
 def _installed(table: object) -> dict[int, InstalledJob]:
-    """What a switch's entries say of jobs."""
+    """The jobs that a switch's entries describe, by id."""
     found: dict[int, InstalledJob] = {}
     for entry in list(table):  # type: ignore[call-overload]
         if entry.table == "member":

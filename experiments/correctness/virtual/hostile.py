@@ -1,4 +1,5 @@
-"""A host that is in no job, and does what it can: it knows everything, and may send any frame from its own port."""
+"""A hostile host, which is in no job. It knows everything that workers know, and sends forged frames from its own
+port."""
 
 from __future__ import annotations
 
@@ -23,14 +24,14 @@ from serene.wire import (
     membership,
 )
 
-PORT = 60
+PORT = 60  # the switch's, that the host is at
 SELF = Host(PORT, "02:00:00:00:00:66", "10.0.0.66")
 SWITCH = (SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT)
 MOST = 30  # frames in a run
 
 
 class Hostile:
-    """``attacks``: how often each has been tried."""
+    """The hostile host of a run. every_s: mean time between two attacks, MOST in all."""
 
     def __init__(self, run: World, every_s: float) -> None:
         self._run = run
@@ -47,6 +48,7 @@ class Hostile:
         self._run.time.at(self._rng.expovariate(1 / self._every_s), self._attack)
 
     def overhears(self, frame: bytes) -> None:
+        """Keeps a worker's frame, to replay it."""
         if len(self._seen) < 1000:
             self._seen.append(frame)
 
@@ -65,7 +67,8 @@ class Hostile:
     # -- as the switch ---------------------------------------------------------------------------------------
 
     def _as_the_switch(self, victim: Incarnation, payload: bytes) -> list[bytes]:
-        """From its addresses; from one of them only; from its port alone; behind a VLAN tag."""
+        """A frame that pretends to be the switch's, by its MAC and IP address, one of them, or only the UDP port, and
+        sometimes with a VLAN tag."""
         to = (victim.host.mac, victim.host.ip, victim.host.udp_port)
         source = self._rng.choice(
             [
@@ -81,7 +84,7 @@ class Hostile:
         return [frame]
 
     def _header(self, victim: Incarnation, **fields: int) -> dict[str, Any]:
-        """What the switch would say to this worker now."""
+        """Fields of a header that the switch could send to this worker now; ``fields`` replace them."""
         protocol = victim.protocol
         common: dict[str, Any] = {
             "job": self._run.job,
@@ -127,7 +130,7 @@ class Hostile:
         return self._as_the_switch(victim, control_payload(Op.BYE, b'{"job_over": true}', **header))
 
     def forged_addresses(self, victim: Incarnation) -> list[bytes]:
-        """ARP: the switch's address is here."""
+        """An ARP reply that says that the switch's address is here."""
         switch, worker = IPv4Address(SWITCH_IP).packed, IPv4Address(victim.host.ip).packed
         target = mac_bytes(victim.host.mac)
         arp = b"\x00\x01\x08\x00\x06\x04\x00\x02" + mac_bytes(SELF.mac) + switch + target + worker
@@ -136,7 +139,8 @@ class Hostile:
     # -- as a worker -----------------------------------------------------------------------------------------
 
     def _as_a_worker(self, victim: Incarnation, payload: bytes) -> list[bytes]:
-        """With its addresses, or with those of its own; its port tells."""
+        """A frame that pretends to be a worker's, with its addresses, the hostile host's own, or a mixture. Only the
+        port that it comes in at gives it away."""
         host = self._rng.choice([victim.host, SELF, replace(victim.host, mac=SELF.mac)])
         return [host.frame_head(len(payload)) + payload]
 
@@ -158,5 +162,5 @@ class Hostile:
         return self._as_a_worker(victim, control_payload(Op.HELLO, body, **header))
 
     def replays(self, victim: Incarnation) -> list[bytes]:
-        """What a worker sent, word for word."""
+        """A worker's own frame, unchanged."""
         return [self._rng.choice(self._seen)] if self._seen else []

@@ -1,4 +1,4 @@
-"""What was contributed to one job of a run, and what its workers hold at the end."""
+"""The account of one job in a run: what was contributed, and what its workers hold at the end."""
 
 from __future__ import annotations
 
@@ -13,33 +13,36 @@ LARGEST_VALUE = 1000  # of a contribution, in fixed-point units
 
 @dataclass(frozen=True)
 class Contribution:
-    """One iteration of one incarnation of a worker, which are counted from 1, as its iterations are."""
+    """What an incarnation of a worker contributes in one iteration. incarnation, number: the incarnations of a worker
+    and the iterations of an incarnation, counted from 1."""
 
     worker: int
     incarnation: int
     number: int
 
     def values(self, seed: int, slots: int, lanes: int) -> np.ndarray:
-        """int32[slots, lanes]; made again whenever it is asked for."""
+        """The contribution, int32[slots, lanes]. It is not stored, but computed at each call."""
         numbers = np.random.Generator(np.random.PCG64((seed, self.worker, self.incarnation, self.number)))
         return numbers.integers(-LARGEST_VALUE, LARGEST_VALUE, (slots, lanes), np.int32)
 
 
 @dataclass(eq=False)
 class Ledger:
-    """``certain``: contributions whose answers were read. ``interrupted``: a worker died meanwhile, or gave up, so
-    each slot holds its contribution or does not. ``finals``: uint32[slots, lanes], what each worker read last."""
+    """The account of one job. ``certain``: contributions whose answers were read. ``interrupted``: the worker died or
+    gave up before that, so that each slot's sum may hold the contribution or not. ``finals``: the sum that each worker
+    read last, uint32[slots, lanes]."""
 
     job: int
-    sum: np.ndarray  # of the certain ones: uint32[slots, lanes]
-    done: list[int]  # iterations, by worker
+    sum: np.ndarray  # of the certain contributions, uint32[slots, lanes]
+    done: list[int]  # iterations that each worker has done
     sessions: set[int] = field(default_factory=set)
     certain: list[Contribution] = field(default_factory=list)
     interrupted: list[Contribution] = field(default_factory=list)
     finals: dict[int, np.ndarray] = field(default_factory=dict)
 
     def check(self, seed: int) -> Balance:
-        """At rest: every replica is the same, and what it lacks or holds twice. Raises Violation."""
+        """When all workers have read last: how many contributions are missing or repeated. seed: the run's. Raises
+        Violation if workers hold different sums."""
         held = next(iter(self.finals.values()))
         for worker, other in self.finals.items():
             if not np.array_equal(other, held):

@@ -11,19 +11,19 @@ from serene.faults import Action, BadFaults, Faults
 
 
 class What(str, Enum):
-    """What befalls a run, beside what a fault file can say."""
+    """Events of a run that a fault file does not have."""
 
-    JOINS_AGAIN = "joins again"  # a client that is a member says HELLO anew, between two iterations
+    JOINS_AGAIN = "joins again"  # a client that is a member joins once more, between two iterations
     GIVES_UP = "gives up and joins again"  # the same in the middle of an iteration, which may count or not
-    SECOND_PROCESS = "second process"  # the same worker once more, on another UDP port, while the first one lives
-    EVICTED = "evicted"  # and readmitted
-    DELETED = "job deleted"  # and another one begins, with the same id or another
+    SECOND_PROCESS = "second process"  # a second process for the same worker, on another UDP port
+    EVICTED = "evicted"  # and readmitted later
+    DELETED = "job deleted"  # and another job begins, perhaps with the same id
 
 
 @dataclass(frozen=True)
 class Happening:
-    """``worker`` has done so many iterations; for a job, every worker has. seconds: for how long, where that means
-    anything."""
+    """An event, and when it comes: when ``worker`` has done so many iterations, or every worker if it is None. seconds:
+    how long it lasts, if it lasts."""
 
     iteration: int
     what: What
@@ -33,10 +33,10 @@ class Happening:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run before it begins. iterations, mean_s (compute time in seconds): one for each worker.
+    """What is to happen in a run. iterations, mean_s (mean compute time in seconds): one for each worker.
 
     ``swaps`` further strategies come one after the other, at random times ``swap_every_s`` apart on average.
-    ``clock_steps_s``: the clocks of controllers that come back differ by these from the one before.
+    ``clock_steps_s``: by how much the clocks of controllers differ from their predecessors', the last of them first.
     ``hostile_every_s``: mean time between packets of a host that belongs to no job; None: there is none.
     """
 
@@ -50,14 +50,14 @@ class Plan:
     happenings: tuple[Happening, ...] = ()
     clock_steps_s: tuple[float, ...] = ()
     hostile_every_s: float | None = None
-    too_late_s: float = 2000.0  # in virtual time; who has not finished by then is stuck
+    too_late_s: float = 2000.0  # virtual time after which a worker that has not finished is stuck
 
     @property
     def workers(self) -> int:
         return len(self.iterations)
 
     def check(self) -> None:
-        """Raises BadFaults."""
+        """Raises BadFaults for events that cannot be played in one process."""
         for event in self.faults.events:
             if event.action.of_switch:
                 others = choices(action.value for action in Action if not action.of_switch)
@@ -69,8 +69,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did. contributions: packets' worth (iterations times slots). packets: that reached the switch.
-    lost, duplicated, reordered: what befell packets on the links. happened: what else there was, by name."""
+    """Counts of a run. contributions: iterations times slots. packets: that reached the switch. lost, duplicated,
+    reordered: packets on the links. bsp_reads: sums under BSP that were compared with other workers'. virtual_s: how
+    long it took in virtual time. happened: how often each other event came, by name."""
 
     contributions: int
     packets: int

@@ -1,7 +1,7 @@
-"""Blocking code in virtual time: it runs until it waits, and goes on when what it waits for has come.
+"""Processes in virtual time: blocking code that runs until it waits, and goes on when what it waits for has come.
 
-A process is a greenlet. So a worker in virtual time is `serene.client.Client` as it is, with its loops and its
-exceptions, and a controller that dies between two writes stops in the middle of the function that makes them.
+A process is a greenlet. So a worker can be `serene.client.Client` as it is, with its loops and exceptions, and a
+controller can die between two writes, in the middle of the function that makes them.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from experiments.correctness.virtual.timeline import Timeline
 
 
 class Process:
-    """``body`` begins at once with `start`. Errors that it does not catch come out of whoever let it run."""
+    """A process that runs ``body``, from `start` on. An exception that it does not catch is raised in the caller of the
+    method that made it go on."""
 
     def __init__(self, time: Timeline, body: Callable[[], None]) -> None:
         self._time = time
         self._greenlet = greenlet.greenlet(body)
-        self._wait = 0  # number of the present one; what was to end an older one is void
+        self._wait = 0  # number of the present wait; timers that were to end an older one are ignored
         self._for_mail = False
-        self.still_until = 0.0  # stopped until then, whatever comes
+        self.still_until = 0.0  # paused until then, in virtual seconds, whatever comes
 
     def start(self) -> None:
         self._greenlet.switch()
 
     @property
     def alive(self) -> bool:
-        """Not before `start`."""
+        """Whether it has been started and has not ended."""
         return bool(self._greenlet)
 
     # -- inside ----------------------------------------------------------------------------------------------
@@ -37,7 +38,7 @@ class Process:
         self._pause(seconds, for_mail=False)
 
     def wait_for_mail(self, seconds: float | None = None) -> None:
-        """Until `mail` is called, at most so long."""
+        """Waits until `mail` is called, or so many seconds."""
         self._pause(seconds, for_mail=True)
 
     def _pause(self, seconds: float | None, for_mail: bool) -> None:
@@ -52,12 +53,12 @@ class Process:
     # -- outside: never from within another process -----------------------------------------------------------
 
     def mail(self) -> None:
-        """Something has come."""
+        """Wakes the process if it is in `wait_for_mail`."""
         if self._for_mail:
             self._wake(self._wait)
 
     def interrupt(self, error: BaseException | None = None) -> None:
-        """Ends its wait with an error; without one it is killed."""
+        """Raises an error in it, where it waits; without one it is killed."""
         if self.alive:
             self._wait += 1
             if error is None:

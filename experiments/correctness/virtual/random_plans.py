@@ -1,4 +1,4 @@
-"""Random runs: how many workers, how fast, how bad a network, what else goes wrong. A seed tells all of it."""
+"""Random plans: how many workers, how fast, how bad a network, and which events. They follow from a seed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ TOO_LATE_S = 300.0
 
 
 def random_plan(seed: int, often: float = 0.125) -> Plan:
-    """A short run of 2 to 4 workers with several swaps; up to a fifth of all packets is lost, and some come so late
-    that another epoch has begun, another process, or another job. often: the probability of each of the rarer things.
+    """A short run of 2 to 4 workers with several swaps. Up to a fifth of all packets is lost, and some are delayed
+    until another epoch, process or job has begun. often: the probability of each rare event.
     """
     rng = random.Random(f"plan/{seed}")
     workers = rng.randint(2, MAX_WORKERS)
@@ -52,7 +52,7 @@ def random_plan(seed: int, often: float = 0.125) -> Plan:
 
 
 def _events(rng: random.Random, workers: int, iterations: int, often: float) -> Iterator[Event]:
-    """A worker that stands still, one that dies (and perhaps dies again), a controller that does."""
+    """Workers that pause, workers that die, and controllers that die, each none, once or several times."""
     for action in (Action.PAUSE_WORKER, Action.RESTART_WORKER, Action.RESTART_CONTROLLER):
         while rng.random() < 1.5 * often:
             worker = rng.randrange(workers) if action.of_worker else None
@@ -62,12 +62,12 @@ def _events(rng: random.Random, workers: int, iterations: int, often: float) -> 
 def _happenings(
     rng: random.Random, workers: int, iterations: int, often: float, events: tuple[Event, ...]
 ) -> Iterator[Happening]:
-    # A controller that begins anew does not know which of two processes of a worker was there first.
-    forgetful = any(event.action is Action.RESTART_CONTROLLER for event in events)
+    # A controller that was restarted does not know which of two processes of a worker was there first.
+    restarts = any(event.action is Action.RESTART_CONTROLLER for event in events)
     for what in What:
-        if rng.random() < often and not (forgetful and what is What.SECOND_PROCESS):
+        if rng.random() < often and not (restarts and what is What.SECOND_PROCESS):
             worker = None if what is What.DELETED else rng.randrange(workers)
             seconds = rng.choice([0.1, 0.3, 1.0])
             if what is What.SECOND_PROCESS:
-                seconds = rng.choice([0.3, 5.0])  # the first one notices after two
+                seconds = rng.choice([0.3, 5.0])  # before and after the first process notices, which takes 2 s
             yield Happening(rng.randrange(iterations), what, worker, seconds=seconds)

@@ -1,9 +1,9 @@
 """One run in virtual time: workers, a bad network, live swaps, a controller and a switch.
 
-The workers run `serene.client.Client`, the controller decides with `controller.jobs`, the switch is p4c's output in the
-embedded switch (or, in tests, the protocol's rules in Python), and `serene.faults.Links` decides what becomes of every
-packet. Workers are slow at random, stand still, die and come back, join twice, are evicted; the controller dies; jobs
-are deleted and others begin; strategies are swapped while all this goes on. Everything follows from the seed.
+The workers run `serene.client.Client`, the controller decides with `controller.jobs`, the switch is the compiled P4
+program in the embedded switch (or, in tests, a model of it in Python), and `serene.faults.Links` decides what becomes
+of every packet. Meanwhile the events of a `Plan` come: workers pause, die, join twice and are evicted, the controller
+dies, jobs are deleted, strategies are swapped. Everything follows from the seed.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ from serene.faults import Action, Direction, Event, Links
 from serene.strategy import Strategy
 from serene.wire import Op
 
-WIRE_S = 0.001  # what a packet takes without any fault
-PACKET_IN_LATE_S = 0.05  # what a request waits for the controller, now and then
-BACK_S = 0.3  # until a worker that was sent away is started anew
-WELCOMED_S = 0.3  # after a job has begun, its workers know it; unless packets are lost
-JOBS = 2  # ids that jobs of a run have
+WIRE_S = 0.001  # time that a packet takes over a link without faults
+PACKET_IN_LATE_S = 0.05  # by which a tenth of the packet-ins are late
+BACK_S = 0.3  # mean time until a worker whose job was deleted is started again
+WELCOMED_S = 0.3  # from the beginning of a job until its workers have their WELCOME, unless packets are lost
+JOBS = 2  # ids that the jobs of a run may have
 
-_TOLD = frozenset((Op.WELCOME, Op.REFUSED, Op.BYE, Op.WAIT))  # carry the incarnation that they are meant for
+_TOLD = frozenset((Op.WELCOME, Op.REFUSED, Op.BYE, Op.WAIT))  # these carry the incarnation that they are for
 
 
 class Schedule:
-    """One run on a switch that may have had others. ``strategies``: the first, and those that it is swapped for."""
+    """One run. ``switch`` may have had other runs before. ``strategies``: the first one, and those that it is swapped
+    for. Raises BadFaults."""
 
     def __init__(self, switch: VirtualSwitch, plan: Plan, strategies: Iterator[Strategy]) -> None:
         plan.check()
@@ -58,7 +59,7 @@ class Schedule:
         self.ledger = self._new_ledger()
         self._events: list[Event | Happening] = [*plan.faults.events, *plan.happenings]
         self._clock_steps = list(plan.clock_steps_s)
-        self._next_too = False  # the job after one that was deleted is deleted as it begins
+        self._next_too = False  # whether to delete also the job that follows a deleted one, while its workers join
         switch.set_ports([*(worker + 1 for worker in range(plan.workers)), HOSTILE_PORT])
         self.places = [self.place(worker) for worker in range(plan.workers)]
         self._port_of = {worker + 1: worker for worker in range(plan.workers)}
@@ -81,7 +82,7 @@ class Schedule:
     # -- a run -----------------------------------------------------------------------------------------------
 
     def run(self) -> Outcome:
-        """Until every worker has left and read once more. Raises Violation."""
+        """Plays until every worker has left and read once more. Raises Violation."""
         try:
             self.start()
             while len(self.ledger.finals) < self.plan.workers:
@@ -100,7 +101,8 @@ class Schedule:
             self._hostile.start()
 
     def close(self) -> None:
-        """Ends all processes, and leaves nothing of the run's jobs in the switch but the record of their sessions."""
+        """Ends all processes and removes the jobs' entries from the switch, except the policies: they keep the
+        sessions' numbers, which the next run has to exceed."""
         self.controller.close()
         for place in self.places:
             for incarnation in place.incarnations:
@@ -136,7 +138,7 @@ class Schedule:
         return Violation("no stuck worker", f"under {self.strategy}: workers at {where}, done {self.ledger.done}")
 
     def run_until(self, until_s: float) -> None:
-        """Plays what has begun, up to a time."""
+        """Plays up to a virtual time, in seconds."""
         while self.time.step(until_s):
             pass
 
@@ -163,7 +165,7 @@ class Schedule:
     # -- the network -----------------------------------------------------------------------------------------
 
     def carry(self, worker: int, direction: Direction, port: int, frame: bytes) -> None:
-        """Over a worker's link, on whose other end that port is."""
+        """Sends a frame over a worker's link, with its faults. port: the switch's, at its other end."""
         if direction is Direction.TO_SWITCH and self._hostile is not None:
             self._hostile.overhears(frame)
         for delay, packet in self.links.fate(frame, worker, direction, self.time.now):
@@ -174,13 +176,14 @@ class Schedule:
                 due.to_port.setdefault(port, []).append(packet)
 
     def to_port(self, port: int, frame: bytes) -> None:
-        """A frame that comes out of the switch."""
+        """Sends a frame that comes out of the switch at a port; one without a worker has nobody who listens."""
         worker = self._port_of.get(port)
         if worker is not None:
             self.carry(worker, Direction.TO_WORKER, port, frame)
 
     def _packet_in(self, frame: bytes) -> None:
-        """A packet-in begins with its header: nine bits of port, seven of padding."""
+        """Hands a frame from the CPU port to the controller. It begins with the packet-in header: nine bits of port,
+        seven of padding."""
         port, data = int.from_bytes(frame[:2], "big") >> 7, frame[2:]
         if port in self._port_of:
             here = self.places[self._port_of[port]].incarnations
@@ -202,15 +205,16 @@ class Schedule:
         return self.plan.mean_s[place.id] * self._rng.expovariate(1.0)
 
     def joined(self, incarnation: Incarnation, membership: Membership) -> Ledger:
-        """The job whose session it has been welcomed to."""
+        """The ledger of the job that an incarnation has joined. Raises Violation."""
         ledger = self._ledgers[membership.session]
-        # A WELCOME that was late may have brought it into the deleted job, of which it has read nothing then.
+        # It may first have joined the deleted job, by a WELCOME that was late, but then it has read nothing of it.
         if incarnation.ledger not in (None, ledger) and incarnation.replica.any():
             raise Violation("no wrong read", f"worker {incarnation.place.id} of a deleted job goes on in the next one")
         return ledger
 
     def refused(self, incarnation: Incarnation, reason: str) -> None:
-        """It ends. A worker of a job that was deleted is started anew, for the next one."""
+        """An incarnation ends because it was refused. If it was started for a job that was deleted, its user starts
+        another one for the next job. Raises Violation if it should not have been refused."""
         place = incarnation.place
         others = [other for other in place.incarnations if other is not incarnation]
         if self._holds_its_place(incarnation):
@@ -223,18 +227,19 @@ class Schedule:
             raise Violation("nobody is stopped", f"worker {place.id} was refused: {reason}")
 
     def active(self) -> set[int]:
-        """The workers that have been heard lately: nobody is away for long."""
+        """The workers that the controller has heard of lately: all, for none is away for long."""
         return {place.id for place in self.places}
 
     # -- users, and what they command ------------------------------------------------------------------------
 
     def taken_over(self) -> None:
-        """A controller is up; jobs that waited for workers are known to users only."""
+        """A controller has taken over. A job that still waited for workers is in no entry: its user creates it
+        again."""
         if self.controller.jobs.get(self.job) is None:
             self.controller.create(self.job, self.plan.workers, self.strategy)
 
     def began(self, job: int, session: int) -> None:
-        """A job has a session."""
+        """A job begins a session. Raises Violation if its number is not the highest so far."""
         assert job == self.ledger.job
         if session in self._ledgers or session <= max(self._ledgers, default=0):
             raise Violation("no wrong read", f"session {session} after {sorted(self._ledgers)}")
@@ -245,7 +250,7 @@ class Schedule:
             self.time.at(self._rng.uniform(0.0, WELCOMED_S), lambda: self.controller.command(self._delete))
 
     def install(self, strategy: Strategy) -> None:
-        """A live swap, among the workers that have not left."""
+        """Commands a live swap."""
         self.controller.command(lambda controller: self._install(controller, strategy))
 
     def _install(self, controller: VirtualController, strategy: Strategy) -> None:
@@ -274,7 +279,7 @@ class Schedule:
     # -- what befalls them -----------------------------------------------------------------------------------
 
     def happen(self, place: Place) -> None:
-        """What the plan has for this moment of a worker."""
+        """Plays the events that are due now that a worker has finished an iteration."""
         if not self._events:
             return
         least = min(self.ledger.done)
@@ -295,8 +300,8 @@ class Schedule:
             step = self._clock_steps.pop()
             self.controller.clock_s += step
             self.happened["clock set back" if step < 0 else "clock set ahead"] += 1
-        # In the middle of letting somebody in, if anybody comes. The next controller takes an evicted worker that was
-        # about to be let in for one that has left, so those plans are spared.
+        # Half of the time it dies in the middle of admitting a worker, if one comes. Not in plans with evictions: the
+        # next controller would take an evicted worker that was being admitted for one that has left.
         kinds = {happening.what for happening in self.plan.happenings}
         if kinds and What.EVICTED not in kinds and self._rng.random() < 0.5:
             self.controller.dies_for_s = event.seconds
@@ -304,7 +309,7 @@ class Schedule:
             self.time.at(0.0, lambda: self.controller.die(event.seconds))
 
     def _befall(self, place: Place, event: Event | Happening) -> None:
-        # Most of it in the middle of what the worker does next: it has just gone on, and will compute, and push.
+        # The worker has just begun an iteration: an event that comes `soon` finds it computing, or exchanging.
         soon = self.plan.mean_s[place.id]
         if isinstance(event, Event):
             if event.action is Action.PAUSE_WORKER:
@@ -332,7 +337,7 @@ class Schedule:
         self.controller.command(command)
 
     def _at_work(self, place: Place) -> Incarnation | None:
-        """A worker's process, if it takes part and will go on to do so."""
+        """A worker's process, if it is alive, in the present job, and not leaving."""
         incarnation = place.present
         takes_part = incarnation.process.alive and incarnation.ledger is self.ledger and not incarnation.leaving
         return incarnation if takes_part else None
@@ -352,13 +357,13 @@ class Schedule:
             self.time.at(both_s, lambda: self._end_first(incarnation, both_s))
 
     def _holds_its_place(self, process: Incarnation) -> bool:
-        """To the controller's knowledge: a process that joins again takes its place back from a second one."""
+        """Whether the controller holds a process for its worker: one that joins again may have taken the place back."""
         job = self.controller.jobs.get(self.job)
         at = job.workers[process.place.id].endpoint if job is not None and process.ledger is self.ledger else None
         return at is not None and at.incarnation == process.client.incarnation
 
     def _end_first(self, first: Incarnation, again_s: float) -> None:
-        """Its user ends it, once another process has its place."""
+        """Has the user end the first of two processes, as soon as another one has its place."""
         if not first.process.alive or first.leaving:
             return
         others = [incarnation for incarnation in first.place.incarnations if incarnation is not first]

@@ -1,7 +1,6 @@
-"""The switch of a run: the compiled P4 program in this process, and what else can take its place.
+"""The switch of a run: the compiled P4 program in this process, and the interface that it shares with others.
 
-Runs follow one another on one switch, as jobs do: a newer session is all it takes to begin from zero
-(docs/protocol.md), so the program is loaded once.
+The program is loaded once for many runs: as with jobs, a newer session is enough to begin from zero (docs/protocol.md).
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ Packets = list[tuple[int, bytes]]
 
 
 class VirtualSwitch(Protocol):
-    """What a run needs of a switch: frames in, frames out, and its table entries."""
+    """What a run needs of a switch. table: its entries, by the table's name and the match."""
 
     lanes: int
     slots: int
-    table: dict[tuple[str, tuple[int, ...]], Entry]  # what is in force, by table and match
+    table: dict[tuple[str, tuple[int, ...]], Entry]
 
     def process(self, packets: Sequence[tuple[int, bytes]]) -> Packets:
-        """Frames by port, one after the other; every frame that they cause, by port."""
+        """Processes (port, frame) pairs one after the other; returns all frames that come out, with their ports."""
 
     def put(self, entry: Entry) -> None:
-        """Inserts it, or replaces the entry that has the same match."""
+        """Inserts an entry, or replaces the one that has the same match."""
 
     def delete(self, entry: Entry) -> None:
-        """The entry with this table and match."""
+        """Deletes the entry that has this table and match."""
 
     def set_group(self, hosts: Mapping[int, Host], job: int = 0) -> None:
-        """Who gets the copies of a release, by worker."""
+        """Sets the multicast group of a job's releases. hosts: by worker."""
 
     def set_ports(self, ports: Sequence[int]) -> None:
-        """Where ordinary traffic goes."""
+        """Sets the ports that ordinary traffic is flooded to."""
 
 
 def has(switch: VirtualSwitch, entry: Entry) -> bool:
@@ -50,12 +49,12 @@ def has(switch: VirtualSwitch, entry: Entry) -> bool:
 
 @cache
 def frame_head(host: Host, payload_bytes: int) -> bytes:
-    """Ethernet, IPv4 and UDP headers of what a host sends to the switch."""
+    """Ethernet, IPv4 and UDP headers of a frame from a host to the switch; cached, for most frames have the same."""
     return host.frame_head(payload_bytes)
 
 
 class P4Switch(ProgramSwitch):
-    """The P4 program. It remembers its entries, as one reads them back from a switch."""
+    """The P4 program, with its entries in ``table``, where a controller that takes over reads them."""
 
     def __init__(self, program: Program) -> None:
         self.table: dict[tuple[str, tuple[int, ...]], Entry] = {}

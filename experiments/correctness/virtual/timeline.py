@@ -1,7 +1,7 @@
 """Virtual time in ticks, kept by SimPy, and the packets that are under way.
 
-What happens within one tick happens together: packets that reach the switch in the same tick go through it in one
-call, in the order they were sent, and a host is handed all of a tick's frames at once, as from a socket's queue.
+What is due in one tick is done together: packets that reach the switch in the same tick go through it in one call, in
+the order they were sent, and a host gets all frames of a tick at once, as from a socket's queue.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Action = Callable[[], None]
 
 
 class Due:
-    """What a tick brings. to_switch: (port, frame); to_port: frames by the port they come out of."""
+    """What is due in a tick. to_switch: (port, frame) pairs. to_port: frames by the switch's port that they came out
+    of."""
 
     __slots__ = ("actions", "to_port", "to_switch")
 
@@ -29,9 +30,9 @@ class Due:
 
 
 class Timeline:
-    """``play`` is called with what each tick brings, at its time; ``now`` in seconds, from 0.
+    """Virtual time; ``now`` is in seconds, from 0. ``play`` is called with what is due in each tick.
 
-    SimPy's unit of time is the tick, and a tick that brings something is one event.
+    SimPy's unit of time is the tick, and a tick in which something is due is one event.
     """
 
     def __init__(self, play: Callable[[Due], None]) -> None:
@@ -42,7 +43,7 @@ class Timeline:
         self.now = 0.0
 
     def after(self, delay_s: float) -> Due:
-        """Where to put what is to happen then; never in the tick that is under way."""
+        """Where to add what is to be due after so many seconds, in the next tick at the earliest."""
         tick = self._tick + int(max(delay_s, 0.0) / TICK_S) + 1
         due = self._due.get(tick)
         if due is None:
@@ -59,7 +60,7 @@ class Timeline:
         self._play(self._due.pop(self._tick))
 
     def step(self, until_s: float = math.inf) -> bool:
-        """Plays the next tick that brings something; False if none does (up to a time)."""
+        """Plays the next tick in which something is due; False if there is none up to a time in seconds."""
         if not self._due or self._environment.peek() * TICK_S > until_s:
             return False
         self._environment.step()

@@ -1,8 +1,8 @@
-"""The same runs on a tree of switches: a leaf for each rack, a root, and links between them as bad as workers' are.
+"""The same runs on a tree of switches: a leaf for each rack, a root, and links between them as bad as the workers'.
 
-A controller of one switch commands the tree as if it were one: what it writes is written where it belongs, a policy by
-preparing every leaf and then writing the root's entry. Of each epoch that is in force there may be another policy
-prepared for the next one, as a controller leaves behind that dies half-way.
+The controller commands the tree as if it were one switch: each entry is written to the switches that need it, a policy
+by preparing every leaf and then writing the root's entry. Some leaves may hold a policy for the next epoch that is
+never put in force, as a controller that dies in the middle of a swap leaves it behind.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from serene.sim.entries import Entry, Host
 from serene.strategy import ASP, BSP, PolicyFields, Strategy
 from serene.wire import ENCAPSULATION_BYTES, HEADER, ROOT, Op, ReadMode
 
-UPLINK = 200  # a leaf's port; workers' ports are numbered through the whole tree
-TO_LEAF, TO_ROOT = 1000, 2000  # and a rack's number: the other end of a link between switches
+UPLINK = 200  # a leaf's port to the root; workers' ports are numbered through the whole tree
+TO_LEAF, TO_ROOT = 1000, 2000  # plus a rack: ports that stand for the rack's link between root and leaf, by direction
 RACKS = 3
 FLUSH_EVERY = (1, 1, 2, 4)
 
@@ -48,9 +48,10 @@ class Accepted:
 
 
 class TreeSwitch:
-    """Leaves and a root as one switch. Worker w is in rack w mod ``racks``.
+    """A tree of leaves and a root, with the interface of one switch. Worker w is in rack w mod ``racks``.
 
-    accepted: since it was last emptied. never_in_force: policies that some leaf was prepared for.
+    accepted: contributions that leaves have accepted; the reader empties it. never_in_force: how many policies some
+    leaf was prepared for that were not put in force.
     """
 
     def __init__(self, leaf: Program, root: Program, racks: int = RACKS) -> None:
@@ -62,7 +63,7 @@ class TreeSwitch:
         self.never_in_force = 0
         self._rng = random.Random(0)
         self._prepared: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by job: (session, epoch)
-        self._untold: dict[int, Entry] = {}  # by job: what leaves have not been told is in force
+        self._untold: dict[int, Entry] = {}  # by job: the policy in force, if the leaves have not been told of it
         self._session: dict[int, int] = {}
 
     def close(self) -> None:
@@ -70,7 +71,7 @@ class TreeSwitch:
             switch.close()
 
     def seed(self, seed: int) -> None:
-        """Of what a run leaves to chance."""
+        """Seeds the tree's own random choices."""
         self._rng = random.Random(f"tree/{seed}")
 
     def _rack(self, worker: int) -> int:
@@ -84,7 +85,7 @@ class TreeSwitch:
     def put(self, entry: Entry) -> None:
         self.table[entry.table, tuple(entry.match)] = entry
         if entry.table == "member":
-            self._tell(entry.match[4])  # its WELCOME has to name its own epoch
+            self._tell(entry.match[4])  # or the leaf's WELCOME to this worker would name an old epoch
             self.leaves[self._rack(entry.match[5])].put(entry)
         elif entry.table == "address":
             self.leaves[self._rack(entry.match[1])].put(entry)
@@ -135,7 +136,7 @@ class TreeSwitch:
             self._prepare_half(job, session, epoch + 1, member_mask)
 
     def _begin_session(self, job: int, session: int, entry: Entry) -> None:
-        """The switches admit one another in it; leaves are told of it before the root is."""
+        """Begins a session of a job: leaves and root admit one another, the leaves' entries first."""
         last = self._session.get(job)
         for rack, leaf in enumerate(self.leaves):
             leaf.put(entries.uplink(job, rack, UPLINK))
@@ -153,7 +154,7 @@ class TreeSwitch:
             leaf.put(entry)  # type: ignore[arg-type]
 
     def _note(self, job: int, session: int, epoch: int) -> None:
-        """Entries of epochs long gone go."""
+        """Notes that an epoch was prepared, and deletes the entries of epochs before the last two."""
         known = self._prepared[job]
         if (session, epoch) not in known:
             known.append((session, epoch))
@@ -194,7 +195,8 @@ class TreeSwitch:
         return [(TO_ROOT + rack if out == UPLINK else out, data) for out, data in came_out]
 
     def _seen(self, leaf: P4Switch, frame: bytes) -> int | None:
-        """What the leaf has accepted last from the sender, at that slot."""
+        """The register that tells repeats, session and highest seq accepted, of a frame's worker at its slot: it
+        changes when the frame is accepted. None if there is no such slot."""
         if len(frame) < ENCAPSULATION_BYTES + HEADER.itemsize:
             return None
         fields = np.frombuffer(frame, HEADER, 1, ENCAPSULATION_BYTES)[0]
@@ -211,7 +213,7 @@ class TreeSwitch:
 
 
 class Counted(Contribution):
-    """Its first lanes count contributions, one lane a worker: so a read tells what is in it."""
+    """A contribution that counts itself in the lane of its worker, so that a read shows how many it holds of each."""
 
     def values(self, seed: int, slots: int, lanes: int) -> np.ndarray:
         values = super().values(seed, slots, lanes)
@@ -225,8 +227,8 @@ LARGEST_JOB = 16
 
 
 class TreeIncarnation(Incarnation):
-    """It reads twice at the end: the first PULL brings its rack's sum to the root, and when all have left, the second
-    reads what all have brought."""
+    """A worker of a tree reads twice at the end: its first PULL has its leaf tell the root the rack's sum, and the
+    second one, when all workers have left, reads the sum of all racks."""
 
     contribution_type = Counted
 
@@ -240,14 +242,14 @@ class TreePlace(Place):
 
 
 class TreeWatch(Watch):
-    """In a latest epoch two racks' sums may hold as many contributions and not the same. What every read has to contain
-    is looked up in it."""
+    """With the read mode "latest", two racks' sums may hold as many contributions, but different ones; so each sum may
+    be any that was said. Instead, each read is searched for the contributions that it has to contain."""
 
     def __init__(self) -> None:
         super().__init__()
         self._said: set[tuple[bytes, int]] = set()
         self._accepted: dict[tuple[int, int, int], list[tuple[int, int]]] = defaultdict(list)  # session, worker, slot
-        self.contained = 0  # rounds of workers that were looked up in a read
+        self.contained = 0  # how many contributions were found that a read had to contain
 
     def accepted(self, contributions: list[Accepted]) -> None:
         for each in contributions:
@@ -280,13 +282,14 @@ class TreeWatch(Watch):
             self.contained += len(there)
 
     def _holds(self, values: np.ndarray, session: int, worker: int, slot: int, epoch: int, round_: int) -> bool:
-        """Whether a sum holds a worker's round: a rack's sum holds what came first."""
+        """Whether a sum holds a worker's contribution of a round: it holds the first so many, in the order they
+        came."""
         came = self._accepted[session, worker, slot]
         return (epoch, round_) in came and int(values[worker]) > came.index((epoch, round_))
 
 
 class TreeSchedule(Schedule):
-    """One run on a tree that may have had others."""
+    """One run on a tree of switches, which may have had other runs before."""
 
     def __init__(self, switch: TreeSwitch, plan: Plan, strategies: Iterator[Strategy]) -> None:
         self._tree, self.reads = switch, TreeWatch()
@@ -300,7 +303,7 @@ class TreeSchedule(Schedule):
         return TreePlace(self, worker)
 
     def _through_the_switch(self, packets: Packets) -> None:
-        # One by one: what is in a read has to be known before its reader is told.
+        # One by one, so that it is known what a leaf has accepted before a worker gets the sum that holds it.
         for packet in packets:
             super()._through_the_switch([packet])
             self.reads.accepted(self._tree.accepted)

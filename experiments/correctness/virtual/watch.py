@@ -1,4 +1,4 @@
-"""Checks, while a run goes on, what the controller writes, what the switch says, and what workers read."""
+"""Checks during a run: the policies that the controller writes, what the switch sends, and what workers read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _SWITCH = mac_bytes(SWITCH_MAC)
 
 
 class Watch:
-    """Raises Violation as soon as something is seen that must not be."""
+    """Its methods are told what happens in a run, and raise Violation for what must not happen. fields: the policies
+    that were written. bsp_reads: sums under BSP that were compared."""
 
     def __init__(self) -> None:
         self.fields: dict[tuple[int, int], PolicyFields] = {}  # by (session, epoch)
@@ -44,14 +45,14 @@ class Watch:
     # -- what the controller and the switch say --------------------------------------------------------------
 
     def written(self, session: int, epoch: int, fields: PolicyFields) -> None:
-        """A policy entry that the switch takes now."""
+        """The controller writes a policy's entry."""
         if self.fields.setdefault((session, epoch), fields) != fields:
             raise Violation("one policy per decision", f"epoch {epoch} of session {session} has a second policy")
         said = fields.sync_mask, fields.staleness, fields.quorum, int(fields.read_mode), fields.members
         self._policies[struct.pack(">II", session, epoch)] = struct.pack(">IBBBB", *said)
 
     def said(self, frames: list[bytes]) -> None:
-        """Frames on the switch's ports."""
+        """The switch sends frames."""
         ours = [frame for frame in frames if frame[6:12] == _SWITCH and frame[OP] in _PROGRAM_SAYS]
         for frame in ours:
             if self._policies.get(frame[_ERA]) != frame[_POLICY]:
@@ -71,7 +72,7 @@ class Watch:
     # -- what workers do -------------------------------------------------------------------------------------
 
     def ends(self, worker: int, session: int, epoch: int, round_: int, held: np.ndarray) -> None:
-        """A worker went on, holding this sum, and was told of no newer epoch meanwhile."""
+        """A worker finishes a round, holding this sum, uint32[slots, lanes], and has heard of no newer epoch."""
         fields = self.fields[session, epoch]
         if not fields.sync_mask >> worker & 1:
             return
@@ -83,8 +84,8 @@ class Watch:
             self.bsp_reads += 1
 
     def reads(self, worker: int, session: int, held: np.ndarray, totals: np.ndarray, replica: np.ndarray) -> None:
-        """What a worker holds, and what its user has made of it. held: uint32[slots, lanes]; totals: uint32[slots];
-        replica: int64[slots, lanes], the sum of the differences that it was handed."""
+        """A worker has read. held: the sum that it holds, uint32[slots, lanes]. totals: how many contributions that is,
+        uint32[slots]. replica: the sum of all differences that the client has returned, int64[slots, lanes]."""
         if not np.array_equal(replica.astype(np.uint32), held):
             raise Violation("no wrong read", f"worker {worker}'s replica is not what it has read")
         for slot, (total, values) in enumerate(zip(totals.tolist(), held, strict=True)):

@@ -1,4 +1,4 @@
-"""Workers without the training: `serene.client.Client` contributes random numbers, and a replica of the sum."""
+"""The workers of a run: they contribute random numbers by `serene.client.Client`, and add up what it returns."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from serene.sim.entries import Host
 from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation
 
 FOREVER_S = 1e9
-GIVES_UP_AFTER_S = 0.002  # a packet is under way then, or its answer
+GIVES_UP_AFTER_S = 0.002  # so early that a packet or its answer is still under way
 _UDP_LENGTH = slice(38, 40)
 
 
 def _connected(host: Host) -> tuple[bytes, bytes]:
-    """What a frame says that a host's kernel hands to a socket connected to the switch: destination MAC, and source
-    IP, destination IP, UDP source and destination port."""
+    """What a frame has to carry for a host's kernel to hand it to a socket that is connected to the switch: the
+    destination MAC; and source IP, destination IP, source and destination UDP port."""
     head = encapsulation(
         0, source=(SWITCH_MAC, SWITCH_IP, SERENE_UDP_PORT), destination=(host.mac, host.ip, host.udp_port)
     )
@@ -38,7 +38,7 @@ def _connected(host: Host) -> tuple[bytes, bytes]:
 
 
 class World(Interface):
-    """What a run (`experiments.correctness.virtual.schedule.Schedule`) is to those who take part in it."""
+    """What workers, controller and hostile host use of a run (`experiments.correctness.virtual.schedule.Schedule`)."""
 
     plan: Plan
     switch: VirtualSwitch
@@ -62,7 +62,11 @@ class World(Interface):
 
 
 class Incarnation:
-    """One process of a worker, from its first HELLO to its last PULL. It is its client's transport, too."""
+    """One process of a worker, from its first HELLO to its last PULL, which is also the transport of its client.
+
+    number: of the worker's processes, from 1. started_for, ledger: the job that there was when it started, and the one
+    that it has joined. joins_again, gives_up: events that are to come before, and in the middle of, its next iteration.
+    """
 
     contribution_type = Contribution
 
@@ -72,11 +76,11 @@ class Incarnation:
         self._for_us = _connected(host)
         self._rows = np.zeros((64, ENCAPSULATION_BYTES + 4 * run.switch.lanes + 64), np.uint8)
         self.process = Process(run.time, self._work)
-        self.started_for = run.ledger  # the job that there was then
-        self.ledger: Ledger | None = None  # of the job that it has joined
-        self.contributing: Contribution | None = None  # and not heard the answer yet
+        self.started_for = run.ledger
+        self.ledger: Ledger | None = None
+        self.contributing: Contribution | None = None  # until the answers to it have been read
         self.leaving = self.finished = False
-        self.joins_again = self.gives_up = False  # before its next iteration, in the middle of it
+        self.joins_again = self.gives_up = False
         self._contributions = 0
         self.client = Client(
             self,
@@ -117,7 +121,7 @@ class Incarnation:
     def close(self) -> None: ...
 
     def hear(self, frame: bytes) -> None:
-        """A frame on the host's link, as its kernel sees it."""
+        """A frame arrives at the host; like a kernel, it drops what is not for this socket."""
         if (frame[0:6], frame[26:38]) == self._for_us:
             length = int.from_bytes(frame[_UDP_LENGTH], "big") - 8
             self._mail.append(frame[ENCAPSULATION_BYTES : ENCAPSULATION_BYTES + length])
@@ -131,12 +135,12 @@ class Incarnation:
         return self.client.protocol
 
     def die(self) -> None:
-        """Killed, whatever it does."""
+        """Kills the worker's process."""
         self.interrupted()
         self.process.interrupt()
 
     def interrupted(self) -> None:
-        """What it has under way may count or not."""
+        """Notes that the contribution that is under way, if there is one, may count or not."""
         if self.contributing is not None and self.ledger is not None:
             self.ledger.interrupted.append(self.contributing)
             self.contributing = None
@@ -171,7 +175,7 @@ class Incarnation:
             raise Violation("nobody is stopped", what) from error
 
     def _to_do(self) -> bool:
-        """Another process of the worker may have done it meanwhile."""
+        """Whether iterations are left; another process of the worker may have done them meanwhile."""
         return self._current.done[self.place.id] < self._run.plan.iterations[self.place.id]
 
     @property
@@ -215,7 +219,7 @@ class Incarnation:
             self.process.interrupt(NoAnswer("nothing for long"))
 
     def exchange(self, gradient: np.ndarray) -> np.ndarray:
-        """float32[vector_length] to the difference of two reads of it."""
+        """Contributes float32[vector_length]; returns the difference to the last read, of the same shape."""
         return self.client.exchange(gradient).delta
 
     def _read(self, delta: np.ndarray) -> None:
@@ -246,15 +250,15 @@ class Place:
         self._run = run
         self._host = Host.of(worker)
         self.incarnations: list[Incarnation] = []
-        self.awaited = 0  # processes that its user will start
+        self.awaited = 0  # processes that its user is going to start
 
     @property
     def present(self) -> Incarnation:
-        """The present process, or the last one."""
+        """The newest process, which may have ended."""
         return self.incarnations[-1]
 
     def start(self, udp_port: int | None = None) -> None:
-        """A process that is the worker from now on; unless another has the UDP port, which a kernel gives to one."""
+        """Starts a process, by default on the UDP port of the last one; does nothing while another has that port."""
         where = udp_port or self._host.udp_port
         if any(each.process.alive and each.host.udp_port == where for each in self.incarnations):
             return
@@ -265,7 +269,7 @@ class Place:
         self.present.process.start()
 
     def start_after(self, seconds: float) -> None:
-        """Its user notices that a process has ended, and starts another one."""
+        """Has its user start another process after so many seconds."""
         self.awaited += 1
         self._run.time.at(seconds, self._start_awaited)
 

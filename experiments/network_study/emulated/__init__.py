@@ -1,2 +1,2 @@
-"""The paper's future work: its methods, and aggregation in the switches, on an emulated Clos network of Mininet hosts,
-beside the simulation of the same network."""
+"""The paper's future work: its methods, and aggregation in the switches, are measured on an emulated Clos network of
+Mininet hosts, and compared with the simulation of the same network."""

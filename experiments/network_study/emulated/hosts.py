@@ -1,10 +1,10 @@
-"""What runs in each host of the emulated network: its part of an exchange, as often as it is told to.
+"""The program in each host of the emulated network, which does the host's part of an exchange as often as it is told.
 
 python -m experiments.network_study.emulated.hosts OPTIONS
 
-It says ``ready``, is told on its standard input when to begin (on the machine's monotonic clock), and answers with a
-line of JSON: when it had its sum, when each of its steps ended, and how long it waited for a processor. Where steps
-have a barrier it says ``step`` after each but the last, and waits for a line.
+It prints ``ready``. For each exchange it reads a line, the time to begin on the machine's monotonic clock, and prints a
+line of JSON: when it had its sum, when each of its steps ended, and how long it waited for a processor. If there is a
+barrier after steps, it prints ``step`` after each but the last and goes on when it has read a line.
 """
 
 from __future__ import annotations
@@ -26,35 +26,37 @@ from serene.client import Client, UdpTransport
 
 PORT = 24200
 ARRIVED = b"."
-UDP_PORT, INCARNATION = 40000, 1  # that the switches admit
+UDP_PORT, INCARNATION = 40000, 1  # of every worker, as the switches admit them
 CONNECT_S = 120.0
 STEP = "step"
 
 
 def gradient(host: int, values: int) -> np.ndarray:
-    """float32[values] of whole numbers, whose sums are exact in any order."""
+    """A host's gradient, float32[values]: whole numbers, whose sums are exact in any order."""
     return np.random.default_rng(host).integers(-8, 9, values).astype(np.float32)
 
 
 class Way(Protocol):
-    """How a host exchanges."""
+    """How a host exchanges: over TCP with other hosts, or through switches."""
 
     def exchange(self, mine: np.ndarray, stepped: Callable[[], None]) -> np.ndarray:
-        """The sum of all workers' values; mine: what the host contributes; stepped: called after each step."""
+        """The sum of all workers' values, float32[values]. mine: this host's. stepped: called after each step."""
 
     def waited_s(self) -> float:
-        """For a processor since it began, all its threads together."""
+        """Seconds that this process has waited for a processor so far, all its threads together."""
 
 
 class OverTcp:
-    """A host's flows, step by step: it goes on when all of its own in a step have arrived, here and there. Each pair of
-    a sender and a receiver has a connection of its own, made before; a byte comes back on it for each flow.
+    """Exchanges by flows over TCP, step by step: a step is over for a host when all flows to it and from it have
+    arrived. Each pair of a sender and a receiver has a connection, on which the receiver acknowledges each flow with a
+    byte.
 
-    steps: of all hosts. addresses: by host."""
+    steps: the flows of all hosts. addresses: IP addresses, by host.
+    """
 
     def __init__(self, host: int, steps: Sequence[Sequence[Flow]], addresses: Sequence[str]) -> None:
         self._host = host
-        self._waited: list[float] = []  # of threads that have ended
+        self._waited: list[float] = []  # seconds that each thread that has ended waited for a processor
         self._steps = [[flow for flow in step if host in (flow.source, flow.target)] for step in steps]
         targets = {flow.target for step in self._steps for flow in step if flow.source == host}
         sources = {flow.source for step in self._steps for flow in step if flow.target == host}
@@ -110,7 +112,7 @@ Sockets = dict[int, socket.socket]
 
 
 def _connect(host: int, targets: set[int], sources: set[int], addresses: Sequence[str]) -> tuple[Sockets, Sockets]:
-    """Connections to targets, which this host calls, and from sources, which say their number first."""
+    """Connections to the targets, and from the sources, which send their number first. Raises OSError."""
     calling: Sockets = {}
     called: Sockets = {}
     with socket.create_server((addresses[host], PORT), backlog=len(addresses)) as listener:
@@ -129,7 +131,7 @@ def _connect(host: int, targets: set[int], sources: set[int], addresses: Sequenc
 
 
 def _call(address: str, until: float) -> socket.socket:
-    """It may not listen yet. Raises OSError when it does not for long."""
+    """A connection to a host that may not listen yet. until: in monotonic seconds. Raises OSError."""
     while True:
         try:
             return socket.create_connection((address, PORT), timeout=CONNECT_S)
@@ -140,7 +142,7 @@ def _call(address: str, until: float) -> socket.socket:
 
 
 class ThroughSwitches:
-    """A worker of the job whose leaves and root add up."""
+    """Exchanges through leaves and a root that add up, as a worker of their job."""
 
     def __init__(self, host: int, values: int) -> None:
         self._client = Client(UdpTransport(port=UDP_PORT), 0, host, values, incarnation=INCARNATION)
@@ -156,13 +158,13 @@ class ThroughSwitches:
 
 
 def _waited_s() -> float:
-    """Of this thread."""
+    """Seconds that this thread has waited for a processor, by the kernel's count."""
     return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
 
 
 class Steps:
-    """When each one ended, in seconds since ``begin``. barriers: how many steps there are, if all hosts wait for each
-    other between them; else 0."""
+    """Notes when steps end, in seconds since ``begin``. barriers: the number of steps, if hosts wait for each other
+    after each; else 0."""
 
     def __init__(self, begin: float, barriers: int) -> None:
         self.ended_s: list[float] = []

@@ -1,11 +1,10 @@
-"""An all-reduce over racks of Mininet hosts through our leaf and root programs, commanded by our controller, beside the
-simulation of the same network: at several sizes, with uplinks that carry all of a rack's hosts at once, and a quarter.
+"""Measures all-reduces over racks of Mininet hosts, and compares them with the simulation of the same network.
 
     python -m experiments.network_study.emulated.leaf_spine --out FOLDER
 
-Beside it the same with bridges in the racks, so that the root alone adds up, and gloo's ring with bridges everywhere:
-these need the uplinks. The simulation gets the links and the headers, and no constant fitted. What was measured before
-stays.
+Three methods: our leaf and root programs with our controller; the root alone, above bridges; and gloo's ring over
+bridges. The last two depend on the uplinks, which carry either all that a rack's hosts can send together, or a quarter.
+The simulation has the same links and headers, and no fitted constants. What was measured before is kept.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ from serene.errors import SereneError
 from topologies.processes import NotReady
 
 RACKS = (2, 4, 6)
-HOSTS = 4  # in each: of a leaf of eight ports
+HOSTS = 4  # in each rack: of a leaf with eight ports
 RATIOS = (1.0, 0.25)
-LINK_MBIT = 20.0  # little enough for two cores to carry 24 hosts, their switches and themselves
+LINK_MBIT = 20.0  # so low that two cores can run 24 hosts and their switches
 VALUES = 100_000
 REPEATS, SERIES = 5, 2
 PATIENCE_S = 300.0
@@ -52,7 +51,8 @@ SUMMARY = "An all-reduce over emulated racks, through our switches and without, 
 
 @dataclass(frozen=True)
 class Case:
-    """``racks`` of HOSTS; an uplink carries ``ratio`` of what a rack's hosts can send together."""
+    """What to measure: a method with so many ``racks`` of HOSTS. ``ratio``: an uplink's rate, relative to what a rack's
+    hosts can send together."""
 
     racks: int
     ratio: float
@@ -60,22 +60,24 @@ class Case:
 
     @property
     def question(self) -> Question:
+        """The exchange as the emulation's question."""
         uplink = self.ratio * HOSTS * LINK_MBIT
         return Question(self.racks, HOSTS, LINK_MBIT, VALUES, REPEATS, SERIES, PATIENCE_S, uplink_mbit=uplink)
 
     @property
     def network(self) -> Clos:
-        """As many spines with links like a host's as have the uplink's rate together."""
+        """The same for the simulation: as many spines, with links like a host's, as have the uplink's rate together."""
         return Clos(2, 2 * HOSTS, self.racks, self.ratio, bandwidth=LINK_MBIT * 1e6 / 8, switch_latency=0.0)
 
     def simulated_s(self) -> float:
+        """Seconds of an all-reduce in the simulation."""
         _, schedule, model = METHODS[self.method]
         return solver.run(self.network, schedule(Exchange(self.network, 4 * VALUES, our_switch())), model)
 
 
 def root_aggregation(exchange: Exchange) -> Iterator[Step]:
-    """Every worker's vector goes up to the root and the sum comes back to each; spread over the spines, as it is over
-    the bits of one uplink."""
+    """The schedule of the root alone: every worker's vector goes up to the root, and the sum comes back to each. What
+    one uplink carries in the emulation is spread over the links to all spines."""
     network = exchange.network
     size = exchange.size * exchange.switch.overhead
     lower, upper = network.ends()
@@ -100,7 +102,7 @@ def cases() -> list[Case]:
 
 
 def measure(case: Case) -> Row:
-    """Raises SereneError or NotReady."""
+    """Measures a case, and simulates it. Raises SereneError or NotReady."""
     found, conditions = observed(partial(METHODS[case.method][0], case.question))
     return {
         **asdict(case), "hosts": HOSTS * case.racks, "link_mbit": LINK_MBIT, "values": VALUES,
@@ -110,13 +112,12 @@ def measure(case: Case) -> Row:
 
 
 def kept(folder: Path) -> list[Row]:
-    """Raises BadRows."""
+    """The rows that were measured before. Raises BadRows."""
     return read(folder / RACK_ROWS)
 
 
 def measure_all(folder: Path, chosen: Sequence[Case], console: Console) -> list[Row]:
-    """Of the chosen cases those that an earlier run has not measured; all rows that there are. Raises SereneError or
-    NotReady."""
+    """Measures the chosen cases that were not measured before; returns all rows. Raises SereneError or NotReady."""
     rows = kept(folder)
     for case in chosen:
         if any(all(row.get(key) == value for key, value in asdict(case).items()) for row in rows):

@@ -1,4 +1,4 @@
-"""The emulated Clos network: builds it, has its hosts exchange, and measures.
+"""Measures exchanges on an emulated Clos network of Mininet hosts.
 
 python -m experiments.network_study.emulated.measure --out FOLDER
 """
@@ -37,25 +37,26 @@ from topologies.nodes import Router
 from topologies.processes import ROOT, NotReady, set_up_turn
 
 RATIOS = (1.0, 0.25)
-LINK_MBIT = 4.0  # of some 64 links: little for two cores
-VALUES = 125_000  # 500 kB, a second of a link
+LINK_MBIT = 4.0  # so low that two cores can carry what some 64 links do
+VALUES = 125_000  # 500 kB, which take a link one second
 REPEATS = 3
 FLAT = "flat-butterfly"
 READY_S, END_S = 240.0, 60.0
-PATIENCE, PATIENCE_S = 20.0, 120.0  # until an exchange is given up: times what the simulation says, and besides
-BEGIN_IN_S = 0.5  # all hosts have been told by then
+# An exchange is given up after PATIENCE times the time that the simulation says, and PATIENCE_S more.
+PATIENCE, PATIENCE_S = 20.0, 120.0
+BEGIN_IN_S = 0.5  # from the first line to a host until all begin together; by then all have read theirs
 
 
 class NotMeasured(SereneError):
-    """A part of the emulation failed; the message has what it said."""
+    """A process of the emulation failed, or switches dropped packets; the message has the process's log."""
 
 
 class Part:
-    """A process in a node, which answers lines with lines."""
+    """A process in a Mininet node that reads lines and prints lines. log: for its standard error."""
 
     def __init__(self, node: Any, arguments: Sequence[str], log: IO[bytes]) -> None:
         self.name, self._log = node.name, log
-        self._said = b""  # and not yet taken as a line
+        self._said = b""  # what it has printed since the last line that was taken
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self._process = node.popen(
             module(*arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=str(ROOT),
@@ -63,11 +64,12 @@ class Part:
         )  # fmt: skip
 
     def tell(self, line: str) -> None:
+        """Sends the process a line."""
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()
 
     def answer(self, within_s: float) -> str:
-        """Its next line. Raises NotMeasured when it has ended, or says nothing for so long."""
+        """Its next line. Raises NotMeasured if it has ended, or prints nothing for so many seconds."""
         until = time.monotonic() + within_s
         while b"\n" not in self._said:
             left = until - time.monotonic()
@@ -82,7 +84,8 @@ class Part:
         return line.decode().strip()
 
     def end(self) -> str:
-        """Its input ends; what it says then. Raises NotMeasured when it does not end."""
+        """Closes its standard input, and returns what it prints until it ends. Raises NotMeasured if it does not
+        end."""
         try:
             said, _ = self._process.communicate(timeout=END_S)
         except subprocess.TimeoutExpired:
@@ -99,17 +102,18 @@ class Part:
 
 
 class Aggregating(Switch):  # type: ignore[misc]
-    """A place for one of the programs that add up; without a part in the tree, a switch that does nothing."""
+    """A node for one of the switches that add up. Spines that are not needed for the tree do nothing."""
 
     def __init__(self, name: str, **params: Any) -> None:
         super().__init__(name, **{**params, "inNamespace": True})
 
     def start(self, controllers: list[Any]) -> None:
-        """Its program is started when it is known what it is to add up."""
+        """Does nothing: `_tree` starts the programs, when all nodes are there."""
 
 
 @contextmanager
 def network(emulated: Emulated, switch: type[Switch]) -> Iterator[Any]:
+    """The emulated Clos network with nodes of this kind, until the end of the block. Raises NotReady."""
     with set_up_turn(READY_S):
         net = Mininet(
             topo=Clos(emulated.ports, emulated.leaves, emulated.ratio, emulated.link_mbit),
@@ -127,7 +131,8 @@ def network(emulated: Emulated, switch: type[Switch]) -> Iterator[Any]:
 
 
 def _tree(net: Any, emulated: Emulated, logs: Path, stack: ExitStack) -> list[Part]:
-    """Leaves that add up, and the first spine as their root. Hosts find the switch's address behind their one link."""
+    """Starts the leaves' programs, and the root's in the first spine. Hosts get a default route, which leads to the
+    switch's address."""
     half = emulated.ports // 2
     racks = [list(range(leaf * half, leaf * half + half)) for leaf in range(emulated.leaves)]
     parts = []
@@ -158,7 +163,8 @@ def _expect_ready(part: Part) -> None:
 
 
 def measure(emulated: Emulated, logs: Path, repeats: int = REPEATS) -> Row:
-    """Exchanges in a network of their own. Raises NotMeasured, NotReady."""
+    """Builds the network, has its hosts exchange ``repeats`` times, and returns what was measured and simulated. logs:
+    a folder for the processes' logs. Raises NotMeasured or NotReady."""
     in_network = METHODS[emulated.method].in_network
     with network(emulated, Aggregating if in_network else Router) as net, ExitStack() as stack:
         switches = _tree(net, emulated, logs, stack) if in_network else []
@@ -195,7 +201,7 @@ def measure(emulated: Emulated, logs: Path, repeats: int = REPEATS) -> Row:
 
 
 def _exchanged(emulated: Emulated, hosts: Sequence[Part]) -> list[str]:
-    """What the hosts say at the end of an exchange. Raises NotMeasured."""
+    """The lines that the hosts print at the end of an exchange. Raises NotMeasured."""
     flows, patience_s = emulated.flows(), BEGIN_IN_S + PATIENCE_S + PATIENCE * emulated.simulated_s()
     for _ in range(len(flows) - 1) if emulated.barrier and flows is not None else ():
         for host in hosts:
@@ -207,17 +213,19 @@ def _exchanged(emulated: Emulated, hosts: Sequence[Part]) -> list[str]:
 
 
 def _processors() -> list[int]:
-    """Of all processors together, in ticks: user, nice, system, idle, waiting for a disk, ..."""
+    """Time of all processors together, in ticks: user, nice, system, idle, waiting for a disk and so on."""
     return [int(part) for part in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
 
 
 def _idle(before: Sequence[int], after: Sequence[int]) -> float:
+    """The share of the time between two `_processors` in which processors were idle, 0 to 1."""
     spent = [b - a for a, b in zip(before, after, strict=True)]
     return (spent[3] + spent[4]) / max(sum(spent), 1)
 
 
 def questions() -> list[Emulated]:
-    """Every method as hosts do it, and the one whose hosts disturb each other also with the simulation's barriers."""
+    """What is measured: every method as hosts do it; and the flat butterfly, whose hosts disturb each other's steps,
+    also with a barrier after each step, as the simulation has it."""
     asked = [(method, False) for method in EMULATED]
     asked.insert(asked.index((FLAT, False)) + 1, (FLAT, True))
     return [
@@ -250,7 +258,7 @@ def main() -> int:
 
 
 def _measure_all(folder: Path) -> None:
-    """What an earlier run has not measured."""
+    """Measures what was not measured before. Raises SereneError or NotReady."""
     rows = kept(folder)
     for question in questions():
         if any(all(row.get(key) == value for key, value in asdict(question).items()) for row in rows):

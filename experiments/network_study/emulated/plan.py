@@ -17,7 +17,7 @@ PORTS, LEAVES = 16, 4  # 32 hosts
 AGGREGATION = "leaf-spine-aggregation"
 EMULATED = (*names(lambda method: method.origin is Origin.PAPER), AGGREGATION)
 
-# Of a full TCP segment, and with its headers as the link's limit counts them; one acknowledgement for two of them.
+# Bytes of a full TCP segment: without headers; with them, as tc counts it; and of the acknowledgement of two segments.
 PAYLOAD, FRAME, ACKNOWLEDGEMENT = 1448, 1514, 66
 TCP: Model = replace(
     IDEAL, name="TCP", bandwidth_factor=PAYLOAD / FRAME, cross_traffic=ACKNOWLEDGEMENT / (2 * FRAME)
@@ -26,8 +26,8 @@ TCP: Model = replace(
 
 @dataclass(frozen=True)
 class Emulated:
-    """``values`` float32 exchanged by a method over links of ``link_mbit``, at a bisection ratio. barrier: all hosts
-    wait for each other after every step, as they do in the simulation; else only for their own transfers."""
+    """An exchange of so many ``values``, float32, by a method. ``ratio``: bisection ratio. ``barrier``: whether all
+    hosts wait for each other after every step, as in the simulation, or only for the flows to them and from them."""
 
     method: str
     ratio: float
@@ -39,19 +39,21 @@ class Emulated:
 
     @property
     def network(self) -> Clos:
-        """Switches of no latency: what the kernel takes to forward a packet is not put in."""
+        """The network, for the simulation. Its switches have no latency: the kernel's is not known, and not fitted."""
         return Clos(2, self.ports, self.leaves, self.ratio, bandwidth=self.link_mbit * 1e6 / 8, switch_latency=0.0)
 
     @property
     def exchange(self) -> Exchange:
+        """The exchange, for the simulation."""
         return Exchange(self.network, self.values * BYTES, our_switch())
 
     @property
     def addresses(self) -> list[str]:
+        """The hosts' IP addresses."""
         return [f"10.0.0.{host + 1}" for host in range(self.network.hosts)]
 
     def flows(self) -> list[list[Flow]] | None:
-        """All hosts', step by step; None where switches add up."""
+        """The flows of all hosts, step by step; None where switches add up."""
         method = METHODS[self.method]
         if method.in_network:
             return None
@@ -60,13 +62,13 @@ class Emulated:
 
     @property
     def workers(self) -> list[int]:
-        """Hosts that contribute."""
+        """The hosts that contribute: all but servers."""
         flows = self.flows()
         if flows is None or not METHODS[self.method].servers:
             return list(range(self.network.hosts))
         return sorted({flow.source for step in flows[: len(flows) // 2] for flow in step})
 
     def simulated_s(self) -> float:
-        """Nothing is fitted: links and headers are what the emulation has."""
+        """Seconds in the simulation, with the emulation's links and headers, and no fitted constants."""
         method = METHODS[self.method]
         return solver.run(self.network, method.steps(self.exchange), IDEAL if method.in_network else TCP)

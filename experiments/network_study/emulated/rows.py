@@ -1,4 +1,4 @@
-"""What was measured on the emulated Clos network and on emulated racks, in a folder."""
+"""The files of what was measured on the emulated Clos network and on emulated racks."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any
 from serene import outputs
 from serene.errors import SereneError
 
-CLOS = "clos"  # the folder, in the study's
-ROWS = "clos.json"
-RACK_ROWS = "leaf-spine.json"  # over racks, through our switches
+CLOS = "clos"  # the folder of both files, in the study's
+ROWS = "clos.json"  # on the Clos network
+RACK_ROWS = "leaf-spine.json"  # on racks
 
 Row = dict[str, Any]
 
 
 class BadRows(SereneError):
-    """A file that cannot be read."""
+    """A file cannot be read; the message names it."""
 
 
 def kept(folder: Path) -> list[Row]:
-    """Raises BadRows."""
+    """The rows of the Clos network. Raises BadRows."""
     return read(folder / ROWS)
 
 
 def read(path: Path) -> list[Row]:
-    """No rows where there is no such file. Raises BadRows."""
+    """The rows in a file; none if there is no such file. Raises BadRows."""
     try:
         return list(json.loads(path.read_text())) if path.exists() else []
     except ValueError as error:
@@ -34,9 +34,10 @@ def read(path: Path) -> list[Row]:
 
 
 def title(row: Row) -> str:
-    """The method, and whether its steps had barriers."""
+    """The method of a row, and whether there was a barrier after each step."""
     return f"{row['method']}, a barrier after each step" if row.get("barrier") else str(row["method"])
 
 
 def keep(folder: Path, rows: list[Row]) -> None:
+    """Writes the rows of the Clos network. Raises CannotWrite."""
     outputs.write_text(folder / ROWS, json.dumps(rows, indent=1))

@@ -1,5 +1,5 @@
-"""What the hosts of an emulated exchange do with the bytes of a schedule's flows, so that everybody has the sum at the
-end: the simulator only knows how many bytes go where."""
+"""Which values the flows of a schedule carry in an emulated exchange, so that every host has the sum at the end. The
+schedules themselves say only how many bytes go where."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ BYTES = 4  # of a float32
 
 @dataclass(frozen=True)
 class Flow:
-    """``first``, ``count``: which values it carries. ``whole``: they are sums over everybody, and replace what the
-    receiver has; else they are added."""
+    """A flow from one host to another. ``first``, ``count``: which values it carries. ``whole``: whether these are sums
+    over all workers, which replace what the receiver has; else they are added to it."""
 
     source: int
     target: int
@@ -26,7 +26,7 @@ class Flow:
 
 
 def butterfly(steps: Sequence[Step], values: int) -> list[list[Flow]]:
-    """A sender hands on all that it has; what everybody has contributed to is a whole sum."""
+    """The flows of a butterfly, step by step: a sender sends all values that it has, as they were before the step."""
     hosts = {int(host) for step in steps for host in (*step.source, *step.target)}
     have = {host: {host} for host in hosts}
     played = []
@@ -42,7 +42,8 @@ def butterfly(steps: Sequence[Step], values: int) -> list[list[Flow]]:
 
 
 def servers(steps: Sequence[Step], values: int) -> list[list[Flow]]:
-    """Half of the steps push, the others pull. Each server has a part of the vector."""
+    """The flows of parameter servers, step by step: in the first half of the steps workers push, in the second they
+    pull. Each server has a part of the vector."""
     pushes = len(steps) // 2
     of_server = {host: part for part, host in enumerate(np.unique(np.concatenate([s.target for s in steps[:pushes]])))}
     each = -(-values // len(of_server))

@@ -1,8 +1,8 @@
-"""A leaf, or the root, of the tree of switches that add up, as a process at the ports of an emulated network: our
-compiled program on the embedded switch, with the entries of one job whose workers are known before. (They are
-written here, in process: the exchange is measured without a controller.)
+"""A leaf or the root of the emulated network's tree: our compiled program on the embedded switch, with one job.
 
 python -m experiments.network_study.emulated.switch OPTIONS
+
+There is no controller: the entries of the job, whose workers are known before, are written in this process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PROGRAMS = {"leaf": "serene_leaf", "root": "serene_root"}
 
 
 def _leaf(plane: ProgramSwitch, rack: int, racks: list[list[int]]) -> None:
-    """Its workers are at the ports from 1 on, the root at the one after them."""
+    """Writes a leaf's entries. Its workers are at the ports from 1 on, the root at the port after them."""
     here = racks[rack]
     uplink = len(here) + 1
     policy = compile_for_racks(BSP(), racks)[0][rack]
@@ -43,7 +43,7 @@ def _leaf(plane: ProgramSwitch, rack: int, racks: list[list[int]]) -> None:
 
 
 def _root(plane: ProgramSwitch, racks: list[list[int]]) -> None:
-    """Leaves are at the ports from 1 on."""
+    """Writes the root's entries. The leaves are at the ports from 1 on."""
     for rack in range(len(racks)):
         plane.admit(rack, entries.switch_host(rack + 1, rack, SESSION), JOB)
     ports = [rack + 1 for rack in range(len(racks))]
@@ -52,7 +52,7 @@ def _root(plane: ProgramSwitch, racks: list[list[int]]) -> None:
 
 
 def main(options: dict[str, Any]) -> int:
-    """Until its standard input ends."""
+    """Runs the switch until its standard input ends, and then prints its counts of dropped packets."""
     role, racks, values = options["role"], options["racks"], options["values"]
     program = Program.load(BUILD / f"{PROGRAMS[role]}.json")
     plane = ProgramSwitch(program)

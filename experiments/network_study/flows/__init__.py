@@ -1,1 +1,2 @@
-"""A flow-level network simulator: Clos networks, schedules of flows, max-min fair sharing; SimGrid as the reference."""
+"""A flow-level network simulator: Clos networks, schedules of flows, and max-min fair sharing. SimGrid is its
+reference."""

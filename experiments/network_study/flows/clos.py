@@ -1,14 +1,14 @@
 """Clos networks of two and three layers whose upper layer may be thinned, and the paths that flows take through them.
 
-All switches have ``ports`` ports, half of them down. The bisection ratio r leaves out upper switches: a leaf of a
-2-layer network has r * ports / 2 links up, and so has a pod's upper switch in a 3-layer one (a k-ary fat tree, Al-Fares
-et al., SIGCOMM 2008). Every link is two: one a direction, each with the whole bandwidth.
+All switches have ``ports`` ports, half of them down. A lower bisection ratio r means fewer switches at the top: a leaf
+of a 2-layer network has r * ports / 2 links up, and so has a pod's upper switch in a 3-layer one (a k-ary fat tree,
+Al-Fares et al., SIGCOMM 2008). Each direction of a connection is a link of its own, with the whole bandwidth.
 
 Nodes are numbers: hosts from 0, then leaves, then the pods' upper switches (3 layers only), then the top. Paths go up
-as far as they must and come down; which way up is the choice of the routing:
+as far as necessary, and down again. The routing chooses the way up:
 
-``d-mod-k``  by the destination's number (Zahavi, 2010): what SimGrid's fat trees do, and static routes in practice
-``ecmp``     by a hash of source and destination, as switches without knowledge of the traffic do
+``d-mod-k``  by the destination's number (Zahavi, 2010), as SimGrid's fat trees do, and static routes in practice
+``ecmp``     by a hash of source and destination, as switches do that do not know the traffic
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 RATIOS = (1.0, 0.5, 0.25, 0.125)
 ROUTINGS = ("d-mod-k", "ecmp")
 
-# hosts -> (layers, ports, pods) of the networks that the paper looked at; 256 hosts are 4 pods of 16-port switches.
+# The paper's networks: (layers, hosts) -> (ports, groups). 256 hosts are 4 pods of 16-port switches.
 SIZES = {
     (2, 128): (16, 16),
     (2, 512): (32, 32),
@@ -38,14 +38,14 @@ SIZES = {
 
 
 class BadNetwork(SereneError):
-    """A network that cannot be built, or nodes that it does not have."""
+    """A network cannot be built, or a flow is between nodes that it does not have; the message says what is valid."""
 
 
 @dataclass(frozen=True)
 class Clos:
-    """``groups``: leaves of a 2-layer network, pods of a 3-layer one. ``bandwidth``, in bytes/s, of one link in one
-    direction; ``switch_latency``, in s, of a switch that a flow passes. Raises BadNetwork when the ports do not add
-    up."""
+    """A Clos network. ``groups``: leaves of a 2-layer network, pods of a 3-layer one. ``ratio``: the bisection ratio.
+    ``bandwidth``: of a link, in bytes/s. ``switch_latency``: of each switch on a flow's path, in seconds. ``routing``:
+    one of ROUTINGS. Raises BadNetwork."""
 
     layers: int
     ports: int
@@ -89,16 +89,16 @@ class Clos:
         valid = ", ".join(f"{size} ({depth} layers)" for depth, size in SIZES)
         raise BadNetwork(f"{hosts} hosts{f' on {layers} layers' if layers else ''}; expected one of {valid}")
 
-    # What there is.
+    # Nodes.
 
     @property
     def half(self) -> int:
-        """Ports down of a switch: hosts of a leaf."""
+        """A switch's ports down, and so the number of hosts of a leaf."""
         return self.ports // 2
 
     @property
     def up(self) -> int:
-        """Links up of a switch below the top."""
+        """How many links up a switch below the top has."""
         return round(self.ratio * self.half)
 
     @property
@@ -116,8 +116,8 @@ class Clos:
 
     @property
     def tops(self) -> int:
-        """Nodes of the top layer, each with a link to every group. Where there are fewer groups than ports, one switch
-        is several of them."""
+        """Nodes of the top layer, each with a link to every group. If there are fewer groups than ports, several of
+        these nodes are one switch."""
         return self.up if self.layers == 2 else self.half * self.up
 
     @property
@@ -130,7 +130,7 @@ class Clos:
 
     @property
     def equivalents(self) -> int:
-        """The switches in 2x2 switches: one of k ports is worth (k/2)^2, the crosspoints of a Clos network's stage."""
+        """The worth of all switches in 2x2 switches: one with k ports is worth (k/2)^2 of them, by its crosspoints."""
         return self.switches * self.half**2
 
     @property
@@ -149,11 +149,11 @@ class Clos:
         """A node of the top layer."""
         return self.hosts + self.leaves + self.middles + index
 
-    # Links: all those up, then in the same order those down. Level 0: host-leaf, 1: leaf-up, 2: middle-up.
+    # Links: all those up, then those down in the same order. Level 0: host to leaf, 1: leaf to above, 2: middle to top.
 
     @cached_property
     def _levels(self) -> tuple[int, ...]:
-        """Where each level's links up start, and where the last one's end."""
+        """The number of each level's first link up, and the number of links up."""
         counts = [self.hosts, self.leaves * (self.up if self.layers == 2 else self.half)]
         if self.layers == 3:
             counts.append(self.middles * self.up)
@@ -164,12 +164,12 @@ class Clos:
         return 2 * self._levels[-1]
 
     def reverse(self, links: Ints) -> Ints:
-        """The other directions; -1 stays -1."""
+        """For each link, the one in the other direction; -1 stays -1."""
         half = self._levels[-1]
         return np.where(links < 0, -1, (links + half) % (2 * half))
 
     def ends(self) -> tuple[Ints, Ints]:
-        """(lower node, upper node) of every link up, in the links' order."""
+        """The lower and the upper nodes of all links up, in the links' order."""
         lower, upper = [np.arange(self.hosts)], [self.hosts + np.arange(self.hosts) // self.half]
         if self.layers == 2:
             lower.append(np.repeat(np.arange(self.leaves), self.up) + self.hosts)
@@ -186,13 +186,14 @@ class Clos:
 
     @property
     def levels(self) -> Ints:
-        """Of every link up, in the links' order: 0 from a host, 1 from a leaf, 2 from a pod's upper switch."""
+        """The level of every link up, in the links' order: 0 from a host, 1 from a leaf, 2 from a pod's upper
+        switch."""
         return np.repeat(np.arange(self.layers), np.diff(self._levels))
 
     @cached_property
     def latencies(self) -> Floats:
-        """In s, of every link: half a switch's for each end that is one, so that a path between hosts has one for every
-        switch on it, and both directions of a link are alike."""
+        """The latency of every link in seconds: half a switch's latency for each end that is a switch. So a path
+        between hosts has one latency for every switch on it, and both directions of a link are alike."""
         ends = np.where(self.levels > 0, 2, 1)
         return np.tile(ends * self.switch_latency / 2, 2)
 
@@ -200,12 +201,12 @@ class Clos:
 
     @property
     def longest(self) -> int:
-        """Links of the longest path."""
+        """How many links the longest path has."""
         return 2 * self.layers
 
     def paths(self, source: Ints, target: Ints) -> Ints:
-        """The links of each flow's path, shape (flows, longest), -1 where a path is shorter. Ends are hosts and
-        leaves, or the two ends of a link. Raises BadNetwork."""
+        """The links on each flow's path, int64[flows, longest], with -1 where a path is shorter. A flow is between
+        hosts and leaves, or between the two ends of a link. Raises BadNetwork."""
         source, target = np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64)
         if source.size and (min(source.min(), target.min()) < 0 or max(source.max(), target.max()) >= self.nodes):
             raise BadNetwork(f"a flow between nodes that do not exist; expected 0 to {self.nodes - 1}")
@@ -214,15 +215,15 @@ class Clos:
         return self._paths(source, target)
 
     def _layer(self, node: Ints) -> Ints:
-        """0: a host, 1: a leaf, then upwards; without a middle layer the top is 2."""
+        """The layer of nodes: 0 for hosts, 1 for leaves, and so on up; without middle switches the top's is 2."""
         bounds = np.array([self.hosts, self.hosts + self.leaves, self.hosts + self.leaves + self.middles])
         return np.minimum(np.searchsorted(bounds, node, side="right"), self.layers)
 
     def _choice(self, source: Ints, target: Ints) -> tuple[Ints, Ints]:
-        """Which way up from the leaf, and from there to the top."""
+        """The choice of each flow at the leaf, and at the next switch up: which of its links up."""
         first = self.up if self.layers == 2 else self.half
         if self.routing == "d-mod-k":
-            # A switch has an address for every way down to it, and its senders share them.
+            # To a switch by the source's number: it has an address for every way down to it, and senders share them.
             number = np.where(target < self.hosts, target, source)
             return number % first, number // first % self.up
         mixed = (source.astype(np.uint64) << np.uint64(32)) ^ target.astype(np.uint64)
@@ -260,7 +261,7 @@ class Clos:
         return result
 
     def _between(self, source: Ints, target: Ints) -> Ints:
-        """The one link from switch to switch."""
+        """The link from each source to its target, two nodes next to each other. Raises BadNetwork."""
         lower, upper = self.ends()
         order = np.argsort(lower * self.nodes + upper)
         wanted = np.minimum(source, target) * self.nodes + np.maximum(source, target)
@@ -271,5 +272,5 @@ class Clos:
         return np.where(source < target, order[at], order[at] + self._levels[-1])
 
     def _leaf_of(self, node: Ints, layer: Ints) -> Ints:
-        """The leaf below which a node is; -1 for a switch above."""
+        """The leaf of a host, or the leaf itself; -1 for a switch above leaves."""
         return np.where(layer == 0, node // self.half, np.where(layer == 1, node - self.hosts, -1))

@@ -1,7 +1,7 @@
 """Weighted max-min fair rates by progressive filling, on arrays.
 
-All rates grow together, each flow's in proportion to its weight, until a link is full or a flow at its limit; the
-flows concerned stop there, the others grow on (Bertsekas and Gallager, Data Networks, 6.5.2).
+The rates of all flows grow in proportion to their weights until a link is full or a flow has reached its limit. These
+flows stop growing, and the others go on (Bertsekas and Gallager, Data Networks, 6.5.2).
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-TIGHT = 1e-12  # relative: links and limits reached so close together are reached together
+TIGHT = 1e-12  # relative difference up to which links and limits count as reached at the same time
 
 
 def rates(capacity: Floats, flow: Ints, link: Ints, share: Floats, weight: Floats, limit: Floats) -> Floats:
     """The flows' rates, in the unit of ``capacity``.
 
-    ``flow``, ``link``, ``share``, shape (uses,): this flow takes ``share`` times its rate of this link. ``capacity``,
-    shape (links,). ``weight`` and ``limit``, shape (flows,): weights above zero; a limit may be infinite, but then
-    the flow has to use a link.
+    ``flow``, ``link``, ``share``, shape (uses,): each use is of a link by a flow, which takes ``share`` times its rate
+    there. ``capacity``, shape (links,). ``weight``, ``limit``, shape (flows,): weights are above zero, limits may be
+    infinite if the flow uses a link.
     """
     rate = np.zeros(weight.size)
     growing = np.ones(weight.size, dtype=bool)
     left = capacity.astype(np.float64)
     level_at_limit = limit / weight
-    level = 0.0  # a growing flow's rate is level * weight
+    level = 0.0  # the rate of every growing flow is level * weight
     while growing.any():
         load = np.bincount(link, share * weight[flow], minlength=capacity.size)  # of the growing flows
         used = load > 0

@@ -13,15 +13,16 @@ from serene.errors import SereneError, choices
 
 
 class NoSuchModel(SereneError):
-    """A model of that name does not exist."""
+    """No model has that name; the message names those that exist."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """``bandwidth_factor``: the share of a link that payload may use. ``latency_factor``: what TCP makes of a path's
-    latency. ``cross_traffic``: the share of a flow's rate that its acknowledgements take of the way back.
-    ``weight_s``, in bytes: a flow's rate goes with 1 / (path latency + sum of weight_s / bandwidth over its links),
-    TCP's unfairness to long paths; ``unfair`` False shares equally instead."""
+    """The constants of a flow model. ``bandwidth_factor``: the share of a link's bandwidth that payload may use.
+    ``latency_factor``: by which a path's latency is multiplied. ``cross_traffic``: the acknowledgements' rate on the
+    way back, relative to the flow's. ``unfair``: whether TCP's unfairness to long paths is modelled: then a flow's
+    weight is 1 / (path latency + sum of weight_s / bandwidth over its links), with ``weight_s`` in bytes; else all
+    weights are 1."""
 
     name: str
     bandwidth_factor: float
@@ -32,7 +33,7 @@ class Model:
 
 
 LV08 = Model("LV08", 0.97, 13.01, 0.05, 20537.0, unfair=True)
-IDEAL = Model("ideal", 1.0, 1.0, 0.0, 0.0, unfair=False)  # what closed formulas assume
+IDEAL = Model("ideal", 1.0, 1.0, 0.0, 0.0, unfair=False)  # no overhead, no acknowledgements, equal shares
 MODELS = {model.name: model for model in (LV08, IDEAL)}
 
 

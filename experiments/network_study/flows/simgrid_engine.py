@@ -1,8 +1,8 @@
-"""The reference engine: SimGrid (Casanova et al., JPDC 2014), from its Python module. Never needed, only compared with.
+"""The reference engine: SimGrid (Casanova et al., JPDC 2014), by its Python module. It is optional.
 
-A process can simulate once, so every call has a process of its own, started with the arguments on its standard input.
-SimGrid gets the same links, paths and steps as the NumPy engine: one link a direction, one explicit route a pair of
-ends.
+SimGrid can simulate only once in a process, so every call starts a process, with the arguments on its standard input.
+SimGrid gets the same links, paths and steps as the NumPy engine: a link for each direction, and an explicit route for
+each pair of ends.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ NAME = "simgrid"
 
 
 class NoSimGrid(SereneError):
-    """SimGrid is not installed, cannot do what is asked, or failed."""
+    """SimGrid is not installed, cannot simulate this, or failed; the message says which."""
 
 
 def installed() -> bool:
+    """Whether SimGrid's Python module is there."""
     return importlib.util.find_spec("simgrid") is not None
 
 

@@ -1,4 +1,4 @@
-"""The NumPy engine: a step's flows in virtual time, their rates from ``maxmin``."""
+"""The NumPy engine: simulates the flows of each step in virtual time, with rates from ``maxmin``."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from experiments.network_study.flows.model import Model
 from experiments.network_study.flows.steps import Floats, Schedule, Step
 
 NAME = "numpy"
-TOGETHER = 1e-9  # relative to now: flows that end so close together end together
+TOGETHER = 1e-9  # difference in time, relative to the present, up to which flows end together
 
 
 def run(network: Clos, schedule: Schedule, model: Model) -> float:
-    """Seconds that the schedule takes."""
+    """Seconds that the schedule takes. Raises BadNetwork."""
     return sum(step.delay + step.times * float(finish_times(network, step, model).max()) for step in schedule)
 
 
 def finish_times(network: Clos, step: Step, model: Model) -> Floats:
-    """When each flow of a step ends, in s from the step's start, shape (flows,)."""
+    """When each flow of a step ends, in seconds from the step's start, float64[flows]. Raises BadNetwork."""
     paths = network.paths(step.source, step.target)
     uses, shares = paths, np.ones(network.longest)
     if model.cross_traffic:

@@ -1,4 +1,4 @@
-"""Schedules: flows that start together, one step after another."""
+"""Schedules: one step after another, each with flows that start together."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ Floats = NDArray[np.float64]
 
 
 class BadStep(SereneError):
-    """Flows whose ends, sizes or limits do not fit together."""
+    """A step's ends, sizes or limits are invalid; the message says what is valid."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """Flows that start at the same time, and the step ends with the last of them: a barrier. ``source`` and ``target``
-    are nodes, shape (flows,); ``size`` in bytes, one for all or shape (flows,); ``limit`` in bytes/s, what a sender's
-    window allows. ``times``: the step is made so often, one after the other. ``delay``, in s, comes on top once."""
+    """Flows that start at the same time. The step ends when the last of them does.
+
+    ``source``, ``target``: nodes, int64[flows]. ``size``: in bytes, one for all flows or float64[flows]. ``limit``: of
+    each flow's rate, in bytes/s, by the sender's window. ``times``: how often the step is repeated. ``delay``: seconds
+    that are added once. Raises BadStep.
+    """
 
     source: Ints
     target: Ints
@@ -41,6 +44,7 @@ class Step:
 
     @property
     def sizes(self) -> Floats:
+        """The size of each flow in bytes, float64[flows]."""
         return np.broadcast_to(np.asarray(self.size, dtype=np.float64), self.source.shape)
 
 

@@ -1,1 +1,1 @@
-"""The report's figures, by what they show."""
+"""The report's figures, a module for each subject. Functions write an image to ``path`` and return it."""

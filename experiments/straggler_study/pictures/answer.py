@@ -1,4 +1,4 @@
-"""The answer in one picture: time to accuracy by way and strategy, with spread, at each share of the exchange."""
+"""The picture of the study's answer: time to accuracy by way and strategy, at each share of the exchange."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from experiments.straggler_study.cell import Cell
 from experiments.straggler_study.study import Study
 from serene.palette import look
 
-GAP = 0.7  # rows between two ways
+GAP = 0.7  # between the rows of two ways, in rows
 
 
 def answer(study: Study, model: str, straggler: str, shares: Sequence[float], path: Path, *, wide: bool) -> Path:
-    """A panel for each share, side by side, or one below the other for narrow pages. A dot is a run, a bar a median."""
+    """A panel for each share. A dot is a run, a bar the median. wide: whether panels are side by side, or one below the
+    other, for narrow pages."""
     cases = [study.headline(model, straggler, share) for share in shares]
     rows = _places(max(cases, key=len))
     height = 0.235 * (max(rows.values(), default=1) + 1) + 1.1
@@ -37,7 +38,7 @@ def answer(study: Study, model: str, straggler: str, shares: Sequence[float], pa
 
 
 def _places(cells: Sequence[Cell]) -> dict[tuple[str, str], float]:
-    """From the top down: each way's strategies together."""
+    """The row of each (way, strategy), counted from the top, with the strategies of a way together."""
     found: dict[tuple[str, str], float] = {}
     at = 0.0
     for way, mine in groupby(cells, key=names.way):

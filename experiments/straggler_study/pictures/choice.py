@@ -1,4 +1,4 @@
-"""Which strategy when, by simulation: the map, and what many workers change."""
+"""The figures of the simulated cells: the map of strategies, and times with many workers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from serene.palette import look
 
 
 def strength_name(straggler: str) -> str:
-    """The one number that the map varies."""
+    """The strength of a straggler of the map, in words."""
     name, _, rest = straggler.partition(":")
     values = dict(item.split("=") for item in rest.split(",") if item)
     return f"slow with p = {values['probability']}" if name == "slow_worker" else f"one {values['factor']}x slower"
 
 
 def strategy_map(study: Study, workers: int, path: Path) -> Path:
-    """Straggler strength x share: the strategy that is first at the target by some seeds, and what it gains over BSP by
-    the others."""
+    """For each straggler strength and share, the strategy that reaches the target first by some seeds, and its change
+    against BSP by the others."""
     cells = [cell for cell in study.grid.map if cell.workers == workers]
     strengths = list(dict.fromkeys(cell.straggler for cell in cells))
     shares = sorted({cell.share for cell in cells})
@@ -51,7 +51,7 @@ def strategy_map(study: Study, workers: int, path: Path) -> Path:
 
 
 def scale(study: Study, path: Path) -> Path:
-    """Time per step as workers are added: timing alone."""
+    """Time per step over the number of workers, for cells that train nothing."""
     cells = study.grid.scale
     figure, axes = panels(1, 1, width=5.2, height=3.6)
     each = axes[0, 0]

@@ -1,4 +1,4 @@
-"""How accuracy grows, over time and over steps."""
+"""The figures of accuracy over time and over steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ LINES = {names.EMBEDDED: "-", names.BMV2: (0, (6, 1)), names.SERVER: "--", names
 
 
 def accuracy(study: Study, cells: Sequence[Cell], over: str, title: str, path: Path) -> Path:
-    """Test accuracy over ``t`` or ``steps``: the median of the seeds. Colour: the strategy; line: the way."""
+    """Test accuracy, the median of the seeds, with a colour for each strategy and a line style for each way. over:
+    ``t`` or ``steps``, the field of `Curve` on the x axis."""
     figure, axes = panels(1, 1, width=5.2, height=4.6)
     each = axes[0, 0]
     ends = []

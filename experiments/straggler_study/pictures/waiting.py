@@ -1,4 +1,4 @@
-"""Where a step's time goes, and who waited when."""
+"""The figures of what takes a step's time, and of who waited when."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from serene.palette import COMPUTING, SENDING, WAITING, colour_of, look
 
 
 def split(study: Study, cells: Sequence[Cell], title: str, path: Path) -> Path:
-    """A worker's iteration, split into computing, network and waiting; a line from the lowest to the highest seed."""
+    """The time of an iteration, split into computing, network and waiting, with a line from the lowest to the highest
+    seed."""
     chosen = [cell for cell in reversed(cells) if study.seeds(cell)]
     figure, axes = panels(1, 1, width=5.2, height=0.2 * len(chosen) + 1.4)
     each = axes[0, 0]
@@ -38,7 +39,8 @@ def split(study: Study, cells: Sequence[Cell], title: str, path: Path) -> Path:
 
 
 def timeline(study: Study, cells: Sequence[Cell], path: Path, until_s: float) -> Path:
-    """Who computed, exchanged and waited, with every change of strategy."""
+    """When each worker computed, exchanged and waited, and when the strategy changed, up to a time in seconds; a panel
+    for each cell."""
     figure, axes = panels(len(cells), 1, width=16, height=1.6, sharex=True)
     bands = []
     for each, cell in zip(axes[:, 0], cells, strict=True):
@@ -73,7 +75,7 @@ def timeline(study: Study, cells: Sequence[Cell], path: Path, until_s: float) ->
 
 
 def cumulative(study: Study, cells: Sequence[Cell], title: str, path: Path) -> Path:
-    """Cumulative waiting of each worker: a group for each way and strategy, a bar for each worker."""
+    """Cumulative waiting, with a group for each way and strategy, and in it a bar for each worker."""
     chosen = [cell for cell in cells if study.seeds(cell)]
     figure, axes = panels(1, 1, width=5.2, height=3.4)
     each = axes[0, 0]
