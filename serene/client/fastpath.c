@@ -1,7 +1,7 @@
 /* A worker's packets without Python in between: numbers to packets and back, and an exchange without anything unusual.
  *
- * The common case: slots are sent for the first time, answers and releases of the worker's own epoch come in. Everything
- * else (a nudge, another epoch, another session, a loss, silence) ends the call, and serene.client.protocol decides. It
+ * The common case: slots are sent for the first time, answers and releases of the worker's own epoch come in. All else
+ * (a nudge, another epoch, another session, a loss, silence) ends the call, and serene.client.protocol decides. It
  * works on the same arrays, so it can take over in the middle of an iteration. Rules that both have are the same, and
  * tests/client/test_fastpath.py plays the same packets to both. */
 #include <errno.h>
@@ -422,7 +422,7 @@ static int overtaken(const struct exchange *exchange) {
     return 0;
 }
 
-/* Waits for packets and takes them in. Returns GO_ON, or why to stop. room: also waits for room in the socket's queue. */
+/* Waits for packets and takes them in. Returns GO_ON, or why to stop. room: wait for room to send, too. */
 static int await(struct exchange *exchange, struct flight *flight, struct pool *pool, int room) {
     double from = flight->sent_last > exchange->heard_at ? flight->sent_last : exchange->heard_at;
     double left = from + timeout_s(exchange) - now_s();

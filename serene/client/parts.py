@@ -77,9 +77,7 @@ class Parts:
         self._patience_s, self._waiting = patience_s, waiting or Waiting()
         self._moved_at = self._client.clock()  # when a part began while none was under way, or ended
         self._waits = False  # whether `_waiting` was told that it waits
-        self._confirmed: int | None = (
-            None  # how often the switch had said, when patience was over, that the job goes on
-        )
+        self._confirmed: int | None = None  # how often the switch had answered when the patience was over
         self._exchanging_s = 0.0
         self._queue: queue.SimpleQueue[_Part] = queue.SimpleQueue()
         self._pending: list[_Part] = []  # parts whose slots are under way, and those to be begun again in a new session
@@ -277,7 +275,7 @@ class Parts:
         self._client.wake_with(self._waker)
         if missed is None:
             raise SereneError(
-                "the job's next session knows of none before it, so nobody can tell whether what was under way has counted"
+                "the job's next session knows of none before it: nobody can tell whether what was under way has counted"
             )
         self._under_way = []
         self._session.reads_at_risk += missed.overflow_possible

@@ -1,4 +1,4 @@
-/* A whole collective without Python in between: serene.client.collective, and what serene.client.plainpool does with it.
+/* A whole collective without Python in between: serene.client.collective, and serene.client.plainpool's exchange of it.
  *
  * Compiled after fastpath.c, whose exchange it uses, and blocks.c. A piece's packet is written when there is room for
  * it, and an answer goes straight from the packet into the vector. Whatever is not the common case ends the call, and

@@ -1,5 +1,5 @@
-/* A process's side of a shared-memory port (serene/client/shm.py). serene/switch/runtime/shm.h, which is compiled before
- * this, has the rings. Returned errors are negative errnos. */
+/* A process's side of a shared-memory port (serene/client/shm.py). serene/switch/runtime/shm.h, compiled before this,
+ * has the rings. Returned errors are negative errnos. */
 #include <poll.h>
 #include <sys/stat.h>
 
@@ -70,7 +70,7 @@ int shm_send_frames(struct shm_end *end, const uint8_t *frames, int count, uint3
     return sent;
 }
 
-/* Receives up to `most` frames into rows, after waiting for the first; how many. A frame longer than a row is dropped. */
+/* Receives up to `most` frames into rows, after waiting for the first; how many. A frame longer than a row is lost. */
 int shm_receive_frames(struct shm_end *end, uint8_t *rows, uint32_t row_bytes, int most, int64_t *lengths,
                        int timeout_ms) {
     if (!end->memory) {
