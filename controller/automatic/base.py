@@ -53,7 +53,7 @@ class Observation:
 
     @property
     def barrier(self) -> list[WorkerView]:
-        """The members, without evicted workers."""
+        """The members, for whom the others may have to wait."""
         return [worker for worker in self.workers if worker.is_member]
 
     @property

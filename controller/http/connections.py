@@ -12,7 +12,7 @@ import json
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEAD_TIMEOUT_S = 10.0  # for the whole head of a request, from the connection's start or the last request's end
+HEAD_TIMEOUT_S = 10.0  # for the whole head of a request, from the connection's start or the request's first byte
 READ_TIMEOUT_S = 20.0  # for the client to read more of an answer
 MOST_CONNECTIONS = 256  # to the TCP port, and as many to the Unix socket, which only the controller's user can fill
 

@@ -223,8 +223,8 @@ class Client:
         """To be called after ``join``: what the job has added up without this worker, or None when it has just begun.
 
         A worker that was restarted or evicted, or whose switch lost its state, has the others' parameters once it has
-        added that to its own. Raises as ``exchange``, and SereneError where the sums of a lost session cannot be
-        restored; after another SessionLost, join and catch up again.
+        applied that. Raises as ``exchange``, and SereneError where the sums of a lost session cannot be restored; after
+        another SessionLost, join and catch up again.
         """
         protocol = self._joined
         remains = self._remains

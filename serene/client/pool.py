@@ -347,8 +347,7 @@ class Pool:
     # -- telemetry -------------------------------------------------------------------------------------------
 
     def telemetry(self) -> dict[str, Any]:
-        """What `serenectl` shows of the worker, as `Session.telemetry`: here an iteration is a collective. Times in
-        seconds, and they and counts are since the worker began."""
+        """What `serenectl` shows of the worker, as `Session.telemetry`; here an iteration is a collective."""
         client = self._client
         return {
             "iteration": self.collectives,

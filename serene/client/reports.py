@@ -8,8 +8,8 @@ from typing import Any
 
 from serene.client.client import Client
 
-REPORT_EVERY_S = 0.2  # the shortest time between reports of one state
-CHANGE_EVERY_S = 0.05  # and between reports of two, but for the beginnings and ends that matter
+REPORT_EVERY_S = 0.2  # the shortest time between reports of the same state
+CHANGE_EVERY_S = 0.05  # and of different ones, but for the beginnings and ends that matter
 
 
 class Reports:

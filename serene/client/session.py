@@ -210,8 +210,8 @@ class Session:
         self._reports.say(state, force=force)
 
     def telemetry(self) -> dict[str, Any]:
-        """What `serenectl` shows of the worker. Times in seconds, and they and counts are since the worker began, but
-        counts of packets since it joined."""
+        """What `serenectl` shows of the worker. Times in seconds. Times and counts are totals since the worker began,
+        those of packets since it joined."""
         client = self.client
         return {
             "iteration": self.iteration,

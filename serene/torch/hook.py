@@ -1,6 +1,6 @@
 """PyTorch's DistributedDataParallel through the switch.
 
-    model = torch.nn.parallel.DistributedDataParallel(network)      # any process group: it only spreads the start
+    model = torch.nn.parallel.DistributedDataParallel(network)      # any group: it broadcasts the first parameters
     with SwitchReducer(network, worker=dist.get_rank()) as reducer:
         model.register_comm_hook(reducer, reduce_bucket)
         ...                                                         # train as always
