@@ -129,7 +129,7 @@ class Jobs:
             if self._jobs[job].over:
                 return job
         if wanted is None:
-            raise Conflict(f"all {self.max_jobs} job ids of the switch are in use: delete a job")
+            raise Conflict(f"all {self.max_jobs} jobs of the switch are in use: delete one")
         raise Conflict(f"job {wanted} is {self._jobs[wanted].state.value}: delete it first, or choose another id")
 
     def delete(self, job: int) -> None:
