@@ -155,7 +155,7 @@ def test_a_user_s_own_file_decides_until_the_user_does(trio: Trio, client: Contr
     client.set_strategy(0, BSP())
     assert client.job(0).automatic is None
     refused = serenectl("sync", "auto", f"{file}:Mine", "--controller", client.url)
-    assert (refused.returncode, refused.stderr) == (2, f"error: {file}:Mine needs bound\n")
+    assert (refused.returncode, refused.stderr) == (2, f"error: {file}:Mine: parameter bound is missing\n")
 
 
 @pytest.mark.parametrize(
