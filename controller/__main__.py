@@ -1,4 +1,4 @@
-"""``serenectl``, and ``python -m controller``: begins before what it needs is imported."""
+"""``serenectl``, and ``python -m controller``: handles interrupts before the slow imports begin."""
 
 import sys
 from typing import NoReturn

@@ -1,4 +1,4 @@
-"""One switch, or a tree of them, its jobs, and all that may be asked of them."""
+"""One switch, or a tree of them, with its jobs: every operation on them passes here."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from serene.wire import SWITCH_IP, SWITCH_MAC
 
 LOG = logging.getLogger("serene.controller")
 
-COUNTERS_TIMEOUT_S = 5.0  # a status waits no longer for a switch: who asks would take the controller for dead
+COUNTERS_TIMEOUT_S = 5.0  # how long a status waits for a switch; with longer, the controller itself would seem dead
 METRICS_COUNTERS_S = 0.5  # counters in the metrics are at most this old
 LIVE_COUNTERS_S = 0.5  # likewise in the page
 
 
 class Coordinator:
-    """The controller without its interface. Operations raise SereneError."""
+    """The controller without its HTTP interface. Operations raise SereneError."""
 
     def __init__(self, settings: Settings) -> None:
         self._listening = Listening(http=settings.http, socket=settings.socket)
@@ -90,11 +90,11 @@ class Coordinator:
     # Start, run, stop
 
     async def bring_up(self) -> None:
-        """Connect to the switch and set it up. Raises SwitchError when that fails."""
+        """Connects to the switch and sets it up. Raises SwitchError when that fails."""
         await self.switch.bring_up(self._wait_s)
 
     async def run(self) -> None:
-        """Serve workers and look after jobs until cancelled; then disconnect from the switch, which goes on."""
+        """Serves workers and looks after jobs until cancelled; then disconnects from the switch, which goes on."""
         try:
             await asyncio.gather(self.switch.run(), self._admission.run(), self._upkeep.run())
         finally:
@@ -127,8 +127,8 @@ class Coordinator:
         racks: Sequence[int] | None = None,
         precision: int = 32,
     ) -> JobStatus:
-        """racks: workers in each, as far as there are some; by default they are divided evenly. scale: by default as
-        large as a round of all workers allows."""
+        """A new job; the arguments as of `Jobs.create`, but racks: workers in each rack, where racks without any may be
+        left out at the end; by default the workers are divided evenly. scale: by default `FixedPoint.of`."""
         async with self._lock:
             created = self.jobs.create(
                 workers, strategy, job=job, scale=FixedPoint.of(workers).scale if scale is None else scale, limit=limit,
@@ -146,20 +146,22 @@ class Coordinator:
             return self.job_status(created.id)
 
     def _racks(self, workers: int, sizes: Sequence[int] | None) -> Racks | None:
-        """Who is where; None: at the one switch. Raises BadStrategy."""
+        """Which workers are in which rack; None: all are at the one switch. Raises BadRequest or BadStrategy."""
         racks = self.switch.rack_count
         if sizes is None:
             if racks == 1 or workers < 1:
                 return None
             sizes = Racks.even(workers, min(workers, racks)).sizes
         if len(sizes) > racks:
-            raise BadRequest(f"{len(sizes)} racks: expected at most {racks}, the leaves that the controller commands"
-                             if racks > 1 else "racks: the controller commands one switch")  # fmt: skip
+            several = f"expected at most {racks}, one for each leaf of the controller's"
+            one = "expected none, since the controller commands one switch"
+            raise BadRequest(f"{len(sizes)} racks: {several if racks > 1 else one}")
         if sum(sizes) != workers:
             raise BadRequest(f"{sum(sizes)} workers by rack, {workers} in the job: expected the same number")
         return Racks.of([*sizes, *(0,) * (racks - len(sizes))])
 
     async def delete_job(self, job_id: int) -> None:
+        """Deletes a job in whatever state it is; its workers are told."""
         async with self._lock:
             await self._delete(self.jobs[job_id], f"job {job_id} was deleted")
 
@@ -175,9 +177,9 @@ class Coordinator:
         self.events.emit("job_deleted", why, job=job.id)
 
     async def set_strategy(self, job_id: int, strategy: Strategy) -> SwapStatus:
-        """A user's choice; in a job that waits, for its start.
+        """Puts a user's choice in force; in a job that waits, from its start on.
 
-        A strategy that is in force already begins no epoch. An automatic strategy that the job has ends: the user has
+        A strategy that is in force already begins no epoch. An automatic strategy of the job ends: the user has
         decided.
         """
         async with self._lock:
@@ -198,7 +200,7 @@ class Coordinator:
                 )
             begun, write_ms, phases = await self._swap(plan)
             self._end_automatic(job_id)
-            self._tell_strategy(job_id, before, begun, f"{write_ms:.0f} ms")
+            self._emit_strategy(job_id, before, begun, f"{write_ms:.0f} ms")
             return SwapStatus(
                 epoch=begun.epoch,
                 strategy=strategy,
@@ -210,7 +212,7 @@ class Coordinator:
             )
 
     async def set_precision(self, job_id: int, bits: int) -> PrecisionStatus:
-        """Of a process group's gradients from now on. Bits that they have already begin no epoch."""
+        """Sets the precision of a process group's gradients. One that is in force already begins no epoch."""
         async with self._lock:
             job, plan = self.jobs[job_id], self.jobs.plan_precision(job_id, bits)
             before, write_ms = job.precision, 0.0
@@ -222,7 +224,7 @@ class Coordinator:
             return PrecisionStatus(epoch=job.epoch, precision=bits, before=before, write_ms=write_ms, changed=changed)
 
     async def set_automatic(self, job_id: int, name: str, parameters: dict[str, object]) -> JobStatus:
-        """From now on an automatic strategy decides."""
+        """Has an automatic strategy decide from now on. name, parameters: as of `controller.automatic.load`."""
         job = self.jobs[job_id]
         self.jobs.check_no_pool(job_id)
         prepared = await self.automatic.prepare(name, parameters)
@@ -236,7 +238,7 @@ class Coordinator:
             return self.job_status(job_id)
 
     async def unset_automatic(self, job_id: int) -> JobStatus:
-        """The job keeps the strategy that it has."""
+        """Ends a job's automatic strategy, if it has one; the strategy stays as it is."""
         async with self._lock:
             self._end_automatic(job_id)
             return self.job_status(job_id)
@@ -247,20 +249,20 @@ class Coordinator:
             self.events.emit("automatic_ended", f"job {job_id}: {ended.name} no longer decides", job=job_id)
 
     async def set_evicted(self, job_id: int, worker: int, evicted: bool) -> JobStatus:
-        """A worker is evicted, or readmitted. If it is so already, nothing changes."""
+        """Evicts a worker, or readmits it. If it is evicted, or a member, already, nothing changes."""
         async with self._lock:
             job = self.jobs[job_id]
             self.jobs.taking_part(job_id, {worker})
-            out = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
-            name = job.racks.name(worker)
-            await self._put_in_force(job, job.in_force, out, f"worker {name} {'evicted' if evicted else 'readmitted'}")
+            wanted = frozenset(job.evicted()) - {worker} | ({worker} if evicted else set())
+            reason = f"worker {job.racks.name(worker)} {'evicted' if evicted else 'readmitted'}"
+            await self._put_in_force(job, job.in_force, wanted, reason)
             return self.job_status(job_id)
 
     async def _enact(self, seen: JobEpoch, decided: Strategy | Decision, name: str) -> bool:
-        """An automatic strategy has decided. Whether there was anything to change.
+        """Puts in force what an automatic strategy has decided. Whether there was anything to change.
 
-        A decision about an epoch that is no longer in force is dropped: it was made before the present one began, and
-        the program is soon asked again.
+        seen: the epoch that the decision is about. If that is not in force any more, the decision is dropped; the
+        program is soon asked again.
         """
         async with self._lock:
             job = self.jobs.get(seen.job)
@@ -271,32 +273,32 @@ class Coordinator:
             return await self._put_in_force(job, decided.strategy, decided.evicted, name)
 
     async def _put_in_force(self, job: Job, strategy: Strategy, evicted: frozenset[int], reason: str) -> bool:
-        """A strategy, and who is evicted: at most one swap. Whether there was anything to change.
+        """Puts a strategy in force under which exactly these workers are evicted, by at most one swap. Whether there
+        was anything to change.
 
         The caller has held the lock since it looked at the job.
         """
-        before, out = job.in_force, set(job.evicted())
+        before, evicted_before = job.in_force, set(job.evicted())
         self.jobs.taking_part(job.id, evicted)
-        if evicted != out and await self._upkeep.starts_over(job, reason, lambda: job.mark_evicted(evicted)):
+        if evicted != evicted_before and await self._upkeep.starts_over(job, reason, lambda: job.mark_evicted(evicted)):
             return True
         plan = self.jobs.plan_barrier(job.id, strategy, evicted, reason)
         if plan is None:
             return False
         begun, _, _ = await self._swap(plan)
-        for worker in sorted(evicted ^ out):
-            what = "worker_evicted" if worker in evicted else "worker_readmitted"
+        for worker in sorted(evicted ^ evicted_before):
+            what = "evicted" if worker in evicted else "readmitted"
             self.events.emit(
-                what,
-                f"job {job.id}: worker {job.racks.name(worker)} is {'evicted' if worker in evicted else 'readmitted'} "
-                f"({reason}), epoch {begun.epoch}",
+                f"worker_{what}",
+                f"job {job.id}: worker {job.racks.name(worker)} is {what} ({reason}), epoch {begun.epoch}",
                 job=job.id,
                 worker=worker,
             )
         if begun.strategy != before:
-            self._tell_strategy(job.id, before, begun, reason)
+            self._emit_strategy(job.id, before, begun, reason)
         return True
 
-    def _tell_strategy(self, job_id: int, before: Strategy, begun: EpochBegun, remark: str) -> None:
+    def _emit_strategy(self, job_id: int, before: Strategy, begun: EpochBegun, remark: str) -> None:
         self.events.emit(
             "strategy",
             f"job {job_id}: {before} -> {begun.strategy}, epoch {begun.epoch} ({remark})",
@@ -306,8 +308,8 @@ class Coordinator:
         )
 
     async def _swap(self, plan: Swap) -> tuple[EpochBegun, float, SwapPhases | None]:
-        """Written and remembered; the new epoch, how long the switch took in ms, and over racks its parts. The caller
-        holds the lock."""
+        """Writes a swap to the switch and commits it. Returns the new epoch, how many ms the switch took, and over
+        racks the phases of that. The caller holds the lock."""
         begun = time.perf_counter()
         phases = await self.switch.swap(plan)
         write_ms = (time.perf_counter() - begun) * 1e3
@@ -315,7 +317,8 @@ class Coordinator:
         return self.jobs.swapped(plan, time.time()), write_ms, phases
 
     async def status(self, older_than_s: float = 0.0) -> Status:
-        """Everything; where the switch cannot be asked, the counters that were read last."""
+        """The status of everything. older_than_s: counters read longer ago than that are read again; where the switch
+        does not answer, they are those that were read last."""
         if any(switch.connected for switch in self.switch.switches):
             try:
                 await asyncio.wait_for(self.telemetry.refresh(older_than_s), COUNTERS_TIMEOUT_S)
@@ -328,17 +331,17 @@ class Coordinator:
         )
 
     async def metrics(self) -> bytes:
-        """For Prometheus."""
+        """The metrics in Prometheus' text format."""
         return self._metrics.text(await self.status(METRICS_COUNTERS_S))
 
     async def explain(self, job_id: int, worker: int | None = None) -> JobExplanation:
-        """Why each worker of a job, or one of them, is where it is."""
+        """Why each worker of a job, or one of them, does what it does."""
         self.jobs[job_id]
         now = await self.status()
         return JobExplanation(headline=headline(now, job_id), workers=explain(now, job_id, worker))
 
     async def live(self, since: float) -> Live:
-        """What a page shows: everything now, why, and what happened after ``since`` (Unix seconds)."""
+        """What the page shows: the status, its explanations, and what happened after ``since`` (Unix seconds)."""
         now = await self.status(LIVE_COUNTERS_S)
         t = time.time()
         return Live(
@@ -352,7 +355,8 @@ class Coordinator:
         )
 
     def choices(self) -> Choices:
-        """What may be chosen: the limits of jobs, automatic strategies, and how all of it is coloured."""
+        """What the page offers: the limits of jobs, the automatic strategies, and the colours of strategies and
+        states."""
         program = self.switch.program
         return Choices(
             max_staleness=MAX_STALENESS,
@@ -363,5 +367,5 @@ class Coordinator:
         )
 
     def job_status(self, job_id: int) -> JobStatus:
-        """One job, with counters as they were read last."""
+        """The status of one job, with counters as they were read last."""
         return job_status(self.jobs[job_id], self.telemetry, self.automatic)

@@ -26,7 +26,7 @@ LOG = logging.getLogger("serene.controller")
 
 
 def run(settings: Settings) -> None:
-    """Serve until an interrupt (`serene.interrupts`) or POST /v1/shutdown. Raises SereneError when the start fails."""
+    """Serves until an interrupt (`serene.interrupts`) or POST /v1/shutdown. Raises SereneError when the start fails."""
     logging.basicConfig(
         level=logging.INFO,
         stream=sys.stderr,
@@ -37,16 +37,16 @@ def run(settings: Settings) -> None:
     with suppress(Interrupted), held():
         _run(settings)
         with allowed():
-            pass  # the interrupt that has ended it is no error
+            pass  # here the interrupt that has ended `_run` is raised, and suppressed: it is no error
 
 
 def _run(settings: Settings) -> None:
     with ExitStack() as open_:
-        # Before the switch is connected: a second controller must not disturb the first one's switch.
+        # First of all: a second controller fails here, before it could disturb the first one's switch.
         listeners = [open_.enter_context(tcp_listener(settings.http))]
         if settings.socket:
             listeners.append(open_.enter_context(unix_listener(settings.socket)))
-        open_.enter_context(suppress(asyncio.CancelledError))  # while it was connecting to the switch
+        open_.enter_context(suppress(asyncio.CancelledError))  # by an interrupt while it connects to the switch
         asyncio.run(_serve(settings, listeners))
 
 
@@ -84,7 +84,7 @@ async def _serve(settings: Settings, listeners: list[socket.socket]) -> None:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which ends the live streams before it waits for its connections to end."""
+    """A uvicorn server that ends the live streams before it waits for its connections to end."""
 
     def __init__(self, coordinator: Coordinator, guard: Callable[[ASGIApp], Guard]) -> None:
         self._stopping = asyncio.Event()
@@ -107,5 +107,6 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """None: they are heard of from the start to the end of the process, not of the server alone."""
+        """Captures none: `run` handles interrupts from the process's start to its end, not during the server's
+        alone."""
         yield

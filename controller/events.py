@@ -1,4 +1,4 @@
-"""Events, for the log and for the listeners of the live stream."""
+"""Events: what happens to jobs, for the log, the live stream and the page."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from controller.status.model import Event
 
 LOG = logging.getLogger("serene.controller")
 
-BACKLOG = 256
+BACKLOG = 256  # events that are kept, and that a listener may be behind
 
 
 class Events:
-    """A hub: every listener gets every event from when it subscribed. A slow listener misses the oldest."""
+    """Hands every event to every listener that has subscribed by then. A listener more than BACKLOG events behind
+    misses the oldest."""
 
     def __init__(self) -> None:
         self._listeners: set[asyncio.Queue[Event]] = set()
@@ -25,17 +26,18 @@ class Events:
 
     @property
     def listeners(self) -> int:
+        """How many there are."""
         return len(self._listeners)
 
     def emit(self, event: str, text: str, job: int, **facts: object) -> None:
-        """Publish an Event; ``facts`` are further fields of it."""
+        """Logs and publishes an `Event`. facts: further fields of it."""
         LOG.info("%s", text)
-        told = Event.model_validate({"event": event, "t": time.time(), "text": text, "job": job, **facts})
-        self._latest.append(told)
+        emitted = Event.model_validate({"event": event, "t": time.time(), "text": text, "job": job, **facts})
+        self._latest.append(emitted)
         for listener in self._listeners:
             if listener.full():
                 listener.get_nowait()
-            listener.put_nowait(told)
+            listener.put_nowait(emitted)
 
     def after(self, t: float) -> list[Event]:
         """Those of the latest BACKLOG events that happened after ``t``, in Unix seconds."""
@@ -43,6 +45,7 @@ class Events:
 
     @contextmanager
     def subscribe(self) -> Iterator[asyncio.Queue[Event]]:
+        """A queue that gets every event from now on, until the context ends."""
         listener: asyncio.Queue[Event] = asyncio.Queue(BACKLOG)
         self._listeners.add(listener)
         try:

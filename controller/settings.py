@@ -1,4 +1,4 @@
-"""What a controller is started with."""
+"""The settings that a controller is started with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ ROOT = "root"  # the name of the switch that decides; every other name is a leaf
 
 @dataclass(frozen=True)
 class UdpPort:
-    """A port of an embedded switch that is a UDP socket on loopback: the switch's, and the host's at its other end."""
+    """A port of an embedded switch that is a UDP socket on loopback. port: its number. switch, host: the UDP ports of
+    the switch and of the host at the other end."""
 
     port: int
     switch: int
@@ -31,7 +32,8 @@ class UdpPort:
 
 @dataclass(frozen=True)
 class ShmPort:
-    """A port of an embedded switch that is memory shared with a process of its machine, which connects to the path."""
+    """A port of an embedded switch that is memory shared with a process of its machine. port: its number. path: where
+    the process connects."""
 
     port: int
     path: str
@@ -39,14 +41,14 @@ class ShmPort:
 
 @dataclass(frozen=True)
 class NamedSwitch:
-    """One of several switches: a leaf, which is its rack's, or the root."""
+    """One of several switches: the root, or the leaf of a rack. address: HOST:PORT of its P4Runtime server."""
 
     name: str
     address: str
 
 
 class BadSettings(SereneError):
-    """A setting that makes no sense."""
+    """A setting that is invalid; the message names the option and what is valid."""
 
 
 class Settings(BaseModel):
@@ -54,24 +56,24 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    switch: str = DEFAULT_SWITCH  # HOST:PORT of its P4Runtime server; of several NAME=HOST:PORT,...
+    switch: str = DEFAULT_SWITCH  # HOST:PORT of its P4Runtime server; for several switches NAME=HOST:PORT,...
     switch_ca: str = ""  # file of the authority that vouches for the switch; with it, the connection is TLS
-    switch_cert: str = ""  # files of the certificate that the controller shows, and of its key
-    switch_key: str = Field(default="", validate_default=True)
+    switch_cert: str = ""  # file of the certificate that the controller shows
+    switch_key: str = Field(default="", validate_default=True)  # file of that certificate's key
     device_id: int = Field(default=0, ge=0, lt=2**64)
     election_id: int = Field(default=1, ge=1, lt=2**128)
-    ports: str = DEFAULT_PORTS  # ordinary traffic is flooded to these; of several switches the leaves' own
-    # Of several switches a leaf's port to the root; the root's ports to the leaves are 1, 2, ... in their order.
+    ports: str = DEFAULT_PORTS  # ordinary traffic is flooded to these; with several switches, at each leaf
+    # With several switches, each leaf's port to the root; the root's ports to the leaves are 1, 2, ... in their order.
     uplink: int = Field(default=DEFAULT_UPLINK, ge=1, le=254, validate_default=True)
-    udp_ports: str = ""  # PORT:SWITCH:HOST,...: those of its ports that are UDP sockets on this machine
-    shm_ports: str = ""  # PORT:PATH,...: those that are memory shared with processes of this machine
+    udp_ports: str = ""  # PORT:SWITCH:HOST,...: the switch's ports that are UDP sockets on this machine
+    shm_ports: str = ""  # PORT:PATH,...: the switch's ports that are memory shared with processes of this machine
     program: str = "serene"  # a variant, or the path of a build's JSON
     http: str = DEFAULT_HTTP
     socket: str = ""  # the path of a Unix socket, or none
     wait: float = Field(default=10.0, gt=0, le=86400, allow_inf_nan=False)  # seconds for the switch to answer at start
-    # After so many seconds without a sign an evicted worker does not keep its job alive any more.
+    # Silent for so many seconds, an evicted worker does not keep its job alive any more.
     gone_after: float = Field(default=30.0, ge=1, le=86400, allow_inf_nan=False)
-    grace_s: float = Field(default=5.0, ge=0)  # how long a finished job's entries stay
+    grace_s: float = Field(default=5.0, ge=0)  # how many seconds a finished job's entries stay
 
     @field_validator("switch")
     @classmethod
@@ -126,7 +128,7 @@ class Settings(BaseModel):
     @classmethod
     def _of_one_switch(cls, value: str, info: ValidationInfo) -> str:
         if value and cls._several(info):
-            raise ValueError("expected one switch: those of several are not told")
+            raise ValueError("expected with one switch only, not with several")
         return value
 
     @field_validator("udp_ports")
@@ -149,13 +151,13 @@ class Settings(BaseModel):
         except SereneError as error:
             raise ValueError(str(error)) from None
         if value != VARIANTS[0] and cls._several(info):
-            raise ValueError(f"{value!r} with several switches: their programs are {choices(TREE)}")
+            raise ValueError(f"{value!r}: expected none with several switches, which run {choices(TREE)}")
         return value
 
     @field_validator("uplink")
     @classmethod
     def _uplink(cls, value: int, info: ValidationInfo) -> int:
-        ports = info.data.get("ports")  # none where they are wrong themselves
+        ports = info.data.get("ports")  # None where they are invalid themselves
         if cls._several(info) and ports is not None and value in port_numbers(ports):
             raise ValueError(f"{value} is among --ports {ports}, where workers are: expected another port")
         return value
@@ -166,12 +168,12 @@ class Settings(BaseModel):
 
     @property
     def switches(self) -> list[NamedSwitch]:
-        """The root and the leaves, in the order of their racks; none where one switch is commanded."""
+        """The root, and the leaves in the order of their racks; empty with one switch."""
         return switches_of(self.switch)
 
 
 def check_token() -> None:
-    """Raises BadSettings where the environment's could be none."""
+    """Raises BadSettings where the environment's token is invalid."""
     try:
         token()
     except SereneError as error:
@@ -191,7 +193,7 @@ def settings(**given: object) -> Settings:
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """``HOST:PORT`` taken apart. Raises ValueError."""
+    """``HOST:PORT`` as a pair. Raises ValueError."""
     host, colon, port = text.rpartition(":")
     if not (colon and host and port.isdigit() and 0 < int(port) < 2**16):
         raise ValueError(f"{text!r}: expected HOST:PORT, for example {DEFAULT_SWITCH}")
@@ -199,7 +201,8 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 
 def switches_of(text: str) -> list[NamedSwitch]:
-    """``root=HOST:PORT,leaf1=HOST:PORT,...`` taken apart, the root first; empty for one address. Or ValueError."""
+    """The switches in ``root=HOST:PORT,leaf1=HOST:PORT,...``, the root first; empty for one address. Raises
+    ValueError."""
     if "=" not in text and "," not in text:
         return []
     found: list[NamedSwitch] = []
@@ -227,7 +230,8 @@ def switches_of(text: str) -> list[NamedSwitch]:
 
 
 def port_numbers(text: str, first_port: int = 1, last_port: int = 254) -> list[int]:
-    """``1-4,7`` as [1, 2, 3, 4, 7]; by default the ports that workers may have. Raises ValueError."""
+    """``1-4,7`` as [1, 2, 3, 4, 7]. first_port, last_port: the valid numbers, by default those that workers may have.
+    Raises ValueError."""
     numbers: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -243,7 +247,7 @@ def port_numbers(text: str, first_port: int = 1, last_port: int = 254) -> list[i
 
 
 def udp_port_numbers(text: str) -> list[UdpPort]:
-    """``1:24200:24201,2:24202:24203`` taken apart. Raises ValueError."""
+    """The ports in ``1:24200:24201,2:24202:24203``. Raises ValueError."""
     try:
         return [UdpPort(*map(int, part.split(":"))) for part in text.split(",") if part]
     except (ValueError, TypeError):
@@ -251,7 +255,7 @@ def udp_port_numbers(text: str) -> list[UdpPort]:
 
 
 def shm_port_paths(text: str) -> list[ShmPort]:
-    """``1:/run/port1,2:/run/port2`` taken apart. Raises ValueError."""
+    """The ports in ``1:/run/port1,2:/run/port2``. Raises ValueError."""
     found = []
     for part in text.split(",") if text else []:
         number, _, path = part.partition(":")
@@ -262,6 +266,7 @@ def shm_port_paths(text: str) -> list[ShmPort]:
 
 
 def is_loopback(host: str) -> bool:
+    """Whether a host's name or address is one of loopback; other names are not looked up."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

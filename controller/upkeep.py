@@ -1,5 +1,5 @@
-"""What the controller does for jobs without being asked: it ends what is over, and compares what the switch holds with
-what is known."""
+"""What the controller does for jobs without being asked: it ends those that are over, and compares what the switch
+holds with what is known."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ POLL_S = 1.0  # how often counters are read by themselves
 
 
 class Upkeep:
-    """Of all jobs. Whatever changes one holds ``lock``. delete: awaited with a job and why, while the lock is held."""
+    """Looks after all jobs. lock: held by whatever changes a job. grace_s: how long a finished job's entries stay.
+    gone_after_s: after so long a silence a worker counts as gone. delete: awaited with a job and the reason, while the
+    lock is held."""
 
     def __init__(
         self,
@@ -50,10 +52,11 @@ class Upkeep:
         self._gone_after_s = gone_after_s
         self._delete = delete
         self._in_doubt = False  # a removal failed: the switch may hold a part of a job
-        self._troubles: dict[str, str] = {}  # that have been told, by what they keep from being done
+        self._troubles: dict[str, str] = {}  # errors that were logged, by what they keep from being done
 
     async def run(self) -> None:
-        """Look after jobs for ever. What goes wrong with one of them is logged, and keeps nobody from the others."""
+        """Looks after jobs for ever. An error with one of them is logged, and the others are looked after all the
+        same."""
         while True:
             await asyncio.sleep(TICK_S)
             if not any(switch.connected for switch in self._switch.switches):
@@ -67,7 +70,7 @@ class Upkeep:
                 await self._try(f"job {job.id}", self._look_after(job))
 
     async def _try(self, what: str, work: Awaitable[None]) -> None:
-        """What goes wrong is told once, not at each tick."""
+        """Awaits it; an error is logged once, not at each tick."""
         try:
             await work
         except Exception as error:
@@ -96,7 +99,7 @@ class Upkeep:
         self._events.emit("job_cleared", f"job {job.id}: its slots are free", job=job.id)
 
     async def _end_restoration(self, job: Job) -> None:
-        """When every worker has done its part of the restoration, the wanted strategy takes the place of BSP."""
+        """Puts the wanted strategy in force when every worker has done its part of the restoration, under BSP."""
         least = min((self._telemetry.of(job.id, worker).contributions for worker in job.members()), default=0)
         if job.restoring and least >= RESTORING_ROUNDS * job.slots_needed:
             plan = self._jobs.plan_restored(job.id)
@@ -108,7 +111,7 @@ class Upkeep:
             )
 
     async def _end_abandoned(self, job: Job) -> None:
-        """A job that all others have left ends when its evicted workers have been silent for long enough."""
+        """Ends a job that all members have left and whose evicted workers have been silent for long enough."""
         if not job.members() and not self.active(job):
             plan = self._jobs.plan_abandoned(job.id)
             await self._switch.swap(plan)
@@ -117,8 +120,8 @@ class Upkeep:
             self._events.emit("job_finished", f"job {job.id} finished: {silent}", job=job.id)
 
     async def _end_pool(self, job: Job) -> None:
-        """A pool needs all of its workers, each of which gives a sign every second: without one of them it is over, and
-        the others are told."""
+        """Ends a pool of which a worker is silent, and tells the others: it needs all of its workers, each of which
+        reports about every second."""
         if job.state is JobState.WAITING:
             silent = time.monotonic() - job.asked_at >= self._gone_after_s
             who = "nobody has joined"
@@ -140,7 +143,7 @@ class Upkeep:
     # For others, who hold the lock
 
     async def remove(self, job: Job) -> None:
-        """All that the switch holds of it."""
+        """Removes all that the switch holds of a job. Raises SwitchError."""
         try:
             await self._switch.remove(job.id, job.places())
         except SwitchError:
@@ -148,9 +151,9 @@ class Upkeep:
             raise
 
     async def starts_over(self, job: Job, reason: str, change: Callable[[], None]) -> bool:
-        """Who takes part may not change in the middle of a restoration: an epoch that began then would show the workers
-        different votes. So if ``job`` is in one, ``change`` is made and a new session begins with another vote. Whether
-        it was so."""
+        """To be called before a change of who takes part, which may not happen in the middle of a restoration: an epoch
+        that began then would show the workers different votes. If ``job`` is being restored, makes the ``change``, has
+        the workers begin a new session with another vote, and returns True; else the caller has to make the change."""
         if job.restoring:
             await self._telemetry.refresh()
             await self._end_restoration(job)
@@ -170,8 +173,8 @@ class Upkeep:
     # What the switch holds, and what is known
 
     async def compare(self) -> None:
-        """Jobs that the switch runs are taken over, those that it has lost begin another session, and those that
-        another controller has ended are over."""
+        """Takes over jobs that the switch runs, begins another session of those that it has lost, and ends those that
+        another controller has ended."""
         async with self._lock:  # what the switch holds must not change until it is compared with what is known
             found = await self._switch.set_up()
             self._in_doubt = False
@@ -186,7 +189,7 @@ class Upkeep:
                     elif job.pool:
                         await self._delete(job, f"job {job.id} is over: the switch lost its state")
             for job_id in self._jobs.switch_has_only(runs):
-                self._telemetry.forget(job_id)  # or what was counted before would seem to restore the sums
+                self._telemetry.forget(job_id)  # else earlier contributions would seem to be those of a restoration
                 self._events.emit(
                     "job_lost",
                     f"job {job_id}: the switch lost its state; waiting for the workers to join again",
@@ -197,7 +200,8 @@ class Upkeep:
                     self._take_over_lost(job_id, held)
 
     async def _take_over(self, job_id: int, found: InstalledJob) -> bool:
-        """Whether the switch runs the job, as it is known already, or now is. What is no whole job is removed."""
+        """Takes over a job that the switch holds, unless it is known as it is. Whether the switch runs it: entries that
+        are not a whole job's are removed."""
         if found.record or found.lost:
             return False
         for worker, at in found.strays:
@@ -225,7 +229,8 @@ class Upkeep:
             return False
 
     def _take_over_lost(self, job_id: int, found: InstalledJob) -> None:
-        """A job of which one of several switches has lost its part; unless it is a pool, which no session follows."""
+        """Takes over a job of which one of several switches has lost its part, for a new session; not a pool, which
+        cannot be restored."""
         try:
             job = lost_job_from(job_id, found, time.time())
             if job.pool:

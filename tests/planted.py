@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from controller.admission.frames import Answerer
 from controller.admission.proof import Proof
+from controller.jobs import joining
 from controller.jobs.job import Job
 from controller.jobs.jobs import Jobs
 from controller.switch import takeover
@@ -125,7 +126,7 @@ FAULTS = (
     fault("a number is good for ever", Proof, "number",
           "facts = (job.id, job.tag, job.session, job.lost_sessions, worker, held, who)",
           "facts = (job.id, worker, who)", 200),
-    fault("a retired incarnation takes its place back", Jobs, "hello",
+    fault("a retired incarnation takes its place back", joining, "refusal",
           "endpoint.incarnation in worker.retired", "False", 400),
     fault("a worker of a job that is over takes a place in the next", Job, "has_had",
           "session in self.lost or session in (0, self.session) or session < self.lost_before", "True", 400),

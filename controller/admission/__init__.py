@@ -1,1 +1,1 @@
-"""Requests of workers, which the data plane hands up."""
+"""The requests of workers, which the data plane hands to the controller, and their answers."""

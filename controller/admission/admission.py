@@ -25,17 +25,18 @@ LOG = logging.getLogger("serene.controller")
 # Workers ask ten times a second; a worker that is refused or has to wait need not be told so each time.
 ANSWER_INTERVAL_S = 0.5
 ANSWERS_PER_PORT = 64
-# Each re-admission begins a new epoch for everybody, and a process takes longer than this to start.
+# Each readmission begins a new epoch for everybody, and a process takes longer than this to start.
 READMISSION_INTERVAL_S = 0.5
 COMPLAINT_INTERVAL_S = 1.0  # in the log
 COMPLAINTS_PER_PORT = 4
 
 
 class Admission:
-    """Answers requests one after the other. Whatever changes a job holds ``lock``.
+    """Answers requests one after the other. lock: held by whatever changes a job.
 
-    ``active(job)``: the workers of a job that are heard. ``on_job_over(id)`` is awaited when the last one has left.
-    ``on_report(job, worker, facts)`` is told of each report that is accepted.
+    active: gives the numbers of a job's workers that were heard from recently. on_job_over: awaited with a job's id
+    when its last worker has left. starts_over: `Upkeep.starts_over`. on_report: called with job, worker and report
+    whenever a report is accepted.
     """
 
     def __init__(
@@ -66,18 +67,18 @@ class Admission:
 
     @property
     def overlooked(self) -> int:
-        """Requests for which there was no room; those workers ask again."""
+        """How many requests there was no room for; those workers ask again."""
         return self._inbox.overlooked
 
     def on_packet(self, rack: int, port: int, frame: bytes) -> None:
-        """Take one frame, to be served in its turn."""
+        """Takes a frame that came in at a rack's port, to be served in its turn."""
         try:
             self._inbox.put(parse(port, frame, rack))
         except NotARequest as error:
             self._complain((rack, port), f"ignored from port {port}: {error}")
 
     async def run(self) -> None:
-        """Serve for ever. What goes wrong is logged, and the worker, which hears nothing, asks again."""
+        """Serves requests for ever. An error is logged, and the worker, which gets no answer, asks again."""
         while True:
             request = await self._inbox.get()
             who = f"{request.op.name} of worker {request.worker} of job {request.job}"
@@ -86,7 +87,7 @@ class Admission:
             except SereneError as error:
                 self._complain(request.sender.behind, f"{who} from {request.sender}: {error}")
             except Exception:
-                LOG.exception("%s", who)  # a request that fails must not end the service of others
+                LOG.exception("%s", who)  # the requests of others are served all the same
 
     async def _serve(self, request: Request) -> None:
         if request.op is Op.REPORT:
@@ -107,8 +108,8 @@ class Admission:
             await self._answer(
                 request,
                 self._answerer.refused,
-                f"worker {request.worker} says that it is in rack {request.says_rack}, and its HELLO came in at rack "
-                f"{request.sender.rack}: start it with the rack that it is in, or without",
+                f"worker {request.worker} says that it is in rack {request.says_rack}, but its HELLO came from rack "
+                f"{request.sender.rack}: start it with rack {request.sender.rack}, or without naming one",
             )
             return
         job = self._jobs.get(request.job)
@@ -179,17 +180,18 @@ class Admission:
         )
 
     async def _answer(self, request: Request, make: Callable[..., bytes], text: str) -> None:
-        """Answer, unless the same worker was answered just now, or too many answers went out of its port."""
+        """Answers, unless the same worker was answered just now, or too many answers went out of its port. make: builds
+        the answer from sender, job, worker, session and text."""
         sender = request.sender
         if not self._answers.allows(
             sender.behind, (make.__name__, sender, request.job, request.worker), time.monotonic()
         ):
             return
-        self._complain(sender.behind, f"told {sender}: {text}")
+        self._complain(sender.behind, f"answered {sender}: {text}")
         await self._switch.send(sender, make(sender, request.job, request.worker, request.session, text))
 
     async def send_away(self, job: Job, reason: str) -> None:
-        """Tell a job's workers that it was deleted. A worker that misses this asks again and is refused then."""
+        """Tells a job's workers that it is over. A worker that misses this asks again, and is refused then."""
         for worker in job.workers:
             if worker.endpoint is not None and worker.state is not WorkerState.LEFT:
                 place = job.racks.place(worker.id)[1]
@@ -231,5 +233,6 @@ class Admission:
                 await self._on_job_over(plan.job)
 
     def _complain(self, behind: tuple[int, int], text: str) -> None:
+        """Logs what a port's workers have caused, but not too often. behind: rack and port."""
         if self._complaints.allows(behind, text, time.monotonic()):
             LOG.info("%s", text)

@@ -1,4 +1,4 @@
-"""Serene's frames at the controller: requests that the switch hands up, answers that the controller sends."""
+"""Frames between workers and the controller: requests that the switch hands up, answers that the controller sends."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ _UDP_AT = _IPV4_AT + _IPV4.size
 _SERENE_AT = _UDP_AT + _UDP.size
 _TEXT_AT = _SERENE_AT + HEADER.itemsize
 
-LONGEST_TEXT = 100
-LARGEST_NUMBER = 2**53  # what every reader of JSON takes exactly
+LONGEST_TEXT = 100  # characters
+LARGEST_NUMBER = 2**53  # up to which every JSON parser reads integers exactly
 
 
 class NotARequest(SereneError):
-    """A frame that is not a request of a worker; the data plane hands up only whole ones."""
+    """A frame is not a worker's request, or does not hold what its kind of request has to."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A HELLO, REPORT or LEAVE, and where it came from. worker: its number in its rack."""
+    """A HELLO, REPORT or LEAVE, and where it came from."""
 
     op: Op
     job: int
-    worker: int
+    worker: int  # its number in its rack
     sender: Endpoint
-    session: int  # that the worker is in, or was in last; 0: none yet. What answers it names the same
-    epoch: int  # of a HELLO: that the worker is in; 0: it wants to join
-    payload: bytes  # after serene_t
-    says_rack: int | None = None  # of a HELLO: where the worker says that it is, if it does
+    session: int  # the one that the worker is in, or was in last; 0: none yet. Answers carry the same
+    epoch: int  # of a HELLO: the one that the worker is in; 0: it wants to join
+    payload: bytes  # after the header serene_t
+    says_rack: int | None = None  # of a HELLO: where the worker says that it is; None: it does not say
     proof: int = 0  # of a HELLO: the number that it was told last (controller/admission/proof.py); 0: none yet
 
     @property
     def vector_length(self) -> int:
-        """Of a HELLO: the number of values the worker has."""
+        """Of a HELLO: how many values the worker's vector has."""
         return int(np.frombuffer(self.payload[: MEMBERSHIP.itemsize], MEMBERSHIP)[0]["vector_length"])
 
     def facts(self) -> Report:
-        """Of a REPORT or LEAVE: its JSON object, with None for what is neither a number of a usual size nor a short
-        text. Raises NotARequest.
+        """Of a REPORT or LEAVE: its JSON object, with None for values that are neither short texts nor numbers up to
+        2^53. Raises NotARequest.
 
-        It is shown on terminals and sent on as JSON: no control characters, no half characters, nothing nested.
+        It is shown on terminals and sent on as JSON: so no control characters, no lone surrogates, nothing nested.
         """
         try:
             facts = json.loads(self.payload)
@@ -66,7 +66,7 @@ class Request:
 
 
 def parse(port: int, frame: bytes, rack: int = 0) -> Request:
-    """A frame as it came in on ``port`` of that rack's switch. Raises NotARequest."""
+    """The request in a frame that came in at ``port`` of the rack's switch. Raises NotARequest."""
     if len(frame) < _TEXT_AT:
         raise NotARequest(f"a frame of {len(frame)} bytes: expected at least {_TEXT_AT}")
     _, source_mac, _ = _ETHERNET.unpack_from(frame)
@@ -76,7 +76,7 @@ def parse(port: int, frame: bytes, rack: int = 0) -> Request:
     try:
         op = Op(int(header["op"]))
     except ValueError:
-        raise NotARequest(f"op {int(header['op']):#04x}") from None
+        raise NotARequest(f"op {int(header['op']):#04x} is not known") from None
     payload = frame[_TEXT_AT : _UDP_AT + udp_length]  # a short Ethernet frame is padded
     if op is Op.HELLO and len(payload) < MEMBERSHIP.itemsize:
         raise NotARequest(f"a HELLO with {len(payload)} bytes: expected {MEMBERSHIP.itemsize}")
@@ -98,7 +98,7 @@ def _plain(value: object) -> Fact:
         return value if _is_text(value) else None
     if isinstance(value, bool):
         return value
-    if isinstance(value, int | float) and abs(value) <= LARGEST_NUMBER:  # NaN is not
+    if isinstance(value, int | float) and abs(value) <= LARGEST_NUMBER:  # false for NaN
         return value
     return None
 
@@ -109,32 +109,32 @@ def _is_text(value: str) -> bool:
 
 @dataclass(frozen=True)
 class Answerer:
-    """Builds the packets that the controller sends with the switch's addresses.
+    """Builds the frames that the controller sends to workers, with the switch's addresses.
 
-    All of it carries the incarnation that it is meant for: a later process at the same place is not concerned. And the
-    session of the request that it answers: a process that is in a later one by then is not concerned either.
+    Each carries the incarnation that it is meant for, so that a later process at the same place ignores it; and the
+    session of the request that it answers, so that a process that is in a later one by then ignores it, too.
     """
 
     switch_ip: str
     switch_mac: str
 
     def refused(self, to: Endpoint, job: int, worker: int, session: int, reason: str) -> bytes:
-        """A whole frame for a worker of that session, or for a process that asked to be one."""
+        """A REFUSED with the reason, to a process that asked for a place or has one."""
         return self._frame(to, job, worker, session, Op.REFUSED, reason.encode())
 
     def wait(self, to: Endpoint, job: int, worker: int, session: int, reason: str) -> bytes:
-        """A whole frame for a worker that has joined a job that has not started."""
+        """A WAIT with the reason, to a worker that waits for others, or that cannot leave now."""
         return self._frame(to, job, worker, session, Op.WAIT, reason.encode())
 
     def prove(self, request: Request, number: int, racks: Racks) -> bytes:
-        """A whole frame for whoever asks for a place: say that number with the next HELLO. Of several racks it tells
-        how many there are, and how many workers are in those before."""
+        """A WAIT that asks for the next HELLO to carry the number. With several racks, it also says how many there are,
+        and how many workers those before the sender's have."""
         several = len(racks.sizes) > 1
         where = {"round": racks.first(request.sender.rack), "slot": len(racks.sizes)} if several else {}
         return self._answer(request, Op.WAIT, b"", seq=number, **where)
 
     def bye(self, request: Request, *, job_over: bool) -> bytes:
-        """A whole frame for the sender of ``request``."""
+        """A BYE to the sender of a LEAVE."""
         body = json.dumps({"job_over": job_over}).encode()
         return self._answer(request, Op.BYE, body)
 

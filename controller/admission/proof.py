@@ -1,9 +1,9 @@
 """Whether the process that says HELLO is there now.
 
-A HELLO may have been on its way for long: its sender may have died since, and the place that it asks for belong to
-another process, or to a later job of the same id. So whoever asks for a place is told a number, in a WAIT, and has to
-say it with its next HELLO. The number is of this controller, of this job, and of the place as it is held now: what was
-said before any of them changed is void. Nothing is kept for those who ask.
+A HELLO may have been delayed for long: its sender may have died since, and the place that it asks for may belong to
+another process, or to a later job of the same id. So a process that asks for a place is told a number, in a WAIT, and
+has to say it with its next HELLO. The number depends on this controller, the job, and who holds the place now: once any
+of them has changed, it is void. The controller keeps nothing for those who ask.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from controller.jobs.plans import Endpoint
 
 
 class Proof:
-    """The numbers of one controller."""
+    """The numbers that one controller gives."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(16)
 
     def number(self, job: Job, worker: int, who: Endpoint) -> int:
-        """What this process has to say to get that place, 1 to 2^32 - 1. worker: its number in its rack."""
+        """The number, 1 to 2^32 - 1, that this process has to say to get the worker's place. worker: its number in its
+        rack."""
         there = job.worker_at(who.rack, worker)
         held = None if there is None else there.endpoint
         facts = (job.id, job.tag, job.session, job.lost_sessions, worker, held, who)
@@ -30,7 +31,7 @@ class Proof:
         return int.from_bytes(digest, "big") or 1
 
     def lacks(self, job: Job | None, worker: int, who: Endpoint, said: int) -> bool:
-        """Whether it asks for a place that it does not hold, and has not said the number."""
+        """Whether a process asks for a place that it does not hold, and has not said the number. said: what it has."""
         there = None if job is None else job.worker_at(who.rack, worker)
         if job is None or there is None or there.endpoint == who:
             return False

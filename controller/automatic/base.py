@@ -17,13 +17,13 @@ LONGEST_PERIOD_S = 3600.0
 
 @dataclass(frozen=True)
 class WorkerView:
-    """One worker as the data plane shows it. Times in seconds; None: nothing is known yet.
+    """One worker, as the switch's counters and its reports show it. Times in seconds; None: not known yet.
 
-    is_member: the others may have to wait for it; False once it is evicted. rounds: iterations it has contributed
-    to, since the session began. silent_s: since anything was heard of it. iteration_s, compute_s, slowest_s: of its
-    recent iterations, the mean time of a whole one, the mean time it computed, and the longest time it computed.
-    waiting_share: of its recent time in the present epoch, the part in which it waited for others, 0 to 1. loss: its
-    own, as reported last.
+    is_member: the others may have to wait for it; False while it is evicted. rounds: iterations that it has contributed
+    since the session began. silent_s: since anything was heard of it. iteration_s, compute_s, slowest_s: of its recent
+    iterations, the mean time of a whole one, the mean time of computing, and the longest time of computing.
+    waiting_share: the share, 0 to 1, of its recent time in the present epoch in which it waited for others. loss: as it
+    reported last.
     """
 
     id: int
@@ -39,9 +39,10 @@ class WorkerView:
 
 @dataclass(frozen=True)
 class Observation:
-    """A running job at one moment. t: seconds since it began; since_swap_s: since its present epoch began.
+    """A running job at one moment. t: seconds since its session began; since_swap_s: since its present epoch began.
+    strategy: in force.
 
-    workers: those that take part, evicted ones included; who has left is not listed.
+    workers: those that take part, evicted ones included, without those that have left.
     """
 
     t: float
@@ -52,30 +53,30 @@ class Observation:
 
     @property
     def barrier(self) -> list[WorkerView]:
-        """The workers that wait for each other."""
+        """The members, for whom the others may have to wait."""
         return [worker for worker in self.workers if worker.is_member]
 
     @property
     def waiting_share(self) -> float | None:
-        """The mean over the barrier's workers; None while nothing is known."""
+        """The mean of the members' waiting shares; None while none is known."""
         shares = [worker.waiting_share for worker in self.barrier if worker.waiting_share is not None]
         return sum(shares) / len(shares) if shares else None
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A strategy, and the workers that are to be evicted under it: they go on freely, nobody waits for them."""
+    """A strategy, and which workers are to be evicted under it: they go on, but nobody waits for them."""
 
     strategy: Strategy
     evicted: frozenset[int] = frozenset()
 
 
 class Automatic(ABC):
-    """Decides once every ``period_s`` seconds, 0.05 to 3600. One object serves one job from its start to its end, so
-    it may remember; its parameters are those of its ``__init__``.
+    """An automatic strategy: decides once every ``period_s`` seconds, 0.05 to 3600. One object serves one job to its
+    end, so it may remember; its parameters are those of its ``__init__``.
 
-    needs: the fields of a WorkerView without which it cannot decide. A worker of which they stay unknown is one that
-    the strategy is blind to, and the controller says so.
+    needs: the fields of a WorkerView without which it cannot decide. If they stay unknown for a worker, the strategy is
+    blind to that worker, and the controller says so.
     """
 
     period_s: float = 1.0
@@ -83,9 +84,9 @@ class Automatic(ABC):
 
     @abstractmethod
     def decide(self, seen: Observation) -> Strategy | Decision | None:
-        """What the job should do from now on; None for no change. A plain strategy keeps who is evicted.
+        """What is to be in force from now on; None for no change. A Strategy leaves evicted workers evicted.
 
-        The controller makes one swap when that differs from what is in force, and none otherwise.
+        The controller makes one swap if that differs from what is in force, else none.
         """
 
 
@@ -97,5 +98,5 @@ def expect(strategy: str, parameter: str, value: float, low: float, high: float)
 
 
 def expect_period(strategy: str, seconds: float) -> None:
-    """The same for a parameter ``period``, which all shipped strategies have."""
+    """As ``expect``, for the parameter ``period``, which all shipped strategies have."""
     expect(strategy, "period", seconds, SHORTEST_PERIOD_S, LONGEST_PERIOD_S)

@@ -1,4 +1,4 @@
-"""The shipped automatic strategies as a form shows them."""
+"""The shipped automatic strategies as the page's form shows them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.status.model import AutomaticChoice, Parameter
 
 
 def shipped() -> list[AutomaticChoice]:
-    """Each with its parameters, and the first sentence of its module's text."""
+    """Each with its parameters, and the beginning of its module's docstring."""
     return [
         AutomaticChoice(name=name, about=_about(made), parameters=list(_parameters(made)))
         for name, made in SHIPPED.items()

@@ -1,10 +1,10 @@
 """DSSP: the staleness bound follows the workers' recent iteration times (Zhao et al., "Dynamic Stale Synchronous
 Parallel Distributed Training for Deep Learning", ICDCS 2019).
 
-Their server gives each fast worker a bound of its own, by predicting from the last iteration times after how many
-further iterations its wait for the slowest worker would be shortest. Here the switch holds one bound for all, so the
-prediction is made for the fastest worker, and the slowest's pace is its longest recent iteration: a bound that
-bridges that one bridges the others.
+Their server gives each fast worker a bound of its own: it predicts from the last iteration times after how many further
+iterations the worker's wait for the slowest would be shortest. Here the switch has one bound for all, so the prediction
+is made for the fastest worker. The slowest worker's time is that of its longest recent iteration, so that the bound
+is large enough for the shorter ones, too.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from serene.strategy import BSP, MAX_STALENESS, SSP, Strategy
 
 @dataclass
 class DSSP(Automatic):
-    """low, high: the bounds of the staleness bound. tolerance: a longer wait that a smaller bound is worth, as a
-    share of the fastest worker's iteration. period: seconds between decisions."""
+    """low, high: the smallest and the largest staleness bound. tolerance: how much longer a wait may be for the sake of
+    a smaller bound, as a share of the fastest worker's iteration. period: seconds between decisions."""
 
     low: int = 0
     high: int = MAX_STALENESS
@@ -43,10 +43,11 @@ class DSSP(Automatic):
         return SSP(bound) if bound else BSP()
 
     def bound(self, fastest_s: float, slowest_s: float) -> int:
-        """The smallest bound whose predicted wait is as good as the shortest there is.
+        """The smallest bound whose predicted wait is, within the tolerance, the shortest one. fastest_s, slowest_s:
+        time of an iteration of the fastest and of the slowest worker, in seconds.
 
-        Both workers push at time 0. The fastest, r iterations ahead, pushes again at r * fastest_s, and waits for the
-        slowest one's next push, at a multiple of slowest_s.
+        Both contribute at time 0. With bound s the fastest contributes s + 1 more times, at last at
+        (s + 1) * fastest_s, and then waits for the slowest one's next contribution, at a multiple of slowest_s.
         """
         waits = {bound: _until_next(slowest_s, (bound + 1) * fastest_s) for bound in range(self.low, self.high + 1)}
         enough = min(waits.values()) + self.tolerance * fastest_s
@@ -54,6 +55,6 @@ class DSSP(Automatic):
 
 
 def _until_next(period: float, time: float) -> float:
-    """From a time to the next multiple of a period; a time that is one but for rounding counts as one."""
+    """The time from ``time`` to the next multiple of ``period``; 0 where it is a multiple but for rounding."""
     wait = -time % period
     return 0.0 if period - wait < 1e-9 * period else wait

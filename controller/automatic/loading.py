@@ -35,14 +35,14 @@ KINDS = {int: "a whole number", float: "a finite number", bool: "true or false",
 
 @dataclass(frozen=True)
 class Terms:
-    """How an automatic strategy is run: seconds between its decisions, and the fields of a WorkerView it needs."""
+    """How an automatic strategy is run: seconds between its decisions, and the fields of a WorkerView that it needs."""
 
     period_s: float
     needs: tuple[str, ...]
 
 
 class FromFunction(Automatic):
-    """A user's function as an automatic strategy. Its parameters after the observation are set once."""
+    """A user's function as an automatic strategy. parameters: its arguments after the observation."""
 
     def __init__(self, function: Callable[..., Strategy | Decision | None], parameters: Mapping[str, Any]) -> None:
         self._function = function
@@ -53,7 +53,8 @@ class FromFunction(Automatic):
 
 
 def load(name: str, parameters: Mapping[str, object] | None = None) -> Automatic:
-    """The automatic strategy with this name, with parameters as text or as they are. Raises BadAutomatic."""
+    """The automatic strategy with this name: a key of SHIPPED, or FILE.py:NAME. parameters: by name, as text or as
+    values of their types. Raises BadAutomatic."""
     made: Any = SHIPPED.get(name) or _from_file(name)
     try:
         automatic = _made(name, made, parameters or {})
@@ -89,7 +90,7 @@ def _converted(
         raise BadAutomatic(f"{name} has no parameter {choices(unknown)}; it has {choices(known) or 'none'}")
     missing = [key for key, parameter in known.items() if parameter.default is parameter.empty and key not in given]
     if missing:
-        raise BadAutomatic(f"{name} needs {choices(missing)}")
+        raise BadAutomatic(f"{name}: parameter {choices(missing)} is missing")
     return {key: _value(name, key, hints.get(key, str), value) for key, value in given.items()}
 
 
@@ -106,7 +107,7 @@ def _value(name: str, key: str, kind: Any, value: object) -> object:
 
 
 def terms(name: str, automatic: Automatic) -> Terms:
-    """How an automatic strategy is to be run. Raises BadAutomatic for what makes no sense."""
+    """How an automatic strategy is to be run. Raises BadAutomatic where it says so invalidly."""
     period, needs = automatic.period_s, automatic.needs
     if type(period) not in (int, float) or not SHORTEST_PERIOD_S <= period <= LONGEST_PERIOD_S:
         raise BadAutomatic(
@@ -119,7 +120,7 @@ def terms(name: str, automatic: Automatic) -> Terms:
 
 
 def checked(answer: object) -> Strategy | Decision | None:
-    """What a program decided, made of our own types only. Raises SereneError.
+    """A program's answer, made anew of our own types. Raises SereneError for another kind of answer.
 
     A subclass of a strategy could do anything when it is compiled, and what is compiled is written to the switch.
     """

@@ -1,4 +1,4 @@
-"""From what is read every now and then (counters, reports) to what an automatic strategy sees."""
+"""From counters and reports, read from time to time, to what an automatic strategy sees of a worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECENT = 8  # readings that "recent" covers
 
 @dataclass(frozen=True)
 class Reading:
-    """What was known of a worker at one moment: its report's sums, in seconds and iterations."""
+    """What a worker reported at one moment: iterations and seconds since it began, and its epoch."""
 
     iterations: int
     epoch: object
@@ -37,7 +37,7 @@ class Observer:
         self._workers: dict[int, _Worker] = {}
 
     def note(self, worker: int, report: Mapping[str, object] | None) -> None:
-        """report: the worker's latest REPORT."""
+        """Takes note of a worker's latest REPORT."""
         known = self._workers.setdefault(worker, _Worker())
         reading = _reading(report or {})
         if reading is None:
@@ -49,7 +49,7 @@ class Observer:
             known.readings.append(reading)
 
     def view(self, worker: int, *, rounds: int, is_member: bool, silent_s: float) -> WorkerView:
-        """What is known of a worker; the arguments are what others know better."""
+        """What is known of a worker; the keyword arguments are fields of the view."""
         known = self._workers.get(worker, _Worker())
         steps = list(known.readings)
         iteration = compute = slowest = waiting = None
@@ -65,7 +65,8 @@ class Observer:
 
 
 def _waiting_share(steps: Sequence[Reading]) -> float | None:
-    """Within one epoch: what was measured under another strategy says nothing about this one."""
+    """The share of time spent waiting; all steps are of one epoch, since what was measured under another strategy says
+    nothing about this one."""
     first, last = steps[0], steps[-1]
     waited = last.waiting_s - first.waiting_s
     total = waited + last.compute_s - first.compute_s + last.network_s - first.network_s
@@ -82,7 +83,7 @@ def _reading(report: Mapping[str, object]) -> Reading | None:
 
 
 def number(value: object) -> float | None:
-    """A worker may report anything."""
+    """A finite number as a float; None for anything else, since a worker may report anything."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Runs automatic strategies: looks at a job every period, asks, and makes at most one swap of the answer."""
+"""Runs automatic strategies: in every period shows each its job, and makes at most one swap of its answer."""
 
 from __future__ import annotations
 
@@ -36,22 +36,23 @@ LOG = logging.getLogger("serene.controller")
 
 T = TypeVar("T")
 
-DECISION_TIMEOUT_S = 5.0  # it is the user's code
-MOST_CALLS = 16  # of users' code at once; one that never ends cannot be ended
+DECISION_TIMEOUT_S = 5.0  # for users' code to load or to decide
+MOST_CALLS = 16  # of users' code at once; a call that does not return cannot be ended
 
 
 class UserCode:
-    """Calls users' code in threads that may never end, a few at once at most."""
+    """Calls users' code in threads, MOST_CALLS at once at most, since they may never end."""
 
     def __init__(self) -> None:
         self._running = 0
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Raises what the code raises, or BadAutomatic when it takes too long."""
+        """What ``work`` returns. Raises what it raises, or BadAutomatic after DECISION_TIMEOUT_S or where too many
+        calls have not returned."""
         if self._running >= MOST_CALLS:
             raise BadAutomatic(
-                f"{self._running} calls of automatic strategies have not ended: only a new start of the controller "
-                "ends them"
+                f"{self._running} calls of automatic strategies have not returned: only restarting the controller ends "
+                "them"
             )
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
@@ -109,7 +110,8 @@ class RunningStrategy:
 
 
 class AutomaticRunner:
-    """At most one automatic strategy a job. ``enact(seen, decision, name)`` makes a decision about a job real."""
+    """Runs at most one automatic strategy for each job. enact: awaited with the epoch that was seen, the decision and
+    the automatic strategy's name; puts the decision in force, and returns whether anything had to change."""
 
     def __init__(
         self,
@@ -126,6 +128,7 @@ class AutomaticRunner:
         self._running: dict[int, RunningStrategy] = {}
 
     def of(self, job: int) -> RunningStrategy | None:
+        """A job's automatic strategy, if it has one."""
         return self._running.get(job)
 
     async def prepare(self, name: str, parameters: dict[str, object]) -> RunningStrategy:
@@ -143,25 +146,26 @@ class AutomaticRunner:
             raise BadAutomatic(f"{name}: {type(error).__name__}: {error}") from None
 
     def start(self, job: int, running: RunningStrategy) -> None:
-        """From now on, instead of another one."""
+        """Has a strategy decide for the job from now on, in place of another one if it has one."""
         self.stop(job)
         self._running[job] = running
         running.task = asyncio.create_task(self._decide_for_ever(job, running))
 
     def stop(self, job: int) -> RunningStrategy | None:
-        """The job keeps the strategy it has."""
+        """Ends a job's automatic strategy and returns it, if there is one; the strategy in force stays."""
         running = self._running.pop(job, None)
         if running is not None and running.task is not None:
             running.task.cancel()
         return running
 
     def close(self) -> None:
+        """Ends all automatic strategies."""
         for job in list(self._running):
             self.stop(job)
 
     async def _decide_for_ever(self, job_id: int, running: RunningStrategy) -> None:
         observer, sight, session = Observer(), Sight(running.terms.needs), 0
-        # Asked after each decision: before Python 3.12 wait_for forgets a cancellation that comes with the result.
+        # The condition counts: before Python 3.12, wait_for loses a cancellation that comes together with the result.
         while self._running.get(job_id) is running:
             await asyncio.sleep(running.terms.period_s)
             job = self._jobs.get(job_id)
@@ -184,7 +188,7 @@ class AutomaticRunner:
                     running.changes += 1
             except SwitchError as error:
                 LOG.warning("%s: %s", running.name, error)
-            except Exception as error:  # the user's code: whatever it is, the job goes on as it is
+            except Exception as error:  # the user's code may raise anything; the job goes on as it is
                 self._fail(job_id, running, _in_words(error))
                 return
 
@@ -206,7 +210,7 @@ class AutomaticRunner:
         if blind_to:
             needs = " and ".join(running.terms.needs)
             what, event = (
-                f"is blind to {workers(blind_to, job.racks.name)}, which report nothing to tell {needs} by",
+                f"is blind to {workers(blind_to, job.racks.name)} (no reports of {needs})",
                 "automatic_blind",
             )
         else:
@@ -223,7 +227,7 @@ class AutomaticRunner:
 
 
 def _in_words(error: Exception) -> str:
-    """A user's exception may even fail in its own __str__."""
+    """An error's text; even that may fail, since a user's exception may have a __repr__ of its own."""
     if isinstance(error, SereneError):
         return str(error)
     try:

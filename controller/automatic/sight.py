@@ -1,4 +1,4 @@
-"""Whether an automatic strategy has the reports that it decides by; without them it decides nothing."""
+"""Whether an automatic strategy has the reports that it needs to decide."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ from collections.abc import Sequence
 
 from controller.automatic.base import Observation
 
-# Workers report five times a second at most, and two reports make a measurement.
+# Workers report five times a second at most, and it takes two reports to measure something. So a strategy is blind to a
+# worker of which it knows nothing for so long, and for so many rounds,
 BLIND_AFTER_S = 3.0
-BLIND_AFTER_ROUNDS = 4  # in which a worker could have reported something
-BLIND_AT_LAST_S = 30.0  # however slow it is
+BLIND_AFTER_ROUNDS = 4
+BLIND_AT_LAST_S = 30.0  # or for so long, however slow the worker is
 
 
 class Sight:
-    """Remembers since when each worker has told nothing of what is needed. Its clock is the caller's."""
+    """Remembers since when needed fields of each worker have been unknown. needs: fields of a WorkerView."""
 
     def __init__(self, needs: Sequence[str]) -> None:
         self._needs = needs
         self._dark_since: dict[int, tuple[int, float, int]] = {}  # epoch, time, rounds
 
     def blind_to(self, seen: Observation, now: float) -> tuple[int, ...]:
-        """The members that have contributed for a while and reported nothing that could be used."""
+        """The numbers of the members that have contributed for a while without reporting what is needed. now: in
+        seconds, on the caller's clock."""
         blind = []
         for worker in seen.barrier:
             since = self._dark_since.get(worker.id)
-            told = all(getattr(worker, need) is not None for need in self._needs)
-            if told or since is None or since[0] != seen.epoch or worker.rounds < since[2]:
+            known = all(getattr(worker, need) is not None for need in self._needs)
+            if known or since is None or since[0] != seen.epoch or worker.rounds < since[2]:
                 self._dark_since[worker.id] = (seen.epoch, now, worker.rounds)
                 continue
             _, at, rounds = since

@@ -2,8 +2,8 @@
 Learning", ICDCS 2021).
 
 They find that training which starts synchronously and goes on asynchronously ends with BSP's accuracy at nearly ASP's
-speed, and that BSP should be left for as long as somebody straggles. Both rules are here; when to switch for good is
-a parameter, since a controller does not know how long a job will be.
+speed, and that ASP should take BSP's place for as long as there is a straggler. Both rules are here; when to switch for
+good is a parameter, since a controller does not know how long a job will be.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from serene.strategy import ASP, BSP, Strategy
 
 @dataclass
 class SyncSwitch(Automatic):
-    """after: iterations of the slowest worker under BSP before ASP. straggler: a worker whose recent compute time is
-    that many times the median is a straggler, and BSP pauses while there is one. period: seconds between decisions."""
+    """after: iterations of the slowest worker under BSP before ASP for good. straggler: a worker whose recent compute
+    time is more than so many times the median is a straggler, and while there is one, ASP is in force. period: seconds
+    between decisions."""
 
     after: int = 100
     straggler: float = 1.5
@@ -31,8 +32,8 @@ class SyncSwitch(Automatic):
         expect("sync-switch", "straggler", self.straggler, 1.01, 1000)
         expect_period("sync-switch", self.period)
         self.period_s = self.period
-        self._synchronous = 0  # iterations that BSP has had
-        self._seen = 0
+        self._synchronous = 0  # iterations of the slowest worker under BSP
+        self._seen = 0  # its iterations at the last decision
 
     def decide(self, seen: Observation) -> Strategy | None:
         if not seen.barrier:

@@ -1,4 +1,4 @@
-"""Whose code the controller runs: only what nobody but its own user (or root) could have written."""
+"""Whose code the controller runs: only files that nobody but its own user (or root) can write."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ LARGEST = 1 << 20  # bytes of a strategy's source
 
 
 class BadAutomatic(SereneError):
-    """An automatic strategy that does not exist, cannot be loaded, or does not take such parameters."""
+    """An automatic strategy that does not exist, cannot be loaded or run, or does not take such parameters."""
 
 
 def trusted_source(file: str) -> bytes:
-    """A file's text. Raises BadAutomatic unless the file, and every folder above it, is the user's alone.
+    """A file's content. Raises BadAutomatic unless only the controller's user, or root, can write the file and every
+    folder above it.
 
-    The controller often runs as root, and listens to everybody on the machine. What is read here is what is run: the
-    file cannot be exchanged between the check and the reading.
+    The controller often runs as root, and listens to everybody on the machine. The file is opened once, so that it
+    cannot be replaced between the check and the reading.
     """
     try:
-        path = Path(file).resolve(strict=True)  # links included: who may write one chooses what is run
+        path = Path(file).resolve(strict=True)  # follows links: whoever can write a link chooses what is run
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as opened:
             status = os.fstat(opened.fileno())
             if not stat.S_ISREG(status.st_mode):
@@ -33,7 +34,7 @@ def trusted_source(file: str) -> bytes:
             source = opened.read(LARGEST + 1)
     except FileNotFoundError:
         raise BadAutomatic(f"{file}: no such file") from None
-    except (OSError, ValueError, RuntimeError) as error:  # a name that is none, a folder that may not be entered, ...
+    except (OSError, ValueError, RuntimeError) as error:  # an invalid name, a folder that may not be entered, ...
         raise BadAutomatic(f"{file}: {error.strerror if isinstance(error, OSError) else error}") from None
     if len(source) > LARGEST:
         raise BadAutomatic(f"{file}: longer than {LARGEST} bytes")
@@ -42,7 +43,7 @@ def trusted_source(file: str) -> bytes:
 
 def _check(path: Path, status: os.stat_result) -> None:
     trusted = {0, os.getuid(), int(os.environ.get("SUDO_UID", os.getuid()))}
-    # In a sticky folder, like /tmp, others may make files of their own but cannot touch ours.
+    # In a sticky folder, like /tmp, others may make files of their own, but cannot replace ours.
     others_may_write = status.st_mode & 0o022 and not (stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX)
     if status.st_uid not in trusted or others_may_write:
         raise BadAutomatic(

@@ -1,7 +1,7 @@
 """Relax while the workers wait too much, tighten when they do not.
 
-It needs no model of the workers: the share of time that the barrier costs is measured, and the staleness bound climbs
-or descends a ladder. A step down that brings the waiting back at once is tried again only after twice the time.
+It needs no model of the workers: the share of time that they wait is measured, and the staleness bound goes up or down
+a ladder. When it has to go up again right after a step down, the next step down takes twice the patience.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from controller.automatic.base import Automatic, Observation, expect, expect_per
 from serene.strategy import ASP, BSP, SSP, Strategy
 
 LADDER: tuple[Strategy, ...] = (BSP(), SSP(1), SSP(2), SSP(4), SSP(8), SSP(15), ASP())
-LONGEST_PATIENCE = 64
+LONGEST_PATIENCE = 64  # decisions
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Waiting(Automatic):
     def decide(self, seen: Observation) -> Strategy | None:
         share = seen.waiting_share
         if share is None or seen.since_swap_s < 2 * self.period_s:
-            return None  # what was measured is of the strategy before
+            return None  # nothing is known, or it may have been measured under the strategy before
         step = self._step(seen.strategy)
         if share > self.above and step + 1 < len(self._ladder):
             if self._tightened:
@@ -57,7 +57,7 @@ class Waiting(Automatic):
         return None
 
     def _step(self, strategy: Strategy) -> int:
-        """Where a strategy stands on the ladder; one that is not on it (quorum, mixed) counts as BSP."""
+        """The index of a strategy on the ladder; one that is not on it (quorum, mixed) counts as BSP."""
         if isinstance(strategy, SSP):
             steps = [
                 step for step, rung in enumerate(self._ladder) if getattr(rung, "staleness", 0) <= strategy.staleness

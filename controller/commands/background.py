@@ -1,4 +1,4 @@
-"""`serenectl up` without --foreground: the daemon in a process of its own, and where its log and pid are."""
+"""`serenectl up` without --foreground: the daemon in a process of its own, with files for its log and its pid."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from serene.http import LONGEST_PATH
 from serene.interrupts import allowed, held
 from serene.spawn import module
 
-# The embedded switch may have to compile the program first.
-START_TIMEOUT_S = 150.0
+START_TIMEOUT_S = 150.0  # the embedded switch may have to compile the program first
 STOP_TIMEOUT_S = 10.0
 
 
@@ -28,7 +27,7 @@ class NotStarted(SereneError):
 
 
 class NoFolder(SereneError):
-    """There is no place for the files of processes in the background."""
+    """The files of processes in the background cannot be written."""
 
     def __init__(self, there: Path, why: str) -> None:
         super().__init__(f"logs and pid files go to {there}: {why}; XDG_RUNTIME_DIR=/PATH chooses another place")
@@ -44,18 +43,18 @@ class Files:
 
     @classmethod
     def of(cls, http: str) -> Files:
-        """http: HOST:PORT, or a URL that ends with it."""
+        """http: HOST:PORT, or a URL that ends with it. Raises NoFolder."""
         first = folder() / f"controller-{http.rpartition(':')[2]}"
         return cls(*(first.with_name(f"{first.name}.{kind}") for kind in ("log", "pid", "sock")))
 
     def socket_path(self) -> str:
-        """Empty where the folder's name is so long that no socket can be there."""
+        """The socket's path; "" where it is too long for a socket."""
         path = str(self.socket)
         return path if len(os.fsencode(path)) <= LONGEST_PATH else ""
 
 
 def folder() -> Path:
-    """Where the files of processes in the background are. Raises NoFolder."""
+    """The folder for files of processes in the background, made if need be. Raises NoFolder."""
     there = place()
     try:
         there.mkdir(parents=True, exist_ok=True)
@@ -67,14 +66,14 @@ def folder() -> Path:
 
 
 def place() -> Path:
-    """The folder, which need not be there."""
+    """The folder's path; it need not exist."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return Path(runtime) / "serene" if runtime else Path.home() / ".local" / "state" / "serene"
 
 
 @contextmanager
 def room() -> Iterator[None]:
-    """Around what writes a file there: raises NoFolder where there is no room for it."""
+    """Goes around what writes a file to that folder: raises NoFolder where the disk is full."""
     try:
         yield
     except OSError as error:
@@ -85,7 +84,8 @@ def room() -> Iterator[None]:
 
 @contextmanager
 def alone(files: Files) -> Iterator[None]:
-    """No other process starts a daemon with these files meanwhile. Raises NotStarted while one does."""
+    """Keeps other processes from starting a daemon with these files until the context ends. Raises NotStarted while
+    another one does so."""
     with room():
         opened = files.log.open("a")
     with opened as log:
@@ -97,10 +97,8 @@ def alone(files: Files) -> Iterator[None]:
 
 
 def start(arguments: list[str], url: str, files: Files) -> int:
-    """Run ``serenectl ARGUMENTS`` detached and wait until it answers at ``url``; its pid.
-
-    Raises NotStarted with the daemon's own error.
-    """
+    """Runs ``serenectl ARGUMENTS`` as a daemon, waits until it answers at ``url``, and returns its pid. Raises
+    NotStarted with the daemon's own error, or NoFolder."""
     with room():
         opened = files.log.open("w")
     with held():
@@ -116,13 +114,14 @@ def start(arguments: list[str], url: str, files: Files) -> int:
             _wait(process, url, files.log)
             with room():
                 files.pid.write_text(f"{process.pid}\n")
-        except BaseException:  # Ctrl-C, too, which the daemon does not get
+        except BaseException:  # also Ctrl-C, which does not reach the daemon
             end(process)
             raise
     return process.pid
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process, if need be by SIGKILL after STOP_TIMEOUT_S."""
     process.terminate()
     try:
         process.wait(STOP_TIMEOUT_S)
@@ -137,7 +136,7 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
         while process.poll() is None:
             try:
                 client.status()
-                if process.poll() is None:  # else that was another one
+                if process.poll() is None:  # else another controller has answered
                     return
             except NoController:
                 if time.monotonic() > end:
@@ -150,5 +149,6 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
 
 
 def last_error(log: Path, who: str) -> str:
+    """The last error that a process has logged; if it has logged none, that ``who`` ended."""
     errors = [line for line in log.read_text().splitlines() if line.startswith("error: ")]
     return errors[-1].removeprefix("error: ") if errors else f"{who} ended at once; its log: {log}"

@@ -1,4 +1,4 @@
-"""``serenectl``: the controller's command line. An error is one line; exit status 2 means a wrong choice."""
+"""``serenectl``: the controller's command line. An error is one line; exit status 2 means an invalid choice."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ from serene.interrupts import STATUS, held
 from serene.program import VARIANTS
 
 T = TypeVar("T")
-STOP_TIMEOUT_S = 15.0
-REMOVAL_TIMEOUT_S = 3.0
+STOP_TIMEOUT_S = 15.0  # for a controller to stop answering
+REMOVAL_TIMEOUT_S = 3.0  # for it to remove its socket then
 
 
 app = group("Command the controller of a Serene switch.", add_completion=True)
@@ -75,7 +75,7 @@ def up(
         list[str] | None,
         typer.Option(
             metavar="HOST:PORT",
-            help=f"Its P4Runtime server, {DEFAULT_SWITCH} by default. Of several switches each has a name: "
+            help=f"Its P4Runtime server, {DEFAULT_SWITCH} by default. With several switches each has a name: "
             "root=HOST:PORT, and leaf1=HOST:PORT and so on in the order of the racks.",
         ),
     ] = None,
@@ -88,7 +88,7 @@ def up(
     ports: Annotated[
         str, typer.Option(metavar="1-4", help="Ports that ordinary traffic is flooded to.")
     ] = DEFAULT_PORTS,
-    uplink: Annotated[int, typer.Option(metavar="PORT", help="Of several switches a leaf's port to the root.")] = (
+    uplink: Annotated[int, typer.Option(metavar="PORT", help="With several switches, a leaf's port to the root.")] = (
         DEFAULT_UPLINK
     ),
     program: Annotated[str, typer.Option(metavar="NAME", help=f"The P4 program: {choices(VARIANTS)}.")] = "serene",
@@ -102,7 +102,7 @@ def up(
     ] = "",
     wait: Annotated[float, typer.Option(metavar="SECONDS", help="For the switch to answer.")] = 10.0,
     gone_after: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Of silence, before an evicted worker no longer holds its job.")
+        float, typer.Option(metavar="SECONDS", help="Of silence, until an evicted worker no longer keeps its job.")
     ] = 30.0,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay in the foreground, log to stderr.")] = False,
     local: Annotated[
@@ -146,31 +146,32 @@ def up(
         udp_ports=udp_ports,
         shm_ports=shm_ports,
     )
-    # Whoever comes second would take the first one's switch, and the first one its own back when it is refused.
-    # Held, or an interrupt might come when the switch runs and nobody has noted it.
+    # Alone: a second `up` at the same time would use the first one's switch, which the first one stops if it fails.
+    # Held: an interrupt must not come while the switch runs and nothing has noted that it does.
     with held(), nullcontext() if foreground else background.alone(background.Files.of(chosen.http)):
         if local:
             with _local_switch(chosen, shm, keep=not foreground) as there:
-                said = _start(there, foreground)
+                summary = _start(there, foreground)
         else:
-            said = _start(chosen, foreground)
-    # Not before the switch is kept: whoever reads our output may have gone (`serenectl up --local | head -1`), and what
-    # cannot be said must not stop the switch of a controller that runs.
-    if said:
-        print(said)
+            summary = _start(chosen, foreground)
+    # Only here: the reader of our output may have gone (`serenectl up --local | head -1`), and an error in printing
+    # must not stop the switch of a controller that runs.
+    if summary:
+        print(summary)
 
 
 @contextmanager
 def _local_switch(chosen: Settings, shm: bool, *, keep: bool) -> Iterator[Settings]:
-    """Settings for a controller of an embedded switch that was started here, or is there from an earlier time."""
+    """Settings for a controller of an embedded switch that this starts, unless an earlier one runs. keep: leaves the
+    switch running when the context ends, unless by an error."""
     ports, started = local_switch.start(chosen.switch, port_numbers(chosen.ports), shm=shm)
-    told = {
+    by_kind = {
         "udp_ports": ",".join(f"{at.port}:{at.switch}:{at.host}" for at in ports if isinstance(at, UdpPort)),
         "shm_ports": ",".join(f"{at.port}:{at.path}" for at in ports if isinstance(at, ShmPort)),
     }
     numbers = ",".join(str(at.port) for at in ports)
     try:
-        yield chosen.model_copy(update={**told, "ports": numbers})
+        yield chosen.model_copy(update={**by_kind, "ports": numbers})
     except BaseException:
         if started:
             local_switch.stop(chosen.switch, ports)
@@ -180,7 +181,8 @@ def _local_switch(chosen: Settings, shm: bool, *, keep: bool) -> Iterator[Settin
 
 
 def _start(chosen: Settings, foreground: bool) -> str:
-    """What to say about the controller that runs now in the background; nothing after one in the foreground."""
+    """Starts the controller. Returns what to print about one that runs in the background now; "" after one in the
+    foreground."""
     if foreground:
         from controller import daemon  # imported here: gRPC and FastAPI would double the start-up time of every command
 
@@ -243,13 +245,13 @@ def down(
 
 
 def _is_deserted(switch: SwitchStatus) -> bool:
-    """Whether all of a local switch's ports are seen to be free: then the processes of its jobs have died, which the
-    controller sees only after a while."""
+    """Whether all of a local switch's ports are free: then the processes of its jobs have died, which the controller
+    notices only after a while."""
     return switch.connected and local_switch.is_deserted(switch.address, [*switch.udp_ports, *switch.shm_ports])
 
 
 def _await_removal(socket: str) -> None:
-    """A controller that no longer answers still has to remove its socket; one that was killed never does."""
+    """Waits until a controller that no longer answers has removed its socket, which one that was killed never does."""
     end = time.monotonic() + REMOVAL_TIMEOUT_S
     while socket and Path(socket).exists() and time.monotonic() < end:
         time.sleep(0.02)
@@ -275,19 +277,19 @@ def watch(controller: Url = None) -> None:
             look = LiveView()
             try:
                 with Live(look, console=screen, auto_refresh=False, screen=True) as live:
-                    for told in client.events():
-                        look.hear(told, time.monotonic())
+                    for message in client.events():
+                        look.hear(message, time.monotonic())
                         live.refresh()
             finally:
                 if look.has_heard:
-                    screen.print(look)  # the screen that it was on is gone
+                    screen.print(look)  # it was on the terminal's alternate screen, which is gone
         else:
             shown = ""
-            for told in client.events():
-                if isinstance(told, Event):
+            for message in client.events():
+                if isinstance(message, Event):
                     continue
                 with screen.capture() as capture:
-                    screen.print(view.whole(told.status))
+                    screen.print(view.whole(message.status))
                 if capture.get() != shown:
                     shown = capture.get()
                     print(shown, flush=True)
@@ -310,11 +312,11 @@ def explain(
     """Say why each worker waits: for whom, in which round, and what would let it go on."""
     with ControllerClient(controller) as client:
         chosen = only_job(client) if job is None else job
-        told = client.explain(chosen, None if worker is None else worker_of(client, chosen, worker))
+        found = client.explain(chosen, None if worker is None else worker_of(client, chosen, worker))
     if as_json:
-        print_json(told)
+        print_json(found)
     else:
-        console().print(view.explanation(told))
+        console().print(view.explanation(found))
 
 
 WorkerOption = Annotated[str, typer.Option("--worker", metavar="ID", help="Which worker; over racks RACK.ID, too.")]
@@ -325,7 +327,7 @@ app.command()(trace)
 
 @app.command()
 def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
-    """The barrier waits for this worker no longer; what it sends still counts."""
+    """Evict a worker: nobody waits for it any more; what it sends still counts."""
     with ControllerClient(controller) as client:
         chosen = only_job(client) if job is None else job
         epoch = client.evict(chosen, worker_of(client, chosen, worker)).epoch
@@ -334,7 +336,7 @@ def evict(worker: WorkerOption, job: JobOption = None, controller: Url = None) -
 
 @app.command()
 def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None) -> None:
-    """The barrier waits for this worker again."""
+    """Readmit an evicted worker: the barrier waits for it again."""
     with ControllerClient(controller) as client:
         chosen = only_job(client) if job is None else job
         epoch = client.readmit(chosen, worker_of(client, chosen, worker)).epoch
@@ -343,18 +345,18 @@ def readmit(worker: WorkerOption, job: JobOption = None, controller: Url = None)
 
 @app.command()
 def precision(
-    bits: Annotated[int, typer.Argument(metavar="32|16|8", help="Bits of a gradient's value on its way.")],
+    bits: Annotated[int, typer.Argument(metavar="32|16|8", help="Bits of a gradient's value in packets.")],
     job: JobOption = None,
     controller: Url = None,
 ) -> None:
-    """A process group's gradients have so many bits a value from now on; nothing stops, nothing is lost."""
+    """Change the precision of a process group's gradients while it runs."""
     with ControllerClient(controller) as client:
         chosen = only_job(client) if job is None else job
         print(view.precision_line(chosen, client.set_precision(chosen, bits)))
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run one command and exit; without any, explain."""
+    """Runs one command, from ``arguments`` or the process's own, and exits with its status."""
     leave_garbage()
     given = sys.argv[1:] if arguments is None else arguments
     try:

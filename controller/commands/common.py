@@ -36,7 +36,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="The controller's JSON as i
 
 
 def make(made: Callable[[], T]) -> T:
-    """What a choice of the user's makes; a wrong one is told as such."""
+    """What ``made`` makes of a choice of the user's. Raises BadChoice where that raises another SereneError."""
     try:
         return made()
     except SereneError as error:
@@ -44,6 +44,7 @@ def make(made: Callable[[], T]) -> T:
 
 
 def only_job(client: ControllerClient) -> int:
+    """The id of the one job that has not finished. Raises BadChoice if there are several, SereneError if none."""
     there = client.jobs()
     unfinished = [job.job for job in there if job.state is not JobState.FINISHED]
     if len(unfinished) == 1:
@@ -61,10 +62,11 @@ def worker_of(client: ControllerClient, job: int, named: str) -> int:
     return make(lambda: Racks(tuple(client.job(job).racks)).worker(named))
 
 
-def print_json(told: BaseModel | list[JobStatus]) -> None:
-    print(json.dumps(RootModel(told).model_dump(), indent=2))
+def print_json(answer: BaseModel | list[JobStatus]) -> None:
+    """Prints an answer of the controller as JSON."""
+    print(json.dumps(RootModel(answer).model_dump(), indent=2))
 
 
 def console() -> Console:
-    """A pipe has no width of its own; lines are not to be folded there."""
+    """The terminal; or a wide one for a pipe, which has no width of its own, so that lines are not folded."""
     return Console() if sys.stdout.isatty() else Console(width=200)

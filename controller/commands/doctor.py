@@ -1,4 +1,4 @@
-"""``serenectl doctor``: what this machine has of what Serene uses, what is in the way, and what to do about each."""
+"""``serenectl doctor``: which of the things that Serene uses this machine has, what is in the way, and what to do."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ from serene.native.errors import CompilerMissing, UnsafeCache
 
 OLDEST_PYTHON = (3, 10)
 PROBE_TIMEOUT_S = 20
-# Made in a network namespace of the probe's own, which ends with it.
+# Commands for a network namespace of the probe's own, which ends with it.
 VETH = "ip link add probe0 type veth peer name probe1"
 RATE = f"{VETH} && tc qdisc add dev probe0 root handle 5: htb default 1"
 
 
 class Mark(Enum):
-    """How a finding counts: MISSING is needed by everything and ends with status 1; ABSENT is needed by a part."""
+    """How a finding counts. MISSING: nothing runs without it, and the command ends with status 1. ABSENT: only a part
+    of Serene needs it."""
 
     GOOD = "ok"
     ABSENT = "-"
@@ -43,7 +44,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One line, and what to do about it."""
+    """What was looked at, what was found, and what to do about it."""
 
     mark: Mark
     what: str
@@ -52,7 +53,7 @@ class Finding:
 
 
 def tell() -> None:
-    """Prints a line each, and what to do. Raises SereneError where nothing can run."""
+    """Prints each finding in a line, with advice in two. Raises SereneError where nothing can run."""
     found = list(findings())
     for one in found:
         print(f"{one.mark.value:>2}  {one.what:<18}  {one.text}")
@@ -64,7 +65,7 @@ def tell() -> None:
 
 
 def findings() -> Iterator[Finding]:
-    """All of them, in the order in which they are shown."""
+    """All findings, in the order in which they are shown."""
     yield from _versions()
     yield _compiler()
     yield _cache()
@@ -105,7 +106,7 @@ def _compiler() -> Finding:
 
 
 def _cache() -> Finding:
-    """Where compiled programs are kept; made here if need be, as by whatever runs first."""
+    """Where compiled programs are kept: a folder that is made if need be."""
     try:
         return Finding(Mark.GOOD, "compiled programs", f"in {safe_cache()}")
     except UnsafeCache as error:
@@ -126,7 +127,7 @@ def _mininet() -> Iterator[Finding]:
     lacking = [package for tool, package in tools.items() if not _tool(tool)]
     if not lacking and importlib.util.find_spec("mininet") is None:
         advice = "an environment that does not see Debian's packages: scripts/setup makes one that does"
-        yield Finding(Mark.ABSENT, "Mininet", "not to be imported by this Python", advice)
+        yield Finding(Mark.ABSENT, "Mininet", "this Python cannot import it", advice)
     elif lacking:
         yield Finding(Mark.ABSENT, "Mininet", f"missing: {', '.join(lacking)}", f"scripts/setup installs it; {local}")
     else:
@@ -182,11 +183,11 @@ def _ports() -> Iterator[Finding]:
         return
     except Rejected as refusal:
         if refusal.status == HTTPStatus.UNAUTHORIZED:
-            yield Finding(Mark.ABSENT, "controller", f"runs at {url}; this shell has not its token", str(refusal))
+            yield Finding(Mark.ABSENT, "controller", f"runs at {url}; this shell does not have its token", str(refusal))
             return
     except (NoController, NotAController):
         pass
-    except SereneError as trouble:  # what SERENE_TOKEN holds could be none
+    except SereneError as trouble:  # such as an invalid SERENE_TOKEN
         yield Finding(Mark.ABSENT, "controller", "not asked", str(trouble))
     for what, address, option in (
         ("HTTP port", DEFAULT_HTTP, "--http"),
@@ -194,7 +195,7 @@ def _ports() -> Iterator[Finding]:
     ):
         if _listens(address):
             advice = f"'serenectl up {option} HOST:PORT' takes another; 'ss -ltnp' says who has it"
-            yield Finding(Mark.ABSENT, what, f"{address}: somebody listens", advice)
+            yield Finding(Mark.ABSENT, what, f"{address} is taken", advice)
         else:
             yield Finding(Mark.GOOD, what, f"{address} is free")
 
@@ -247,7 +248,7 @@ def _listens(address: str) -> bool:
 
 
 def _first_line(command: list[str]) -> str:
-    """What it prints; some print their version as an error."""
+    """The first line that a command prints, be it to stderr, as some print their version."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -11,15 +11,15 @@ from serene.errors import SereneError, choices
 
 
 class BadChoice(SereneError):
-    """Something on the command line makes no sense."""
+    """Something on the command line is invalid; the message names what is valid."""
 
 
 class Choices(TyperGroup):
-    """A group of commands that names them when it is given none or another."""
+    """A group of commands whose error names them when none, or an unknown one, is given."""
 
-    # Any: the library that typer is built on, and that these types belong to, is private to it.
+    # Any, because the library that typer is built on, to which the types belong, is private to it.
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args and not self.invoke_without_command and not ctx.resilient_parsing:  # as the shell asks, to complete
+        if not args and not self.invoke_without_command and not ctx.resilient_parsing:  # resilient: shell completion
             raise BadChoice(f"{ctx.command_path}: expected {choices(self.commands)}")
         return super().parse_args(ctx, args)
 
@@ -30,6 +30,7 @@ class Choices(TyperGroup):
 
 
 def group(help: str, *, invoke_without_command: bool = False, add_completion: bool = False) -> typer.Typer:
+    """A group of commands, as `typer.Typer`."""
     return typer.Typer(
         cls=Choices,
         help=help,

@@ -62,7 +62,8 @@ def create_job(
 
 
 def _by_rack(workers: int, racks: str) -> list[int]:
-    """``4`` racks with as many workers in each as can be, or ``3,3,2`` in each."""
+    """The workers in each rack: ``4`` racks among which they are divided evenly, or ``3,3,2`` in each. Raises
+    BadChoice."""
     try:
         given = [int(part) for part in racks.split(",")]
     except ValueError:
@@ -74,7 +75,7 @@ def _by_rack(workers: int, racks: str) -> list[int]:
 
 @jobs.command("delete")
 def delete_job(job: Annotated[int, typer.Argument(metavar="ID")], controller: Url = None) -> None:
-    """Delete a job; its workers are no members any more."""
+    """Delete a job; its workers are not admitted any more."""
     with ControllerClient(controller) as client:
         client.delete_job(job)
     print(f"job {job} deleted")

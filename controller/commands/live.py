@@ -1,8 +1,8 @@
 """``serenectl watch``: the switch and its jobs as they are now, sized to the terminal.
 
-A line a worker: what it does and for whom it waits, how far it is, how its time divides, and how stale its gradients
-were. Below, what happened last. When the lines are too few for all workers, those that are behind come first.
-A finished job is one line, below the others: those that go on have to be seen in a small terminal, too.
+A line for each worker: what it does and for whom it waits, how far it is, how its time divides, and how stale its
+gradients were. Below, the latest events. When there are too few lines for all workers, those that are behind are shown.
+A finished job is one line, below the others, so that those that go on are seen in a small terminal, too.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from controller.status.explain import explain, headline
 from controller.status.model import Event, Explanation, JobStatus, Snapshot, Status, WorkerStatus
 from serene.racks import Racks
 
-WIDE = 110  # columns from which everything is shown
-BAR = 16
+WIDE = 110  # columns from which all columns of the table are shown
+BAR = 16  # characters of the bar of a worker's time
 RATE_OVER_S = 5.0
-EVENTS = 6
+EVENTS = 6  # that are shown
 LEVELS = " ▁▂▃▄▅▆▇█"
 PARTS = (("compute_s", "█", "green"), ("network_s", "▓", "cyan"), ("waiting_s", "░", "red"))
 
 
 class LiveView:
-    """Remembers the last seconds, for rates, and the last events. Renders the newest status."""
+    """Renders the newest status, the latest events, and rates over the last RATE_OVER_S seconds."""
 
     def __init__(self) -> None:
         self._status: Status | None = None
@@ -43,7 +43,7 @@ class LiveView:
         return self._status is not None
 
     def hear(self, told: Snapshot | Event, now: float) -> None:
-        """One message of the controller's stream; ``now`` on any clock that goes forward."""
+        """Takes in a message of the controller's stream. now: in seconds, on any clock that never goes backwards."""
         if isinstance(told, Event):
             self._events.append(told)
             return
@@ -57,7 +57,7 @@ class LiveView:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if self._status is None:
-            yield Text("no word from the controller yet")
+            yield Text("the controller has sent nothing yet")
             return
         status, jobs = self._status, self._status.jobs
         yield _line(fabric_line(status), "bold" if status.switch.connected else "bold red")
@@ -65,8 +65,8 @@ class LiveView:
             yield Text("no jobs; 'serenectl jobs create --workers N' makes one")
         going = [job for job in jobs if job.state is not JobState.FINISHED]
         finished = [job for job in jobs if job.state is JobState.FINISHED]
-        # One line each for the switch and the drops, the events and finished jobs, and per other job a headline, a
-        # heading and the swaps.
+        # Lines that are no workers': one each for the switch, the counters, each event and each finished job, and for
+        # every other job a headline, the table's heading and the epochs.
         fixed = 3 + len(self._events) + len(finished) + 3 * len(going)
         lines = max((console.size.height - fixed) // max(len(going), 1), 2)
         for job in going:
@@ -129,7 +129,7 @@ def _doing(told: Explanation, racks: Racks) -> Text:
 
 
 def _time_bar(report: Report) -> Text:
-    """How the worker's time divides, as it has reported it."""
+    """How the worker's time divides, by its report."""
     said = [report.get(key) for key, _, _ in PARTS]
     seconds = [float(part) for part in said if isinstance(part, int | float) and part >= 0]
     total = sum(seconds)
@@ -146,7 +146,7 @@ def _time_bar(report: Report) -> Text:
 
 
 def _histogram(counts: Sequence[int]) -> Text:
-    """A column for each class of staleness up to the last that is not empty; the highest is the commonest."""
+    """A column for each class of staleness, up to the last that is not empty; the most frequent is the highest."""
     used = counts[: max((age for age, count in enumerate(counts) if count), default=-1) + 1]
     most = max(used, default=0)
     return Text("".join(LEVELS[-(-count * 8 // most)] for count in used) or "-", style="cyan")

@@ -1,9 +1,9 @@
 """The embedded switch of `serenectl up --local`: a process of its own, whose ports are UDP sockets on loopback, or
 memory shared with the processes that use them.
 
-It goes on when the controller dies, as any switch does. The next `serenectl up --local` finds it by a file that is
-locked as long as the switch lives, and `serenectl down` stops it. The file stays: the switch that comes after takes the
-same UDP ports, at which programs may still be sending.
+It goes on when the controller dies, as any switch does. The next `serenectl up --local` finds it by a file, its record,
+which is locked as long as the switch lives, and `serenectl down` stops it. The record stays: the next switch takes the
+same UDP ports, to which programs may still be sending.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ FIRST_UDP_PORT, LAST_UDP_PORT = 24200, 31998  # below those that Linux gives to 
 ATTEMPTS = 5  # another program may take a port between our look at it and the switch's
 START_TIMEOUT_S = 60.0
 LEASE_TIMEOUT_S = 5.0  # for a switch to say whether a port is free
-RECORD_TIMEOUT_S = 5.0  # for a process that has the lock to say which switch it starts, or to let it go
-STARTING = 0  # in the place of a pid: whoever has the lock has started no switch
-READY = "serene-switch: P4Runtime on"  # what it prints
+RECORD_TIMEOUT_S = 5.0  # for a process that has the lock to note which switch it has started, or to release the lock
+STARTING = 0  # in place of a pid: the process that has the lock has started no switch yet
+READY = "serene-switch: P4Runtime on"  # what a switch prints when it is ready
 
 
 Ports = list[UdpPort] | list[ShmPort]
@@ -48,11 +48,9 @@ class NotStopped(SereneError):
 
 
 def start(address: str, ports: Sequence[int], *, shm: bool = False) -> tuple[Ports, bool]:
-    """The switch whose P4Runtime server is at ``address``; its ports, and whether it was started now. shm: if it is
-    started now, its ports are shared memory.
-
-    Raises NoLocalSwitch.
-    """
+    """Starts a switch whose P4Runtime server is at ``address``, unless a local one runs there. Returns its ports, and
+    whether it was started now. ports: numbers of the ports of one that is started; shm: they are shared memory. Raises
+    NoLocalSwitch or NoFolder."""
     host, grpc_port = host_and_port(address)
     if not is_loopback(host):
         raise NoLocalSwitch(f"--switch {address}: expected an address of loopback with --local")
@@ -88,7 +86,8 @@ def start(address: str, ports: Sequence[int], *, shm: bool = False) -> tuple[Por
 
 
 def _run(address: str, ports: Sequence[UdpPort | ShmPort], file: IO[str]) -> None:
-    """Starts it, with the lock of its file, and waits until it is ready. Raises NoLocalSwitch."""
+    """Starts a switch, which inherits the lock of its record, ``file``, and waits until it is ready. Raises
+    NoLocalSwitch or NoFolder."""
     log = _record(address).with_suffix(".log")
     command = module("serene.switch.cli", "--no-p4", "--device-id", "0")
     command += [f"-i{at.port}@{_where(at)}" for at in ports]
@@ -107,7 +106,7 @@ def _run(address: str, ports: Sequence[UdpPort | ShmPort], file: IO[str]) -> Non
         try:
             _write(file, process.pid, ports)
             _wait(process, log)
-        except BaseException:  # also where there is no room for the file, and Ctrl-C, which the switch does not get
+        except BaseException:  # also a full disk, and Ctrl-C, which does not reach the switch
             end(process)
             raise
 
@@ -128,10 +127,8 @@ def _where(at: UdpPort | ShmPort) -> str:
 
 
 def stop(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
-    """Ends the switch at ``address`` that has these ports, if `start` made it on this machine; whether there was one.
-
-    Raises NotStopped.
-    """
+    """Ends the switch at ``address`` with these ports, if `start` has started it on this machine. Whether there was
+    one. Raises NotStopped."""
     with _switch_of(address, ports) as there:
         if there is None:
             return False
@@ -140,7 +137,7 @@ def stop(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
             _signal(pid, number)
             end = time.monotonic() + STOP_TIMEOUT_S
             while time.monotonic() < end:
-                if _lock(file) or not _has(pid, file):  # or another process was the first to see that it ended
+                if _lock(file) or not _has(pid, file):  # the latter: another process has the lock now
                     return True
                 time.sleep(0.02)
     raise NotStopped(f"the switch at {address} (process {pid}) did not end")
@@ -148,7 +145,8 @@ def stop(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
 
 @contextmanager
 def _switch_of(address: str, ports: Sequence[UdpPort | ShmPort]) -> Iterator[tuple[int, IO[str]] | None]:
-    """The process that `start` made for this address and these ports, if it lives, and its record."""
+    """The process that `start` has started for this address and these ports, and its record; None if it does not
+    live."""
     record = _record(address)
     if not record.exists():
         yield None
@@ -159,9 +157,9 @@ def _switch_of(address: str, ports: Sequence[UdpPort | ShmPort]) -> Iterator[tup
 
 
 def is_deserted(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
-    """Whether no program has one of these ports, which the switch at ``address`` has: the kernel takes them from
-    processes that have died. Only of a switch that `start` made, and that shares this process's network: the same
-    numbers are other ports elsewhere."""
+    """Whether no program uses any of these ports of the switch at ``address``: the kernel frees those of processes that
+    have died. False for a switch that `start` has not started, or that is in another network namespace, where the same
+    numbers are other ports."""
     with _switch_of(address, ports) as there:
         if there is None or not _is_here(there[0]):
             return False
@@ -169,7 +167,7 @@ def is_deserted(address: str, ports: Sequence[UdpPort | ShmPort]) -> bool:
 
 
 def _is_here(pid: int) -> bool:
-    """Whether that process is in this network namespace."""
+    """Whether a process is in this process's network namespace."""
     try:
         return os.path.samefile(f"/proc/{pid}/ns/net", "/proc/self/ns/net")
     except OSError:
@@ -177,7 +175,7 @@ def _is_here(pid: int) -> bool:
 
 
 def _has(pid: int, file: IO[str]) -> bool:
-    """Whether that is a process of this machine that holds the file, whose folder others may share."""
+    """Whether this machine has a process with this pid that has the file open; other machines may share its folder."""
     try:
         ours = os.fstat(file.fileno())
         return any(os.path.samestat(each.stat(), ours) for each in Path(f"/proc/{pid}/fd").iterdir())
@@ -186,7 +184,8 @@ def _has(pid: int, file: IO[str]) -> bool:
 
 
 def _is_leased(path: str) -> bool:
-    """A switch hands the port's memory to whoever connects, or ends the connection where another process has it."""
+    """Whether a process uses a port of shared memory: a switch hands the port's memory to a process that connects, or
+    ends the connection where another one has it."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(LEASE_TIMEOUT_S)
         try:
@@ -208,10 +207,8 @@ def _record(address: str) -> Path:
 
 
 def _of_the_living(file: IO[str]) -> tuple[int, Ports] | None:
-    """What the file says, if the switch that it is about lives; else this process has its lock now.
-
-    Raises NoLocalSwitch while another process keeps the lock and has started none.
-    """
+    """The pid and the ports in a record whose switch lives. None: it does not live, and this process has the record's
+    lock now. Raises NoLocalSwitch where another process keeps the lock and has started none."""
     end = time.monotonic() + RECORD_TIMEOUT_S
     while not _lock(file):
         pid, ports = _read(file)
@@ -224,7 +221,7 @@ def _of_the_living(file: IO[str]) -> tuple[int, Ports] | None:
 
 
 def _lock(file: IO[str]) -> bool:
-    """Whether this process has the lock now. What the file then says of a process is not true any more."""
+    """Whether this process could take a record's lock; then the record names no process any more."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -244,7 +241,7 @@ def _read(file: IO[str]) -> tuple[int, Ports]:
     file.seek(0)
     try:
         pid, ports = json.loads(file.read())
-    except ValueError:  # it is new, or just being written
+    except ValueError:  # the record is new, or just being written
         return STARTING, []
     if ports and len(ports[0]) == len(fields(ShmPort)):
         return pid, [ShmPort(*port) for port in ports]
@@ -252,13 +249,14 @@ def _read(file: IO[str]) -> tuple[int, Ports]:
 
 
 def _ports_before(file: IO[str]) -> Ports:
-    """Those of the switch that the file is about; none where it is new."""
+    """The ports of the last switch of a record; none if the record is new."""
     return _read(file)[1]
 
 
 def _free_ports(ports: Sequence[int], first: int) -> list[UdpPort]:
-    """Pairs of an even port, the switch's, and the next one. A host's port is free as long as no program uses it, so it
-    is the switch's that tells whether another local switch has the pair."""
+    """A pair of UDP ports for each port: an even one for the switch, and the next one for the host. first: where the
+    search begins. The host's is free as long as no program uses it, so the switch's tells whether another local switch
+    has the pair."""
     numbers = [*range(first, LAST_UDP_PORT, 2), *range(FIRST_UDP_PORT, first, 2)]
     pairs = (UdpPort(0, number, number + 1) for number in numbers)
     free = (pair for pair in pairs if _free(pair.switch) and _free(pair.host))

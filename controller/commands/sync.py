@@ -1,4 +1,4 @@
-"""``serenectl sync``: another strategy for a running job."""
+"""``serenectl sync``: changes the strategy of a job."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def sync_auto(
     job: JobOption = None,
     controller: Url = None,
 ) -> None:
-    """A program chooses the strategy, again and again."""
+    """An automatic strategy decides from now on."""
     given = _parameters(parameters or [])
     if ":" in name:
         name = str(Path(name).absolute())  # the controller may have been started elsewhere
@@ -112,7 +112,7 @@ def _parameters(words: list[str]) -> dict[str, object]:
 
 
 def required(option: str, value: T | None, expected: str) -> T:
-    """An option that there is no default for."""
+    """The value of an option without a default. Raises BadChoice, with what is ``expected``, if there is none."""
     if value is None:
         raise BadChoice(f"{option} is missing: expected {expected}")
     return value

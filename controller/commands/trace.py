@@ -36,16 +36,15 @@ def trace(
 ) -> None:
     """Show what packets meet in the switch: parser states, tables, actions, registers, drops."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log, beside the error that it returns
-    import grpc  # here: it would double the start-up time of every command
+    import grpc  # imported here: it would double the start-up time of every command
 
     from serene.switch.loaded import MAX_PORTS
     from serene.switch.p4runtime.watching import NoTraces, watch
     from serene.switch.trace import step_from_json
     from serene.switch.trace_text import text
 
-    tls = settings(
-        switch_ca=switch_ca, switch_cert=switch_cert, switch_key=switch_key
-    )  # they are there, and go together
+    # Checks that the files are there, and which of them go together.
+    tls = settings(switch_ca=switch_ca, switch_cert=switch_cert, switch_key=switch_key)
     try:
         host_and_port(switch)
         ports = None if port is None else port_numbers(port, 0, MAX_PORTS - 1)

@@ -1,4 +1,4 @@
-"""How the command line shows the controller's status: tables for a terminal, one plain block for a pipe."""
+"""How the command line shows what the controller answers: lines and tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ NOT_YET = "-"
 
 
 def whole(status: Status) -> RenderableType:
-    """The switch, every job with a line per worker, and the drops. Jobs that go on come last, next to the prompt."""
+    """The switch, every job with a line for each worker, and the drops. Finished jobs come first, so that the others
+    are next to the prompt."""
     parts: list[RenderableType] = [Text(line) for line in switch_lines(status)]
     if not status.jobs:
         parts.append(Text("no jobs; 'serenectl jobs create --workers N' makes one"))
@@ -26,7 +27,7 @@ def whole(status: Status) -> RenderableType:
 
 
 def switch_lines(status: Status) -> list[str]:
-    """The switch; over racks also each switch, with its level."""
+    """The switch in a line; over racks a line for all, and one for each switch."""
     if len(status.switches) == 1:
         return [switch_line(status.switch)]
     lines = [f"{len(status.switches) - 1} racks: {status.switch.slots} slots of {status.switch.lanes} values"]
@@ -38,7 +39,7 @@ def switch_lines(status: Status) -> list[str]:
 
 
 def fabric_line(status: Status) -> str:
-    """In one line: the switch, or how many there are and which are not connected."""
+    """In one line the switch, or how many racks there are and which switches are not connected."""
     if len(status.switches) == 1:
         return switch_line(status.switch)
     away = [f"{switch.name} NOT connected: {switch.trouble}" for switch in status.switches if not switch.connected]
@@ -46,6 +47,7 @@ def fabric_line(status: Status) -> str:
 
 
 def switch_line(switch: SwitchStatus) -> str:
+    """``switch 127.0.0.1:9559 (device 0), program serene: 8192 slots of 320 values; connected``."""
     state = "connected" if switch.connected else f"NOT connected: {switch.trouble}"
     return (
         f"switch {switch.address} (device {switch.device_id}), program {switch.program}: "
@@ -54,6 +56,7 @@ def switch_line(switch: SwitchStatus) -> str:
 
 
 def job_line(job: JobStatus) -> str:
+    """``job 0: running, SSP(3), epoch 2, 79510 values in 249 slots``."""
     line = f"job {job.job}: {job.state.value}, {job.strategy}"
     if job.state is JobState.WAITING:
         here = sum(worker.state is not WorkerState.EXPECTED for worker in job.workers)
@@ -64,12 +67,13 @@ def job_line(job: JobStatus) -> str:
 
 
 def drops_line(switch: SwitchStatus) -> str:
+    """``dropped packets: wrong round 3``, or ``none``."""
     dropped = [f"{reason.replace('_', ' ')} {packets}" for reason, packets in switch.drops.items() if packets]
     return "dropped packets: " + (", ".join(dropped) or "none")
 
 
 def workers_table(job: JobStatus) -> Table:
-    """A line per worker: what it said last, and what the switch counted. It fits 80 columns."""
+    """A row for each worker: its latest report, and what the switch counted. It fits 80 columns."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in (
         "worker",
@@ -101,7 +105,7 @@ def workers_table(job: JobStatus) -> Table:
 
 
 def jobs_table(jobs: list[JobStatus]) -> Table:
-    """A line per job."""
+    """A row for each job."""
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     for heading in ("job", "state", "strategy", "epoch", "workers", "values", "slots"):
         table.add_column(heading, justify="left" if heading in ("state", "strategy") else "right")
@@ -136,7 +140,7 @@ def precision_line(job: int, change: PrecisionStatus) -> str:
 
 
 def waiting_share(report: Report) -> str:
-    """Of the time a worker has reported, the share in which it waited at the barrier."""
+    """The share of a worker's time, by its report, in which it waited for others."""
     parts = [report.get(part) for part in ("waiting_s", "compute_s", "network_s")]
     seconds = [float(part) for part in parts if isinstance(part, int | float) and part >= 0]
     total = sum(seconds)
@@ -144,16 +148,16 @@ def waiting_share(report: Report) -> str:
 
 
 def shown(value: Fact, form: str = "") -> Text:
-    """What a worker said is shown whatever it is, and is no markup."""
+    """What a worker reported, whatever it is, as text without markup. form: a format for numbers."""
     if value is None:
         return Text(NOT_YET)
     return Text(format(value, form) if isinstance(value, int | float) else str(value))
 
 
-def explanation(told: JobExplanation) -> RenderableType:
-    """The job's headline, and a line or two a worker."""
-    lines = [Text(told.headline, style="bold")]
-    for worker in told.workers:
+def explanation(job: JobExplanation) -> RenderableType:
+    """The job's headline, and for each worker a line, with advice two."""
+    lines = [Text(job.headline, style="bold")]
+    for worker in job.workers:
         lines.append(Text(f"  {worker.text}", style="yellow" if worker.waits_for else ""))
         if worker.advice:
             lines.append(Text(f"    {worker.advice}", style="dim"))

@@ -1,4 +1,4 @@
-"""JSON as the controller sends it."""
+"""The controller's answers in JSON."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from controller.status.model import Event
 
 
 class Json(JSONResponse):
-    """In ASCII: text that came from elsewhere may hold half a character, which UTF-8 cannot say."""
+    """JSON in ASCII: text that came from elsewhere may hold a lone surrogate, which UTF-8 cannot encode."""
 
     def render(self, content: object) -> bytes:
         return to_json(content).encode("ascii")
 
 
 def to_json(content: object) -> str:
-    """Of models, and of lists of them, too."""
+    """``content`` as JSON; it may hold models."""
     return json.dumps(content, allow_nan=False, separators=(",", ":"), default=_plain)
 
 

@@ -36,7 +36,7 @@ class NotAController(SereneError):
 
 
 class Rejected(SereneError):
-    """An error that the controller answered with; ``status`` is HTTP's."""
+    """An error that the controller answered with. status: HTTP's status code."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -44,8 +44,8 @@ class Rejected(SereneError):
 
 
 class ControllerClient:
-    """One controller, named as `serene.http` says. Every method raises NoController, NotAController or Rejected;
-    `controller.status.model` says what they return."""
+    """A connection to one controller. url: as `serene.http.controller_url` takes it. timeout_s: for an answer. Every
+    method raises NoController, NotAController or Rejected; `controller.status.model` documents what they return."""
 
     def __init__(self, url: str | None = None, *, timeout_s: float = 15.0) -> None:
         self.url = controller_url(url)
@@ -82,10 +82,10 @@ class ControllerClient:
         racks: Sequence[int] | None = None,
         precision: int | None = None,
     ) -> JobStatus:
-        """The new job; the controller chooses its id unless ``job`` is given, and the numbers that are not.
+        """Makes a job, and returns it. The controller chooses the id, and other numbers, that are not given.
 
-        pool_slots: makes it a process group's, with so many slots; precision: bits of its gradients' values. racks:
-        workers in each rack.
+        scale: fixed-point units in 1.0; limit: the largest |value| of a contribution. pool_slots: makes it a pool, for
+        a process group, with so many slots; precision: bits of its gradients' values. racks: workers in each rack.
         """
         by_rack = None if racks is None else list(racks)
         chosen = {
@@ -99,40 +99,42 @@ class ControllerClient:
         self._ask(ANYTHING, "DELETE", f"/v1/jobs/{job}")
 
     def set_strategy(self, job: int, strategy: Strategy) -> SwapStatus:
-        """The swap; its epoch is 0 when the job has not started, the present one where nothing changed."""
+        """Sets the strategy, and returns the swap; its epoch is 0 when the job has not started, the present one where
+        nothing changed."""
         return self._ask(SWAP, "PUT", f"/v1/jobs/{job}/strategy", to_dict(strategy))
 
     def set_precision(self, job: int, bits: int) -> PrecisionStatus:
-        """Of a process group's gradients from now on."""
+        """Sets the precision of a process group's gradients."""
         return self._ask(PRECISION, "PUT", f"/v1/jobs/{job}/precision", {"bits": bits})
 
     def set_automatic(self, job: int, name: str, parameters: Mapping[str, object] | None = None) -> JobStatus:
-        """The job, for which an automatic strategy decides from now on."""
+        """Has an automatic strategy decide for the job from now on, and returns the job."""
         return self._ask(JOB, "PUT", f"/v1/jobs/{job}/automatic", {"name": name, "parameters": parameters or {}})
 
     def unset_automatic(self, job: int) -> JobStatus:
-        """The job, which keeps the strategy it has."""
+        """Ends the job's automatic strategy, and returns the job, which keeps the strategy in force."""
         return self._ask(JOB, "DELETE", f"/v1/jobs/{job}/automatic")
 
     def evict(self, job: int, worker: int) -> JobStatus:
-        """The job, whose barrier does not wait for that worker any more."""
+        """Evicts a worker, and returns the job, whose barrier does not wait for that worker any more."""
         return self._ask(JOB, "PUT", f"/v1/jobs/{job}/workers/{worker}/evicted")
 
     def readmit(self, job: int, worker: int) -> JobStatus:
-        """The job, whose barrier waits for that worker again."""
+        """Readmits a worker, and returns the job, whose barrier waits for that worker again."""
         return self._ask(JOB, "DELETE", f"/v1/jobs/{job}/workers/{worker}/evicted")
 
     def explain(self, job: int, worker: int | None = None) -> JobExplanation:
-        """Why each worker, or one of them, is where it is."""
+        """Why each worker of a job, or one of them, does what it does."""
         query = "" if worker is None else f"?worker={worker}"
         return self._ask(EXPLANATION, "GET", f"/v1/jobs/{job}/explanation{query}")
 
     def shutdown(self) -> None:
+        """Has the controller stop; its switch goes on."""
         self._ask(ANYTHING, "POST", "/v1/shutdown")
 
     def events(self) -> Iterator[Snapshot | Event]:
-        """The live stream, until the controller stops: a Snapshot about five times a second, and whenever something
-        happens an Event."""
+        """The live stream, until the controller stops: a Snapshot about five times a second, and an Event whenever
+        something happens."""
         try:
             with self._http.stream("GET", "/v1/events") as response:
                 if response.is_error:
@@ -148,18 +150,18 @@ class ControllerClient:
         try:
             content = None if body is None else json.dumps(body, allow_nan=False).encode()
         except ValueError:
-            raise SereneError("only finite numbers can be told the controller") from None
+            raise SereneError("a number is NaN or infinite: expected finite ones") from None
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
             response = self._http.request(method, path, content=content, headers=headers)
-        except (httpx.TransportError, httpx.InvalidURL, UnicodeError) as error:  # the last: a name that DNS cannot have
+        except (httpx.TransportError, httpx.InvalidURL, UnicodeError) as error:  # the last: a name too long for DNS
             raise self._nobody(error) from None
         try:
             answer = response.json()
             if not response.is_error:
                 return kind.validate_python(answer)
             raise _rejected(response.status_code, answer)
-        except ValueError:  # no JSON, or not what a controller says
+        except ValueError:  # not JSON, or not what a controller answers
             raise self._somebody_else() from None
 
     def _nobody(self, error: Exception) -> NoController:
@@ -175,7 +177,7 @@ class ControllerClient:
 
 
 def _rejected(status: int, answer: object) -> Rejected:
-    """Raises ValueError for what is no controller's answer."""
+    """The error in a controller's answer. Raises ValueError where it is no controller's."""
     if not isinstance(answer, dict) or not isinstance(answer.get("error"), str):
         raise ValueError(answer)
     return Rejected(answer["error"], status)

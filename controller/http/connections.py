@@ -1,6 +1,6 @@
-"""What a connection may cost, also before its first request is known, and so before anything asks for a token.
+"""Bounds on what a connection may cost, from before its first request is read, and so before a token is asked for.
 
-uvicorn bounds neither how long a request's head may take to come nor how many connections are open, nor for how long
+uvicorn bounds neither how long a request's head may take to come, nor how many connections are open, nor for how long
 an answer may stay unread.
 """
 
@@ -13,20 +13,21 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_TIMEOUT_S = 10.0  # for the whole head of a request, from the connection's start or the request's first byte
-READ_TIMEOUT_S = 20.0  # for whoever asked to read something of an answer
+READ_TIMEOUT_S = 20.0  # for the client to read more of an answer
 MOST_CONNECTIONS = 256  # to the TCP port, and as many to the Unix socket, which only the controller's user can fill
 
 
 class Connection(H11Protocol):
-    """One that sends the heads of its requests and reads their answers in time, and is not one too many."""
+    """An HTTP connection that is closed when the client does not send heads of requests, or read answers, in time, or
+    has made one connection too many."""
 
-    _deadline: asyncio.TimerHandle | None = None
-    _unread: asyncio.TimerHandle | None = None
+    _deadline: asyncio.TimerHandle | None = None  # for a request's head
+    _unread: asyncio.TimerHandle | None = None  # for an answer to be read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # What the kernel does not take at once pauses the writing, so that its deadline holds for all that is sent,
-        # also while the connection is being closed.
+        # Writing pauses as soon as the kernel does not take everything, so that READ_TIMEOUT_S holds for all that is
+        # sent, also while the connection is being closed.
         transport.set_write_buffer_limits(0)
         alike = [other for other in self.connections if isinstance(other, Connection) and other._port == self._port]
         if len(alike) > MOST_CONNECTIONS:
@@ -37,7 +38,7 @@ class Connection(H11Protocol):
 
     @property
     def _port(self) -> int | None:
-        """None: the Unix socket."""
+        """The TCP port; None for the Unix socket."""
         return self.server[1] if self.server else None
 
     def data_received(self, data: bytes) -> None:

@@ -1,8 +1,8 @@
-"""The cookie by which a browser shows that its user has the token: no page can read it, and no other site's page makes
-the browser send it.
+"""The cookie by which a browser shows that its user has the token: no script can read it, and no other site's page can
+make the browser send it.
 
-It is not the token but derived from it: whoever finds it cannot log in elsewhere with it. A browser sends a host's
-cookies to all of its ports, so the name has the port in it: two controllers of one machine do not overwrite theirs.
+It is derived from the token: whoever finds the cookie does not learn the token. A browser sends a host's cookies to all
+of its ports, so the cookie's name has the port in it, and two controllers of one machine do not overwrite each other's.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ PURPOSE = b"the controller's page"
 
 
 def give(answer: Response, headers: Headers, token: str) -> None:
-    """Until the browser is closed."""
+    """Sets the cookie in an answer, until the browser is closed. headers: the request's."""
     answer.set_cookie(_name(headers), _value(token), httponly=True, samesite="strict")
 
 
 def carries(headers: Headers, token: str) -> bool:
-    """Whether a request has the cookie of this token. In constant time, whatever it has."""
+    """Whether a request with these headers has the cookie of this token; compared in constant time."""
     given = cookie_parser(headers.get("cookie", "")).get(_name(headers), "")
     return hmac.compare_digest(given.encode("latin-1", "replace"), _value(token).encode())
 

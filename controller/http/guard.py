@@ -1,13 +1,13 @@
 """Checks in front of the HTTP interface: which requests are accepted, and how large they may be.
 
 A controller that has a token accepts only requests that carry it, or the cookie that a browser got for it. The page's
-own files, which hold no secret, are for everybody: they ask for the token.
+own files hold no secret and are for everybody: they ask their user for the token.
 
-A web page from anywhere can make its reader's browser ask a loopback address. Such a request names the page's site as
-its `Origin`, or, where the page's own name was made to lead to loopback, in `Host`; a page that another program serves
-on this machine has another port. None of them may command the switch. A loopback `Host` may have any port: it is
-another one behind a tunnel. A controller that listens elsewhere than on loopback may be asked under any name: it has a
-token, and a browser sends its cookie only to the name under which it got it.
+A web page from anywhere can make its reader's browser send requests to a loopback address. Such a request names the
+page's site in `Origin` or, if the site's name was made to resolve to loopback (DNS rebinding), in `Host`; a page that
+another program serves on this machine has another port. None of them may command the switch. A loopback `Host` may have
+any port, since through a tunnel the port is another one. A controller that listens elsewhere than on loopback may be
+asked under any name: it has a token, and a browser sends its cookie only to the name under which it got it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from controller.settings import is_loopback
 from serene.http import TOKEN
 
 LARGEST_BODY = 64 << 10  # bytes
-MOST_DIGITS = 20  # of a length; Python does not read numbers of thousands
+MOST_DIGITS = 20  # of a length; Python refuses to read thousands of digits
 BODY_TIMEOUT_S = 10.0  # for the whole body
-# Of `Host`: a name or an address, and a port. Nothing else that a URL may have, or what one reads as the name of this
-# host, another reads as a user at it, or as its port.
+# What `Host` may be: a name or an address, and a port. Nothing else that a URL may have, such as a user: parsers differ
+# in which part of that they take for the host.
 AUTHORITY = re.compile(r"(?:([a-z0-9.-]+)|\[([0-9a-f:.]+)\])(?::([0-9]{0,5}))?", re.ASCII | re.IGNORECASE)
 
 
 class Guard:
-    """An ASGI application before another: requests that pass carry their whole body. token: without one, none is asked
-    for. on_loopback: nobody else can connect."""
+    """An ASGI application in front of another, ``app``, which gets requests that pass, with their whole body. token:
+    None: requests need none. on_loopback: the controller listens on loopback, so only this machine can connect."""
 
     def __init__(self, app: ASGIApp, token: str | None, on_loopback: bool) -> None:
         if not (on_loopback or token):
@@ -99,15 +99,15 @@ class _TooLong(Exception):
 
 
 def _refuse(status: int, text: str) -> Json:
-    headers = {"connection": "close"}  # what else comes on it is not read
+    headers = {"connection": "close"}  # nothing more is read from this connection
     if status == 401:
         headers["www-authenticate"] = "Bearer"
     return Json({"error": text}, status, headers=headers)
 
 
 def _malformed(scope: Scope, headers: Headers) -> Json | None:
-    """What could be read in two ways. A target that is a whole URL says by itself whom it is for, whatever `Host`
-    says."""
+    """The refusal of a request that could be read in two ways, such as one whose target is a whole URL: that names a
+    host, and `Host` may name another."""
     if not scope["path"].startswith("/"):
         return _refuse(400, f"{scope['path']}: expected a path, which begins with /")
     for name in ("Host", "Origin", "Sec-Fetch-Site"):

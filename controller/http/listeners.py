@@ -1,6 +1,6 @@
-"""Where a controller listens: a TCP port, and a Unix socket, which processes in other network namespaces reach, too.
+"""Where a controller listens: at a TCP port, and at a Unix socket, which processes in other network namespaces reach.
 
-Neither is ever taken from a controller that lives.
+Neither is ever taken from a controller that runs.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from pathlib import Path
 from controller.settings import host_and_port
 from serene.errors import SereneError
 
-TURN_TIMEOUT_S = 5.0
-LEAVING_S = 1.0  # what a controller that has stopped listening may take to end
+LOCK_TIMEOUT_S = 5.0
+LEAVING_S = 1.0  # how long a controller that has stopped listening may take to end
 
 
 class AddressInUse(SereneError):
-    """Something else is where the interface should be, or nothing can be there."""
+    """The interface's address or path is in use, or cannot be used."""
 
 
 @contextmanager
 def tcp_listener(http: str) -> Iterator[socket.socket]:
-    """Bound to HOST:PORT, and not listening yet: nobody is to wait for answers until the switch is there.
+    """A socket bound to ``http``, HOST:PORT, that does not listen yet: before the switch is there, clients are refused
+    rather than left waiting.
 
-    SO_REUSEADDR, without which a controller could not start for a minute after another one, lets two be bound to one
-    address until either listens. So a controller claims it first, by a name that the kernel takes back when it ends.
-    Raises AddressInUse.
+    SO_REUSEADDR, without which a controller could not start for a minute after another one, lets two controllers bind
+    one address until either listens. So each first claims it, by an abstract socket's name, which the kernel frees when
+    the process ends. Raises AddressInUse.
     """
     host, port = host_and_port(http)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol spelt out, asyncio turns Nagle's algorithm off, which costs 40 ms an answer otherwise.
+    # Only where the protocol is named does asyncio turn Nagle's algorithm off, which would delay an answer by 40 ms.
     with ExitStack() as held:
         listener = held.enter_context(socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP))
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -54,7 +55,7 @@ def tcp_listener(http: str) -> Iterator[socket.socket]:
 
 @contextmanager
 def _claimed(http: str, name: str) -> Iterator[None]:
-    """A name that is nobody else's in this network namespace. Raises AddressInUse, which says whose it is."""
+    """Holds a name in this network namespace until the context ends. Raises AddressInUse, which says who has it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as claim:
         until = time.monotonic() + LEAVING_S
         while True:
@@ -82,16 +83,17 @@ def _holder(name: str) -> str:
 
 @contextmanager
 def unix_listener(path: str) -> Iterator[socket.socket]:
-    """At ``path``, for its owner alone; the file goes at the end. What a process that was killed has left is replaced.
+    """A Unix socket that listens at ``path``, for its owner alone, and is removed when the context ends. The file of a
+    process that was killed is replaced.
 
-    Whether a file is such a leftover can only be told while nobody else is between bind and listen: so a controller
-    does both, and looks, while it holds the folder's lock. Raises AddressInUse.
+    Whether a file is such a leftover can only be told while no other controller is between bind and listen. So each
+    looks, binds and listens while it holds the folder's lock. Raises AddressInUse.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         try:
-            with _turn(path):
+            with _folder_locked(path):
                 _remove_leftover(path)
-                os.fchmod(listener.fileno(), 0o600)  # which bind gives the file: at no time is it anybody's
+                os.fchmod(listener.fileno(), 0o600)  # before bind, which gives the file this mode from the beginning
                 listener.bind(path)
                 listener.listen()
                 made = os.lstat(path)
@@ -100,17 +102,17 @@ def unix_listener(path: str) -> Iterator[socket.socket]:
         try:
             yield listener
         finally:
-            with suppress(OSError), _turn(path):
+            with suppress(OSError), _folder_locked(path):
                 if os.path.samestat(os.lstat(path), made):
                     os.unlink(path)
 
 
 @contextmanager
-def _turn(path: str) -> Iterator[None]:
-    """The lock of the path's folder. Raises OSError."""
+def _folder_locked(path: str) -> Iterator[None]:
+    """Holds the lock of the path's folder until the context ends. Raises OSError."""
     folder = os.open(Path(path).parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        until = time.monotonic() + TURN_TIMEOUT_S
+        until = time.monotonic() + LOCK_TIMEOUT_S
         while True:
             try:
                 fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -118,7 +120,7 @@ def _turn(path: str) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() > until:
                     raise OSError(
-                        errno.EBUSY, f"another process has held the folder's lock for {TURN_TIMEOUT_S:g} s"
+                        errno.EBUSY, f"another process has held the folder's lock for {LOCK_TIMEOUT_S:g} s"
                     ) from None
                 time.sleep(0.02)
         yield
@@ -132,12 +134,12 @@ def _remove_leftover(path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(there.st_mode):
-        raise OSError(errno.EEXIST, "there is something that is no socket")
-    # A stream is refused (ECONNREFUSED) by a socket that is bound and does not listen yet as by a file that nobody has
-    # open; a socket of another type is told which of them it met.
+        raise OSError(errno.EEXIST, "the file there is no socket")
+    # To a stream socket, one that is bound and does not listen yet looks like a file that nobody has open: both refuse
+    # it (ECONNREFUSED). A datagram socket gets another error from the first.
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
         probe.setblocking(False)
-        said = probe.connect_ex(path)
-    if said != errno.ECONNREFUSED:
+        error = probe.connect_ex(path)
+    if error != errno.ECONNREFUSED:
         raise OSError(errno.EADDRINUSE, "another process has it open; --socket chooses another path")
     os.unlink(path)

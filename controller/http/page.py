@@ -1,4 +1,4 @@
-"""The controller's page at ``/``: files of ``controller/page``, as they are, which ask the rest of the interface."""
+"""The controller's page at ``/``: the files of ``controller/page``, served as they are; they use the HTTP interface."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastapi import FastAPI, Response
 FOLDER = Path(__file__).parents[1] / "page"
 TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 HEADERS = {
-    # Nothing from elsewhere, and in nobody's frame: a page around it could have its buttons clicked.
+    # Nothing is loaded from elsewhere. The page is in no frame: a page around it could trick its user into clicking.
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
@@ -21,12 +21,12 @@ HEADERS = {
 
 
 def is_page(path: str) -> bool:
-    """Whether a path is one of the page's own files."""
+    """Whether a path is that of one of the page's files."""
     return path == "/" or path.startswith("/page/")
 
 
 def add_page(app: FastAPI) -> None:
-    """Each file at its name, the HTML at ``/``."""
+    """Serves each file under ``/page/``, the HTML at ``/``."""
     for file in sorted(FOLDER.iterdir()):
         if file.suffix in TYPES:
             path = "/" if file.suffix == ".html" else f"/page/{file.name}"

@@ -1,4 +1,4 @@
-"""HTTP + JSON: the controller's only interface. Command line, experiments and tests use it."""
+"""The controller's only interface: JSON over HTTP. The command line, the page, experiments and tests use it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from serene.http import token
 from serene.strategy import BSP
 
 SNAPSHOT_S = 0.2  # between two snapshots of the live stream
-MOST_STREAMS = 32
+MOST_STREAMS = 32  # open at once
 STREAM_COUNTERS_S = 0.5  # counters of a snapshot are at most this old
 
 
@@ -43,9 +43,9 @@ class NewJob(BaseModel):
     job: int | None = None
     scale: int | None = None
     limit: float = Field(default=DEFAULT_LIMIT, allow_inf_nan=False)
-    pool_slots: int | None = None  # of a job whose slots are used in turn
-    racks: Annotated[list[int], Field(max_length=256)] | None = None  # workers in each
-    precision: int = 32  # bits of its gradients' values on their way
+    pool_slots: int | None = None  # makes it a pool, whose slots are used in turn
+    racks: Annotated[list[int], Field(max_length=256)] | None = None  # workers in each rack
+    precision: int = 32  # bits of a pool's gradients' values
 
 
 class Precision(BaseModel):
@@ -71,7 +71,8 @@ class Chosen(BaseModel):
 def application(
     coordinator: Coordinator, guard: Callable[[ASGIApp], Guard], stop: Callable[[], None], stopping: asyncio.Event
 ) -> FastAPI:
-    """The routes. ``stop`` is called on POST /v1/shutdown; streams end when ``stopping`` is set."""
+    """The application with all routes, behind the guard. stop: called on POST /v1/shutdown. stopping: ends the live
+    streams when it is set."""
     app = FastAPI(title="Serene controller", docs_url=None, redoc_url=None, openapi_url=None)
     _answer_errors(app)
     add_page(app)
@@ -132,7 +133,7 @@ def application(
 
     @app.post("/v1/session")
     async def session(request: Request) -> Json:
-        """For a browser, which sends the token once and from then on the cookie."""
+        """Gives a browser, which has sent the token once, the cookie that it sends from then on."""
         answer, secret = Json({}), token()
         if secret is not None:
             give(answer, request.headers, secret)
@@ -165,20 +166,20 @@ def application(
 
 
 async def _stream(coordinator: Coordinator, stopping: asyncio.Event) -> AsyncIterator[str]:
-    """A JSON object a line: events as they happen, and between them a snapshot of the status."""
+    """Lines with a JSON object each: events as they happen, and in between snapshots of the status."""
     with coordinator.events.subscribe() as listener:
         while not stopping.is_set():
             snapshot = Snapshot(status=await coordinator.status(STREAM_COUNTERS_S))
             yield to_json(snapshot) + "\n"
             try:
-                told = await asyncio.wait_for(listener.get(), SNAPSHOT_S)
+                event = await asyncio.wait_for(listener.get(), SNAPSHOT_S)
             except asyncio.TimeoutError:
                 continue
-            yield to_json(told) + "\n"
+            yield to_json(event) + "\n"
 
 
 def _answer_errors(app: FastAPI) -> None:
-    """Every error is ``{"error": text}``."""
+    """Answers every error with ``{"error": text}``."""
 
     @app.exception_handler(SereneError)
     async def serene_error(_: Request, error: SereneError) -> Json:
@@ -200,5 +201,5 @@ def _answer_errors(app: FastAPI) -> None:
         return Json({"error": f"{request.method} {request.url.path}: {error.detail}"}, error.status_code)
 
     @app.exception_handler(Exception)
-    async def our_mistake(_: Request, error: Exception) -> Json:
+    async def internal_error(_: Request, error: Exception) -> Json:
         return Json({"error": f"the controller failed: {type(error).__name__}: {error}"}, 500)

@@ -1,1 +1,1 @@
-"""Jobs as the controller knows them: no I/O, no clock, no switch."""
+"""Jobs as the controller knows them, without I/O."""

@@ -1,4 +1,4 @@
-"""What is wrong with a request about jobs."""
+"""Errors of requests about jobs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from serene.errors import SereneError
 
 
 class NoSuchJob(SereneError):
-    """A job id that is not in use."""
+    """No job has this id."""
 
 
 class Conflict(SereneError):
-    """A request that is well formed, but not for the state the jobs are in."""
+    """A request that is valid, but not in the state that the jobs are in."""
 
 
 class BadRequest(SereneError):
-    """A request that is wrong whatever the state."""
+    """A request that is invalid in every state."""

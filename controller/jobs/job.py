@@ -15,12 +15,12 @@ from controller.jobs.slots import SlotRange
 from serene.racks import NO_RACKS, Racks
 from serene.strategy import BSP, Strategy
 
-LONGEST_HISTORY = 1000
-MOST_RETIRED = 64  # incarnations of a worker that are remembered
+LONGEST_HISTORY = 1000  # epochs
+MOST_RETIRED = 64  # earlier incarnations of a worker that are remembered
 LARGEST_LOST_SESSIONS = 255  # WELCOME has a byte for it
 
 
-# What a worker says of itself, in REPORT and LEAVE: whatever it likes, but no more than numbers and short texts.
+# What a worker says of itself, in REPORT and LEAVE, as far as it is numbers and short texts.
 Fact = bool | int | float | str | None
 Report = dict[str, Fact]
 
@@ -32,8 +32,8 @@ class JobState(str, Enum):
 
 
 class WorkerState(str, Enum):
-    EXPECTED = "expected"
-    JOINED = "joined"  # waits for the others
+    EXPECTED = "expected"  # to join
+    JOINED = "joined"  # waits for others to join
     RUNNING = "running"
     EVICTED = "evicted"  # admitted, but no member: nobody waits for it
     LEFT = "left"
@@ -46,10 +46,10 @@ class Worker:
     id: int
     state: WorkerState = WorkerState.EXPECTED
     endpoint: Endpoint | None = None
-    uncertain: bool = False  # it is unknown whether the switch admits it: it has to be readmitted
-    retired: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_RETIRED))  # incarnations before this one
+    uncertain: bool = False  # nobody knows whether the switch admits it: it has to be readmitted
+    retired: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_RETIRED))  # earlier incarnations
     contributions_sent: int | None = None  # packets, as the worker said when it left
-    report: Report | None = None  # its latest
+    report: Report | None = None  # the latest
     reported_at: float = -math.inf  # on the monotonic clock
     readmitted_at: float = -math.inf  # on the monotonic clock
 
@@ -63,8 +63,8 @@ class Worker:
 
 @dataclass(frozen=True)
 class EpochBegun:
-    """An epoch began, at ``t`` in Unix seconds; clock: then, on the monotonic clock, by which what has passed since is
-    measured."""
+    """An epoch has begun, with this strategy and for this reason. t: when, in Unix seconds; clock: the same on the
+    monotonic clock, to measure what has passed since."""
 
     t: float
     session: int
@@ -76,7 +76,7 @@ class EpochBegun:
 
 @dataclass(frozen=True)
 class JobEpoch:
-    """One epoch of one job: what a decision was made about."""
+    """One epoch of one job, by which a decision is known to be about the present one."""
 
     job: int
     session: int
@@ -89,36 +89,36 @@ class JobEpoch:
 
 @dataclass
 class Job:
-    """One training run. ``slots`` is None while it holds none; session and epoch are 0 before it runs."""
+    """One training run. ``slots`` is None while it has none; session and epoch are 0 before it runs."""
 
     id: int
     workers_expected: int
-    strategy: Strategy  # the one that is wanted: in force unless the job waits or is restoring
+    strategy: Strategy  # the wanted one: in force unless the job waits or is restoring
     scale: int  # fixed-point units in 1.0
-    limit: float  # the largest |value| that one worker contributes
+    limit: float  # the largest |value| of a contribution
     state: JobState = JobState.WAITING
-    racks: Racks = NO_RACKS  # who is where; without any, all are at one switch, which is one rack
-    pool: bool = False  # its slots are used in turn (serene/client/pool.py): under BSP, by the workers that began it
-    precision: int = 32  # bits that the values of a pool's gradients have on their way
-    asked_at: float = -math.inf  # when it was made, or a worker asked to join; on the monotonic clock
+    racks: Racks = NO_RACKS  # which workers are in which rack; with one switch, all are in rack 0
+    pool: bool = False  # its slots are used in turn (serene/client/pool.py), under BSP, by the workers that began it
+    precision: int = 32  # bits of the values of a pool's gradients
+    asked_at: float = -math.inf  # when it was made, or a worker last asked to join, on the monotonic clock
     session: int = 0
     epoch: int = 0
-    epochs_spent: int = 0
-    lost_sessions: int = 0  # that the switch has lost
+    epochs_spent: int = 0  # of this session, those of failed writes included: the next one's number is one more
+    lost_sessions: int = 0  # how many of its sessions the switch has lost
     lost: set[int] = field(default_factory=set)  # which ones, as far as they are known
-    lost_before: int = 0  # earlier ones may have been this job's, too
-    restoring: bool = False  # a later session begins with the workers putting the sums back, under BSP
-    absent: int = 0  # of the workers that are expected, so many will not come, and nobody knows which
+    lost_before: int = 0  # sessions before this one may have been this job's, too, and lost
+    restoring: bool = False  # the workers are restoring the sums of a lost session, under BSP
+    absent: int = 0  # of the expected workers, so many will not come, and nobody knows which
     vector_length: int = 0
     slots: SlotRange | None = None
     slots_needed: int = 0
-    began_at: float = 0.0  # the session; in Unix seconds
+    began_at: float = 0.0  # when the session began, in Unix seconds
     began_clock: float = 0.0  # and on the monotonic clock
-    finished_at: float | None = None  # when it was found to be, on the monotonic clock
+    finished_at: float | None = None  # when it was first seen to have finished, on the monotonic clock
     tag: int = field(default_factory=lambda: secrets.randbits(64))  # tells jobs of the same id apart
     workers: list[Worker] = field(default_factory=list)
-    epochs_begun: int = 0  # of all its sessions
-    history: deque[EpochBegun] = field(default_factory=lambda: deque(maxlen=LONGEST_HISTORY))  # the latest of them
+    epochs_begun: int = 0  # in all its sessions
+    history: deque[EpochBegun] = field(default_factory=lambda: deque(maxlen=LONGEST_HISTORY))  # the latest of these
 
     def __post_init__(self) -> None:
         self.workers = [Worker(worker) for worker in range(self.workers_expected)]
@@ -126,12 +126,12 @@ class Job:
             self.racks = Racks((self.workers_expected,))
 
     def worker_at(self, rack: int, place: int) -> Worker | None:
-        """The worker with that number in that rack."""
+        """The worker with number ``place`` in that rack; None: there is none."""
         number = self.racks.number(rack, place)
         return None if number is None else self.workers[number]
 
-    def there_is_no(self, rack: int, place: int) -> str:
-        """Why `worker_at` is None, and what would be right."""
+    def no_worker_at(self, rack: int, place: int) -> str:
+        """For a refusal: why `worker_at` is None, and the valid numbers."""
         sizes = self.racks.sizes
         if len(sizes) < 2 and rack == 0:
             return f"job {self.id} has no worker {place}: expected 0 to {len(self.workers) - 1}"
@@ -140,15 +140,16 @@ class Job:
         return f"job {self.id} has no worker {place} in rack {rack}: expected 0 to {sizes[rack] - 1}"
 
     def places(self) -> dict[int, Endpoint]:
-        """Where each worker is that is anywhere."""
+        """The endpoints of the workers that have one, by worker."""
         return {worker.id: worker.endpoint for worker in self.workers if worker.endpoint is not None}
 
     @property
     def limit_units(self) -> int:
+        """The limit in fixed-point units."""
         return round(self.limit * self.scale)
 
     def has_had(self, session: int) -> bool:
-        """Whether a worker of that session is a worker of this job."""
+        """Whether a worker that was in that session last may be this job's. session: 0 if it was in none."""
         return session in self.lost or session in (0, self.session) or session < self.lost_before
 
     @property
@@ -157,7 +158,7 @@ class Job:
         return self.state is JobState.FINISHED and self.slots is None
 
     def members(self) -> list[int]:
-        """The members: the workers that a strategy is compiled for."""
+        """The members' numbers, for which a strategy is compiled."""
         return [worker.id for worker in self.workers if worker.state is WorkerState.RUNNING]
 
     @property
@@ -166,10 +167,11 @@ class Job:
         return BSP() if self.restoring else self.strategy
 
     def evicted(self) -> list[int]:
+        """The numbers of the evicted workers."""
         return [worker.id for worker in self.workers if worker.state is WorkerState.EVICTED]
 
     def begin_epoch(self, policy: Policy, reason: str, now: float) -> EpochBegun:
-        """The switch has this policy now."""
+        """Notes that the switch has this policy now. now: in Unix seconds."""
         begun = EpochBegun(now, policy.session, policy.epoch, policy.strategy, reason)
         if policy.session != self.session:
             self.began_at, self.began_clock = begun.t, begun.clock
@@ -183,15 +185,15 @@ class Job:
         return begun
 
     def mark_evicted(self, evicted: Collection[int]) -> None:
-        """Of those who take part, these are evicted and the others are not."""
+        """Notes that of the workers that take part exactly these are evicted."""
         for worker in self.workers:
             if worker.state in (WorkerState.RUNNING, WorkerState.EVICTED):
                 worker.state = WorkerState.EVICTED if worker.id in evicted else WorkerState.RUNNING
 
     def reset(self) -> None:
-        """Back to waiting for those who took part; what happened so far stays in the history.
+        """Makes the job wait again for the workers that took part in a session that is lost; its history stays.
 
-        Who has left or was evicted is not waited for; it may come back once the job runs again.
+        A worker that has left or was evicted is not waited for, but may come back once the job runs again.
         """
         self.state = JobState.WAITING
         self.lost_sessions = min(self.lost_sessions + 1, LARGEST_LOST_SESSIONS)
@@ -200,18 +202,18 @@ class Job:
         self.session = self.epoch = self.epochs_spent = 0
         self.vector_length = self.slots_needed = 0
         self.slots = None
-        gone = (WorkerState.LEFT, WorkerState.EVICTED)
+        not_waited_for = (WorkerState.LEFT, WorkerState.EVICTED)
         self.workers = [
             Worker(
                 worker.id,
-                WorkerState.LEFT if worker.state in gone else WorkerState.EXPECTED,
+                WorkerState.LEFT if worker.state in not_waited_for else WorkerState.EXPECTED,
                 retired=worker.retired,
             )
             for worker in self.workers
         ]
 
     def remember(self, known: Job) -> None:
-        """Keeps what the switch's entries do not say about a session that was known already."""
+        """Takes over from ``known``, the same session as it was known before, what the switch's entries do not say."""
         self.history.extendleft(reversed(known.history))
         self.epochs_begun += known.epochs_begun
         self.epochs_spent = max(self.epochs_spent, known.epochs_spent)

@@ -1,8 +1,8 @@
 """Jobs: who takes part, which slots they have, which strategy is in force. No I/O, no clock, no switch.
 
-A change that the switch must hear of takes two steps: plan it (`hello`, `plan_swap`, `plan_leave`), and when
-the switch has taken it, commit it (`started`, `swapped`, ...). A failed write changes nothing, but
-its epoch is spent: nobody can know whether the write arrived, and an epoch has one policy.
+A change that the switch must hear of takes two steps: it is planned (`hello`, `plan_swap`, `plan_leave`), and when the
+switch has taken it, committed (`started`, `swapped`, ...). A write that fails changes nothing, but its epoch is spent:
+nobody can know whether the write arrived, and an epoch has one policy.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from controller.jobs import joining
 from controller.jobs import precision as precisions
 from controller.jobs.errors import BadRequest, Conflict, NoSuchJob
 from controller.jobs.job import EpochBegun, Job, JobState, Report, Worker, WorkerState
@@ -23,11 +24,12 @@ from serene.strategy import ASP, BSP, Strategy, shrunk
 from serene.wire import MOST_IN_POOL
 
 LARGEST_SESSION = 2**32 - 1
-LATEST_BY_CLOCK = 2**32 - 2**20  # in the year 2106
+LATEST_BY_CLOCK = 2**32 - 2**20  # the latest session that follows from the clock, in the year 2106
 
 
 class Jobs:
-    """All jobs of one switch whose program has ``slots`` slots of ``lanes`` values."""
+    """All jobs of one switch, or tree of switches, whose program has ``slots`` slots of ``lanes`` values. max_jobs: ids
+    are 0 to max_jobs - 1; max_workers: of one job, over all racks."""
 
     def __init__(self, *, slots: int, lanes: int, max_jobs: int, max_workers: int) -> None:
         self.total_slots = slots
@@ -41,6 +43,7 @@ class Jobs:
         return iter(sorted(self._jobs.values(), key=lambda job: job.id))
 
     def get(self, job: int) -> Job | None:
+        """None: there is no such job."""
         return self._jobs.get(job)
 
     def __getitem__(self, job: int) -> Job:
@@ -68,10 +71,12 @@ class Jobs:
         racks: Racks | None = None,
         precision: int = 32,
     ) -> Job:
-        """A new job that waits for ``workers`` workers; with ``pool_slots`` a pool, which has that many from now on.
-        racks: who is where; None: at one switch. precision: bits that the values of a pool's gradients begin with.
+        """A new job that waits for ``workers`` workers.
 
-        Raises BadRequest or Conflict.
+        job: its id; None: a free one. scale: fixed-point units in 1.0. limit: the largest |value| of a contribution.
+        pool_slots: makes it a pool, which has that many slots from now on. racks: which workers are in which rack;
+        None: all are at one switch. precision: bits of the values of a pool's gradients at first. Raises BadRequest,
+        Conflict, or the strategy's own error where it does not fit the workers.
         """
         if not 1 <= workers <= self.max_workers:
             raise BadRequest(f"a job of {workers} workers: expected 1 to {self.max_workers}")
@@ -87,7 +92,7 @@ class Jobs:
         return created
 
     def _make_pool(self, job: Job, slots: int) -> None:
-        """Its slots are its own before its workers come: whether there is room is known at once."""
+        """Gives the job its slots before its workers come, so that it is known at once whether there is room."""
         if job.strategy != BSP():
             raise BadRequest(
                 f"a pool runs under BSP, not {job.strategy}: its slots hold other values from one round to the next. "
@@ -104,7 +109,7 @@ class Jobs:
         job.pool, job.scale, job.limit = True, POOL_SCALE, LARGEST / POOL_SCALE
 
     def check_no_pool(self, job_id: int) -> None:
-        """Raises Conflict for a pool, to which nothing but its own workers' sums may happen."""
+        """Raises Conflict for a pool, whose strategy and members cannot change, and NoSuchJob."""
         if self[job_id].pool:
             raise Conflict(
                 f"job {job_id} is a process group's: it stays under BSP with the workers that it began with, or its "
@@ -112,7 +117,8 @@ class Jobs:
             )
 
     def _free_id(self, wanted: int | None) -> int:
-        """Ids never used come first; the id of a job that has finished may be used again."""
+        """The wanted id, or the first that was never used, else the first of a job that is over. Raises BadRequest or
+        Conflict."""
         if wanted is not None and not 0 <= wanted < self.max_jobs:
             raise BadRequest(f"job {wanted}: expected 0 to {self.max_jobs - 1}")
         candidates = range(self.max_jobs) if wanted is None else [wanted]
@@ -142,38 +148,22 @@ class Jobs:
         session: int = 0,
         goes_on: bool = False,
     ) -> Refusal | Start | Readmission | Waiting | None:
-        """A worker that is no member asks to join; ``place`` is its number in the rack that its endpoint is in, ``now``
-        in Unix seconds, ``session`` the one that it was in; ``goes_on``: it thinks that it still is, and would
-        contribute under seqs that another process has used.
+        """A worker that is no member asks to join. Returns what follows: a plan to write to the switch, Waiting for
+        others, a Refusal, or None where it has joined already and asked before it knew.
 
-        None: it has joined already, and said so before it knew.
+        place: its number in the rack of its endpoint. vector_length: its values. now: in Unix seconds. session: the one
+        that it was in last; 0: none. goes_on: it believes that it is still in that session, and would contribute under
+        seqs that another process may have used meanwhile.
         """
         job = self._jobs.get(job_id)
         if job is None:
             return Refusal(f"there is no job {job_id} ({self._there_are()})")
         worker = job.worker_at(endpoint.rack, place)
         if worker is None:
-            return Refusal(job.there_is_no(endpoint.rack, place))
-        name = job.racks.name(worker.id)
-        if not endpoint.incarnation:
-            return Refusal("incarnation 0: expected a number from 1 to 4294967295")
-        if job.state is JobState.FINISHED:
-            anew = f"serenectl jobs create --job {job_id} --workers {len(job.workers)}"
-            return Refusal(f"job {job_id} has finished; '{anew}' makes it anew")
-        if not job.has_had(session):
-            return Refusal(f"session {session} of job {job_id} is over, and this is another job: start the worker anew")
-        if worker.endpoint is not None and worker.endpoint.host != endpoint.host:
-            return Refusal(f"worker {name} of job {job_id} is at {worker.endpoint}, not at {endpoint}")
-        displaced = worker.endpoint is not None and worker.endpoint.incarnation != endpoint.incarnation
-        if endpoint.incarnation in worker.retired or (goes_on and displaced and session == job.session):
-            return Refusal(f"another process has taken the place of worker {name} of job {job_id}")
-        others = [w for w in job.workers if w is not worker and w.endpoint is not None]
-        if (job.state is JobState.RUNNING or others or job.pool) and vector_length != job.vector_length:
-            return Refusal(
-                f"vector_length {vector_length}: expected {job.vector_length}, "
-                f"which the other workers of job {job_id} have"
-            )
-
+            return Refusal(job.no_worker_at(endpoint.rack, place))
+        refusal = joining.refusal(job, worker, endpoint, vector_length, session, goes_on)
+        if refusal is not None:
+            return refusal
         if job.state is JobState.RUNNING:
             if worker.endpoint == endpoint and not worker.uncertain:
                 return None
@@ -192,6 +182,7 @@ class Jobs:
         return Waiting(job.id, missing) if len(missing) > job.absent else self._plan_start(job, now)
 
     def _reserve(self, job: Job, vector_length: int) -> Refusal | None:
+        """Gives the job the slots that a vector of this length needs."""
         if vector_length < 1:
             return Refusal(f"vector_length {vector_length}: expected at least 1")
         count = math.ceil(vector_length / self.lanes)
@@ -213,8 +204,8 @@ class Jobs:
 
     def _plan_start(self, job: Job, now: float) -> Start | Refusal:
         assert job.slots is not None
-        # Sessions come from the clock so that they grow even if the switch has lost the last one. A clock that runs
-        # far ahead must not use up the numbers.
+        # Sessions come from the clock so that they grow even if the switch has lost the last one. A clock that is far
+        # in the future must not use up the numbers.
         session = max(self._last_session + 1, min(int(now), LATEST_BY_CLOCK))
         if session > LARGEST_SESSION:
             return Refusal("all session numbers of the switch are used up: restart it, and the controller")
@@ -229,7 +220,7 @@ class Jobs:
         )  # fmt: skip
 
     def note_session(self, session: int) -> None:
-        """The switch has, or has had, a session of this number: those to come are later."""
+        """The switch has, or has had, a session of this number: later ones get larger numbers."""
         self._last_session = max(self._last_session, session)
 
     def started(self, start: Start, now: float) -> None:
@@ -244,7 +235,7 @@ class Jobs:
         job.begin_epoch(start.policy, "resumed" if job.restoring else "started", now)
 
     def plan_restored(self, job_id: int) -> Swap | None:
-        """The workers have put the sums back: the job's own strategy takes over, unless it is BSP anyway.
+        """The sums are restored: the swap to the job's own strategy; None where that is BSP, which is in force already.
 
         A needless epoch would cost a BSP run its exactness: the round in which an epoch begins is not isolated.
         """
@@ -254,7 +245,7 @@ class Jobs:
         return self._plan_policy(job, job.strategy, job.members(), "restored")
 
     def restored(self, job_id: int, swap: Swap | None, now: float) -> None:
-        """Commits it."""
+        """Commits the end of a restoration."""
         self._jobs[job_id].restoring = False
         if swap is not None:
             self.swapped(swap, now)
@@ -267,7 +258,7 @@ class Jobs:
         return Readmission(job.id, worker.id, worker.endpoint, endpoint, places, swap)
 
     def readmitted(self, readmission: Readmission, now: float) -> None:
-        """Commits a re-admission."""
+        """Commits a readmission."""
         job = self._jobs[readmission.job]
         worker = job.workers[readmission.worker]
         worker.move(readmission.new)
@@ -275,15 +266,16 @@ class Jobs:
         self.swapped(readmission.swap, now)
 
     def not_readmitted(self, readmission: Readmission) -> None:
-        """The switch did not take all of the writes: the next process that asks is readmitted."""
+        """The switch did not take all writes of a readmission: the next process that asks is readmitted."""
         self._jobs[readmission.job].workers[readmission.worker].uncertain = True
 
     # Strategies
 
     def plan_swap(self, job_id: int, strategy: Strategy, reason: str = "requested") -> Swap | None:
-        """A new strategy for the members; None when the job does not run yet (`choose` is enough then).
+        """The swap to another strategy; None where `choose` is enough, for the job does not run yet or is restoring.
 
-        Raises NoSuchJob, Conflict for a finished job, or the strategy's own error when it does not fit.
+        Raises NoSuchJob; Conflict for a pool, a finished job, or one without members; or the strategy's own error where
+        it does not fit.
         """
         self.check_no_pool(job_id)
         job = self[job_id]
@@ -293,13 +285,13 @@ class Jobs:
             strategy.compile(range(len(job.workers)))
             return None
         if not job.members():
-            back = f"'serenectl readmit --job {job_id} --worker N' lets one back in"
+            back = f"'serenectl readmit --job {job_id} --worker N' makes one a member again"
             raise Conflict(f"job {job_id}: all its workers are evicted; {back}")
         fields = strategy.compile(job.members())
         return Swap(job_id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
 
     def plan_precision(self, job_id: int, bits: int) -> Swap | None:
-        """Other bits for the values of a pool's gradients; None where they have so many already. Raises NoSuchJob,
+        """The swap to another precision of a pool's gradients; None where it is in force already. Raises NoSuchJob,
         BadRequest or Conflict."""
         job = self[job_id]
         fields = precisions.change(job, self.lanes, bits)
@@ -308,8 +300,8 @@ class Jobs:
         return Swap(job_id, Policy(job.session, self._next_epoch(job), job.strategy, fields), f"precision {bits}")
 
     def has_already(self, job_id: int, strategy: Strategy) -> bool:
-        """Whether a running job's switch surely has this strategy: a new epoch would be needless, and costs a BSP run
-        its exactness. After a write that failed nobody can know. Raises NoSuchJob."""
+        """Whether this strategy is certainly in force in a running job: a new epoch would be needless, and cost a BSP
+        run its exactness. After a write that failed nobody can be certain. Raises NoSuchJob."""
         job = self[job_id]
         if job.state is not JobState.RUNNING or job.restoring or not job.members():
             return False
@@ -317,9 +309,10 @@ class Jobs:
         return fits and strategy == job.strategy and job.epoch == job.epochs_spent
 
     def taking_part(self, job_id: int, named: Iterable[int]) -> list[int]:
-        """Who is in the barrier or evicted.
+        """The workers that are members or evicted, in their order. named: workers that have to be among them.
 
-        Raises NoSuchJob, or Conflict where the job does not run or somebody who is named has left or was never there.
+        Raises NoSuchJob; Conflict for a pool, where the job does not run, or where a named worker has left or never
+        was.
         """
         self.check_no_pool(job_id)
         job = self[job_id]
@@ -332,39 +325,37 @@ class Jobs:
         return taking_part
 
     def plan_barrier(self, job_id: int, strategy: Strategy, evicted: Iterable[int], reason: str) -> Swap | None:
-        """A strategy, and who is evicted under it; None when both are so already.
+        """The swap to a strategy under which exactly these workers are evicted; None when all is so already.
 
-        Raises NoSuchJob, or Conflict where the job does not run or no member would be left.
+        Raises as `taking_part`, Conflict where no member would be left, or the strategy's own error where it does not
+        fit.
         """
-        job, out = self[job_id], set(evicted)
-        taking_part = self.taking_part(job_id, out)
-        members = [worker for worker in taking_part if worker not in out]
+        job, evicted = self[job_id], frozenset(evicted)
+        taking_part = self.taking_part(job_id, evicted)
+        members = [worker for worker in taking_part if worker not in evicted]
         if not members:
             raise Conflict(f"job {job_id}: no member would be left")
-        if out == set(job.evicted()) and strategy == job.in_force:
+        if evicted == set(job.evicted()) and strategy == job.in_force:
             return None
         if strategy != job.in_force:
-            strategy.compile(taking_part)  # it shrinks to the members that are left, but it has to fit the whole job
-        swap = self._plan_policy(job, strategy, members, reason)
-        return replace(swap, evicted=frozenset(out))
+            strategy.compile(taking_part)  # it shrinks to the members that are left, but has to fit all who take part
+        return replace(self._plan_policy(job, strategy, members, reason), evicted=evicted)
 
     def choose(self, job_id: int, strategy: Strategy) -> None:
-        """The strategy that a waiting job will start with."""
+        """Notes the strategy that a waiting job will start with, or a restoring one go on with."""
         self[job_id].strategy = strategy
 
     def swapped(self, swap: Swap, now: float) -> EpochBegun:
         """Commits a swap."""
         job = self._jobs[swap.job]
         if swap.evicted is not None:
-            for worker in job.workers:
-                if worker.state in (WorkerState.RUNNING, WorkerState.EVICTED):
-                    worker.state = WorkerState.EVICTED if worker.id in swap.evicted else WorkerState.RUNNING
+            job.mark_evicted(swap.evicted)
         return job.begin_epoch(swap.policy, swap.reason, now)
 
     def _plan_policy(
         self, job: Job, strategy: Strategy, members: list[int], reason: str, free: Sequence[int] = ()
     ) -> Swap:
-        """``free``: the evicted workers that go on when no member is left; without them nobody takes part any more."""
+        """The swap to a strategy for these members. free: the evicted workers that go on if no member is left."""
         fields = shrunk(strategy, members).compile(members) if members else ASP().compile(free)
         fields = replace(fields, precision=job.precision)
         return Swap(job.id, Policy(job.session, self._next_epoch(job), strategy, fields), reason)
@@ -385,12 +376,12 @@ class Jobs:
         active: Collection[int] = (),
         session: int = 0,
     ) -> Leave:
-        """A worker's LEAVE, for the first time or again; ``place`` is its number in its rack, ``active`` the workers
-        heard from recently, ``session`` the one that it was in, if it knew one.
+        """A worker says LEAVE, for the first time or again.
 
-        The job is over when no member is left and none of the evicted is active; as long as one is, it
-        goes on freely. The switch is told of the last one, too, or a controller that takes over would wait for it.
-        Raises NoSuchJob or Conflict.
+        place: its number in its rack. contributions_sent: packets, as it says; None: it does not. active: the workers
+        that were heard from recently. session: the one that it was in; 0: none. The job is over when no member is left
+        and no evicted worker is active; as long as one is, it goes on as an asynchronous one. The switch is told when
+        the last one leaves, too, or a controller that takes over would wait for it. Raises NoSuchJob or Conflict.
         """
         job, worker = self._begun(job_id, place, at)
         worker_id = worker.id
@@ -408,7 +399,7 @@ class Jobs:
         return Leave(job_id, worker_id, contributions_sent, swap, job_over=over)
 
     def left(self, leave: Leave, now: float) -> None:
-        """Commits a LEAVE; the last one ends the job, whose entries stay until they are `due`."""
+        """Commits a LEAVE. The last one ends the job, whose entries stay until it is `due`."""
         if not leave.counts:
             return
         job = self._jobs[leave.job]
@@ -422,12 +413,12 @@ class Jobs:
             self._finished(job)
 
     def plan_abandoned(self, job_id: int) -> Swap:
-        """All members of a running job have left, and those who were evicted are silent."""
+        """The swap that ends a job whose members have all left and whose evicted workers are silent."""
         job = self._jobs[job_id]
         return self._plan_policy(job, job.in_force, [], "abandoned")
 
     def abandoned(self, swap: Swap, now: float) -> None:
-        """Commits that: the job has finished."""
+        """Commits the end of a job that was abandoned."""
         self.swapped(swap, now)
         self._finished(self._jobs[swap.job])
 
@@ -437,8 +428,8 @@ class Jobs:
             job.state = JobState.FINISHED
 
     def due(self, now: float, grace_s: float) -> list[int]:
-        """Finished jobs whose entries have stayed for the last PULLs, ``grace_s`` seconds since they were found here.
-        now: on a clock that nobody sets."""
+        """The ids of finished jobs whose entries may be removed: they have stayed for the workers' last PULLs, for
+        ``grace_s`` seconds since a call of this method first found the job finished. now: on the monotonic clock."""
         finished = [job for job in self if job.state is JobState.FINISHED and job.slots is not None]
         for job in finished:
             job.finished_at = now if job.finished_at is None else job.finished_at
@@ -451,7 +442,7 @@ class Jobs:
     # Telemetry, and jobs found or lost
 
     def take_over(self, job: Job) -> None:
-        """A job that the switch runs already; what was known of the same session is kept."""
+        """Adds a job that the switch runs already; what was known of its session is kept."""
         known = self._jobs.get(job.id)
         if known is not None and known.session == job.session:
             job.remember(known)
@@ -459,22 +450,24 @@ class Jobs:
         self.note_session(job.session)
 
     def report(self, job_id: int, place: int, at: Endpoint, report: Report, now: float) -> int:
-        """The latest REPORT of a member, whose number in its rack is ``place``; its number in the job. ``now`` on the
+        """Keeps a worker's latest REPORT, and returns its number in the job. place: its number in its rack. now: on the
         monotonic clock. Raises NoSuchJob or Conflict."""
         _, worker = self._begun(job_id, place, at)
         worker.report, worker.reported_at = report, now
         return worker.id
 
     def _begun(self, job_id: int, place: int, at: Endpoint) -> tuple[Job, Worker]:
-        """Both, unless the worker's packet belongs to an earlier job of this id, or to an earlier incarnation."""
+        """The job and the worker. Raises Conflict where a packet belongs to an earlier job of this id, or to an earlier
+        incarnation; and NoSuchJob."""
         job = self[job_id]
         worker = job.worker_at(at.rack, place)
         if job.state is JobState.WAITING or worker is None or worker.endpoint != at:
-            raise Conflict(f"worker {place} at {at} is no member of job {job_id}")
+            raise Conflict(f"worker {place} at {at} is not admitted to job {job_id}")
         return job, worker
 
     def switch_has_only(self, held: Container[int]) -> list[int]:
-        """Jobs that the switch lost wait for their workers again. Returns those that ran."""
+        """Notes that the switch holds nothing of other jobs than ``held``: those that ran wait for their workers again.
+        Returns the ids of these."""
         ran = []
         for job in self:
             if job.id in held:
@@ -488,7 +481,8 @@ class Jobs:
 
 
 def _check_numbers(workers: int, scale: int, limit: float) -> None:
-    """One round of all workers has to fit a signed 32-bit number, and the limit has to be at least one unit."""
+    """Raises BadRequest unless the sum of one contribution from each worker fits a signed 32-bit number, and the limit
+    is at least one unit."""
     largest_scale = LARGEST // workers
     if not 1 <= scale <= largest_scale:
         raise BadRequest(f"scale {scale} for {workers} workers: expected 1 to {largest_scale}")

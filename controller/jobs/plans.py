@@ -1,7 +1,7 @@
 """Changes of a job that the controller is about to write to the switch.
 
-Plans are values: `jobs` makes them, `entries` turns them into table entries, and only when the switch has
-taken them does `jobs` remember that they happened.
+Plans are values: `Jobs` makes them, `controller.switch.entries` turns them into table entries, and `Jobs` commits them
+once the switch has taken those.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from serene.strategy import PolicyFields, Strategy
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a worker is: the switch's port it is behind, its addresses as text, and its incarnation, the number
-    that its process drew when it joined. rack: of several switches the leaf whose port that is; one is rack 0."""
+    """Where a worker is: the number of its port at the switch, its addresses as text, and its incarnation, the number
+    that its process drew when it joined. rack: with several switches, the number of the leaf that has the port; else
+    0."""
 
     port: int
     mac: str
@@ -55,8 +56,8 @@ class Policy:
 class Start:
     """Everybody has joined: a session begins, after ``lost_sessions`` others that the switch has lost.
 
-    scale: fixed-point units in 1.0; limit: the largest |contribution| of one worker, in units. racks: all workers of
-    the job, of whom ``members`` are there.
+    scale: fixed-point units in 1.0; limit: the largest |value| of a contribution, in units. racks: where all workers of
+    the job belong; members: those that are there, by number in the job.
     """
 
     job: int
@@ -72,7 +73,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Swap:
-    """A new epoch: one entry is replaced. ``evicted``: who is evicted from now on; None: as before."""
+    """A new epoch: one entry is replaced. evicted: exactly these workers are evicted from then on; None: as before."""
 
     job: int
     policy: Policy
@@ -82,10 +83,8 @@ class Swap:
 
 @dataclass(frozen=True)
 class Leave:
-    """A worker leaves; the members that remain get a policy without it. ``swap`` is None when nothing changes.
-
-    counts: not if it was said in another session than the job is in, and came late.
-    """
+    """A worker leaves. swap: to a policy without it; None where the policy stays. counts: False for a LEAVE that was
+    said in another session than the present one: it is answered, and changes nothing."""
 
     job: int
     worker: int
@@ -97,10 +96,8 @@ class Leave:
 
 @dataclass(frozen=True)
 class Readmission:
-    """A worker comes back: its entries move, or are made anew (``old`` None), and a new epoch begins.
-
-    ``members``: everybody's place from now on.
-    """
+    """A worker comes back: its entries move from ``old`` to ``new``, or are made anew (``old`` None), and a new epoch
+    begins. members: all workers' endpoints from then on, by number in the job."""
 
     job: int
     worker: int
@@ -119,7 +116,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A worker has joined, and waits for these others."""
+    """A worker has joined, and waits for the workers with these numbers."""
 
     job: int
     missing: tuple[int, ...]

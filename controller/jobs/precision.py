@@ -1,4 +1,4 @@
-"""How many bits the values of a job's gradients may have on their way (docs/decisions/number-formats.md)."""
+"""How many bits the values of a job's gradients may have in packets (docs/decisions/number-formats.md)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from serene.wire import PRECISIONS, UNBOUNDED
 
 
 def check(job: Job, lanes: int, bits: int) -> None:
-    """Raises BadRequest for bits that no sum of its workers fits, Conflict for a job whose values have no scales of
-    their own."""
+    """Raises BadRequest for another number of bits than there are, or too few for a sum of all workers; Conflict for a
+    job that is no pool. lanes: of the switch's slots."""
     if bits not in PRECISIONS:
         raise BadRequest(f"{bits} bits: expected {choices(PRECISIONS)}")
     if not job.pool:
@@ -29,7 +29,7 @@ def check(job: Job, lanes: int, bits: int) -> None:
 
 
 def _held_in_a_read(job: Job, bits: int) -> str:
-    """What so many bits would have to hold under the job's strategy."""
+    """In words, what so many bits would have to hold under the job's strategy."""
     workers, strategy = job.workers_expected, job.strategy
     fields = strategy.compile(range(workers))
     if fields.staleness == UNBOUNDED or fields.quorum < workers:
@@ -40,13 +40,13 @@ def _held_in_a_read(job: Job, bits: int) -> str:
 
 
 def change(job: Job, lanes: int, bits: int) -> PolicyFields | None:
-    """What the policy says from now on; None where the values have so many bits already. Raises BadRequest, or Conflict
-    where the job cannot change them."""
+    """The policy with so many bits; None where they are in force already. Raises as `check`, and Conflict where the
+    job's precision cannot change now."""
     check(job, lanes, bits)
     if job.state is not JobState.RUNNING:
-        raise Conflict(f"job {job.id} is {job.state.value}: the precision of a job that runs can be changed")
+        raise Conflict(f"job {job.id} is {job.state.value}: only while a job runs can its precision be changed")
     if job.slots_needed < 2:
-        raise Conflict(f"job {job.id} has one slot, which has no room for a new epoch: expected 2 or more")
+        raise Conflict(f"job {job.id} has one slot, and cannot begin a new epoch: expected 2 or more")
     if len(job.members()) < job.workers_expected:
         raise Conflict(f"job {job.id} is ending: a worker has left")
     if bits == job.precision and job.epoch == job.epochs_spent:

@@ -1,4 +1,4 @@
-"""Which job has which slots of the switch: contiguous ranges, first fit."""
+"""Ranges of the switch's slots: each job gets the first contiguous range that is free."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Why a worker waits, in words: for whom, in which round of which epoch, and what would let it go on.
 
-Reads a status: the switch's counters and the workers' reports.
-A worker reports at most five times a second, and as often while it waits, so "now" is as old as that.
+It goes by a status, that is by the switch's counters and the workers' reports. A worker reports at most five times a
+second, also while it waits, so what it does "now" may be that old.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from serene.racks import Racks
 from serene.strategy import BSP, MAX_STALENESS, PolicyFields
 from serene.wire import UNBOUNDED
 
-SILENT_S = 3.0  # a worker that waits is heard twice a second
-WAITING = "waiting"
+SILENT_S = 3.0  # after which a worker is called silent: even one that waits is heard twice a second
+WAITING = "waiting"  # the state, as workers report it
 
 
 class NoSuchWorker(SereneError):
-    """A worker id that the job has not got."""
+    """The job has no worker of this number."""
 
 
 def explain(status: Status, job_id: int, worker_id: int | None = None) -> list[Explanation]:
-    """Each worker of a job, or one of them. Raises NoSuchWorker; the job must be in the status."""
+    """The explanation of each worker of a job, or of one of them. The job has to be in the status. Raises
+    NoSuchWorker."""
     job = next(job for job in status.jobs if job.job == job_id)
     ids = [worker.worker for worker in job.workers]
     if worker_id is not None and worker_id not in ids:
@@ -43,18 +44,18 @@ def explain(status: Status, job_id: int, worker_id: int | None = None) -> list[E
 
 
 def headline(status: Status, job_id: int) -> str:
-    """The job in one line: what is in force, and what holds it up as a whole."""
+    """The job in one line: what is in force, or what the whole job waits for. The job has to be in the status."""
     job = next(job for job in status.jobs if job.job == job_id)
     strategy, racks = job.strategy, Racks(tuple(job.racks))
     if not status.switch.connected and len(racks.sizes) > 1:
         away = [f"{_level(switch)} {switch.name} ({switch.trouble})" for switch in status.switches if switch.trouble]
-        return f"job {job_id}: {' and '.join(away)} unreachable; what follows is older"
+        return f"job {job_id}: {' and '.join(away)} unreachable; what follows is out of date"
     if not status.switch.connected:
-        return f"job {job_id}: the switch is unreachable ({status.switch.trouble}); what follows is older"
+        return f"job {job_id}: the switch is unreachable ({status.switch.trouble}); what follows is out of date"
     if job.state is JobState.WAITING:
         missing = [worker.worker for worker in job.workers if worker.state is WorkerState.EXPECTED]
         if not missing:
-            return f"job {job_id} is about to start under {strategy}: everybody is here"
+            return f"job {job_id} is about to start under {strategy}: all workers have joined"
         again = "again " if job.lost_sessions else ""
         return f"job {job_id} waits for {workers(missing, racks.name)} to join {again}before it starts under {strategy}"
     if job.state is JobState.FINISHED:
@@ -73,27 +74,27 @@ def _level(switch: NamedSwitchStatus) -> str:
 
 
 def automatic_in_words(automatic: AutomaticStatus, racks: Racks) -> str:
-    """Whether an automatic strategy decides, and if not, why."""
+    """Whether an automatic strategy decides, and if not, why not."""
     if automatic.trouble:
         return f"{automatic.name} no longer decides ({automatic.trouble})"
     if automatic.blind_to:
         return (
             f"{automatic.name} is blind to {workers(automatic.blind_to, racks.name)} "
-            f"(no reports to tell {' and '.join(automatic.needs)} by)"
+            f"(no reports of {' and '.join(automatic.needs)})"
         )
     return f"{automatic.name} decides"
 
 
 @dataclass(frozen=True)
 class _Position:
-    """Where a worker is, as it said last: in which round of which epoch, and whether it has contributed to it."""
+    """Where a worker is, by its latest report: in which round of which epoch, and whether it has contributed to it."""
 
     epoch: int
     round: int
     contributed: bool
 
     def has_contributed_to(self, epoch: int, round_: int) -> bool:
-        """Whether its gradient of that round is in, or it is in a later epoch anyway."""
+        """Whether it has contributed to that round, or is in a later epoch anyway."""
         if self.epoch != epoch:
             return self.epoch > epoch
         return self.round > round_ or (self.round == round_ and self.contributed)
@@ -121,7 +122,7 @@ class _Job:
         if state is WorkerState.LEFT:
             return _said(number, state.value, f"{who} has left")
         if state is WorkerState.EVICTED:
-            heard = f"not heard for {silent:.0f} s" if silent > SILENT_S else "it is heard"
+            heard = f"not heard for {silent:.0f} s" if silent > SILENT_S else "it still sends"
             back = f"'serenectl readmit --job {self.id} --worker {name}' makes the barrier wait for it again"
             return _said(number, state.value, f"{who} is evicted: nobody waits for it ({heard})", back)
         doing, position = str((worker.report or {}).get("state") or "not reporting"), _position(worker)
@@ -153,7 +154,7 @@ class _Job:
         )
         missing = policy.quorum - (1 + len(counted) - len(holding))
         if not policy.sync_mask >> number & 1 or missing <= 0:
-            return _said(number, WAITING, f"{who} for an answer that is on its way", position=position)
+            return _said(number, WAITING, f"{who} for an answer that is under way", position=position)
         some = f"{missing} of " if missing < len(holding) else ""
         details = "; ".join(self._lagging(other, positions[other], position) for other in holding)
         what = f"round {needed}" if policy.staleness else "its round"
@@ -165,7 +166,8 @@ class _Job:
         return said if len(self.racks.sizes) < 2 else self._by_rack(said)
 
     def _by_rack(self, said: Explanation) -> Explanation:
-        """Where those are that hold it up: what its own rack lacks, its leaf does; what others lack, the root."""
+        """Adds where the workers are that it waits for: its leaf lacks contributions of its own rack, the root those of
+        other racks."""
         own = self.racks.place(said.worker)[0]
         racks = sorted({self.racks.place(other)[0] for other in said.waits_for})
         elsewhere = [rack for rack in racks if rack != own]
@@ -184,7 +186,7 @@ class _Job:
 
     def _advice(self, position: _Position, positions: dict[int, _Position | None], holding: tuple[int, ...]) -> str:
         if self.pool:
-            return "nothing else would let it go on: the job is a process group's, which has no other strategy than BSP"
+            return "nothing else would let it go on: the job is a process group's, which stays under BSP"
         silent = [other for other in holding if self.workers[other].silent_s > SILENT_S]
         if len(silent) == len(holding) == 1:
             return f"'serenectl evict --job {self.id} --worker {self.racks.name(silent[0])}' would let it go on"
@@ -208,13 +210,13 @@ def _position(worker: WorkerStatus) -> _Position | None:
 
 
 def _policy(job: JobStatus, members: list[int]) -> PolicyFields | None:
-    """The policy in force, compiled anew; None when nothing is in force."""
+    """The policy in force, compiled anew; None when none is in force, or one under which nobody waits."""
     if job.state is not JobState.RUNNING or not members:
         return None
     try:
         fields = (BSP() if job.restoring else job.strategy).compile(members)
     except SereneError:
-        return None  # it was meant for workers that have left
+        return None  # it was chosen for workers some of which have left
     return None if fields.staleness == UNBOUNDED else fields
 
 

@@ -1,7 +1,7 @@
 """The controller's status as Prometheus metrics: ``GET /metrics``.
 
-Every number comes out of the data plane: counters read by P4Runtime, and the workers' reports, which the switch hands
-up. docs/telemetry.md lists the metrics; a test holds the list and this module together.
+Every number comes from the data plane: counters that P4Runtime reads, and the workers' reports, which the switch hands
+up. docs/telemetry.md lists the metrics, and a test compares the list with this module.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ SECONDS = {
 }
 SWAP_BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a histogram's time of birth tells nothing
+disable_created_metrics()  # type: ignore[no-untyped-call]  # when a histogram was made tells nobody anything
 
 
 class Metrics(Collector):
-    """Everything, from a status."""
+    """All metrics, from a status; and the histogram of swaps, which this object keeps."""
 
     def __init__(self) -> None:
         self._swaps = Histogram(
@@ -61,18 +61,20 @@ class Metrics(Collector):
         self._registry.register(self)
 
     def swap_took(self, seconds: float) -> None:
-        """A new policy was put in force."""
+        """Notes that a new policy was put in force within this time."""
         self._swaps.observe(seconds)
 
     def text(self, status: Status) -> bytes:
-        """The exposition format, of this status."""
+        """The metrics of this status in Prometheus' text format."""
         self._status = status
         return generate_latest(self._registry)
 
     def describe(self) -> list[Metric]:
-        return []  # or registering would collect from a status that is not there yet
+        """None in advance: else registering would collect from a status that is not there yet."""
+        return []
 
     def collect(self) -> Iterator[Metric]:
+        """For prometheus_client, which calls it in ``text``."""
         assert self._status is not None
         jobs = self._status.jobs
         yield from _of_switch(self._status.switch)
@@ -142,7 +144,7 @@ def _of_workers(workers: list[OneWorker]) -> Iterator[Metric]:
 
 
 def _reported(family: CounterMetricFamily | GaugeMetricFamily, workers: list[OneWorker], key: str) -> Iterator[Metric]:
-    """A worker may have reported nothing yet, or something unusable."""
+    """The family, with the workers that have reported a number under this key."""
     for job, worker in workers:
         value = number((worker.report or {}).get(key))
         if value is not None:

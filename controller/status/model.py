@@ -1,6 +1,6 @@
-"""What the controller says about itself: the one definition of the JSON that its HTTP interface sends.
+"""The models of the JSON that the controller's HTTP interface sends, defined here alone.
 
-The server makes these, `controller.http.client` reads them back, and views, explanations, metrics and experiments take
+The server makes them, `controller.http.client` reads them back, and views, explanations, metrics and experiments use
 their fields.
 """
 
@@ -30,25 +30,28 @@ StrategyField = Annotated[Strategy, PlainValidator(_strategy), PlainSerializer(t
 
 
 class Model(BaseModel):
+    """What all models have in common: they cannot be changed."""
+
     model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class Listening(Model):
-    """Where the controller listens: HOST:PORT, and the path of a Unix socket, or empty."""
+    """Where the controller listens. http: HOST:PORT; socket: the path of a Unix socket, empty for none."""
 
     http: str
     socket: str
 
 
 class SwitchStatus(Model):
-    """``trouble``: why it is not connected. ``drops``: packets dropped, by reason. ``totals``: of all listed workers.
-    ``requests_overlooked``: requests of workers for which there was no room."""
+    """The switch that the controller commands. trouble: why it is not connected. drops: packets dropped, by reason.
+    totals: counters of all workers together. requests_overlooked: how many requests of workers there was no room
+    for."""
 
     address: str
     device_id: int
     ip: str  # to which workers send
-    udp_ports: Sequence[UdpPort]  # where it is on this machine, and its ports are UDP sockets of loopback
-    shm_ports: Sequence[ShmPort] = ()  # or its ports are memory shared with processes
+    udp_ports: Sequence[UdpPort]  # its ports that are UDP sockets on loopback, if it is on this machine
+    shm_ports: Sequence[ShmPort] = ()  # its ports that are memory shared with processes
     election_id: int
     connected: bool
     trouble: str | None
@@ -61,7 +64,7 @@ class SwitchStatus(Model):
 
 
 class NamedSwitchStatus(Model):
-    """One of the switches that are commanded. level: switch (the only one), root or leaf; rack: a leaf's."""
+    """One of the switches that the controller commands. level: "switch" is the only one; rack: a leaf's."""
 
     name: str
     level: Literal["switch", "root", "leaf"]
@@ -74,9 +77,10 @@ class NamedSwitchStatus(Model):
 
 
 class WorkerStatus(Counters):
-    """One worker, number ``place`` of its rack (one switch is rack 0); an iteration is a contribution to every slot of
-    the job. ``staleness``: contributions that were 0, 1, ... 14, and 15 or more rounds old when they arrived.
-    ``contributions_sent``: packets, as it said when it left."""
+    """One worker. worker: its number in the job; place: its number in its rack, which is rack 0 with one switch.
+    iteration: how often it has contributed to every slot of the job. staleness: how many contributions had a staleness
+    of 0, 1, ... 14, and 15 or more rounds. silent_s: seconds since it was heard. contributions_sent: packets, as it
+    said when it left. report: its latest."""
 
     worker: int
     rack: int
@@ -95,8 +99,9 @@ class WorkerStatus(Counters):
 
 
 class AutomaticStatus(Model):
-    """An automatic strategy of a job. ``trouble``: why it no longer decides. ``blind_to``: workers whose reports do not
-    tell what it ``needs``."""
+    """An automatic strategy of a job. decisions: how often it decided; changes: how many of these changed something.
+    trouble: why it no longer decides. needs: the fields of a WorkerView without which it cannot decide; blind_to: the
+    workers whose reports lack them."""
 
     name: str
     parameters: dict[str, object]
@@ -108,7 +113,7 @@ class AutomaticStatus(Model):
 
 
 class EpochStatus(Model):
-    """An epoch's beginning; ``t`` in Unix seconds."""
+    """The beginning of an epoch. t: in Unix seconds."""
 
     t: float
     session: int
@@ -118,21 +123,22 @@ class EpochStatus(Model):
 
 
 class JobStatus(Model):
-    """One job. ``slots`` is what it needs, ``first_slot`` where they are while it holds them; ``history`` has the
-    latest of all ``epochs_begun``. ``strategy`` is the wanted one: while ``restoring``, BSP is in force."""
+    """One job. strategy: the wanted one; while the sums are being restored (``restoring``), BSP is in force. slots: how
+    many it needs; first_slot: where they are, None while it has none. scale: fixed-point units in 1.0; limit: the
+    largest |value| of a contribution. epochs_begun: how many in all its sessions; history: the latest of them."""
 
     job: int
     state: JobState
     session: int
     epoch: int
     strategy: StrategyField
-    pool: bool  # a process group's: BSP, and nobody is replaced
-    precision: int  # bits of its gradients' values on their way; of other jobs 32
+    pool: bool  # a process group's job, which stays under BSP with the workers that it began with
+    precision: int  # bits of a pool's gradients' values; 32 for other jobs
     automatic: AutomaticStatus | None
     lost_sessions: int
     restoring: bool
     workers_expected: int
-    racks: list[int]  # workers in each
+    racks: list[int]  # workers in each rack
     first_slot: int | None
     slots: int
     vector_length: int
@@ -144,18 +150,19 @@ class JobStatus(Model):
 
 
 class Status(Model):
-    """Everything."""
+    """The status of the controller, its switches and its jobs."""
 
     listening: Listening
-    switch: SwitchStatus  # of several: as one, at the root's address
+    switch: SwitchStatus  # several as if they were one, at the root's address
     switches: list[NamedSwitchStatus]
     jobs: list[JobStatus]
 
 
 class SwapStatus(Model):
-    """A swap that was asked for: its epoch (0 while the job waits), the strategy before, how long the switch took, and
-    of this over racks how long to prepare the leaves, and then to put it in force at the root.
-    Not ``changed``: the strategy was in force already, and no epoch has begun."""
+    """The outcome of a swap that was asked for. epoch: the new one, 0 while the job waits. t: in Unix seconds. before:
+    the strategy until then. write_ms: how long the switch took; over racks also prepare_ms, to prepare the leaves, and
+    flip_ms, to put it in force at the root. changed: False where the strategy was in force already, and no epoch
+    began."""
 
     epoch: int
     strategy: StrategyField
@@ -168,8 +175,9 @@ class SwapStatus(Model):
 
 
 class PrecisionStatus(Model):
-    """A change of the number format that was asked for: its epoch, the bits before, how long the switch took. Not
-    ``changed``: the values had so many bits already, and no epoch has begun."""
+    """The outcome of a change of precision that was asked for. epoch: the new one. precision, before: bits from then
+    on, and until then. write_ms: how long the switch took. changed: False where the precision was in force already, and
+    no epoch began."""
 
     epoch: int
     precision: int
@@ -179,9 +187,9 @@ class PrecisionStatus(Model):
 
 
 class Explanation(Model):
-    """One worker's state. waits_for: the workers it waits for; round, epoch: where it is, None when unknown. Over racks
-    ``racks``: where those are whom it waits for, and ``level``: the switch that lacks their contributions, its leaf
-    or, if they are in other racks, too, the root."""
+    """Why one worker does what it does. text: in words. advice: what would let it go on. waits_for: the workers that it
+    waits for. round, epoch: where it is, None when unknown. Over racks also racks: where those workers are; and level:
+    the switch that lacks their contributions, which is the worker's leaf, or the root if some are in other racks."""
 
     worker: int
     state: str  # expected, joined, left, evicted, silent, or what the worker reports: computing, waiting, ...
@@ -195,16 +203,17 @@ class Explanation(Model):
 
 
 class JobExplanation(Model):
-    """The job in one line, and each of its workers that was asked for."""
+    """headline: the job in one line. workers: those that were asked for."""
 
     headline: str
     workers: list[Explanation]
 
 
 class WorkerTimeline(Model):
-    """What a worker did. ``turns``: when it began (Unix seconds) to do what, by its number in `recorder.STATES`. The
-    other lists have an element for each BIN_S seconds from number ``first`` (of Unix time) on: shares of that time in
-    per cent, and what was reported last in it, None where nothing was."""
+    """What a worker did. turns: pairs of when a state began (Unix seconds) and its index in `recorder.STATES`. The
+    other lists have an element for each bin of BIN_S seconds, from bin number ``first`` of Unix time on: computing,
+    sending and waiting are shares of its time in per cent; loss and accuracy what was reported last in it, None for
+    nothing."""
 
     worker: int
     turns: list[tuple[float, int]]
@@ -217,7 +226,8 @@ class WorkerTimeline(Model):
 
 
 class JobTimeline(Model):
-    """What a job's workers did after a moment. ``recording`` changes when the controller forgets what was before."""
+    """What a job's workers did after a given time. recording: when the recording began (Unix seconds); another value
+    means that the controller has forgotten what was before."""
 
     job: int
     recording: float
@@ -225,8 +235,8 @@ class JobTimeline(Model):
 
 
 class Event(Model):
-    """Something that happened at ``t`` (Unix seconds): ``event`` is its name for programs, ``text`` a line for people.
-    What the event is not about is None, and absent in JSON."""
+    """Something that happened. t: in Unix seconds. event: its name, for programs; text: a line for people. Fields that
+    an event does not have are None, and absent in JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -243,15 +253,15 @@ class Event(Model):
 
 
 class Snapshot(Model):
-    """In the live stream, about five times a second."""
+    """The status in the live stream, about five times a second."""
 
     event: Literal["status"] = "status"
     status: Status
 
 
 class Live(Model):
-    """What a page shows at ``t`` (Unix seconds): the status and the reasons, job by job, and what happened since the
-    moment that was asked for."""
+    """What the page shows at ``t`` (Unix seconds): the status; explanations and timelines, an element for each job; and
+    the events since the time that was asked for."""
 
     t: float
     status: Status
@@ -261,7 +271,7 @@ class Live(Model):
 
 
 class Parameter(Model):
-    """Of an automatic strategy; ``kind``: bool, int or float."""
+    """A parameter of an automatic strategy. kind: bool, int or float."""
 
     name: str
     kind: str
@@ -269,7 +279,7 @@ class Parameter(Model):
 
 
 class AutomaticChoice(Model):
-    """An automatic strategy that is shipped; ``about``: what it does, in a line."""
+    """A shipped automatic strategy. about: what it does, in one line."""
 
     name: str
     about: str
@@ -277,7 +287,7 @@ class AutomaticChoice(Model):
 
 
 class Choices(Model):
-    """What may be chosen. ``colours``: of strategies by their text, of what workers do by its name."""
+    """What the page offers. colours: of strategies, by their names, and of workers' states, by theirs."""
 
     max_staleness: int
     max_workers: int
@@ -287,6 +297,6 @@ class Choices(Model):
 
 
 def workers(ids: Sequence[int], name: Callable[[int], str] = str) -> str:
-    """``worker 2``, or ``workers 0, 1 and 3``; over racks ``Racks.name`` says how one is called."""
+    """``worker 2``, or ``workers 0, 1 and 3``. name: how a worker is called, over racks `Racks.name`."""
     names = [name(number) for number in ids]
     return f"worker {names[0]}" if len(names) == 1 else f"workers {', '.join(names[:-1])} and {names[-1]}"

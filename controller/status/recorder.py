@@ -1,11 +1,12 @@
-"""What each worker did over the last hour, from its reports: for pages, which would otherwise know only what they saw.
+"""What each worker did over the last hour, by its reports: for the page, which else would only know what it saw itself.
 
-Bounded in two ways: the latest changes of state exactly, and an hour in bins. A worker that says nothing for SILENT_S
-does nothing that is known, until it is heard again: then it has done all along what it said last.
+The memory is bounded: the latest changes of state are kept exactly, and an hour in bins. From SILENT_S after its last
+report on, what a worker does is unknown; once it reports again, it counts as having done all along what it reported
+last.
 
-A worker knows only after a silence that it waits, and only at the end of an exchange for how long it has: then the
-exchange is divided anew, by the sums of what the worker has spent, which each report has. Steps may be shorter than the
-time between two reports: then their states are samples, and not fair ones, and all time is divided by those sums.
+A worker notices only after a silence that it waits, and only at the end of an exchange for how long. Then the exchange
+is divided anew, by the times that the worker has spent, whose sums each report has. Steps may be shorter than the time
+between two reports: then the reported states are biased samples, and all time is divided by those sums.
 """
 
 from __future__ import annotations
@@ -21,29 +22,29 @@ from controller.status.model import JobTimeline, WorkerTimeline
 
 BIN_S = 2
 BINS = 1800  # an hour
-TURNS = 600  # changes of state that are kept: minutes, at a few a second
-STATES = ("unknown", "computing", "exchanging", "waiting", "paused")  # a state's number is its place
-UNKNOWN, COMPUTING, EXCHANGING, WAITING = range(4)
+TURNS = 600  # changes of state that are kept: some minutes, with a few in each second
+STATES = ("unknown", "computing", "exchanging", "waiting", "paused")
+UNKNOWN, COMPUTING, EXCHANGING, WAITING = range(4)  # indices of STATES
 SUMS = ("compute_s", "network_s", "waiting_s")  # a bin has a share for each: computing, exchanging, waiting
 SHARES = len(SUMS)
 
 
 class Recorder:
-    """All jobs' workers. Times in Unix seconds; one that goes backwards counts as the latest."""
+    """Records the workers of all jobs. Times in Unix seconds; a time before the latest counts as the latest."""
 
     def __init__(self) -> None:
         self._workers: dict[tuple[int, int], _Worker] = {}
         self._recording: dict[int, float] = {}
 
     def note(self, job: int, worker: int, report: Report, t: float) -> None:
-        """A report has come."""
+        """Records a report of a worker that came at ``t``."""
         self._recording.setdefault(job, t)
         if (job, worker) not in self._workers:
             self._workers[job, worker] = _Worker(t)
         self._workers[job, worker].note(report, t)
 
     def timeline(self, job: int, since: float, now: float) -> JobTimeline:
-        """What happened after ``since``, and the bins that are not as they were then."""
+        """What happened after ``since``, and all bins that have changed since then."""
         mine = sorted((who[1], record) for who, record in self._workers.items() if who[0] == job)
         return JobTimeline(
             job=job,
@@ -52,33 +53,35 @@ class Recorder:
         )
 
     def forget(self, job: int) -> None:
-        """The id is about to be used anew."""
+        """Forgets a job's workers: its id is about to be used anew."""
         self._recording.pop(job, None)
         for who in [who for who in self._workers if who[0] == job]:
             del self._workers[who]
 
 
 class _Worker:
+    """One worker's record. t: when its first report came."""
+
     def __init__(self, t: float) -> None:
         self._began = t
         self._state = UNKNOWN
-        self._parts = _parts(UNKNOWN)  # how the time since the last report is taken to divide
+        self._parts = _parts(UNKNOWN)  # how the time since the last report counts, until more is known
         self._sums: list[float] | None = None  # in the last report
-        self._heard = t
+        self._heard = t  # when the last report came
         self._settled = t  # until when bins are filled
-        self._exchange: tuple[float, list[float]] | None = None  # when the one under way began, and the sums by then
-        self._corrections: deque[tuple[float, float]] = deque(maxlen=TURNS)  # when it turned out what was done since
-        self._turns: deque[tuple[float, int]] = deque(maxlen=TURNS)
-        self._last = int(t // BIN_S)  # the newest bin
-        self._seconds = [array("f", bytes(4 * BINS)) for _ in range(SHARES)]
+        self._exchange: tuple[float, list[float]] | None = None  # when the one under way began, and the sums then
+        self._corrections: deque[tuple[float, float]] = deque(maxlen=TURNS)  # when, and of all time since when
+        self._turns: deque[tuple[float, int]] = deque(maxlen=TURNS)  # when a state began, and which
+        self._last = int(t // BIN_S)  # the number of the newest bin
+        self._seconds = [array("f", bytes(4 * BINS)) for _ in range(SHARES)]  # of each bin, by SUMS
         self._loss, self._accuracy = (array("f", [math.nan]) * BINS for _ in range(2))
 
     def note(self, report: Report, t: float) -> None:
         t = max(t, self._settled)
-        if t - self._heard > SILENT_S:  # whoever has asked since then was told that nothing is known
+        if t - self._heard > SILENT_S:  # a timeline that was made meanwhile says that nothing is known
             self._corrections.append((t, self._settled))
-        said = report.get("state")
-        state = STATES.index(said) if isinstance(said, str) and said in STATES else UNKNOWN
+        reported = report.get("state")
+        state = STATES.index(reported) if isinstance(reported, str) and reported in STATES else UNKNOWN
         sums = _sums(report)
         spent = _spent(self._sums, sums)
         waited_s = self._waited(state, sums)
@@ -122,38 +125,39 @@ class _Worker:
         )
 
     def _waited(self, state: int, sums: list[float] | None) -> float | None:
-        """For how long others were waited for in the exchange that ends with this report; None if none ends, or if
-        what was reported meanwhile does not tell."""
+        """How many seconds the worker has waited in the exchange that ends with this report; None if none ends, or if
+        the reports do not tell."""
         if self._exchange is None or state in (EXCHANGING, WAITING):
             return None
         computing, exchanging, waiting = _spent(self._exchange[1], sums)
         return waiting if exchanging + waiting > 0 == computing else None
 
     def _divide_exchange(self, end: float, waited_s: float) -> None:
-        """Until now all of it since the worker said that it waits counts as waiting, and nothing before."""
+        """Divides an exchange that has ended into sending and ``waited_s`` of waiting at its end. So far, the time
+        since the worker reported that it waits has counted as waiting, and the time before as sending."""
         assert self._exchange is not None
         began = self._exchange[0]
-        said = end
-        if self._turns and self._turns[-1][1] == WAITING:  # if before the exchange, a sample: bins are by the sums
-            said = max(self._turns[-1][0], began)
+        reported = end  # when the worker reported that it waits
+        if self._turns and self._turns[-1][1] == WAITING:  # before the exchange, that was a sample: bins go by sums
+            reported = max(self._turns[-1][0], began)
             if self._turns[-1][0] >= began:
                 self._turns.pop()
-        waits = max(began, end - waited_s)
+        waits = max(began, end - waited_s)  # when it began to wait
         if began < waits and self._turns and self._turns[-1][1] != EXCHANGING:
             self._turns.append((began, EXCHANGING))
         if waits < end and not (self._turns and self._turns[-1][1] == WAITING):
             self._turns.append((waits, WAITING))
-        self._corrections.append((end, min(began, said)))
-        begin, until = sorted((waits, said))
-        true, untrue = (WAITING, EXCHANGING) if waits < said else (EXCHANGING, WAITING)
+        self._corrections.append((end, min(began, reported)))
+        begin, until = sorted((waits, reported))
+        right, wrong = (WAITING, EXCHANGING) if waits < reported else (EXCHANGING, WAITING)
         for bin_number in range(max(int(begin // BIN_S), self._last - BINS + 1), int(until // BIN_S) + 1):
             inside = min(until, (bin_number + 1.0) * BIN_S) - max(begin, bin_number * float(BIN_S))
-            self._seconds[true - 1][bin_number % BINS] += inside
-            self._seconds[untrue - 1][bin_number % BINS] -= inside
+            self._seconds[right - 1][bin_number % BINS] += inside
+            self._seconds[wrong - 1][bin_number % BINS] -= inside
 
     def _fill(self, t: float) -> None:
-        """The worker has done until ``t`` what it said last, or what it is known to do by its sums."""
-        self._settled = max(self._settled, t - BINS * BIN_S)  # a clock that is set may jump by years
+        """Fills bins until ``t`` with what the worker reported last, or with what its sums tell."""
+        self._settled = max(self._settled, t - BINS * BIN_S)  # a clock that is set may jump ahead by years
         while True:
             number = int(self._settled // BIN_S)
             self._open(number)
@@ -167,6 +171,7 @@ class _Worker:
         self._open(int(t // BIN_S))
 
     def _open(self, number: int) -> None:
+        """Makes bins up to this number, which take the places of the oldest."""
         for new in range(max(self._last + 1, number - BINS + 1), number + 1):
             place = new % BINS
             for of in self._seconds:
@@ -176,19 +181,19 @@ class _Worker:
 
 
 def _parts(state: int) -> list[float]:
-    """Of the time in a state."""
+    """How time in a state divides: all of it computing, exchanging or waiting, or nothing."""
     return [float(state == part) for part in range(1, SHARES + 1)]
 
 
 def _sums(report: Report) -> list[float] | None:
-    """Seconds for each part; None where the report does not have all."""
+    """A report's seconds by SUMS; None where it does not have all."""
     values = [number(report.get(name)) for name in SUMS]
     known = [value for value in values if value is not None and abs(value) < 1e30]
     return known if len(known) == SHARES else None
 
 
 def _spent(before: list[float] | None, after: list[float] | None) -> list[float]:
-    """Between two reports; nothing that is known where one lacks the sums, or another session began."""
+    """Seconds by SUMS between two reports; zeros where one lacks them, or they began anew in between."""
     if before is None or after is None:
         return [0.0] * SHARES
     spent = [b - a for a, b in zip(before, after, strict=True)]
@@ -196,8 +201,8 @@ def _spent(before: list[float] | None, after: list[float] | None) -> list[float]
 
 
 def _explains(state: int, spent: list[float]) -> bool:
-    """Whether nothing ended meanwhile but what a worker in this state does. (Who waits has exchanged before that, and
-    tells of both when the exchange is over.)"""
+    """Whether a worker that was in this state can have spent the time so, without another step in between. (A worker
+    that waits was exchanging before, and reports the times of both when the exchange is over.)"""
     computing, exchanging, waiting = spent
     others = {COMPUTING: exchanging + waiting, EXCHANGING: computing + waiting}
     return others.get(state, computing) == 0

@@ -1,4 +1,4 @@
-"""The status of switch and jobs at one moment."""
+"""The status of the switch and its jobs at one moment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from controller.switch.counters import Counters
 from controller.switch.fabric import Fabric
 from controller.switch.telemetry import Telemetry
 
-SHORT_HISTORY = 20  # epochs of each job in what is sent several times a second
+SHORT_HISTORY = 20  # epochs of each job in a status, which is sent several times a second
 
 
 def status(
@@ -29,7 +29,7 @@ def status(
     automatic: AutomaticRunner,
     overlooked: int,
 ) -> Status:
-    """Everything. ``overlooked``: requests of workers for which there was no room."""
+    """The status of everything. overlooked: how many requests of workers there was no room for."""
     return Status(
         listening=listening,
         switch=SwitchStatus(
@@ -71,7 +71,7 @@ def _named(fabric: Fabric) -> list[NamedSwitchStatus]:
 
 
 def job_status(job: Job, telemetry: Telemetry, automatic: AutomaticRunner, latest: int = 0) -> JobStatus:
-    """One job, with the ``latest`` epochs (0: all that are remembered)."""
+    """The status of one job. latest: how many epochs of its history; 0: all that are remembered."""
     running = automatic.of(job.id)
     return JobStatus(
         job=job.id,
@@ -127,8 +127,9 @@ def _epoch_status(begun: EpochBegun) -> EpochStatus:
 
 
 def _iteration(job: Job, worker: Worker, counters: Counters) -> int:
-    """A contribution to every slot; in a pool, where slots serve in turn, what the worker says: a collective."""
+    """How often a worker has contributed to every slot; in a pool, whose slots are used in turn, how many collectives
+    it has reported."""
     if job.pool:
-        said = (worker.report or {}).get("iteration")
-        return said if type(said) is int else 0
+        reported = (worker.report or {}).get("iteration")
+        return reported if type(reported) is int else 0
     return counters.contributions // job.slots_needed if job.slots_needed else 0

@@ -1,5 +1,5 @@
-"""What leaves and the root hold, put together as if one switch held it: for a controller that takes over, and for one
-of whose switches one has lost its state."""
+"""What leaves and the root hold, put together as if one switch held it: for a controller that takes over, and after a
+switch has lost its state."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from serene.racks import MAX_QUORUM, Racks
 from serene.strategy import PolicyFields
 from serene.wire import ROOT
 
-ROOT_NUMBER = 0  # among the switches; the leaf of rack r is r + 1
-NOTHING = InstalledJob()  # not even the record that a removal leaves: a switch that has lost its state
+ROOT_NUMBER = 0  # the root's index among the switches; that of rack r's leaf is r + 1
+NOTHING = InstalledJob()  # of a switch that has lost its state: not even the record that a removal leaves
 
 
 @dataclass
 class Assembled:
-    """installed: whole jobs, those that are in part lost (`InstalledJob.lost`), and of those that were removed a record
-    of their session. useless: parts of jobs that are not whole, as
-    (switch, job). untold: jobs of which some leaf does not tell of the policy that is in force. misplaced: the rack
-    that a leaf is for its jobs, where that is not its place among the leaves."""
+    """installed: whole jobs, those of which a part is lost (`InstalledJob.lost`), and a record of those that were
+    removed. useless: parts of jobs that are not whole, as (index of the switch, job). untold: jobs of which some leaf
+    was not told of the policy in force. misplaced: by its place among the leaves, the rack that a leaf has in jobs,
+    where the two differ."""
 
     installed: Installed
     useless: list[tuple[int, int]] = field(default_factory=list)
@@ -30,7 +30,8 @@ class Assembled:
 
 
 def assembled(root: Installed, leaves: Sequence[Installed], known: Mapping[int, Racks] | None = None) -> Assembled:
-    """known: where the workers of jobs are that were whole when this was asked last."""
+    """root, leaves: what each switch holds, leaves in the order in which they are named. known: the racks of jobs that
+    were whole the last time."""
     found = Assembled(Installed())
     for job in sorted({job for held in (root, *leaves) for job in held.jobs}):
         parts = [leaf.jobs.get(job, NOTHING) for leaf in leaves]
@@ -40,7 +41,7 @@ def assembled(root: Installed, leaves: Sequence[Installed], known: Mapping[int, 
         found.misplaced |= {
             place: part.rack for place, part in here.items() if part.rack is not None and part.rack != place
         }
-        admitted = any(len(part.members) > 1 for part in here.values())  # else it was about to begin
+        admitted = any(len(part.members) > 1 for part in here.values())  # workers, or else the job was about to begin
         if held_by_root.complete and admitted and set(here) == set(decides.members):
             found.installed.jobs[job] = _whole(decides, here, len(leaves))
             if any((part.session, part.epoch) != (decides.session, decides.epoch) for part in here.values()):
@@ -58,7 +59,7 @@ def assembled(root: Installed, leaves: Sequence[Installed], known: Mapping[int, 
 
 
 def _belongs(part: InstalledJob, decides: InstalledJob) -> bool:
-    """Whether a leaf has its part of what the root decides about. Its workers may all have left."""
+    """Whether a leaf's part fits the root's, ``decides``. Its workers may all have left."""
     decider = part.members.get(ROOT)
     return (
         part.rack in decides.members
@@ -71,7 +72,8 @@ def _belongs(part: InstalledJob, decides: InstalledJob) -> bool:
 
 
 def _removed(root: InstalledJob, leaves: Sequence[InstalledJob], sizes: Sequence[int]) -> bool:
-    """Whether all that had a part of it have a record of its session, and no more. sizes: workers by rack, if known."""
+    """Whether all switches that had a part of a job have a record of it, and no more: it was removed. sizes: workers by
+    rack, empty if not known."""
     had = [root, *(leaf for leaf, size in zip(leaves, sizes, strict=False) if size)]
     return all(part.bare for part in (root, *leaves)) and NOTHING not in had
 
@@ -79,12 +81,12 @@ def _removed(root: InstalledJob, leaves: Sequence[InstalledJob], sizes: Sequence
 def _remains(
     decides: InstalledJob, parts: Sequence[InstalledJob], here: dict[int, InstalledJob]
 ) -> InstalledJob | None:
-    """What the others say of a job that ran, and of which a switch has lost its part. None where the job was about to
-    begin or to be removed instead, or where they do not say enough: not who was in a rack of which nothing is left."""
+    """What is left of a job that ran, and of which a switch has lost its part. None where the job was about to begin,
+    or to be removed, instead; or where too little is left to tell how many workers of lost racks took part."""
     lost = {rack: tree_entries.rack_size(leaf) for rack, leaf in decides.members.items() if rack not in here}
     if not here or any(rack >= len(parts) or parts[rack] != NOTHING for rack in lost):
         return None
-    if any(part.bare and part.session == decides.session for part in parts):  # somebody has begun to remove it
+    if any(part.bare and part.session == decides.session for part in parts):  # its removal has begun
         return None
     era, any_leaf = (decides.session, decides.epoch), next(iter(here.values()))
     unknown = sum(lost.values())
@@ -97,9 +99,10 @@ def _remains(
 
 
 def _lost_root(leaves: Sequence[InstalledJob]) -> InstalledJob:
-    """Its part of a job, as far as the leaves tell: of the newest epoch of which any of them was told."""
+    """The part of a root that has lost its state, as far as the leaves tell: of the newest epoch of which any of them
+    was told."""
     here = {rack: leaf for rack, leaf in enumerate(leaves) if leaf.rack_size}
-    if all(len(leaf.members) < 2 for leaf in here.values()):  # it was about to begin, or there is none
+    if all(len(leaf.members) < 2 for leaf in here.values()):  # the job was about to begin, or there is none
         return NOTHING
     told = max(here.values(), key=lambda leaf: (leaf.session, leaf.epoch))
     if told.fields is None:
@@ -113,8 +116,8 @@ def _lost_root(leaves: Sequence[InstalledJob]) -> InstalledJob:
 
 
 def _lost_leaf(decides: InstalledJob, rack: int, size: int, another: InstalledJob) -> InstalledJob:
-    """Its part of a job, as far as the root and another leaf tell: as if everybody in the rack took part, and all or
-    nobody there were counted."""
+    """The part of a leaf that has lost its state, as far as the root and another leaf tell: as if all workers in the
+    rack were members, and all or none of them counted."""
     era, everybody = (decides.session, decides.epoch), (1 << size) - 1
     counted = decides.fields is not None and decides.fields.sync_mask >> rack & 1
     of_rack = replace(another.prepared[era], member_mask=everybody, sync_mask=everybody if counted else 0)
@@ -122,8 +125,8 @@ def _lost_leaf(decides: InstalledJob, rack: int, size: int, another: InstalledJo
 
 
 def _whole(decides: InstalledJob, here: dict[int, InstalledJob], leaves: int) -> InstalledJob:
-    """As one switch would hold it, workers by their numbers in the job. Who takes part, a leaf's entry of `prepared`
-    says: that of `policy` may not have been told of this epoch."""
+    """The job as one switch would hold it, workers by their numbers in the job. A leaf's entry in `prepared` says who
+    takes part there: its `policy` may still be that of the epoch before."""
     racks = Racks(tuple((here[rack].rack_size if rack in here else None) or 0 for rack in range(leaves)))
     any_leaf = next(iter(here.values()))
     era = decides.session, decides.epoch

@@ -1,7 +1,7 @@
 """One P4Runtime stream to one switch, from arbitration to its end.
 
-Built on finsy's P4Client rather than its Switch: that one logs the failure of a task and tries again ten
-seconds later, and a daemon has to tell its user why a switch cannot be brought up.
+Built on finsy's P4Client rather than on its Switch: when a task fails, the latter logs that and tries again ten seconds
+later, but a daemon has to tell its user why a switch cannot be brought up.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from serene.errors import SereneError
 
 LOG = logging.getLogger("serene.controller")
 
-# The embedded switch compiles a program it has not seen before.
-PUSH_TIMEOUT_S = 120.0
+PUSH_TIMEOUT_S = 120.0  # the embedded switch compiles a program that it does not have in its cache
 
 Entity = TypeVar("Entity", fy.P4TableEntry, fy.P4CounterEntry, fy.P4MulticastGroupEntry)
 
 
 class SwitchError(SereneError):
-    """The switch refused a request; the message is the switch's own."""
+    """The switch refused a request, for the reason in the message, or cannot be asked."""
 
 
 class Unreachable(SwitchError):
@@ -47,7 +46,8 @@ class NotPrimary(SwitchError):
 
 
 class Connection:
-    """An open stream on which this controller asked to be primary."""
+    """A stream on which this controller asks to be primary. address: HOST:PORT. schema: of the program that the switch
+    is to run. credentials: None: the connection is not encrypted."""
 
     def __init__(
         self,
@@ -62,12 +62,12 @@ class Connection:
         self.election_id = election_id
         self.is_primary = False
         self._closed = False
-        self._sending = asyncio.Lock()  # gRPC takes one message of a stream at a time
+        self._sending = asyncio.Lock()  # gRPC takes one message for a stream at a time
         self._schema = schema
         self._client = fy.P4Client(address, credentials, wait_for_ready=False)
 
     async def open(self) -> None:
-        """Connect and ask to be primary. Raises Unreachable, NotPrimary or SwitchError."""
+        """Connects, and returns once this controller is primary. Raises Unreachable, NotPrimary or SwitchError."""
         try:
             await self._client.open(schema=self._schema, complete_request=self._sign)
             await self._learn_version()
@@ -80,15 +80,16 @@ class Connection:
             raise self._explained(error) from None
 
     async def close(self) -> None:
+        """Closes the stream; requests under way raise Unreachable."""
         self.is_primary = False
         self._closed = True
         await self._client.close()
 
     @contextlib.contextmanager
     def _while_open(self) -> Iterator[None]:
-        """Around a request: raises Unreachable when the connection is closed, before or meanwhile.
+        """Goes around a request: raises Unreachable when the connection is closed before or during it.
 
-        gRPC then cancels the request, which is not to be taken for the cancellation of whoever waits for it.
+        gRPC then cancels the request, which must not be taken for a cancellation of the task that waits for it.
         """
         if self._closed:
             raise self._away()
@@ -104,15 +105,16 @@ class Connection:
         return Unreachable(f"no connection to a switch at {self.address}")
 
     async def install_program(self, others: Mapping[int, str]) -> bool:
-        """Push the program unless it runs already; True when it was pushed, and all state is new. others: programs by
-        cookie that are not replaced: the switch is another one than was meant."""
+        """Pushes the program unless it runs already; True when it was pushed, and all state is new. others: names of
+        programs by their cookies, which are not replaced: a switch that runs one is not the one that was meant. Raises
+        SwitchError."""
         running = await self._running_cookie()
         if running == self._schema.p4cookie:
             return False
         if running is not None and running in others:
             raise SwitchError(
                 f"the switch at {self.address} runs {others[running]}, which belongs to another level of the tree: are "
-                "the names in --switch mixed up? A switch that is restarted takes any"
+                "the names in --switch mixed up? A switch that is restarted takes either program"
             )
         if running is not None:
             await self._forget_replication()
@@ -134,15 +136,13 @@ class Connection:
         return True
 
     async def _forget_replication(self) -> None:
-        """Another program's multicast groups: BMv2 keeps their members when a program is pushed over it, and would
-        then send everything twice."""
+        """Removes another program's multicast groups: BMv2 keeps their members when a program is pushed over it, and
+        would then send everything twice."""
         await self.write([-group for group in await self.read([fy.P4MulticastGroupEntry()])])
 
     async def write(self, updates: Iterable[P4UpdateList], *, missing_ok: bool = False) -> None:
-        """One WriteRequest, in order (and stream messages at once).
-
-        Raises Unreachable, NotPrimary or SwitchError; ``missing_ok`` forgives updates of what is not there.
-        """
+        """Writes updates by one WriteRequest, in order, but stream messages at once. missing_ok: updates of what is not
+        there are no error. Raises Unreachable, NotPrimary or SwitchError."""
         batch = []
         try:
             for update in encode_updates(updates, self._schema):
@@ -160,7 +160,7 @@ class Connection:
             raise self._explained(error) from None
 
     async def put(self, entity: P4EntityList) -> None:
-        """Insert an entity, or modify it when the switch has it already. Raises like `write`."""
+        """Inserts an entity, or modifies it when the switch has it already. Raises as `write`."""
         encoded = encode_entities([entity], self._schema)
         inserts = [p4r.Update(type=p4r.Update.INSERT, entity=one) for one in encoded]
         try:
@@ -172,7 +172,7 @@ class Connection:
             await self.write(p4r.Update(type=p4r.Update.MODIFY, entity=one) for one in encoded)
 
     async def read(self, entities: Sequence[Entity]) -> list[Entity]:
-        """What the switch has of these, all of one kind; raises like `write`."""
+        """The entities that the switch has of those asked for, all of one kind. Raises as `write`."""
         request = p4r.ReadRequest(device_id=self.device_id, entities=encode_entities(entities, self._schema))
         try:
             with self._while_open():
@@ -185,7 +185,8 @@ class Connection:
             raise self._explained(error) from None
 
     async def messages(self) -> AsyncIterator[fy.P4PacketIn | fy.P4DigestList]:
-        """Packets and digests, until the stream ends (Unreachable) or another takes over (NotPrimary)."""
+        """Packets and digests, until the stream ends (raises Unreachable) or another controller takes over (raises
+        NotPrimary)."""
         while True:
             message = await self._receive()
             kind = message.WhichOneof("update")
@@ -207,7 +208,7 @@ class Connection:
             raise Unreachable(f"the switch at {self.address} closed the connection") from None
 
     async def _learn_version(self) -> None:
-        """Multicast replicas changed their encoding in P4Runtime 1.5."""
+        """Asks for the version of P4Runtime: in 1.5 multicast replicas changed their encoding."""
         try:
             reply = await self._client.request(p4r.CapabilitiesRequest())
         except fy.P4ClientError as error:
@@ -242,7 +243,8 @@ class Connection:
         highest = U128.decode(update.election_id)
         self.is_primary = update.status.code == fy.GRPCStatusCode.OK.value
         if update.status.code == fy.GRPCStatusCode.NOT_FOUND.value and highest > self.election_id:
-            # The primary has gone, and by the specification a switch accepts no id below the highest it has seen.
+            # There is no primary any more, but by the specification a switch accepts no id below the highest that it
+            # has seen.
             self.election_id = highest
             await self._ask_to_be_primary()
         elif not self.is_primary:

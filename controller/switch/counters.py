@@ -1,4 +1,4 @@
-"""What the data plane counts for each worker."""
+"""The data plane's counters of each worker."""
 
 from __future__ import annotations
 

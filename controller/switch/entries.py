@@ -1,4 +1,4 @@
-"""The program's tables as finsy entities: plans become updates; what a switch holds is read back."""
+"""The program's table entries as finsy entities: from plans to updates, and from what a switch holds back to jobs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from serene.racks import Racks
 from serene.strategy import PolicyFields
 from serene.wire import ReadMode, members_field, precision_in
 
-FLOOD_GROUP = 1
-JOB_GROUPS = 16
-LEARNED = "learned_source_t"
+FLOOD_GROUP = 1  # multicast group of ordinary traffic
+JOB_GROUPS = 16  # job 0's multicast group; the other jobs' follow
+LEARNED = "learned_source_t"  # the digest's type
 
 Updates = list[P4UpdateList]
 
 
 @dataclass(frozen=True)
 class SwitchAddress:
-    """The address under which the data plane itself answers."""
+    """The address under which the data plane itself answers, as text."""
 
     ip: str
     mac: str
@@ -40,12 +40,12 @@ def switch_address(address: SwitchAddress) -> fy.P4TableEntry:
 
 
 def impostor_mac(address: SwitchAddress) -> fy.P4TableEntry:
-    """Nobody else may send from the switch's addresses: workers believe what the switch says."""
+    """Drops frames from hosts that send from the switch's MAC address: workers believe what the switch says."""
     return fy.P4TableEntry("switch_mac", match=fy.Match(mac=address.mac), action=fy.Action("impostor"))
 
 
 def impostor_ip(address: SwitchAddress) -> fy.P4TableEntry:
-    """The same, in IPv4 and ARP."""
+    """The same for its IP address, in IPv4 and ARP."""
     return fy.P4TableEntry("switch_ip", match=fy.Match(ip=address.ip), action=fy.Action("impostor"))
 
 
@@ -133,7 +133,7 @@ def policy_entry(job: int, policy: Policy) -> fy.P4TableEntry:
 
 
 def policy_of(job: int, session: int, epoch: int, fields: PolicyFields, members: int) -> fy.P4TableEntry:
-    """members: how many take part, who may be more than this switch's."""
+    """members: how many workers take part, at other switches too."""
     return fy.P4TableEntry(
         "policy",
         match=fy.Match(job=job),
@@ -151,11 +151,11 @@ def policy_of(job: int, session: int, epoch: int, fields: PolicyFields, members:
     )
 
 
-# Plans. The table `member` admits packets, so it is written last when a job begins and first when it ends.
+# Plans. The table `member` admits packets, so it is written last when a job begins, and first when it ends.
 
 
 def job_entries(plan: Start, switch: SwitchAddress) -> Updates:
-    """All of a job but its policy and its members."""
+    """Inserts all of a job but its policy and its entries in `member`."""
     return [
         +job_group(plan.job, plan.members),
         *(+address(plan.job, worker, at, switch) for worker, at in plan.members.items()),
@@ -172,7 +172,7 @@ def swap(plan: Swap) -> Updates:
 
 
 def no_member(job: int, worker: int, at: Endpoint) -> Updates:
-    """A DELETE names its key only, so that it holds whatever the entry said."""
+    """Deletes an entry in `member`. A DELETE needs only the key, whatever the entry said."""
     return [-fy.P4TableEntry("member", match=member(job, worker, at).match)]
 
 
@@ -182,7 +182,7 @@ def readmission(plan: Readmission) -> Updates:
 
 
 def removal(job: int, members: Mapping[int, Endpoint]) -> Updates:
-    """Everything of a job but its policy, which tells a new controller which session was the last."""
+    """Deletes all of a job but its policy, which tells a new controller which session was the last."""
     return [
         *(update for worker, at in members.items() for update in no_member(job, worker, at)),
         -fy.P4TableEntry("job", match=fy.Match(job=job)),
@@ -196,7 +196,7 @@ def removal(job: int, members: Mapping[int, Endpoint]) -> Updates:
 
 @dataclass
 class InstalledJob:
-    """What a switch holds of a job; a part is None or missing when the switch lacks it."""
+    """What a switch, or several together, hold of a job; a part is None or missing where they lack it."""
 
     slots: SlotRange | None = None
     vector_length: int = 0
@@ -208,20 +208,21 @@ class InstalledJob:
     epoch: int = 0
     fields: PolicyFields | None = None
     members: dict[int, Endpoint] = field(default_factory=dict)
-    strays: list[tuple[int, Endpoint]] = field(default_factory=list)  # more entries in `member`: a worker has one
+    strays: list[tuple[int, Endpoint]] = field(default_factory=list)  # entries in `member` beyond a worker's one
     racks: Racks | None = None  # of a job over several switches
-    lost: bool = False  # one of them has lost its part, so the session is over; this is what the others say
+    lost: bool = False  # one of several switches has lost its part, so the session is over; the others say the rest
     absent: int = 0  # then: of the workers that seem to take part, so many do not, and nobody knows which
-    # What one of these holds of it (controller/switch/tree_entries.py), by (session, epoch) and worker:
+    # What one switch of a tree holds besides (controller/switch/tree_entries.py); policies by (session, epoch):
     prepared: dict[tuple[int, int], PolicyFields] = field(default_factory=dict)
-    taking_part: dict[tuple[int, int], int] = field(default_factory=dict)  # a leaf's: of the whole job, mod 256
-    addresses: set[int] = field(default_factory=set)
-    rack: int | None = None  # a leaf's
-    rack_size: int | None = None  # a leaf's: workers in the rack
+    taking_part: dict[tuple[int, int], int] = field(default_factory=dict)  # at a leaf: members of the whole job mod 256
+    addresses: set[int] = field(default_factory=set)  # the workers, or at the root the racks, with an address
+    rack: int | None = None  # at a leaf: which one is its rack
+    rack_size: int | None = None  # at a leaf: the job's workers in the rack
 
     @property
     def complete(self) -> bool:
-        """Members are written last and all at once; one that is missing was about to be admitted again."""
+        """Whether a job was written whole. One worker's entry in `member` is enough: they are written last and all at
+        once, and a worker without one was about to be readmitted."""
         return self.slots is not None and self.fields is not None and bool(self.members) and not self.lost
 
     @property
@@ -231,24 +232,27 @@ class InstalledJob:
 
     @property
     def bare(self) -> bool:
-        """Whether a leaf or the root holds a record alone; of what was written first, something may be left."""
+        """Whether a leaf or the root holds a record alone, and nothing of what is written before a job's other
+        entries."""
         return self.record and not self.prepared and not self.addresses
 
 
 @dataclass
 class Installed:
-    """What a switch holds: jobs by id, the port each address is forwarded to, and which are known behind which port."""
+    """What a switch holds. jobs: by id. forwarded: the port to which frames for each MAC address go. known: pairs of a
+    MAC address and the port behind which it is known."""
 
     jobs: dict[int, InstalledJob] = field(default_factory=dict)
     forwarded: dict[str, int] = field(default_factory=dict)
     known: set[tuple[str, int]] = field(default_factory=set)
 
     def job(self, job: int) -> InstalledJob:
+        """The job with this id, made if there is none yet."""
         return self.jobs.setdefault(job, InstalledJob())
 
 
 def installed(entries: Iterable[fy.P4TableEntry]) -> Installed:
-    """Table entries as read from a switch, put together again."""
+    """What table entries, as read from a switch, say together."""
     found = Installed()
     for entry in entries:
         if entry.is_default_action or entry.match is None or not isinstance(entry.action, fy.Action):

@@ -1,4 +1,4 @@
-"""What the controller commands: one switch, or a tree of them. It asks both the same."""
+"""What the controller commands: one switch, or a tree of them, with the same operations."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ OnPacket = Callable[[int, int, bytes], None]  # rack, port, frame
 
 
 class Fabric(Protocol):
-    """One switch or several. Its operations raise SwitchError."""
+    """One switch or several; `Switch` and `Tree` document the operations, which raise SwitchError."""
 
     @property
     def options(self) -> SwitchOptions: ...
     @property
     def program(self) -> Program:
-        """Of the switch or switches that workers talk to."""
+        """The program of the switch, or switches, that workers talk to."""
 
     @property
     def drop_reasons(self) -> Sequence[str]: ...
@@ -33,15 +33,15 @@ class Fabric(Protocol):
     def connected(self) -> bool: ...
     @property
     def trouble(self) -> str | None:
-        """Why it is not."""
+        """Why not all of it is connected; None: it is."""
 
     @property
     def switches(self) -> Sequence[Switch]:
-        """The one, or the root and the leaves."""
+        """The one switch, or the root and the leaves."""
 
     @property
     def rack_count(self) -> int:
-        """Switches that have workers."""
+        """How many switches have workers."""
 
     async def bring_up(self, deadline_s: float) -> None: ...
     async def run(self) -> None: ...
@@ -59,7 +59,8 @@ class Fabric(Protocol):
 
 
 def fabric(settings: Settings, on_packet: OnPacket, on_connected: Callable[[], Awaitable[None]]) -> Fabric:
-    """As the settings name it. ``on_connected`` is awaited when all of it is connected, and has to call `set_up`."""
+    """The switch or switches that the settings name. on_connected: awaited when all of it is connected, and has to call
+    `set_up`."""
     options = SwitchOptions(
         settings.switch,
         settings.device_id,

@@ -1,7 +1,7 @@
 """MAC learning for ordinary traffic: which address is behind which port, from the data plane's digests.
 
-The switch's tables have room for so many addresses. When they are full, the oldest address of the port that has the
-most makes room: a host that invents addresses pushes out its own, and not its neighbours'.
+The switch's tables have room for CAPACITY addresses. When they are full, the oldest address of the port that has most
+is removed: a host that invents addresses pushes out its own, not its neighbours'.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import finsy as fy
 from controller.switch import entries
 
 CAPACITY = 1024  # of the tables known_source and forward
-WAITING_PER_PORT = 64  # addresses that were seen and are not learned yet; others are seen again
-BATCH = 32  # addresses in one write, so that admission never waits long for it
-ACKS = 1024
+WAITING_PER_PORT = 64  # addresses that were seen and are not learned yet; further ones are seen again later
+BATCH = 32  # addresses in one write, so that an admission never waits long for it
+ACKS = 1024  # lists of digests that wait to be acknowledged
 
 
 class Learning:
-    """What has been learned, what waits to be, and the updates that teach it to the switch."""
+    """The addresses that were learned, those that wait to be, and the updates that teach them to the switch."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self.port_of: dict[str, int] = {}
@@ -29,27 +29,29 @@ class Learning:
         self._acks: deque[fy.P4DigestListAck] = deque(maxlen=ACKS)
 
     def seen(self, mac: str, port: int) -> None:
-        """Something came from that address."""
-        if int(mac[:2], 16) & 1 or self.port_of.get(mac) == port:  # a group address is no host's
+        """Notes that a frame from this address came in at this port."""
+        if int(mac[:2], 16) & 1 or self.port_of.get(mac) == port:  # no host has a group address
             return
         waiting = self._waiting.setdefault(port, {})
         if len(waiting) < WAITING_PER_PORT:
             waiting[mac] = None
 
     def to_acknowledge(self, ack: fy.P4DigestListAck) -> None:
-        """A list of digests has been read."""
+        """Keeps the acknowledgement of a list of digests that was read."""
         self._acks.append(ack)
 
     @property
     def anything(self) -> bool:
+        """Whether `next` has anything to write."""
         return bool(self._acks) or any(self._waiting.values())
 
     def forget_waiting(self) -> None:
+        """Drops what waits: it was seen over a connection that is lost."""
         self._waiting.clear()
         self._acks.clear()
 
     def next(self) -> tuple[entries.Updates, entries.Updates]:
-        """Updates for the next addresses, a port at a time in turn; and acknowledgements."""
+        """The updates for the next addresses, one of each port in turn; and the acknowledgements that wait."""
         updates: entries.Updates = []
         taken = 0
         while taken < BATCH and any(self._waiting.values()):
@@ -94,7 +96,8 @@ class Learning:
         return [-_known_source(mac, port), -_forward(mac)]
 
     def take_over(self, found: entries.Installed) -> entries.Updates:
-        """Takes what the switch holds as learned; the updates that remove incomplete pairs."""
+        """Takes over what the switch holds as learned. Returns updates that remove addresses of which it holds only one
+        of two entries."""
         self.port_of.clear()
         self._behind.clear()
         whole = {mac: port for mac, port in found.forwarded.items() if (mac, port) in found.known}

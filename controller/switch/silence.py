@@ -1,35 +1,37 @@
-"""What it means that a worker is silent: nothing was counted that it did, and nothing has been reported by it.
+"""Since when a worker is silent: nothing that it did was counted, and nothing was reported by it.
 
-A worker that waits asks again and again, and is not silent; one that computes for long is, and one that is dead.
+A worker that waits retransmits, and is not silent; a worker that computes for long is silent, and so is a dead one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 
-SPOKEN = ("contributions", "repeats", "blocked")  # counters of what a worker does, not of what is done to it
+SPOKEN = ("contributions", "repeats", "blocked")  # counters of packets that a worker sent, not of those sent to it
 
 
 def spoken(counters: Mapping[str, int]) -> tuple[int, ...]:
-    """What a worker has done so far: packets by counter name."""
+    """What shows that a worker sends: its counts of SPOKEN. counters: packets by counter name."""
     return tuple(counters.get(name, 0) for name in SPOKEN)
 
 
 class Silence:
-    """Remembers when each worker last gave a sign. Its clock is the caller's."""
+    """Remembers when each worker was last heard, on the caller's clock."""
 
     def __init__(self) -> None:
         self._heard: dict[Hashable, tuple[object, float]] = {}
 
     def note(self, who: Hashable, sign: object, now: float) -> None:
-        """What there is of a worker; when it differs from what there was, it has been heard."""
+        """Notes what shows that a worker sends; where it differs from the last note, the worker was heard at
+        ``now``."""
         if who not in self._heard or self._heard[who][0] != sign:
             self._heard[who] = sign, now
 
     def seconds(self, who: Hashable, now: float) -> float:
-        """Since it was heard; 0 while nothing is known of it."""
+        """Seconds since a worker was heard; 0 while nothing is known of it."""
         return now - self._heard[who][1] if who in self._heard else 0.0
 
     def forget(self, whom: Callable[[Hashable], bool]) -> None:
+        """Forgets the workers for which ``whom`` is true."""
         for who in [who for who in self._heard if whom(who)]:
             del self._heard[who]

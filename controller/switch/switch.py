@@ -1,7 +1,7 @@
-"""The switch as the controller sees it: everything P4Runtime is behind this object.
+"""One switch as the controller sees it: the rest of the controller knows nothing of P4Runtime.
 
-It keeps one connection alive, and whenever it gets hold of a switch, puts the program, the switch's address,
-the flood group and the digests in place. A program that runs already is taken over as it is, with its jobs.
+It keeps one connection alive and, whenever it has connected, puts the program, the switch's address, the flood group
+and the digests in place. A program that runs already is taken over as it is, with its jobs.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ LOG = logging.getLogger("serene.controller")
 
 RETRY_S = 0.5
 CONNECT_TIMEOUT_S = 10.0
-LEARNING_PAUSE_S = 0.02  # between two writes, of which each may hold up an admission
+LEARNING_PAUSE_S = 0.02  # between two writes, each of which may delay an admission
 
-DROPPED = "dropped_"
+DROPPED = "dropped_"  # how the names of counters of dropped packets begin
 
 
 @dataclass(frozen=True)
 class SwitchOptions:
     """Which switch, and how it is to be set up."""
 
-    address: str
+    address: str  # HOST:PORT of its P4Runtime server
     device_id: int
     election_id: int
-    ports: Sequence[int]
+    ports: Sequence[int]  # to which ordinary traffic is flooded
     own: entries.SwitchAddress
-    udp_ports: Sequence[UdpPort] = ()  # of an embedded switch on this machine: clients are told
-    shm_ports: Sequence[ShmPort] = ()
+    udp_ports: Sequence[UdpPort] = ()  # of an embedded switch on this machine, for the status
+    shm_ports: Sequence[ShmPort] = ()  # likewise
     credentials: fy.GRPCCredentialsTLS | None = None  # None: the connection is not encrypted
-    name: str = ""  # of one of several
-    others: Sequence[Program] = ()  # that other switches have: one that runs them is mistaken for this one
+    name: str = ""  # where there are several switches
+    others: Sequence[Program] = ()  # programs of the other switches: one that runs them is not the one that was meant
 
 
 def credentials(settings: Settings) -> fy.GRPCCredentialsTLS | None:
-    """What the connection is encrypted with, if it is to be."""
+    """What the connection is encrypted with; None: it is not encrypted."""
     if not settings.switch_ca:
         return None
     cert, key = (Path(name) if name else None for name in (settings.switch_cert, settings.switch_key))
@@ -60,18 +60,18 @@ def credentials(settings: Settings) -> fy.GRPCCredentialsTLS | None:
 
 @dataclass(frozen=True)
 class SwapPhases:
-    """Of a swap over several switches: how long it took to prepare the leaves, and then to put it in force."""
+    """How long the phases of a swap over several switches took: to prepare the leaves, and to put it in force."""
 
     prepare_ms: float
     flip_ms: float
 
 
 class Switch:
-    """One switch, connected or being looked for. Its operations raise SwitchError.
+    """One switch, to which it connects again whenever the connection is lost. Its operations raise SwitchError.
 
-    ``on_packet`` hears every frame that it hands up and must not wait. ``on_connected`` is awaited when there is a
-    connection, and has to call `set_up`: whoever changes jobs must be kept from it meanwhile, since what the switch
-    held before is not what it holds now.
+    on_packet: called with port and frame for every frame that the switch hands up; must not wait. on_connected: awaited
+    when there is a connection, and has to call `set_up`; nobody may change jobs meanwhile, since the switch may not
+    hold what it held before.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class Switch:
             fy.P4Schema(other.p4info_path, other.config_path).p4cookie: other.name for other in options.others
         }
         self._connection: Connection | None = None
-        self._pushed = False  # the program, over the present connection
-        self.drops: dict[str, int] = {}  # as they were read last
+        self._pushed = False  # whether the program was pushed over the present connection
+        self.drops: dict[str, int] = {}  # packets by reason, as they were read last
         self._learning = Learning()
-        self._seen = asyncio.Event()  # there is something to learn
+        self._seen = asyncio.Event()  # set when there is something to learn
         self.drop_reasons: Sequence[str] = [
             counter.alias.removeprefix(DROPPED)
             for counter in self._schema.counters
@@ -104,21 +104,23 @@ class Switch:
 
     @property
     def switches(self) -> Sequence[Switch]:
-        """Itself: the only one."""
+        """This one alone."""
         return [self]
 
     @property
     def rack_count(self) -> int:
+        """1: all workers are at this switch."""
         return 1
 
     @property
     def connected(self) -> bool:
+        """Whether it takes operations; else ``trouble`` says why not."""
         return self.trouble is None
 
     # The connection
 
     async def bring_up(self, deadline_s: float) -> None:
-        """Connect and set the switch up, waiting ``deadline_s`` seconds for one that is starting."""
+        """Connects and sets the switch up, waiting up to ``deadline_s`` seconds for one that is starting."""
         end = time.monotonic() + deadline_s
         while not self.connected:
             answered = False
@@ -137,7 +139,7 @@ class Switch:
                 await asyncio.sleep(RETRY_S)
 
     async def run(self) -> None:
-        """Deliver what the switch says, for ever; connect again when the connection is lost."""
+        """Delivers what the switch sends, for ever; connects again when the connection is lost."""
         await asyncio.gather(self._keep_connected(), self._keep_learning())
 
     async def _keep_connected(self) -> None:
@@ -150,7 +152,7 @@ class Switch:
             except SwitchError as error:
                 await self._lost(str(error))
             except Exception as error:
-                # Whatever it is, the HTTP side stays, says so, and the next connection may go better.
+                # Whatever it is, the controller goes on and says so in its status; the next connection may do better.
                 LOG.exception("the connection to the switch failed")
                 await self._lost(f"{type(error).__name__}: {error}")
 
@@ -162,7 +164,7 @@ class Switch:
         await asyncio.sleep(RETRY_S)
 
     async def close(self) -> None:
-        """Let go of the switch, which goes on forwarding and aggregating."""
+        """Disconnects from the switch, which goes on forwarding and aggregating."""
         await self._disconnect()
 
     async def _connect(self, timeout_s: float) -> None:
@@ -195,7 +197,7 @@ class Switch:
             raise
 
     async def set_up(self) -> entries.Installed:
-        """Put the switch's own entries in place; what it holds. From now on it takes operations."""
+        """Puts the switch's own entries in place, and returns what it holds. From now on it takes operations."""
         assert self._connection is not None
         connection, own = self._connection, self.options.own
         await connection.put(entries.switch_address(own))
@@ -217,11 +219,11 @@ class Switch:
         return found
 
     async def read_entries(self) -> entries.Installed:
-        """What it holds now."""
+        """What the switch holds now."""
         return entries.installed(await self.primary().read([fy.P4TableEntry()]))
 
     async def _deliver(self) -> None:
-        """Takes everything at once and writes nothing: what is to be done about it is others' work."""
+        """Takes each message at once, and writes nothing to the switch: that is done in other tasks."""
         assert self._connection is not None
         async for message in self._connection.messages():
             if isinstance(message, fy.P4DigestList):
@@ -256,22 +258,23 @@ class Switch:
     # Jobs
 
     async def start(self, plan: Start) -> None:
-        """Write a job, all of it; a job that could not be written whole is taken back."""
+        """Writes all of a job; if that fails, removes what was written."""
         await self.zero_counters(plan.job, sorted(plan.members))
         try:
             await self.write(entries.job_entries(plan, self.options.own))
-            await self.put(entries.policy_entry(plan.job, plan.policy))  # an earlier job's may be there
+            await self.put(entries.policy_entry(plan.job, plan.policy))  # that of an earlier job may be there
             await self.write(entries.members(plan))
         except SwitchError:
             await self.remove(plan.job, plan.members)
             raise
 
     async def swap(self, plan: Swap) -> None:
-        """One MODIFY of one entry."""
+        """Swaps a policy: one MODIFY of one entry."""
         await self.write(entries.swap(plan))
 
     async def readmit(self, plan: Readmission) -> None:
-        """The old process is out before the new one is in. It can be repeated after it failed, wherever that was."""
+        """Removes the old process's entries before it writes the new one's. After a failure, wherever it was, this can
+        be repeated."""
         if plan.old is not None:
             await self.write(entries.no_member(plan.job, plan.worker, plan.old), missing_ok=True)
         await self.put(entries.job_group(plan.job, plan.members))
@@ -279,20 +282,21 @@ class Switch:
         await self.write(entries.readmission(plan))
 
     async def shut_out(self, job: int, worker: int, at: Endpoint) -> None:
-        """That process is no member any more."""
+        """Removes a process's entry in `member`: it is not admitted any more."""
         await self.write(entries.no_member(job, worker, at), missing_ok=True)
 
     async def remove(self, job: int, members: Mapping[int, Endpoint]) -> None:
+        """Removes all of a job but its policy. members: its workers' endpoints."""
         await self.write(entries.removal(job, members), missing_ok=True)
 
     async def send(self, to: Endpoint, frame: bytes) -> None:
-        """A frame out of a worker's port."""
+        """Sends a frame out of a worker's port."""
         await self.write([fy.P4PacketOut(frame, egress_port=to.port, padding=0)])
 
     # Counters
 
     async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]:
-        """For each (job, worker) of ``members`` (workers by job)."""
+        """The counters of each (job, worker). members: workers by job."""
         index_of = {(job, worker): self._index(job, worker) for job, workers in members.items() for worker in workers}
         wanted = [fy.P4CounterEntry(name, index=index) for index in index_of.values() for name in WORKER_COUNTERS]
         packets = {(entry.counter_id, entry.index): entry.packet_count for entry in await self._read(wanted)}
@@ -301,7 +305,8 @@ class Switch:
         }
 
     async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]:
-        """For each (job, worker) of ``members``: contributions by staleness, 0 to 15 rounds (and more)."""
+        """For each (job, worker), how many contributions had a staleness of 0, 1, ... 14, and 15 or more rounds.
+        members: workers by job."""
         first = {(job, worker): self._staleness_index(job, worker) for job, ids in members.items() for worker in ids}
         wanted = [
             fy.P4CounterEntry("staleness", index=at + i) for at in first.values() for i in range(STALENESS_CLASSES)
@@ -316,6 +321,7 @@ class Switch:
         return self.drops
 
     async def zero_counters(self, job: int, workers: Sequence[int]) -> None:
+        """Sets the counters of these workers to zero."""
         await self.write(
             [
                 ~fy.P4CounterEntry(name, index=self._index(job, worker), data=fy.P4CounterData())
@@ -336,11 +342,11 @@ class Switch:
         return self._index(job, worker) * STALENESS_CLASSES
 
     async def write(self, updates: Sequence[P4UpdateList], *, missing_ok: bool = False) -> None:
-        """In order; ``missing_ok`` forgives updates of what is not there."""
+        """Writes updates in order. missing_ok: updates of what is not there are no error."""
         await self.primary().write(updates, missing_ok=missing_ok)
 
     async def put(self, entity: P4EntityList) -> None:
-        """Inserted, or in the place of the one that is there."""
+        """Inserts an entity, or replaces the one that is there."""
         await self.primary().put(entity)
 
     async def _read(self, wanted: list[fy.P4CounterEntry]) -> list[fy.P4CounterEntry]:

@@ -1,4 +1,4 @@
-"""What the switch counted: packets by worker, and drops by reason."""
+"""The switch's counters as they were read last: packets by worker, and drops by reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNKNOWN = (0,) * STALENESS_CLASSES
 
 
 class CounterSource(Protocol):
-    """The part of a Switch that is needed here."""
+    """What is needed of a `Fabric` here."""
 
     @property
     def drop_reasons(self) -> Sequence[str]: ...
@@ -38,14 +38,14 @@ class Telemetry:
         self._silence = Silence()
         self._counted_at: dict[tuple[int, int], float] = {}  # when its counters were read last
         self._staleness: dict[tuple[int, int], Sequence[int]] = {}
-        self._read_at = -math.inf  # when the last reading began
+        self._read_at = -math.inf  # when the last read began
         self._reading = asyncio.Lock()
         self.drops: dict[str, int] = dict.fromkeys(switch.drop_reasons, 0)
 
     async def refresh(self, older_than_s: float = 0.0) -> None:
-        """Read the counters, unless those at hand are no older than that. Raises SwitchError."""
+        """Reads the counters, unless they were read in the last ``older_than_s`` seconds. Raises SwitchError."""
         wanted = time.monotonic() - older_than_s
-        async with self._reading:  # or an earlier answer could overtake a later one
+        async with self._reading:  # else an older answer could replace a newer one
             if self._read_at >= wanted:
                 return
             began = time.monotonic()
@@ -55,7 +55,7 @@ class Telemetry:
             counts = await self._switch.read_worker_counters(held)
             staleness = await self._switch.read_staleness(held)
             self.drops = await self._switch.read_drops()
-            # What was read of a job that has ended or begun anew meanwhile says nothing about the one there is now.
+            # Counters of a job that has ended or begun another session meanwhile say nothing about the present one.
             same = {id for id, job in asked.items() if self._jobs.get(id) is job and job.session == sessions[id]}
             self._workers.update({who: read for who, read in counts.items() if who[0] in same})
             self._staleness.update({who: read for who, read in staleness.items() if who[0] in same})
@@ -67,26 +67,26 @@ class Telemetry:
             self._read_at = began
 
     def of(self, job: int, worker: int) -> Counters:
-        """All zero before anything is known."""
+        """A worker's counters; all zero before they were read."""
         return self._workers.get((job, worker), NOTHING)
 
     def silent_s(self, job: int, worker: Worker) -> float:
-        """Seconds since a worker was heard: since it pushed, asked again or reported; as of the last time that its
-        switch could be asked. 0 before anything is known."""
+        """Seconds since a worker sent a PUSH or reported, until its switch was last asked. 0 before anything is
+        known."""
         now, who = time.monotonic(), (job, worker.id)
         return min(self._silence.seconds(who, self._counted_at.get(who, now)), now - worker.reported_at)
 
     def staleness_of(self, job: int, worker: int) -> Sequence[int]:
-        """Contributions by staleness: how many were 0, 1, ... 14, and 15 or more rounds old when they arrived."""
+        """How many of a worker's contributions had a staleness of 0, 1, ... 14, and 15 or more rounds."""
         return self._staleness.get((job, worker), UNKNOWN)
 
     def totals(self) -> Counters:
-        """Of all workers of all listed jobs together."""
+        """The sum over all workers of all jobs."""
         listed = [self.of(job.id, worker.id) for job in self._jobs for worker in job.workers]
         return Counters(**{name: sum(getattr(counts, name) for counts in listed) for name in WORKER_COUNTERS})
 
     def forget(self, job: int) -> None:
-        """The id is about to be used anew."""
+        """Forgets a job's counters: its id is about to be used anew, or another session begins."""
         self._silence.forget(lambda who: isinstance(who, tuple) and who[0] == job)
         for who in [who for who in self._workers if who[0] == job]:
             del self._workers[who], self._counted_at[who]

@@ -1,8 +1,8 @@
 """Several switches as one: leaves, to which workers talk, and the root, which decides (docs/hierarchy.md).
 
 A new policy is prepared at the leaves, then put in force by one MODIFY at the root, and then the leaves are told what
-is in force. Who stops in between leaves everything as it was, or a policy in force that the leaves' own entries do not
-tell of yet; whoever commands the switches next finds either, and goes on.
+is in force. A controller that stops in between leaves everything as it was, or a policy in force that some leaves have
+not been told of; the next controller recognises either, and goes on.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ Read = TypeVar("Read")
 
 
 class Tree:
-    """The root and the leaves, a leaf for each rack. As `Switch`: workers go by their numbers in the job, and an
-    endpoint says in which rack it is. ``on_connected`` is awaited when all are connected."""
+    """The root and the leaves, one for each rack, with the operations of a `Switch`. Workers have their numbers in the
+    job, and an endpoint says in which rack it is.
+
+    uplink: each leaf's port to the root. on_packet: called with rack, port and frame for every frame that a leaf hands
+    up. on_connected: awaited when all switches are connected, and has to call `set_up`.
+    """
 
     def __init__(
         self,
@@ -51,8 +55,8 @@ class Tree:
         self._on_connected = on_connected
         self._uplink = uplink
         self._connecting = asyncio.Lock()
-        self._racks: dict[int, Racks] = {}  # of the jobs that it holds
-        self._uncompared: set[Switch] = set()  # connected again, and what they hold is not compared yet
+        self._racks: dict[int, Racks] = {}  # by job: which workers are in which rack
+        self._uncompared: set[Switch] = set()  # connected again, while what they hold has not been compared yet
 
         def member(options: SwitchOptions, program: Program, rack: int | None) -> Switch:
             def hear(port: int, frame: bytes) -> None:
@@ -72,30 +76,36 @@ class Tree:
             for rack, leaf in enumerate(leaves)
         ]
 
-    # As one
+    # All switches as one
 
     @property
     def switches(self) -> Sequence[Switch]:
+        """The root, and the leaves in the order of their racks."""
         return [self.root, *self.leaves]
 
     @property
     def rack_count(self) -> int:
+        """How many leaves there are."""
         return len(self.leaves)
 
     @property
     def options(self) -> SwitchOptions:
+        """The root's."""
         return self.root.options
 
     @property
     def drop_reasons(self) -> Sequence[str]:
+        """Those of any switch."""
         return sorted({reason for switch in self.switches for reason in switch.drop_reasons})
 
     @property
     def connected(self) -> bool:
+        """Whether all switches are."""
         return self.trouble is None
 
     @property
     def trouble(self) -> str | None:
+        """Why which switches are not connected; None: all are."""
         troubles = [f"{switch.options.name}: {switch.trouble}" for switch in self.switches if switch.trouble]
         return "; ".join(troubles) or None
 
@@ -109,7 +119,7 @@ class Tree:
         await _all(switch.close() for switch in self.switches)
 
     async def _member_connected(self, switch: Switch) -> None:
-        """What the switches hold is compared once all are there."""
+        """Compares what the switches hold once all are connected."""
         async with self._connecting:
             if all(other.connected for other in self.switches if other is not switch):
                 await self._on_connected()
@@ -118,8 +128,9 @@ class Tree:
                 await switch.set_up()
 
     async def set_up(self) -> entries.Installed:
-        """Switches that have just been connected get their own entries; what all of them hold, as of one switch. Parts
-        of jobs that are not whole are removed: a restarted switch has none, and the others' are of no use then."""
+        """Puts their own entries in place at switches that have just been connected, and returns what all hold
+        together, as if one switch held it. Removes parts of jobs that are not whole: a restarted switch has lost its
+        part, and then the others' are of no use. Raises SwitchError."""
         held = [await switch.read_entries() if switch.connected else await switch.set_up() for switch in self.switches]
         found = assembled(held[0], held[1:], self._racks)
         if found.misplaced:
@@ -137,13 +148,14 @@ class Tree:
         return found.installed
 
     async def _forget_failed(self, job: int, of: entries.InstalledJob, held: Sequence[entries.Installed]) -> None:
-        """Each swap that failed has left an entry at every leaf, and the table has room for few."""
+        """Removes what swaps that failed have left at the leaves, whose table of prepared policies has little room."""
         for rack, leaf in self._leaves_of(job):
             needless = tree_entries.needless_epochs(held[rack].jobs[job].prepared, of.session, of.epoch)
             await leaf.write([-tree_entries.not_prepared(job, *era) for era in needless], missing_ok=True)
 
     def _in_order(self, misplaced: Mapping[int, int]) -> str:
-        """What to say of leaves that are other racks in the jobs that run than they are named as now."""
+        """For an error: in which order the leaves have to be named, where running jobs have them as other racks.
+        misplaced: as of `Assembled`."""
         names = [leaf.options.name for leaf in self.leaves]
         was = "; ".join(f"{names[place]} is rack {rack} in the jobs that run" for place, rack in misplaced.items())
         if max(misplaced.values()) >= len(names):
@@ -159,8 +171,8 @@ class Tree:
     # Jobs
 
     async def start(self, plan: Start) -> None:
-        """Leaves, then the root, then the workers, who are admitted when all else is there. What could not be written
-        whole is taken back."""
+        """Writes a job to the leaves, then to the root, and then admits the workers, when all else is there. If that
+        fails, removes what was written."""
         self._racks[plan.job] = plan.racks
         here = self._by_rack(plan.job, plan.members)
         session, own, members = plan.policy.session, self.options.own, plan.policy.fields.members
@@ -191,13 +203,13 @@ class Tree:
             raise
 
     async def swap(self, plan: Swap) -> SwapPhases:
-        """Prepared at the leaves, in force by one MODIFY at the root."""
+        """Swaps a policy: prepares it at the leaves, and puts it in force by one MODIFY at the root."""
         phases, _ = await self._swap(plan)
         return phases
 
     async def _swap(self, plan: Swap) -> tuple[SwapPhases, dict[int, SwitchError]]:
-        """Also why which racks' leaves do not tell of it."""
-        self._require(plan.job)  # or what the others are prepared for would stay there
+        """As `swap`, and by rack the errors of leaves that could not be told that it is in force."""
+        self._require(plan.job)  # else the leaves that are there would be prepared for nothing
         policy = plan.policy
         leaf_policies, root_fields = self._policies(plan.job, policy.fields)
         members = policy.fields.members
@@ -211,13 +223,13 @@ class Tree:
         flipped = time.perf_counter()
         untold = await self._tell(plan.job, policy.session, policy.epoch, policy.fields)
         for error in untold.values():
-            # It is in force all the same; a leaf that comes back is told then, or has lost the job.
+            # It is in force all the same; a leaf that comes back is told then, unless it has lost the job.
             LOG.warning("job %d, epoch %d: %s", plan.job, policy.epoch, error)
         return SwapPhases((prepared - began) * 1e3, (flipped - prepared) * 1e3), untold
 
     async def _tell(self, job: int, session: int, epoch: int, fields: PolicyFields) -> dict[int, SwitchError]:
-        """The leaves' own entries of a policy that is in force; and policies that were prepared before it may go. Why
-        which racks' leaves were not told."""
+        """Tells the leaves that a policy is in force, and deletes policies that were prepared before it. Returns by
+        rack the errors of leaves that could not be told."""
         racks = self._racks[job]
         untold: dict[int, SwitchError] = {}
 
@@ -235,8 +247,8 @@ class Tree:
         return untold
 
     async def readmit(self, plan: Readmission) -> None:
-        """The old process is out before the new one is in, and the new one only when its leaf tells of the new epoch.
-        It can be repeated after it failed, wherever that was."""
+        """Removes the old process's entries before it writes the new one's, and admits the new one only once its leaf
+        was told of the new epoch. After a failure, wherever it was, this can be repeated."""
         self._require(plan.job)
         rack, place = self._racks[plan.job].place(plan.worker)
         leaf = self.leaves[rack]
@@ -251,12 +263,13 @@ class Tree:
         await leaf.write([+entries.member(plan.job, place, plan.new)])
 
     async def shut_out(self, job: int, worker: int, at: Endpoint) -> None:
-        """That process is no member any more."""
+        """As `Switch.shut_out`."""
         await self.leaves[at.rack].shut_out(job, self._racks[job].place(worker)[1], at)
 
     async def remove(self, job: int, members: Mapping[int, Endpoint]) -> None:
-        """All that the switches hold of it. One that is out of reach has lost it, or is cleared when it is back. Raises
-        Unreachable where all are: of a job that nobody has removed, nobody would know then that it is over."""
+        """Removes all that the switches hold of a job. A switch that is out of reach may have lost it, and else is
+        cleared when it is back. Raises Unreachable where all are out of reach: then none would have a record that the
+        job is over."""
         if not any(switch.connected for switch in self.switches):
             raise Unreachable(f"none of the switches is within reach: {self.trouble}")
 
@@ -273,15 +286,15 @@ class Tree:
     # Counters
 
     async def read_worker_counters(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], Counters]:
-        """As `Switch` reads them, but for the workers of leaves that are away."""
+        """As of `Switch`, without the workers of leaves that are out of reach."""
         return await self._read(members, lambda leaf, here: leaf.read_worker_counters(here))
 
     async def read_staleness(self, members: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[int]]:
-        """As `Switch` reads it."""
+        """As of `Switch`, without the workers of leaves that are out of reach."""
         return await self._read(members, lambda leaf, here: leaf.read_staleness(here))
 
     async def read_drops(self) -> dict[str, int]:
-        """Of all switches together; of one that is away, as it was."""
+        """The sums over all switches; for one that is out of reach, as they were read last."""
         await _all(switch.read_drops() for switch in self.switches if switch.connected)
         total: Counter[str] = Counter(dict.fromkeys(self.drop_reasons, 0))
         for switch in self.switches:
@@ -293,7 +306,7 @@ class Tree:
         members: Mapping[int, Sequence[int]],
         read: Callable[[Switch, Mapping[int, Sequence[int]]], Awaitable[dict[tuple[int, int], Read]]],
     ) -> dict[tuple[int, int], Read]:
-        racks = dict(self._racks)  # as of now: a job may be lost meanwhile
+        racks = dict(self._racks)  # a copy: a job may be lost while the leaves are read
 
         async def of(rack: int, leaf: Switch) -> dict[tuple[int, int], Read]:
             here: dict[int, list[int]] = {}
@@ -309,13 +322,13 @@ class Tree:
     # Racks
 
     def _leaves_of(self, job: int) -> list[tuple[int, Switch]]:
-        """Those that have workers of it."""
+        """The racks, with their leaves, that have workers of a job. Raises SwitchError if there is no such job."""
         if job not in self._racks:
             raise SwitchError(f"job {job} is not in the switches any more")
         return [(rack, self.leaves[rack]) for rack, size in enumerate(self._racks[job].sizes) if size]
 
     def _require(self, job: int) -> None:
-        """Raises SwitchError unless the root and all leaves of it are there, and hold what they are thought to hold."""
+        """Raises SwitchError unless the root and all leaves of a job are connected, and what they hold is compared."""
         for switch in (self.root, *(leaf for _, leaf in self._leaves_of(job))):
             switch.primary()
             if switch in self._uncompared:
@@ -338,7 +351,7 @@ class Tree:
 
 
 async def _all(work: Iterable[Awaitable[T]]) -> list[T]:
-    """All at once. The first error is raised when all have ended: nothing is written any more then."""
+    """Awaits all at once. Raises the first error, but only when all have ended, so that nothing is written any more."""
     results = await asyncio.gather(*work, return_exceptions=True)
     done: list[T] = []
     for result in results:

@@ -1,5 +1,5 @@
-"""What a leaf and the root of a tree of switches have besides one switch's entries (docs/hierarchy.md): the switches
-are members of one another, and a leaf holds an epoch's policy before it is in force."""
+"""What a leaf and the root of a tree of switches have besides a single switch's entries (docs/hierarchy.md): the
+switches are admitted at one another, and a leaf holds an epoch's policy before it is in force."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from serene.wire import ROOT, SERENE_UDP_PORT, members_field
 
 
 def root_port(rack: int) -> int:
-    """The root's port that a rack's leaf is behind."""
+    """The root's port to the leaf of a rack."""
     return rack + 1
 
 
 def leaf_address(rack: int, size: int) -> SwitchAddress:
-    """Under which a leaf sends to the root. size: the job's workers in that rack, which a controller that takes over
-    reads there (`entries.installed`)."""
+    """The address from which a leaf sends to the root. size: the job's workers in that rack, which a controller that
+    takes over reads from the address (`entries.installed`)."""
     return SwitchAddress(f"10.0.253.{rack + 1}", f"02:00:00:{size:02x}:fd:{rack:02x}")
 
 
@@ -47,7 +47,7 @@ def root_at(port: int, session: int, own: SwitchAddress) -> Endpoint:
 
 
 def uplink(job: int, rack: int, size: int, port: int, root: SwitchAddress) -> fy.P4TableEntry:
-    """Where the root is, and which of its racks this one is."""
+    """Tells a leaf where the root is, and which rack is its own. size: the job's workers in it; port: to the root."""
     own = leaf_address(rack, size)
     return fy.P4TableEntry(
         "root",
@@ -90,8 +90,8 @@ def leaf_group(job: int, here: Mapping[int, Endpoint], port: int) -> fy.P4Multic
 def leaf_entries(
     plan: Start, rack: int, here: Mapping[int, Endpoint], policy: LeafPolicy, port: int, own: SwitchAddress
 ) -> Updates:
-    """All of a job at a leaf but the policy that is in force and the members. here: the rack's workers by their
-    numbers in it; port: to the root."""
+    """Inserts all of a job at a leaf but the policy in force and the entries in `member`. here: the rack's workers by
+    their numbers in it; port: to the root."""
     session, epoch = plan.policy.session, plan.policy.epoch
     return [
         +leaf_group(plan.job, here, port),
@@ -106,8 +106,8 @@ def leaf_entries(
 
 
 def root_entries(plan: Start, leaves: Mapping[int, Endpoint], own: SwitchAddress) -> Updates:
-    """All of a job at the root but its policy and its members, which are leaves, by rack."""
-    # Each leaf gets two copies, one for what echoes a worker's request.
+    """Inserts all of a job at the root but its policy and its entries in `member`. leaves: by rack."""
+    # Each leaf gets two copies, one of which may echo a worker's request.
     replicas = [(at.port, first + rack + 1) for rack, at in leaves.items() for first in (0, ECHOES)]
     return [
         +fy.P4MulticastGroupEntry(JOB_GROUPS + plan.job, replicas=replicas),
@@ -120,7 +120,7 @@ def root_entries(plan: Start, leaves: Mapping[int, Endpoint], own: SwitchAddress
 
 
 def removal(job: int, held: InstalledJob) -> Updates:
-    """Everything of a job that a leaf or the root holds, but its policy."""
+    """Deletes all of a job that a leaf or the root holds but its policy."""
     members = [*held.members.items(), *held.strays]
     return [
         *(update for who, at in members for update in entries.no_member(job, who, at)),
@@ -133,11 +133,12 @@ def removal(job: int, held: InstalledJob) -> Updates:
 
 
 def needless_epochs(prepared_epochs: Iterable[tuple[int, int]], session: int, in_force: int) -> list[tuple[int, int]]:
-    """While no swap is under way: also those that were prepared for swaps that failed."""
+    """The prepared epochs that may be deleted while no swap is under way: all but the one in force and the one before,
+    so also those of swaps that failed. Epochs go with their sessions."""
     return [era for era in prepared_epochs if era not in ((session, in_force - 1), (session, in_force))]
 
 
 def old_epochs(prepared_epochs: Iterable[tuple[int, int]], session: int, in_force: int) -> list[tuple[int, int]]:
-    """Of those that are prepared, the ones that no packet needs: a packet without an entry is one of an old epoch. That
-    before the one in force stays for packets that are on their way."""
+    """The prepared epochs that may be deleted at any time, since without an entry a packet counts as one of an old
+    epoch. The epoch before the one in force stays, for packets that are under way. Epochs go with their sessions."""
     return [era for era in prepared_epochs if era < (session, in_force - 1)]

@@ -3,8 +3,8 @@
 from serene.client.client import Client
 from serene.client.collective import Disagreement
 from serene.client.pool import Pool, PoolBroken
-from serene.client.protocol import BadWelcome, Counts, Membership, PlaceTaken, Protocol, Read
-from serene.client.requests import NoAnswer, Refused, SessionLost
+from serene.client.protocol import Counts, Membership, PlaceTaken, Protocol, Read
+from serene.client.requests import BadWelcome, NoAnswer, Refused, SessionLost
 from serene.client.session import Session
 from serene.client.shm import ShmTransport
 from serene.client.transport import FrameTransport, Transport, TransportError, UdpTransport

@@ -21,7 +21,7 @@ static uint32_t bits_of(float value) {
     return bits;
 }
 
-/* As an integer that grows with it. */
+/* The magnitude as an integer that grows with it. */
 static int64_t magnitude_of(double value) {
     int64_t bits;
     memcpy(&bits, &value, 8);
@@ -63,14 +63,14 @@ static double add_to_held(const float *restrict values, uint64_t count, double *
     return largest;
 }
 
-/* As add_to_held, where what is held back is not to grow beyond the limit. lost: NULL, or where values go that would
- * make it. How many that are. */
+/* As add_to_held, but values that would make what is held back grow beyond the limit are lost: they are added to
+ * `lost`, unless that is NULL. Returns how many. */
 static uint64_t add_within(const float *restrict values, uint64_t count, double limit, double *restrict held,
                            double *restrict lost, double *largest) {
     uint64_t beyond = 0;
-    int64_t most = 0;                    /* a magnitude's bits: they are in its order, and are compared faster */
+    int64_t most = 0;                    /* as of magnitude_of: integers are compared faster */
     while (count) {
-        enum { FEW = 512 };              /* in the nearest cache when they are stored */
+        enum { FEW = 512 };              /* so few that they are still in the nearest cache when they are stored */
         uint64_t few = count < FEW ? count : FEW;
         double sums[FEW];
         int64_t largest_sum = 0;
@@ -110,7 +110,7 @@ static int class_of(const struct layout *layout, double largest) {
     return field >> (layout->exponent_bits - MANTISSA_BITS);
 }
 
-/* That a sum over all workers has more than a value. */
+/* How many bits more than a value a sum over all workers has. */
 static int worker_bits(const struct layout *layout) {
     return layout->workers > 1 ? 32 - __builtin_clz(layout->workers - 1) : 0;
 }
@@ -124,7 +124,7 @@ static int shift_of(const struct layout *layout, int class) {
     return 31 - worker_bits(layout) - top_of(layout, class);
 }
 
-/* Single precision does where no scale or result leaves its normal range, and is twice as fast. */
+/* Single precision is enough where no scale or result leaves its normal range, and is twice as fast. */
 static void to_fixed(const float *restrict values, uint64_t count, int shift, int not_finite, uint32_t *restrict to) {
     if (!not_finite && shift >= -126 && shift <= 127) {
         float scale = ldexpf(1.0f, shift);
@@ -138,7 +138,7 @@ static void to_fixed(const float *restrict values, uint64_t count, int shift, in
     }
 }
 
-/* Sums as they travel, less what was read before, to float32. */
+/* Sums in network byte order, less what was read before, to float32. */
 static void to_float(const uint8_t *restrict from, uint32_t *restrict held, uint64_t count, int shift,
                      float *restrict values) {
     if (shift <= 126) {
@@ -182,7 +182,7 @@ static uint64_t count_beyond(const float *values, uint64_t count, float limit) {
 static void to_given(const struct layout *layout, const float *restrict values, uint64_t count, uint32_t seed,
                      uint32_t first, int shift, uint32_t *restrict to) {
     double scale = ldexp(1.0, shift + NOISE_BITS);
-    /* The integer below, of a multiple of 2^-NOISE_BITS: compilers have vectors for rint, and not for floor. */
+    /* rint(x - below) is floor(x) for multiples of 2^-NOISE_BITS; compilers vectorise rint, but not floor. */
     const double below = 0.5 - 0.5 / (1 << NOISE_BITS);
     float limit = layout->limit;
     for (uint64_t i = 0; i < count; i++) {
@@ -194,8 +194,8 @@ static void to_given(const struct layout *layout, const float *restrict values, 
     }
 }
 
-/* Of rows to one, as they travel. first: index of the first value in the vector. clips: a constant, or it costs a fifth
- * of the time. */
+/* Several rows of values to one of lanes, in network byte order. first: index of the first value in the vector. clips:
+ * whether to clip; a constant, which saves a fifth of the time. */
 static inline __attribute__((always_inline)) void pack(
     const struct layout *layout, const float *restrict values, uint64_t count, uint32_t seed, uint32_t first, int class,
     int clips, uint32_t *restrict to) {
@@ -221,7 +221,7 @@ static void to_packed(const struct layout *layout, const float *values, uint64_t
     else pack(layout, values, count, seed, first, class, 0, to);
 }
 
-/* An integer to send, rounded to nearest; the rest stays in its place. */
+/* The integer to send, rounded to nearest; the rest stays in `held`. */
 static inline int32_t hold_back(double *held, double per_unit, double unit, double highest) {
     double sent = rint(*held * per_unit);
     sent = sent > highest ? highest : sent < -highest ? -highest : sent;
@@ -253,7 +253,7 @@ static void held_to_packed(const struct layout *layout, double *restrict held, u
     for (uint32_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32(to[i]);
 }
 
-/* Sums of what was packed, less what was read before. */
+/* The sums of what was packed, row by row, to float32. */
 static void from_packed(const struct layout *layout, uint32_t *restrict sums, uint64_t count, int class,
                         float *restrict values) {
     uint32_t lanes = layout->lanes, above = 32 - layout->bits;
@@ -296,7 +296,7 @@ static void add_specials(float *values, uint64_t count, const int32_t *counts) {
     }
 }
 
-/* Of a block's pieces, which are as many rows. */
+/* How many values a lane carries in such a block: so many rows a piece of it has. */
 static uint32_t values_in_lane(const struct layout *layout, int class, int not_finite) {
     if (layout->given) return not_finite ? 1 : layout->values_per_lane;
     int largest_sum = top_of(layout, class) + worker_bits(layout);

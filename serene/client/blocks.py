@@ -1,9 +1,9 @@
 """Numbers whose scale follows the values: float32 of any magnitude as integers that a switch can add.
 
-Values are cut into *blocks*, and each block has a power of two of its own as its scale. What it is follows from the
-largest magnitude of the block on any worker, and that the workers find out by adding: in an *exponent piece* each
-worker counts itself into the class of exponents that its largest value falls into, and the highest class with a count
-in the sum is the maximum. The counters are too wide for the number of workers to carry into one another.
+Values are cut into *blocks*, and each block has a power of two of its own as its scale. It follows from the largest
+magnitude of the block on any worker, which the workers find out by adding: in an *exponent piece* each worker counts
+itself in the class of exponents that its largest value falls into, and the highest class with a count in the sum is
+that of the maximum. Each counter is wide enough for the number of workers, so none carries into the next.
 
 A class is four powers of two: float32's exponent field without its last two bits. Values of class c are smaller than
 ``2 ** (4 * c - 123)``; they are multiplied by ``2 ** shift(c)`` and rounded half to even, so that the sum over all
@@ -15,25 +15,25 @@ Where a value is not finite, its block has a second piece after each piece of va
 value by value: they add up as IEEE 754 says, and the finite values beside them keep their sums.
 
 That is the format of 32 bits. In 16 and 8 bits a lane carries two and four values: a number in base 2 ** bits, whose
-signed digits are the values. Sums of such lanes are the same numbers with the sums as digits, whatever carried into
-what, as long as each sum of digits fits its bits. So for the switch nothing changes. For n workers a value has
+signed digits are the values. The sum of such lanes has the sums as its digits, whatever carried from one digit into the
+next, as long as each sum fits its bits. So nothing changes for the switch. For n workers a value has
 ``(2 ** (bits - 1) - 1) // n`` *levels* on either side of 0 (31 for 4 workers and 8 bits, 3 for 32). A class is two
-powers of two in 16 bits and one in 8: of ``2 ** level_bits / levels`` times the magnitude, so that a level's height is
-a power of two and the highest level is the top T of the class. Values between two levels are rounded at random, so
-that a sum's expectation is the exact sum (to 2 ** -17 of a level a worker); it is off by less than ``n * T / levels``,
-where T is at most 4 M and 2 M, M as above. A block goes in 32 bits where values are not finite, so large that the sum
-of n times T may be beyond float32, or all of class 0.
+powers of two in 16 bits and one in 8: of ``2 ** level_bits / levels`` times the magnitude, so that the distance of two
+levels is a power of two and the highest level is the top T of the class. Values between two levels are rounded at
+random, so that a sum's expectation is the exact sum (to 2 ** -17 of a level per worker); it is off by less than
+``n * T / levels``, where T is at most 4 M in 16 bits and 2 M in 8, M as above. A block goes in 32 bits where values are
+not finite, where n * T may be beyond float32, and where all values are of class 0.
 
 Those are scales that workers vote for. One may also be *given* (`serene.client.scale`): all integers of a collective
 then count the same power of two, the *unit*. An exponent piece says only which blocks are zero and which have values
-that are not finite, so it takes a lane a block. Values are rounded at random in 32 bits, too, and what is beyond the
-*limit*, the highest level or the largest float32 that 32 bits have room for, is set to it and counted.
+that are not finite, so it takes one lane for each block. Values are rounded at random in 32 bits, too, and what is
+beyond the *limit*, the highest level or the largest float32 that 32 bits have room for, is set to it and counted.
 
-*Error feedback*: a worker that is given what it has held back of a vector's earlier values, float64, sends the sum of
-both rounded to nearest, in whichever format, and holds the rest back. Scales are powers of two, so nothing is lost by
-that: what is sent and what is held back add up to the gradients, to the bit, as long as float64 holds them. Under a
-given scale what is beyond the limit is held back, too, and more and more of it where gradients stay so large: a value
-that would make it more than 2^22 limits is *lost*, as a whole, and counted.
+*Error feedback*: a worker is given what it has held back of a vector's earlier values, float64; it sends the sum of
+that and the values rounded to nearest, in whichever format, and holds the rest back. Scales are powers of two, so
+nothing is lost by that: what is sent and what is held back add up to the gradients, to the bit, as long as float64
+holds them. Under a given scale, what is beyond the limit is held back, too, and more and more of it where gradients
+stay so large: a value that would make it more than 2^22 limits is *lost* as a whole, and counted.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from serene.client.scale import HELD_LIMITS, UNITS, unit_for
 from serene.errors import SereneError, choices
 from serene.wire import PRECISIONS
 
-BITS = PRECISIONS  # of a value: the number formats
+BITS = PRECISIONS  # that a value may have: the number formats
 MANTISSA_BITS = 23  # of float32
-MAX_EXPONENT = 127
+MAX_EXPONENT = 127  # of float32
 NOISE_BITS = 16  # how finely a value's place between two levels is told
 SIGNATURE_LANES, VOTE_LANES = 2, 2  # at the beginning of an exponent piece
 HEAD_LANES = SIGNATURE_LANES + VOTE_LANES
@@ -61,8 +61,12 @@ MAGNITUDE, INFINITE = np.uint32(0x7FFFFFFF), np.uint32(0x7F800000)  # of a float
 
 @dataclass(frozen=True)
 class Layout:
-    """How the lanes of a piece are divided, for so many workers and values of so many bits. The same on all of them.
-    unit: the power of two that an integer counts, where that is given and not voted for."""
+    """How the lanes of a piece are divided, for ``workers`` workers and values of ``bits`` bits; the same on all of
+    them. lanes: of a slot. unit: log2 of what an integer counts, where that is given and not voted for.
+
+    Raises SereneError, naming the valid bits and units, or where the slots have too few lanes, or the values too few
+    bits, for the workers.
+    """
 
     workers: int
     lanes: int
@@ -71,7 +75,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.bits not in BITS:
-            raise SereneError(f"values of {self.bits} bits are not known: {choices(BITS)}")
+            raise SereneError(f"values of {self.bits} bits: expected {choices(BITS)}")
         if not self.blocks_per_piece:
             raise SereneError(
                 f"slots of {self.lanes} lanes are too short for a pool of {self.workers} workers and values of "
@@ -83,38 +87,40 @@ class Layout:
             raise SereneError(f"a unit of 2^{self.unit}: expected 2^{UNITS[0]} to 2^{UNITS[1]}")
 
     def with_limit(self, limit: float) -> Layout:
-        """The same with the finest unit with which a value may be as large as that."""
+        """The same layout with the finest unit whose limit is at least ``limit``."""
         return replace(self, unit=unit_for(limit, replace(self, unit=0).limit))
 
     @property
     def values_per_lane(self) -> int:
+        """How many values a lane carries, except in blocks that go in 32 bits (`values_in_lane`)."""
         return 32 // self.bits
 
     @property
     def levels(self) -> int:
-        """On either side of 0; of 16 and 8 bits."""
+        """Levels on either side of 0, in 16 and 8 bits."""
         return ((1 << self.bits - 1) - 1) // self.workers
 
     @property
     def level_bits(self) -> int:
-        """The levels lie within a power of two with this exponent."""
+        """log2 of the levels, rounded up."""
         return (self.levels - 1).bit_length()
 
     @property
     def exponent_bits(self) -> int:
-        """Shifts a float32's bits, without its sign, to its class."""
+        """By how much a float32's bits, without the sign, are shifted right to give its class."""
         return MANTISSA_BITS + {32: 2, 16: 1, 8: 0}[self.bits]
 
     @property
     def classes_of_finite(self) -> int:
-        """That are not 0. The counter after theirs is that of blocks with other values."""
+        """Classes of finite values, without NONE. The counter after theirs counts blocks with values that are not
+        finite."""
         if self.unit is not None:
             return 1
         return (int(INFINITE - 1) >> self.exponent_bits) + 1
 
     @property
     def counter_bits(self) -> int:
-        """As few as hold the number of workers: the counters of a sum never carry."""
+        """As few as hold the number of workers, so that the counters of a sum never carry."""
         return self.workers.bit_length()
 
     @property
@@ -140,23 +146,26 @@ class Layout:
 
     @property
     def values_per_group(self) -> int:
-        """Of the blocks whose exponents are in one piece."""
+        """Values of the blocks whose exponents are in one piece."""
         return self.blocks_per_piece * self.values_per_block
 
     def top(self, block_class: int) -> int:
-        """The power of two that values of a class are smaller than."""
+        """log2 of what values of a class are smaller than."""
         if self.unit is not None:
             return self.unit + (self.integer_bits if self.bits == 32 else self.level_bits)
         return (block_class + 1 << self.exponent_bits - MANTISSA_BITS) - 127
 
     def shift(self, block_class: int) -> int:
-        """The power of two that values of a class are multiplied by, in 32 bits."""
+        """log2 of what values of a class are multiplied by, in 32 bits."""
         return self.integer_bits - self.top(block_class)
 
     def values_in_lane(self, block_class: int, not_finite: bool) -> int:
-        """Of a block. One, however few the bits, where values are not finite, whose counts need lanes of their own;
-        where a sum that is rounded up may lie beyond float32's largest number; and in the lowest class, whose values
-        may all be far smaller than a level."""
+        """How many values a lane carries in a block of this class; not_finite: it has values that are not finite.
+
+        One, however few the bits, where values are not finite, for their counts need lanes of their own; where a sum
+        that is rounded up may be beyond float32's largest number; and in the lowest class, whose values may all be far
+        smaller than a level.
+        """
         if self.unit is not None:
             return 1 if not_finite else self.values_per_lane
         largest_sum = self.top(block_class) + (self.workers - 1).bit_length()
@@ -172,17 +181,17 @@ class Layout:
 
     @property
     def integer_bits(self) -> int:
-        """Of a worker's integers in 32 bits, without the sign."""
+        """Bits of a worker's integers in 32 bits, without the sign: so few that the sum fits."""
         return 31 - (self.workers - 1).bit_length()
 
     @property
     def highest(self) -> int:
-        """What a worker's integers do not exceed in 32 bits, whatever it has held back."""
+        """The largest of a worker's integers in 32 bits, however much it has held back."""
         return (1 << self.integer_bits) - 1
 
     @property
     def limit(self) -> float:
-        """What a contribution's values do not exceed under a given scale, a float32; infinite without one."""
+        """The largest magnitude of a contribution's value under a given scale, a float32; infinite without one."""
         if self.unit is None:
             return math.inf
         if self.bits == 32:
@@ -191,22 +200,22 @@ class Layout:
 
     @property
     def held_limit(self) -> float:
-        """What is held back of a value does not grow beyond that."""
+        """How much may be held back of one value."""
         return HELD_LIMITS * self.limit
 
     def class_of(self, largest: float) -> int:
-        """Of a magnitude, NONE for 0."""
+        """The class of a magnitude; NONE for 0."""
         if not largest:
             return NONE
         if self.unit is not None:
             return 0
         spread = largest if self.bits == 32 else math.ldexp(largest, self.level_bits) / self.levels
-        field = math.frexp(spread)[1] + 126  # float32's
+        field = math.frexp(spread)[1] + 126  # the exponent field of a float32
         return min(max(field, 0), (1 << 8) - 2) >> self.exponent_bits - MANTISSA_BITS
 
     def count(self, values: np.ndarray, held_back: np.ndarray | None = None) -> np.ndarray:
-        """This worker's counters for one exponent piece. float32[n] to uint32[blocks_per_piece, lanes_per_block].
-        held_back: float64[n], with the values in it; it is what counts then."""
+        """This worker's counters for one exponent piece: float32[n] to uint32[blocks_per_piece, lanes_per_block].
+        held_back: with error feedback, float64[n] to which the values have been added; then its magnitudes count."""
         counters = np.zeros((self.blocks_per_piece, self.lanes_per_block), np.uint32)
         for block, start in enumerate(range(0, len(values), self.values_per_block)):
             part = slice(start, start + self.values_per_block)
@@ -220,8 +229,8 @@ class Layout:
         return counters
 
     def classes(self, sums: np.ndarray) -> list[tuple[int, bool]]:
-        """Of each block the highest class on any worker, and whether anybody has values that are not finite there.
-        sums: uint32[blocks, lanes_per_block], of all workers' counters."""
+        """For each block the highest class on any worker, and whether any worker has values there that are not finite.
+        sums: uint32[blocks, lanes_per_block], all workers' counters added up."""
         places = np.arange(self.counters_per_lane, dtype=np.uint32) * np.uint32(self.counter_bits)
         mask = np.uint32((1 << self.counter_bits) - 1)
         finite = self.classes_of_finite
@@ -232,15 +241,15 @@ class Layout:
 
 
 def largest_of(values: np.ndarray) -> tuple[float, bool]:
-    """The largest finite magnitude; and whether any value is not finite."""
+    """The largest finite magnitude of float32[n], 0 if there is none; and whether any value is not finite."""
     bits = values.view(np.uint32) & MAGNITUDE
     finite = bits < INFINITE
     return float(bits[finite].max(initial=0).view(np.float32)), not finite.all()
 
 
 def add_to_held(values: np.ndarray, held: np.ndarray, limit: float, lost: np.ndarray | None = None) -> int:
-    """Adds the finite of float32[n] to what is held back, float64[n], but for those that would take it beyond the limit
-    and farther from 0 than it is: they go to ``lost``, float64[n], if there is one. How many that are."""
+    """Adds the finite values of float32[n] to what is held back, float64[n]. Those that would take it beyond the limit,
+    and farther from 0 than it is, are lost: they are added to ``lost``, float64[n], if given. Returns how many."""
     finite = np.where(np.isfinite(values), values, 0).astype(np.float64)
     sums = held + finite
     beyond = np.abs(sums) > np.maximum(limit, np.abs(held))
@@ -251,39 +260,40 @@ def add_to_held(values: np.ndarray, held: np.ndarray, limit: float, lost: np.nda
 
 
 def hold_back(held: np.ndarray, per_unit: float | np.ndarray, highest: int | np.ndarray) -> np.ndarray:
-    """float64[n] to int32[n], rounded to nearest; what they leave stays. per_unit: powers of two, of all values or of
-    each."""
+    """float64[n] to int32[n], rounded to nearest; ``held`` keeps the rest. per_unit: what values are multiplied by, a
+    power of two; highest: the largest integer; both for all values, or arrays with one for each."""
     sent = np.clip(np.rint(held * per_unit), -highest, highest)
     held -= sent / per_unit
     return sent.astype(np.int32)
 
 
 def quantise(values: np.ndarray, shift: int) -> np.ndarray:
-    """float32[n] to int32[n]; what is not finite is 0."""
+    """float32[n] times 2^shift to int32[n], rounded half to even; what is not finite is 0."""
     finite = np.where(np.isfinite(values), values, 0).astype(np.float64)
     return np.rint(np.ldexp(finite, shift)).astype(np.int32)
 
 
 def quantise_at_random(values: np.ndarray, shift: int, random: np.ndarray) -> np.ndarray:
-    """As `quantise`, rounded as `to_levels` does."""
+    """As `quantise`, but rounded at random, as `to_levels` does."""
     return to_levels(np.where(np.isfinite(values), values, np.float32(0)), math.ldexp(1.0, shift), random)
 
 
 def clip(values: np.ndarray, limit: float) -> tuple[np.ndarray, int]:
-    """float32[n] without what is beyond the limit, and how many values were. NaN stays, and infinities."""
+    """float32[n] with finite values beyond the limit set to it, and how many these are; NaN and infinities stay."""
     beyond = (np.abs(values) > np.float32(limit)) & np.isfinite(values)
     count = int(np.count_nonzero(beyond))
     return (np.where(beyond, np.copysign(np.float32(limit), values), values) if count else values), count
 
 
 def dequantise(sums: np.ndarray, shift: int) -> np.ndarray:
-    """int32[n] to float32[n]."""
+    """int32[n] times 2^-shift to float32[n]."""
     with np.errstate(over="ignore"):  # a sum that float32 does not hold is infinite
         return np.ldexp(sums.astype(np.float64), -shift).astype(np.float32)
 
 
 def noise(seed: int, first: int, count: int) -> np.ndarray:
-    """For each of so many values of a vector a number that looks random, always the same one: uint32[count]."""
+    """Pseudorandom numbers for values ``first`` to ``first + count - 1`` of a vector, uint32[count]: the same ones
+    whenever the seed is the same."""
     mixed: np.ndarray = np.arange(first, first + count, dtype=np.uint64).astype(np.uint32) ^ np.uint32(seed)
     for factor, shift in ((0x7FEB352D, 16), (0x846CA68B, 15)):  # Chris Wellons' lowbias32
         mixed ^= mixed >> np.uint32(shift)
@@ -293,20 +303,22 @@ def noise(seed: int, first: int, count: int) -> np.ndarray:
 
 
 def to_levels(values: np.ndarray, levels_per_unit: float | np.ndarray, random: np.ndarray) -> np.ndarray:
-    """Finite float32[n] and what `noise` gives to int32[n]: the level below or above, the nearer one the oftener."""
+    """Finite float32[n] to int32[n]: the level below or the one above, at random, the nearer one more often.
+    levels_per_unit: levels in 1.0, for all values or for each; random: uint32[n], from `noise`."""
     fine = np.rint(values.astype(np.float64) * (levels_per_unit * 2**NOISE_BITS)).astype(np.int64)
     levels: np.ndarray = fine + (random >> np.uint32(32 - NOISE_BITS)) >> NOISE_BITS
     return levels.astype(np.int32)
 
 
 def from_levels(sums: np.ndarray, level: float | np.ndarray) -> np.ndarray:
-    """int32[n] to float32[n]."""
+    """int32[n], sums of levels, to float32[n]. level: the distance of two levels, for all values or for each."""
     with np.errstate(over="ignore"):  # a sum that float32 does not hold is infinite
         return (sums.astype(np.float64) * level).astype(np.float32)
 
 
 def pack(levels: np.ndarray, lanes: int, bits: int) -> np.ndarray:
-    """int32[n] of up to 32 / bits rows to int32[lanes]: row after row, the first one in the lowest bits."""
+    """int32[n], up to 32 / bits rows of levels, to int32[lanes]: a value of each row in a lane, the first row's in the
+    lowest bits."""
     packed = np.zeros(lanes, np.uint32)
     for row, start in enumerate(range(0, len(levels), lanes)):
         part = levels[start : start + lanes]
@@ -315,7 +327,7 @@ def pack(levels: np.ndarray, lanes: int, bits: int) -> np.ndarray:
 
 
 def unpack(sums: np.ndarray, bits: int) -> np.ndarray:
-    """int32[lanes] to int32[32 / bits * lanes], the sums of what was packed."""
+    """Sums of packed lanes, int32[lanes], to the sums of the levels, int32[32 / bits * lanes], row after row."""
     left, rows = sums.view(np.uint32).copy(), []
     for _ in range(32 // bits):
         row = (left << np.uint32(32 - bits)).view(np.int32) >> np.int32(32 - bits)  # with its sign
@@ -325,7 +337,7 @@ def unpack(sums: np.ndarray, bits: int) -> np.ndarray:
 
 
 def count_specials(values: np.ndarray) -> np.ndarray:
-    """float32[n] to int32[n]: 1 for NaN, for +inf and for -inf, each in bits of its own."""
+    """float32[n] to int32[n]: a count of 1 for NaN, +inf or -inf, each in SPECIAL_BITS bits of its own."""
     kinds = (np.isnan(values), np.isposinf(values), np.isneginf(values))
     counts: np.ndarray = sum(
         (kind.astype(np.int32) << place * SPECIAL_BITS for place, kind in enumerate(kinds)), np.int32(0)
@@ -334,7 +346,8 @@ def count_specials(values: np.ndarray) -> np.ndarray:
 
 
 def add_specials(sums: np.ndarray, counts: np.ndarray) -> None:
-    """Puts NaN and infinities into float32[n], the sums of the finite values, as int32[n] counts them."""
+    """Writes NaN and infinities into float32[n], the sums of the finite values. counts: int32[n], all workers' counts
+    added up."""
     mask = (1 << SPECIAL_BITS) - 1
     nans, positive, negative = ((counts >> place * SPECIAL_BITS & mask) > 0 for place in range(3))
     sums[positive] = np.inf

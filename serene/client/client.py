@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from serene.client.fastpath import FastPath, Link, Outcome, dequantise, library, quantise
+from serene.client.leaving import Leaving
 from serene.client.protocol import Counts, Membership, Protocol
-from serene.client.requests import NoAnswer, Refused, Requests, SessionLost
+from serene.client.requests import NoAnswer, Requests, SessionLost
 from serene.client.restoration import Remains, restore
 from serene.client.transport import Transport, TransportError
 from serene.client.updates import CaughtUp, PartUpdate, Update
@@ -32,17 +33,20 @@ from serene.fixedpoint import FixedPoint
 from serene.wire import HEADER, Op
 
 LOG = logging.getLogger("serene")
-SAY_AFTER_S = 3.0  # of asking for a place
+WARN_AFTER_S = 3.0  # of HELLOs without a WELCOME
 HELLO_EVERY_S = 0.1
-LEAVE_EVERY_S = 0.2
-PATIENCE_S = 7.5  # of a worker that leaves, with a root that is gone: for its last read, and then for a BYE
-WAITING_S = 0.1  # without a packet: the worker waits at the barrier, or the network is broken
+WAITING_S = 0.1  # after this long without a packet the worker waits at the barrier, or the network is broken
 
 
 class Client:
-    """One worker of one job. ``silence_s``: after this long without a packet the switch is asked whether it is there;
-    ``give_up_s``: after this long without its answer, NoAnswer is raised. ``worker``: over several racks its number in
-    its rack. ``incarnation``, ``rack``: as `Requests`."""
+    """One worker of one job.
+
+    transport: closed with the client. job, worker: numbers from 0; over several racks, the worker's number in its rack.
+    vector_length: values of a gradient. window: slots in flight at first. silence_s: after this long without a packet
+    the worker asks the switch (HELLO) whether the session goes on; give_up_s: after this long without a packet,
+    NoAnswer is raised. clock: in seconds; another than the monotonic one rules out the fast path. incarnation, rack: as
+    for `Requests`. Raises SereneError for a number that its header field does not hold. Not thread-safe.
+    """
 
     def __init__(
         self,
@@ -70,15 +74,15 @@ class Client:
         self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no packet arrives
         self._heard_at = self._asked_at = 0.0
         self._remains: Remains | None = None  # of a session that was lost
-        self._caught_up = False  # with the session that it has joined
-        self._fixed = FixedPoint()  # the job's, once it is joined
+        self._caught_up = False  # the worker has read all that the present session held when it joined
+        self._fixed = FixedPoint()  # the job's, once the worker has joined it
         self._session_lost = self._left = False
         self.contributions_sent = 0  # packets in this session: slots times iterations
-        self.clipped_values = 0
+        self.clipped_values = 0  # of all gradients so far
 
     @property
     def window(self) -> float:
-        """Slots that may be in flight now."""
+        """How many slots may be in flight now. Raises SereneError before `join`."""
         return self._joined.window.size
 
     def __enter__(self) -> Client:
@@ -88,39 +92,42 @@ class Client:
         self.close()
 
     def close(self) -> None:
+        """Closes the transport, without saying LEAVE."""
         self._transport.close()
 
     @property
     def membership(self) -> Membership:
+        """What the WELCOME of the present session said. Raises SereneError before `join`."""
         return self._joined.membership
 
     @property
     def protocol(self) -> Protocol:
-        """Of the job that it has joined."""
+        """The worker's side of the protocol in the present session. Raises SereneError before `join`."""
         return self._joined
 
     @property
     def fixed_point(self) -> FixedPoint:
-        """How the job's numbers travel."""
+        """The job's scale and limit; the default ones before `join`."""
         return self._fixed
 
     @property
     def incarnation(self) -> int:
-        """Tells this client from those that were, or will be, the same worker."""
+        """The number that tells this client from other processes that were, or will be, the same worker."""
         return self._requests.incarnation
 
     @property
     def counts(self) -> Counts:
+        """Packets in the present session. Raises SereneError before `join`."""
         return self._joined.counts
 
     @property
     def epoch(self) -> int:
-        """Of the iteration under way, or of the next."""
+        """The epoch of the iteration under way, or of the next one. Raises SereneError before `join`."""
         return self._joined.epoch
 
     @property
     def round(self) -> int:
-        """The same, within the epoch."""
+        """The round, within its epoch, of the iteration under way, or of the next one."""
         return self._joined.round
 
     @property
@@ -131,7 +138,7 @@ class Client:
 
     @property
     def _running(self) -> Protocol:
-        """Of a worker that may contribute: what it reads next is what came in since it read last."""
+        """The protocol of a worker that has caught up: its next read gives what was contributed since its last one."""
         if self._protocol is not None and self._session_lost:
             raise SereneError("the worker's session is lost: call join() and catch_up() first")
         if self._protocol is not None and not self._caught_up:
@@ -140,7 +147,8 @@ class Client:
 
     @property
     def _contributing(self) -> Protocol:
-        """Of a worker that has not left: the switch would add up what the controller has closed its account of."""
+        """The protocol of a worker that has not left: the controller has noted how much one that left has contributed,
+        and the switch would add more to that."""
         if self._left:
             raise SereneError("the worker has left its job: call join() first")
         return self._running
@@ -154,34 +162,33 @@ class Client:
         in the one after it. Raises Refused with the controller's reason, BadWelcome, or NoAnswer after ``timeout_s``.
         """
         if self._protocol is not None and not self._session_lost:
-            self._requests.begin_incarnation()  # or what was under way could not be told from what comes
+            # Late answers to packets that were under way would be taken for answers to those of the next iteration.
+            self._requests.begin_incarnation()
         self._requests.joining = True
-        until = asked = began = self.clock()
-        until += timeout_s
-        told = False
-        while asked < until:
+        began = asked = self.clock()
+        warned = False
+        while asked < began + timeout_s:
             self._hello()
-            if asked - began > SAY_AFTER_S and not told:
-                told = True
-                LOG.warning("worker %d of job %d waits to join: %s", self._worker, self._job, self._unwelcome())
+            if asked - began > WARN_AFTER_S and not warned:
+                warned = True
+                LOG.warning("worker %d of job %d waits to join: %s", self._worker, self._job, self._why_no_welcome())
             while self.clock() < asked + HELLO_EVERY_S:
                 for payload in self._requests.answers(asked + HELLO_EVERY_S - self.clock()):
                     welcome = self._requests.welcome(payload)
-                    if welcome is not None and self._is_news(welcome):
+                    if welcome is not None and self._is_current(welcome):
                         self._begin_session(welcome)
                         return welcome
             asked = self.clock()
         raise NoAnswer(
-            f"no WELCOME for worker {self._worker} of job {self._job} within {timeout_s:g} s: {self._unwelcome()}"
+            f"no WELCOME for worker {self._worker} of job {self._job} within {timeout_s:g} s: {self._why_no_welcome()}"
         )
 
-    def _unwelcome(self) -> str:
-        """Why there may be no WELCOME."""
+    def _why_no_welcome(self) -> str:
         why = self._requests.missing or "is the controller up, and does the transport lead to the switch?"
         return why + self._trouble()
 
-    def _is_news(self, welcome: Membership) -> bool:
-        """Sessions only grow: a WELCOME of an older session, or of the one that is lost, was delayed in the network."""
+    def _is_current(self, welcome: Membership) -> bool:
+        """Sessions only grow: a WELCOME of an older session, or of the lost one, was delayed in the network."""
         if self._protocol is None:
             return True
         ours = self._protocol.membership.session
@@ -205,7 +212,7 @@ class Client:
         self._fast = None if compiled is None else FastPath(compiled[0], protocol, compiled[1])
 
     def compiled_link(self) -> tuple[ctypes.CDLL, Link] | None:
-        """What a fast path needs. None in virtual time, over other things than sockets, and without a C compiler."""
+        """What a fast path needs. None without a C compiler, in virtual time, and where the transport has no link."""
         link = self._transport.link(self._joined.payloads.shape[1])
         compiled = library()
         if link is None or compiled is None or self.clock is not time.monotonic:
@@ -213,10 +220,11 @@ class Client:
         return compiled, link
 
     def catch_up(self) -> CaughtUp | None:
-        """To be called after ``join``: what the job did before, or None when it has just begun.
+        """To be called after ``join``: what the job has added up without this worker, or None when it has just begun.
 
-        A worker that was restarted or evicted, or whose switch lost its state, is then where the others
-        are. Raises as ``exchange`` does; after another SessionLost, join and catch up again.
+        A worker that was restarted or evicted, or whose switch lost its state, has the others' parameters once it has
+        applied that. Raises as ``exchange``, and SereneError where the sums of a lost session cannot be restored; after
+        another SessionLost, join and catch up again.
         """
         protocol = self._joined
         remains = self._remains
@@ -247,70 +255,35 @@ class Client:
         protocol.finish()
 
     def leave(self, timeout_s: float = 5.0) -> bool:
-        """Says LEAVE until the controller says BYE; whether the whole job is over.
-
-        With a long timeout it waits for the others to finish, so that a last ``pull`` reads everything.
-        """
-        return self._leave_until(timeout_s, lambda facts: True)
+        """Says LEAVE until the controller says BYE, or the time is up. Whether the whole job is over. Raises
+        SessionLost, Refused or BadWelcome."""
+        return self._leave(timeout_s, wait_for_others=False)
 
     def leave_and_wait(self, timeout_s: float) -> bool:
-        """Says LEAVE, and waits until every worker has left or the time is up; whether the job is over.
+        """Says LEAVE, and waits until every worker has left, so that a last ``pull`` reads everything; or until the
+        time is up. Whether the whole job is over. Raises as ``leave``.
 
-        Not, either, when the controller refuses this worker after its BYE: it had left, and for so long that the job
-        was over meanwhile, or was deleted.
+        Once it has left it may be refused: then the job was over long ago, or was deleted, and the answer is False.
         """
-        return self._leave_until(timeout_s, lambda facts: bool(facts.get("job_over")))
+        return self._leave(timeout_s, wait_for_others=True)
 
-    def _leave_until(self, timeout_s: float, enough: Callable[[Mapping[str, Any]], bool]) -> bool:
+    def _leave(self, timeout_s: float, *, wait_for_others: bool) -> bool:
         self._left = self._protocol is not None
-        body = json.dumps({"contributions_sent": self.contributions_sent}).encode()
-        until, job_over, has_left, greeted = self.clock() + timeout_s, False, False, self.clock()
-        # A switch that answers HELLO while the controller says WAIT: another one, which decides, is out of its reach.
-        confirmed, waits_since = self._requests.confirmations, math.inf
-        while self.clock() < until:
-            asked = self.clock()
-            if asked - waits_since > PATIENCE_S and self._requests.confirmations > confirmed:
-                LOG.warning("worker %d of job %d cannot leave: %s", self._worker, self._job, self._requests.missing)
-                return job_over
-            self._requests.say(Op.LEAVE, body)
-            if asked - greeted > self._silence_s:
-                # A switch that has lost its state does not know this worker any more; and the controller goes on
-                # answering LEAVE after the others have begun a new session, in which they wait for this worker.
-                greeted = asked
-                self._hello()
-            # One LEAVE each time, however many packets come: each of them is answered.
-            while self.clock() < asked + LEAVE_EVERY_S:
-                for payload in self._requests.answers(asked + LEAVE_EVERY_S - self.clock()):
-                    try:
-                        self._check_session(payload)
-                    except Refused as refused:
-                        if not has_left:
-                            raise
-                        LOG.warning(
-                            "worker %d of job %d waits for nobody any more: %s", self._worker, self._job, refused
-                        )
-                        return job_over
-                    if payload[1] == Op.WAIT:
-                        waits_since = min(waits_since, self.clock())
-                    if payload[1] == Op.BYE:
-                        has_left = True
-                        confirmed, waits_since = self._requests.confirmations, math.inf
-                        facts = json.loads(payload[HEADER.itemsize :])
-                        job_over = bool(facts.get("job_over"))
-                        if enough(facts):
-                            return job_over
-        return job_over
+        leaving = Leaving(
+            self._requests, self.clock, self.contributions_sent, self._hello, self._silence_s, self._check_session
+        )
+        return leaving.run(timeout_s, wait_for_others=wait_for_others)
 
-    def ask_now_and_then(self) -> None:
-        """While nothing is under way: whether the session goes on, which others may have to know. Raises SessionLost,
-        Refused or BadWelcome."""
+    def ask_while_idle(self) -> None:
+        """To be called while nothing is under way: asks at most every ``silence_s`` whether the session goes on. If the
+        switch has lost it, the others need what this worker holds. Raises SessionLost, Refused or BadWelcome."""
         self._ask(max(self._heard_at, self._asked_at))
         for payload in self._requests.answers(0.0):
             self._check_session(payload)
 
-    def ask_again(self) -> int:
-        """While something is under way: asks whether the session goes on, but not twice within ``silence_s``. How often
-        the switch has said that it does."""
+    def ask_while_waiting(self) -> int:
+        """To be called while something is under way: asks at most every ``silence_s`` whether the session goes on, also
+        where packets come. Returns how often the switch has said that it does."""
         self._ask(self._asked_at)
         return self._requests.confirmations
 
@@ -321,7 +294,7 @@ class Client:
             self._hello()
 
     def report(self, facts: Mapping[str, Any]) -> None:
-        """Telemetry for the controller, as JSON; may be lost."""
+        """Sends telemetry to the controller, as JSON, in one packet that may be lost."""
         self._requests.say(Op.REPORT, json.dumps(facts).encode())
 
     # -- gradients -------------------------------------------------------------------------------------------
@@ -329,11 +302,13 @@ class Client:
     def exchange(self, gradient: np.ndarray) -> Update:
         """Contributes a gradient, float32[vector_length], and reads what everyone contributed since the last read.
 
-        Blocks until the strategy lets this worker go on. Raises BadGradient, SessionLost or NoAnswer.
+        Blocks until the strategy lets this worker go on. Raises BadGradient for values that are not finite,
+        SessionLost, NoAnswer, PlaceTaken, Refused, BadWelcome or TransportError; and SereneError for another shape, and
+        for a worker that has not joined or caught up, or has left.
         """
         if gradient.shape != (self._vector_length,):
             raise SereneError(
-                f"a gradient of shape {gradient.shape}; the job's vector has {self._vector_length} values"
+                f"a gradient of shape {gradient.shape}: expected ({self._vector_length},), as the job's vector has"
             )
         protocol = self._contributing
         clipped = quantise(gradient, self._fixed, protocol)
@@ -381,8 +356,8 @@ class Client:
             self.exchange_round()
 
     def exchange_round(self, step: Callable[[Protocol], bool] | None = None) -> None:
-        """Sends and receives for a while. step: how, if not in the usual way; whether anything came. Raises as
-        ``exchange``."""
+        """Sends and receives for a while, once the caller has begun something. step: does so in place of ``fast_round``
+        or ``plain_round``, and returns whether anything came. Raises as ``exchange``."""
         protocol = self._joined
         if step is not None:
             anything = step(protocol)
@@ -393,7 +368,7 @@ class Client:
             self._heard_at = now
         elif now - self._heard_at > WAITING_S:
             self.while_waiting()
-        # A blocked worker hears nothing either: a WELCOME of the same session shows that the session goes on.
+        # A worker that waits for others hears nothing either: a WELCOME of its session shows that the session goes on.
         self._ask(max(self._heard_at, self._asked_at))
         if now - self._heard_at > self._give_up_s:
             silent = f"nothing from the switch for {self._give_up_s:g} s, and no answer to HELLO"
@@ -403,13 +378,15 @@ class Client:
             raise TransportError(f"cannot send to the switch for {self._give_up_s:g} s: {trouble}")
 
     def _trouble(self) -> str:
+        """For the end of a message: why packets cannot be sent, if they cannot."""
         trouble = self._transport.trouble()
         return f" (cannot send: {trouble})" if trouble else ""
 
     # -- part by part (serene.client.parts) -------------------------------------------------------------------
 
     def begin_part(self, slots: slice, gradient: np.ndarray) -> None:
-        """Contributes to some slots, none of which has a part under way; the last one is filled up with zeros."""
+        """Contributes float32[n], n > 0, to as many slots as it takes, none of which has a part under way; the last one
+        is filled up with zeros. Raises BadGradient, and SereneError as ``exchange``."""
         protocol = self._contributing
         now, lanes = self.clock(), protocol.membership.lanes
         if protocol.done:
@@ -419,27 +396,28 @@ class Client:
         self.contributions_sent += slots.stop - slots.start
         protocol.begin_part(slots, now)
 
-    def begin_anew(self) -> None:
-        """For a pool: there is nothing to catch up with, whatever the epoch (serene.client.pool)."""
+    def skip_catch_up(self) -> None:
+        """For a pool (serene.client.pool), which has nothing to catch up with, whatever the epoch."""
         self._caught_up = True
 
     def expect_answers(self, announced: int) -> None:
         """A pool's collective begins (serene.client.pool): silence counts from now on. announced: the newest epoch that
-        it has heard of."""
+        the pool has heard of."""
         self._contributing.exchange.restart(self.clock())
         self._contributing.exchange.announced = announced
         self._heard_at = self._asked_at = self.clock()
 
     def begin_slots(self, slots: np.ndarray) -> None:
-        """Contributes what was written to these slots' ``protocol.values``."""
+        """Contributes what was written to ``protocol.values`` of these slots. slots: their numbers, int[n]."""
         self.contributions_sent += len(slots)
         self._contributing.begin_slots(slots)
 
     def part_done(self, slots: slice) -> bool:
+        """Whether all of these slots are answered. Raises SereneError for a worker that has not joined or caught up."""
         return self._running.part_done(slots)
 
     def finish_part(self, slots: slice) -> PartUpdate:
-        """What was contributed there since the last read."""
+        """What was contributed to these slots since they were read last, once ``part_done``."""
         read = self._running.finish_part(slots)
         delta = dequantise(np.ascontiguousarray(read.difference).reshape(-1), self._fixed)
         return PartUpdate(delta, read.members, int(read.contributions.max()) > self._fixed.capacity)
@@ -450,17 +428,17 @@ class Client:
             self._fast.wake_with(descriptor)
 
     def plain_round(self, protocol: Protocol) -> bool:
-        """Sends what is to be sent, and receives once; whether anything came."""
+        """Sends what the protocol has to send, and receives once. Whether anything came."""
         now = self.clock()
         self._transport.send(protocol.packets(now))
         deadline = protocol.deadline()
         payloads, lengths = self._transport.receive((deadline or now) - self.clock())
         if len(payloads):
-            self.hand_over(payloads, lengths)
+            self._hand_over(payloads, lengths)
         return bool(len(payloads))
 
     def fast_round(self, protocol: Protocol, fast: FastPath) -> bool:
-        """The same, for as long as nothing happens that the protocol has to decide."""
+        """Sends and receives in C, until something happens that the protocol has to decide. Whether anything came."""
         self._transport.send(protocol.retransmissions(self.clock()))
         sent, received = protocol.counts.sent, protocol.counts.received
         try:
@@ -470,11 +448,12 @@ class Client:
         if protocol.counts.sent > sent:
             self._transport.note(fast.refused, protocol.payloads.shape[1])
         if outcome is Outcome.ODD_PACKETS:
-            self.hand_over(*fast.odd_packets())
+            self._hand_over(*fast.odd_packets())
         return outcome is Outcome.ODD_PACKETS or protocol.counts.received > received
 
-    def hand_over(self, payloads: np.ndarray, lengths: np.ndarray) -> None:
-        """To the protocol what is its, the rest is looked at here. payloads: uint8[n, bytes]; lengths: int[n]."""
+    def _hand_over(self, payloads: np.ndarray, lengths: np.ndarray) -> None:
+        """Gives the protocol answers and nudges; what the controller or a new session says is looked at here. payloads:
+        uint8[n, bytes]; lengths: int[n]."""
         protocol, now = self._joined, self.clock()
         width = HEADER.itemsize + 4 * protocol.membership.lanes
         whole = lengths == width
@@ -488,13 +467,14 @@ class Client:
                 self._check_session(payload.tobytes(), answered=protocol.done)
 
     def _check_session(self, payload: bytes, *, answered: bool = False) -> None:
-        """Raises SessionLost on a newer session's WELCOME; not if what is under way is answered and has to be read."""
+        """Raises SessionLost on a newer session's WELCOME, unless what was under way is ``answered``, and so has to be
+        read first; Refused or BadWelcome as `Requests.welcome`."""
         if not self._requests.is_answered_by(payload):
             return
         welcome = self._requests.welcome(payload)
         ours = self._joined.membership.session
         if welcome is not None and welcome.session > ours and not answered:
-            if self._caught_up:  # or it holds nothing: it was lost before its own restoration was over
+            if self._caught_up:  # else the session was lost while it was restored: what the one before left stays valid
                 self._remains = Remains.of(self._joined)
             self._session_lost = True
             raise SessionLost(f"the job's session is {welcome.session} now, this worker's was {ours}")

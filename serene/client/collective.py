@@ -1,8 +1,8 @@
 """One all-reduce as a sequence of pieces: what each carries, and in which order they go.
 
-A *piece* is what one slot carries in one round. The sequence is the same on all workers, because all that decides it
-is: the number of values, and the sums of the exponent pieces. First goes one exponent piece alone, for it also carries
-the signature; the others go so far ahead of their values that nobody waits for them.
+A *piece* is what one slot carries in one round. The sequence follows from the number of values and the sums of the
+exponent pieces, and so it is the same on all workers. One exponent piece goes first and alone, for it also carries the
+signature; the others go so far ahead of their values that nobody waits for them.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ from serene.errors import SereneError
 
 
 class Disagreement(SereneError):
-    """The workers' calls do not fit together: another operation, another number of values."""
+    """The workers' calls do not fit together: their operations or numbers of values differ."""
 
     @classmethod
     def of(cls, workers: int, count: int) -> Disagreement:
+        """count: this worker's values."""
         return cls(
             f"the {workers} workers call different collectives (their operations, types or numbers of values differ); "
             f"this one's has {count} values"
@@ -51,10 +52,12 @@ class Disagreement(SereneError):
 
 
 class Incomplete(SereneError):
-    """A collective that cannot end: a sum lacks contributions, or a piece must not be begun any more."""
+    """A collective cannot end: a sum lacks contributions, or a piece is left that must not be begun any more."""
 
 
 class Kind(IntEnum):
+    """What a piece carries; the same numbers as in C."""
+
     EXPONENTS = 0
     VALUES = 1
     SPECIALS = 2
@@ -62,50 +65,55 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Piece:
-    """index: of the exponent piece, or of the first row of values, from 0. A row is `lanes` values: what a piece holds
-    with 32 bits."""
+    """index: the number of the exponent piece, or of a piece's first row of values, from 0. A row is ``lanes`` values,
+    what a piece holds in 32 bits."""
 
     kind: Kind
     index: int
 
 
 def hashes(signature: bytes, number: int, count: int, bits: int, unit: int | None = None) -> np.ndarray:
-    """What tells this collective from others: uint32[SIGNATURE_LANES]."""
+    """A collective's signature as pieces carry it, uint32[SIGNATURE_LANES]. signature: the caller's. number: of the
+    collective in the pool. count, bits, unit: how many values, in which bits, and the given unit if there is one."""
     given = b"" if unit is None else b"2^%d " % unit
     facts = b"%d %d %d " % (number, count, bits) + given + signature
     return np.frombuffer(hashlib.blake2b(facts, digest_size=4 * SIGNATURE_LANES).digest(), ">u4").astype(np.uint32)
 
 
 def vote_for(epoch: int, precision: int) -> np.ndarray:
-    """What a worker says in an exponent piece of the newest epoch that it has heard of: uint32[VOTE_LANES]."""
+    """The vote for the newest epoch that a worker has heard of, and that epoch's precision: uint32[VOTE_LANES]."""
     return np.frombuffer(
         hashlib.blake2b(b"%d %d" % (epoch, precision), digest_size=4 * VOTE_LANES).digest(), ">u4"
     ).astype(np.uint32)
 
 
 def most_under_way(slots: int) -> int:
-    """Pieces, counted from the first that is not answered on: half a pool.
+    """How many pieces, from the first one that is not answered, may have been begun: half as many as there are slots.
 
-    Who begins the piece after that many has read a piece that all others had begun, and so they have read what is a
-    whole pool before it. Nobody contributes to a slot, then, before all have read its last piece: what the switch holds
-    there is that piece's sum and no more, also where a new epoch has taken away the snapshot.
+    A worker that begins a piece has read the one half a pool before it. So all others had begun that one, and for that
+    had read the one a whole pool before: the piece that was in the same slot. Nobody contributes to a slot before
+    all have read its last piece: what the switch holds there is that piece's sum and no more, even where a new epoch
+    has taken the snapshot away.
     """
     return max(slots // 2, 1)
 
 
 def noise_seed(signature: np.ndarray, worker: int) -> int:
-    """Of a worker's roundings in a collective."""
+    """The seed of a worker's random roundings in a collective, below 2^32. signature: as of `hashes`."""
     facts = b"%d " % worker + signature.tobytes()
     return int.from_bytes(hashlib.blake2b(facts, digest_size=4).digest(), "big")
 
 
 class Collective:
-    """values: float32[n], C-contiguous, which becomes the sum piece by piece. signature: uint32[SIGNATURE_LANES].
-    vote: uint32[VOTE_LANES], about how the next collectives are sent; ``votes``: the sum of all workers'. slots: of the
-    pool; exponent pieces are at least so many pieces ahead of their values, as far as it goes. seed: of this worker's
-    roundings at random; in their place held_back: float64[n] of earlier collectives, which becomes what this one holds
-    back, and lost: float64[n], to which values are added that may not be held back. ``clipped_values`` and
-    ``lost_values`` count this worker's."""
+    """One worker's side of one all-reduce.
+
+    values: float32[n], C-contiguous, becomes the sum piece by piece. slots: of the pool; exponent pieces go at least so
+    many pieces before their values, where there are as many. signature: uint32[SIGNATURE_LANES]. vote:
+    uint32[VOTE_LANES], about how the next collectives are sent; ``votes``: the sum of all workers' votes. seed: of this
+    worker's random roundings. held_back: with error feedback, in place of random roundings: float64[n], what earlier
+    collectives held back, which becomes what this one holds back. lost: float64[n], to which values are added that may
+    not be held back. ``clipped_values``, ``lost_values``: how many of this worker's values were clipped or lost.
+    """
 
     def __init__(
         self,
@@ -125,17 +133,17 @@ class Collective:
         self.layout = layout
         self.signature = signature
         blocks = -(-len(values) // layout.values_per_block)
-        self.groups = max(-(-blocks // layout.blocks_per_piece), 1)
+        self.groups = max(-(-blocks // layout.blocks_per_piece), 1)  # of blocks; each has one exponent piece
         self.ahead = -(-slots // (layout.blocks_per_piece * PIECES_PER_BLOCK + 1))
-        # By block; None until the exponent piece is answered.
+        # By block: the class, and whether values are not finite; None until the exponent piece is answered.
         self.classes: list[tuple[int, bool] | None] = [None] * (self.groups * layout.blocks_per_piece)
         self.agreed = False
         self.all_begun = False
-        self._specials: dict[int, np.ndarray] = {}  # of pieces whose values are not answered yet
-        self._without_specials: set[int] = set()  # the other way round
+        self._specials: dict[int, np.ndarray] = {}  # counts of pieces whose values are not answered yet
+        self._without_specials: set[int] = set()  # pieces whose values are answered, and their counts are not
 
     def pieces(self) -> Iterator[Piece | None]:
-        """In order. None: whatever is next depends on an answer that is not there yet."""
+        """The pieces in order. None: which piece is next depends on an answer that has not come yet."""
         yield Piece(Kind.EXPONENTS, 0)
         sent = 1
         while not self.agreed:
@@ -156,15 +164,15 @@ class Collective:
         highest, not_finite = self._class(rows.start)
         for index in rows[:: self._rows(rows.start)]:
             if index * self.layout.lanes < len(self.values):
-                if not_finite:  # first: an answer to the values replaces what they are counted from
+                if not_finite:  # before the values, whose answer overwrites what is counted
                     yield Piece(Kind.SPECIALS, index)
                 if highest != NONE:
                     yield Piece(Kind.VALUES, index)
                 elif not not_finite:
-                    self._of_piece(index)[:] = 0  # not -0 on one worker and 0 on another
+                    self._of_piece(index)[:] = 0  # some workers may have -0
 
     def contribution(self, piece: Piece) -> np.ndarray:
-        """What this worker sends. int32[lanes]"""
+        """What this worker sends: int32[lanes]."""
         lanes = np.zeros(self.layout.lanes, np.int32)
         if piece.kind is Kind.EXPONENTS:
             return self._exponents(piece.index)
@@ -205,7 +213,7 @@ class Collective:
         return lanes
 
     def answer(self, piece: Piece, sums: np.ndarray) -> None:
-        """Takes in the sum of all workers' contributions, int32[lanes]. Raises Disagreement."""
+        """Takes in a piece's sum of all workers' contributions, int32[lanes]. Raises Disagreement."""
         if piece.kind is Kind.EXPONENTS:
             self._learn(piece.index, sums.view(np.uint32))
             return
@@ -242,7 +250,7 @@ class Collective:
         return known
 
     def _rows(self, index: int) -> int:
-        """Of the pieces of a block."""
+        """How many rows a piece of values has there."""
         return self.layout.values_in_lane(*self._class(index))
 
     def _of_group(self, of: np.ndarray, group: int) -> np.ndarray:

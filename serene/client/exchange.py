@@ -1,7 +1,7 @@
 """What is known of an iteration's packets while they are under way, slot by slot.
 
-Two paths work on it, `serene.client.protocol` in Python and ``fastpath.c`` where all goes plainly, and either may take
-over from the other in the middle.
+Two paths work on it, `serene.client.protocol` in Python and ``fastpath.c`` in the common case, and either may take over
+from the other in the middle of an iteration.
 """
 
 from __future__ import annotations
@@ -12,35 +12,36 @@ UNSENT, IN_FLIGHT, ANSWERED = 0, 1, 2
 
 
 class Exchange:
-    """Of ``slots`` slots with ``lanes`` values each. Times in seconds, on the caller's clock."""
+    """The state of ``slots`` slots with ``lanes`` values each; every array has an element, or a row, for each slot.
+    Times in seconds, on the caller's clock."""
 
     def __init__(self, slots: int, lanes: int) -> None:
         self.state = np.full(slots, ANSWERED, np.uint8)
-        self.awaited = np.zeros(slots, np.uint32)  # the seq whose echo ends the slot
+        self.awaited = np.zeros(slots, np.uint32)  # the seq whose echo answers the slot
         self.rounds = np.zeros(slots, np.uint32)
-        self.attempts = np.zeros(slots, np.int32)  # transmissions
-        self.order = np.zeros(slots, np.int64)  # of the last transmission, to notice gaps
-        self.sent_at = np.zeros(slots)  # the last time
+        self.attempts = np.zeros(slots, np.int32)  # transmissions of this iteration's packet
+        self.order = np.zeros(slots, np.int64)  # the number of the last transmission, to notice gaps
+        self.sent_at = np.zeros(slots)  # when that was
         self.due = np.zeros(slots, bool)  # to be sent again at once
         self.in_network = np.zeros(slots, bool)  # in flight, and neither lost nor waiting in the switch
         self.new_values = np.zeros((slots, lanes), np.uint32)  # as read: cumulative
-        self.new_totals = np.zeros(slots, np.uint32)  # contributions that they hold
+        self.new_totals = np.zeros(slots, np.uint32)  # contributions that these hold
         self.pulling = False
-        # Seconds an answer, while they come one after another: the network's pace is also known where no echo ever
-        # measures the round trip, because the other workers' contributions are always the later ones. 0: not known.
+        # Seconds from one answer to the next while they flow. It tells the network's pace even where no echo ever
+        # measures the round trip, because the other workers' contributions always come later. 0: not known.
         self.pace_s = 0.0
         self.restart(0.0)
 
     def restart(self, now: float) -> None:
-        """Nothing is in flight: all per-packet state is reset."""
+        """Resets what is known of packets, when nothing is in flight."""
         self.transmissions = 0
-        self.latest_answered = 0  # by ``order``
-        self.announced = 0  # newest epoch seen beyond the worker's own
+        self.latest_answered = 0  # the largest ``order`` of an answered slot
+        self.announced = 0  # newest epoch heard of beyond the worker's own; 0: none
         self.announcement: np.void | None = None  # the header that it was first seen in, with its policy
         self.policy: np.void | None = None  # the header of the answer accepted last
         self.seen = 0  # highest seq that the switch has accepted
-        self.heard_at = now
-        self.stalled = False  # nothing has been heard since the last timeout
+        self.heard_at = now  # when an answer was last accepted
+        self.stalled = False  # no answer has been accepted since the last timeout
         self.busy_at = now  # when something last went out for the first time, or was answered
-        self.flowing = False  # answers come; not yet, or not since the last timeout
+        self.flowing = False  # an answer has been accepted, and there was no timeout since
         self.waited_s = 0.0  # for other workers

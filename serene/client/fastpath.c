@@ -1,9 +1,9 @@
 /* A worker's packets without Python in between: numbers to packets and back, and an exchange without anything unusual.
  *
- * The common case: slots are sent for the first time, answers and releases of the worker's own epoch come in. Everything
- * else (a nudge, another epoch, another session, a loss, silence) ends the call, and serene.client.protocol decides; its
- * arrays are the ones used here, so it takes over in the middle of an iteration. Where both have a rule, it is the same
- * rule, and tests/client/test_fastpath.py plays the same packets to both. */
+ * The common case: slots are sent for the first time, answers and releases of the worker's own epoch come in. All else
+ * (a nudge, another epoch, another session, a loss, silence) ends the call, and serene.client.protocol decides. It
+ * works on the same arrays, so it can take over in the middle of an iteration. Rules that both have are the same, and
+ * tests/client/test_fastpath.py plays the same packets to both. */
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -32,8 +32,8 @@ enum outcome { ALL_ANSWERED, SILENCE, ODD_PACKETS, OVERTAKEN, WOKEN, BROKEN, DIS
 enum { AT_OP = 1, AT_JOB = 2, AT_WORKER = 3, AT_SESSION = 4, AT_EPOCH = 8, AT_ROUND = 12, AT_SEQ = 16, AT_SLOT = 20,
        AT_TOTAL = 24, AT_SEEN = 28, AT_STALENESS = 36, AT_READ_MODE = 38 };
 
-struct exchange {                /* serene.client.fastpath.Exchange */
-    uint8_t *state, *in_network; /* per slot, from here on */
+struct exchange {                /* serene.client.fastpath._Exchange */
+    uint8_t *state, *in_network; /* an element for each slot, down to `totals` */
     int32_t *attempts;
     int64_t *order;
     double *sent_at;
@@ -50,13 +50,13 @@ struct exchange {                /* serene.client.fastpath.Exchange */
     int64_t transmissions, latest_answered, sent, received, releases, ignored;
     uint32_t slots, lanes, payload_bytes, row_bytes, head_bytes;
     uint32_t session, epoch, newest_epoch, seen, odd, backoff, reordering;
-    uint32_t run_most;           /* packets in such a buffer; 1: the kernel or the interface does not cut */
+    uint32_t run_most;           /* packets in one message, which the kernel cuts apart; 1: it cannot */
     uint8_t job, worker, pulling, stalled, flowing, measured;
     int32_t socket, wake, error;
-    int32_t refused;             /* errno of the first packets that the network did not take; 0: it took all */
+    int32_t refused;             /* errno of the first packet that the network did not take; 0: it took all */
 };
 
-#define RING_ROOM_S 0.001        /* when a full ring is looked at again: nobody says that it has room */
+#define RING_ROOM_S 0.001        /* after which a full ring is looked at again: nothing signals that it has room */
 
 static const int TRANSIENT[] = {
     EAGAIN, ENOBUFS, ENOMEM, ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN, ENODEV, ENETRESET, EMSGSIZE,
@@ -112,7 +112,7 @@ void dequantise(const int32_t *difference, uint64_t count, double scale, float *
 
 struct flight {
     uint32_t in_flight, in_network;  /* slots: not answered; of those, not lost and not waiting in the switch */
-    uint32_t part, cursor;           /* where to go on: the contribution's seq, and the slot */
+    uint32_t part, cursor;           /* which slot to look at next: the seq of its part, and its number */
     double sent_last;
 };
 
@@ -131,8 +131,9 @@ static int is_next(const struct exchange *exchange, uint32_t slot, uint32_t part
     return exchange->state[slot] == UNSENT && exchange->awaited[slot] == part;
 }
 
-/* The next slots that lie side by side and have not been sent: packets that lie side by side, too. 0: none is left.
- * Part by part in the order in which they were begun: workers that send in different orders wait for one another. */
+/* Moves the cursor to the next unsent slot; how many slots of its part from there on can be sent together, for their
+ * packets lie side by side. 0: none is left. Parts go in the order in which they were begun, for workers that send in
+ * different orders wait for one another. */
 static uint32_t next_run(const struct exchange *exchange, struct flight *at, uint32_t most) {
     while (at->cursor < exchange->slots && !is_next(exchange, at->cursor, at->part)) at->cursor++;
     if (at->cursor == exchange->slots) {
@@ -151,7 +152,7 @@ static uint32_t next_run(const struct exchange *exchange, struct flight *at, uin
     return run;
 }
 
-/* A message of the packets of `run` slots, which the kernel cuts where they are several. */
+/* A message of the packets of `run` slots, which the kernel cuts apart if there are several. */
 static void prepare(const struct exchange *exchange, uint32_t slot, uint32_t run, struct msghdr *message,
                     struct iovec parts[2], void *control) {
     parts[0] = (struct iovec){exchange->head, exchange->head_bytes};
@@ -176,7 +177,7 @@ static int is_transient(int error) {
     return 0;
 }
 
-/* As sendmmsg. To a ring that is full, or while no switch is there, nothing goes. */
+/* As sendmmsg. A ring that is full, or that no switch reads, takes nothing. */
 static int send_messages(const struct exchange *exchange, struct mmsghdr *messages, unsigned count) {
     struct shm_end *shm = exchange->shm;
     if (!shm) return sendmmsg(exchange->socket, messages, count, MSG_DONTWAIT);
@@ -228,7 +229,7 @@ static int send_fresh(struct exchange *exchange, struct flight *at) {
                 if (!exchange->refused) exchange->refused = errno;
                 break;           /* to the protocol, losses */
             } else if (exchange->run_most > 1 && (errno == EIO || errno == EINVAL)) {
-                exchange->run_most = 1;      /* an interface that does not cut, or no checksums: packet by packet */
+                exchange->run_most = 1;      /* the interface does not cut, or has no checksums: packet by packet */
                 for (unsigned i = sent; i < count; i++)
                     for (uint32_t slot = first[i]; slot < first[i] + run[i]; slot++, exchange->sent--) {
                         exchange->state[slot] = UNSENT;
@@ -245,7 +246,8 @@ static int send_fresh(struct exchange *exchange, struct flight *at) {
     return 0;
 }
 
-/* Whether an answer is one that the protocol would accept at once; serene.client.protocol.receive. */
+/* Whether a packet is an answer of this job and worker that needs none of the protocol's decisions
+ * (serene.client.protocol.Protocol.receive). */
 static int is_plain(const struct exchange *exchange, const uint8_t *packet, uint32_t length) {
     return length == exchange->payload_bytes && packet[AT_OP] == OP_ANSWER && packet[AT_JOB] == exchange->job
            && packet[AT_WORKER] == exchange->worker && read32(packet + AT_SESSION) == exchange->session
@@ -263,8 +265,9 @@ static int is_framed(const struct exchange *exchange, const uint8_t *row) {
 }
 
 struct batch {
-    double sent_last;            /* of the slots answered by an echo to their only transmission */
-    uint32_t accepted, once, in_network;
+    double sent_last;            /* when the last of the `once` slots was sent */
+    uint32_t accepted;           /* slots that were answered */
+    uint32_t once, in_network;   /* of these: by an echo of their only transmission; those that were in the network */
 };
 
 static int is_echo(const struct exchange *exchange, const uint8_t *packet, uint32_t slot) {
@@ -280,7 +283,7 @@ static int is_awaited(const struct exchange *exchange, const uint8_t *packet, ui
     return exchange->state[slot] == IN_FLIGHT && (is_echo(exchange, packet, slot) || release);
 }
 
-/* What is counted of an answer that was awaited. */
+/* Counts an answer that was awaited, and ends the slot's contribution. */
 static void answered(struct exchange *exchange, const uint8_t *packet, uint32_t slot, struct batch *batch) {
     if (!is_echo(exchange, packet, slot)) {
         exchange->releases++;
@@ -336,7 +339,7 @@ static double timeout_s(const struct exchange *exchange) {
     return base < exchange->longest_timeout ? base : exchange->longest_timeout;
 }
 
-/* What one batch of answers tells about the network and the window. */
+/* Learns from a batch of answers about the network, and widens the window. */
 static void progressed(struct exchange *exchange, const struct batch *batch, double now) {
     if (batch->once) measured(exchange, now - batch->sent_last);
     if (exchange->flowing) {
@@ -385,7 +388,7 @@ static int receive_batch(struct exchange *exchange, struct flight *at) {
     int count = exchange->shm ? receive_shm(exchange, messages)
                               : recvmmsg(exchange->socket, messages, BATCH, MSG_DONTWAIT, NULL);
     if (count < 0) {
-        if (errno == EINTR || is_transient(errno)) return 0;   /* of what was sent before */
+        if (errno == EINTR || is_transient(errno)) return 0;   /* an error that an earlier send has met */
         exchange->error = errno;
         return -1;
     }
@@ -419,11 +422,11 @@ static int overtaken(const struct exchange *exchange) {
     return 0;
 }
 
-/* Waits for packets and takes them in. GO_ON, or why not. room: wait also for room in the socket's queue. */
+/* Waits for packets and takes them in. Returns GO_ON, or why to stop. room: wait for room to send, too. */
 static int await(struct exchange *exchange, struct flight *flight, struct pool *pool, int room) {
     double from = flight->sent_last > exchange->heard_at ? flight->sent_last : exchange->heard_at;
     double left = from + timeout_s(exchange) - now_s();
-    if (left < 0) left = 0;      /* a worker that was kept from running looks first whether something has come */
+    if (left < 0) left = 0;      /* a worker that was kept from running first looks whether something has come */
     struct timespec wait = {(time_t)left, (long)(1e9 * (left - floor(left)))};
     short events = room ? POLLIN | POLLOUT : POLLIN;
     struct pollfd waits[2] = {{.fd = exchange->socket, .events = events}, {.fd = exchange->wake, .events = POLLIN}};

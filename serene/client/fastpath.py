@@ -1,8 +1,8 @@
 """The worker's fast path: ``fastpath.c``, compiled on first use, over the arrays of ``Protocol``.
 
-An iteration of a hundred packets takes a few calls instead of a hundred passes through Python code. The C code
-handles the common case only; its return value says what the Python protocol has to handle. Without a C compiler
-there is no fast path, and the client does everything in Python.
+An iteration of a hundred packets takes a few calls instead of a hundred passes through Python code. The C code handles
+the common case only, and returns with the reason (`Outcome`) where the Python protocol has to go on. Without a C
+compiler there is no fast path, and the client does everything in Python.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ RINGS = Path(__file__).parents[1] / "switch" / "runtime" / "shm.h"  # what both 
 SOURCES = (
     RINGS,
     *[Path(__file__).with_name(name) for name in ("shm.c", "fastpath.c", "blocks.c", "pool.c")],
-)  # one unit, so ordered
+)  # compiled as one unit, in which later files use earlier ones
 COMPILER_FLAGS: tuple[str, ...] = ()  # beside the usual ones; a fuzzer sets sanitizers
-RUN_MOST = 16  # packets that one call hands to the kernel in one buffer; more only makes bursts
-RUN_MOST_BYTES = 65000
+RUN_MOST = 16  # packets handed to the kernel in one buffer; more would only make bursts
+RUN_MOST_BYTES = 65000  # of such a buffer
 BATCH = 128  # packets that one system call sends or receives, as in the C code
 
 
-# Numbers of serene.client.exchange.Exchange and serene.client.protocol.Counts that ``struct exchange`` has, too.
+# Fields of serene.client.exchange.Exchange, and of serene.client.protocol.Counts, that ``struct exchange`` copies.
 SHARED = (
     "heard_at",
     "busy_at",
@@ -51,13 +51,13 @@ class Outcome(IntEnum):
     """Why ``run`` came back; the same numbers as in C."""
 
     ALL_ANSWERED = 0
-    SILENCE = 1
-    ODD_PACKETS = 2
-    OVERTAKEN = 3
-    WOKEN = 4
-    BROKEN = 5
-    DISAGREEMENT = 6  # from here on of a pool (serene.client.fastpool)
-    NO_MORE = 7
+    SILENCE = 1  # nothing came within the timeout
+    ODD_PACKETS = 2  # packets came that the protocol or the client has to look at
+    OVERTAKEN = 3  # a slot was overtaken by later ones, so its packet is lost
+    WOKEN = 4  # by the descriptor of ``wake_with``, or a signal
+    BROKEN = 5  # the socket failed
+    DISAGREEMENT = 6  # this and the next ones: of a pool only (serene.client.fastpool)
+    NO_MORE = 7  # a sum lacks contributions, or a piece is left that must not be begun
     TIME_UP = 8
 
 
@@ -96,9 +96,10 @@ def library() -> ctypes.CDLL | None:
 
 @dataclass(frozen=True)
 class Link:
-    """A connected datagram socket, or shm: the address of a ``struct shm_end`` (0: none). head: uint8[n], bytes before
-    every payload that is sent; expected: uint8[n], those that a received one has in the places that matter (n = 0:
-    payloads travel alone). cuts: whether the kernel takes several payloads in one buffer (UDP segmentation offload)."""
+    """Where the C code sends and receives. descriptor: a connected datagram socket; shm: in its place, the address of a
+    ``struct shm_end`` (0: none). head: uint8[n], the bytes before every payload that is sent; expected: uint8[n], the
+    bytes before one that is received, in the places that are checked (n = 0: payloads travel alone). cuts: whether the
+    kernel takes several payloads in one buffer (UDP segmentation offload)."""
 
     descriptor: int
     head: np.ndarray
@@ -108,9 +109,9 @@ class Link:
 
 
 def quantise(gradient: np.ndarray, fixed: FixedPoint, protocol: Protocol, first: int = 0) -> int:
-    """Writes float32[n] into the packets from a value's place in the vector on; the number of values clipped.
+    """Writes float32[n] into ``protocol.values``, from value ``first`` of the vector on. Returns how many were clipped.
 
-    Raises BadGradient; the packets' values are void then.
+    Raises BadGradient for NaN and infinities; then ``protocol.values`` are undefined.
     """
     compiled = library()
     if compiled is not None:
@@ -123,6 +124,7 @@ def quantise(gradient: np.ndarray, fixed: FixedPoint, protocol: Protocol, first:
         )  # fmt: skip
         if clipped >= 0:
             return int(clipped)
+    # Also where the C code met a value that is not finite: FixedPoint.quantise says which.
     values, clipped = fixed.quantise(gradient)
     places = np.arange(first, first + len(gradient))
     protocol.values[np.divmod(places, protocol.membership.lanes)] = values
@@ -143,7 +145,8 @@ def dequantise(difference: np.ndarray, fixed: FixedPoint) -> np.ndarray:
 
 
 class FastPath:
-    """One worker's protocol over one link. ``wake``: a descriptor that ends ``run`` when it is readable."""
+    """One worker's protocol over one link. wake: a descriptor that ends ``run`` when it is readable; -1 for none.
+    run_most: packets handed to the kernel in one buffer."""
 
     def __init__(
         self, compiled: ctypes.CDLL, protocol: Protocol, link: Link, wake: int = -1, run_most: int = RUN_MOST
@@ -174,7 +177,7 @@ class FastPath:
         )  # fmt: skip
 
     def run(self) -> Outcome:
-        """Sends and receives until the iteration is over, or something happens that is not plain.
+        """Sends and receives until the iteration is over, or something happens that the protocol has to decide.
 
         Raises OSError when the socket cannot be used.
         """
@@ -190,7 +193,7 @@ class FastPath:
 
     @property
     def refused(self) -> int:
-        """errno of the first packets of the last ``run`` that the network did not take; 0: it took all."""
+        """errno of the first packet of the last ``run`` that the network did not take; 0: it took all."""
         return int(self._exchange.refused)
 
     def wake_with(self, descriptor: int) -> None:
@@ -198,7 +201,8 @@ class FastPath:
         self._exchange.wake = descriptor
 
     def odd_packets(self) -> tuple[np.ndarray, np.ndarray]:
-        """What came with ODD_PACKETS, for the protocol and the client: uint8[n, bytes] and the lengths int[n]."""
+        """What came with ODD_PACKETS, for the protocol and the client: UDP payloads, uint8[n, bytes], and their
+        lengths, int64[n]."""
         count = self._exchange.odd
         rows = self._rows[self._odd_rows[:count], self._exchange.head_bytes :]
         return rows, self._odd_lengths[:count].astype(np.int64)

@@ -1,4 +1,4 @@
-"""``pool.c``: a whole collective in C, over the arrays of ``Protocol``; to the bit what `PlainPool` does in Python."""
+"""A whole collective in C, ``pool.c``, over the arrays of ``Protocol``: to the bit what `PlainPool` does in Python."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from serene.client.collective import Disagreement, Incomplete, most_under_way
 from serene.client.fastpath import FastPath, Link, Outcome
 from serene.client.protocol import Protocol
 
-RUN_MOST = 45  # packets that one call hands to the kernel in one buffer: few large ones cost less, and a pool has room
-JOINED = (16, 65536)  # buffers for packets that the kernel puts together: rows and bytes
-LAYOUT = (  # of 32 bits
+# Packets handed to the kernel in one buffer: few large buffers cost less, and a pool has room for what they make.
+RUN_MOST = 45
+JOINED = (16, 65536)  # buffers, and bytes of each, for packets that the kernel puts together
+LAYOUT = (  # fields of `Layout` that ``struct layout`` has as 32-bit numbers
     "workers", "lanes", "bits", "values_per_lane", "levels", "level_bits", "exponent_bits", "classes_of_finite",
     "counter_bits", "counters_per_lane", "lanes_per_block", "blocks_per_piece", "rows_per_block",
 )  # fmt: skip
@@ -57,7 +58,7 @@ class _Pool(ctypes.Structure):
 
 
 class FastPool(FastPath):
-    """One worker's pool over one link. In a collective, `FastPath.run` goes on until it is over."""
+    """One worker's pool over one link."""
 
     def __init__(self, client: Client, compiled: ctypes.CDLL, link: Link) -> None:
         protocol = client.protocol
@@ -93,7 +94,8 @@ class FastPool(FastPath):
         lost: np.ndarray | None,
         until: float,
     ) -> None:
-        """A collective, as `Collective`. until: when `step` returns at the latest, on the monotonic clock."""
+        """Begins a collective; the arguments as of `Collective`. until: when `step` returns at the latest, on the
+        monotonic clock."""
         pool, self._layout = self._pool, layout
         for name in LAYOUT:
             setattr(pool.layout, name, getattr(layout, name))
@@ -125,7 +127,7 @@ class FastPool(FastPath):
         self._pool.no_more = 1
 
     def step(self, protocol: Protocol) -> bool:
-        """Goes on until the collective is over or there is something to decide; whether anything came."""
+        """Goes on until the collective is over or there is something to decide. Whether anything came."""
         begun = self._pool.begun
         anything = self._client.fast_round(protocol, self)
         self._client.contributions_sent += self._pool.begun - begun
@@ -135,6 +137,7 @@ class FastPool(FastPath):
         return int(self._compiled.run_pool(ctypes.byref(self._pool)))
 
     def run(self) -> Outcome:
+        """As `FastPath.run`, until the collective is over."""
         self._outcome = super().run()
         return self._outcome
 
@@ -148,20 +151,21 @@ class FastPool(FastPath):
 
     @property
     def votes(self) -> np.ndarray:
-        """Of a collective that is over, as `Collective.votes`."""
+        """As `PlainPool.votes`."""
         return np.array(self._pool.votes, np.uint32)
 
     @property
     def clipped_values(self) -> int:
-        """Of this collective; as the next one."""
+        """As `PlainPool.clipped_values`."""
         return int(self._pool.clipped_values)
 
     @property
     def lost_values(self) -> int:
+        """As `PlainPool.lost_values`."""
         return int(self._pool.lost_values)
 
     @property
     def slots_under_way(self) -> list[int]:
-        """Those whose pieces are not answered; the one that has waited longest first."""
+        """As `PlainPool.slots_under_way`."""
         slots = np.flatnonzero(self._arrays_in_c["under_way"])
         return [int(slot) for slot in slots[np.argsort(self._arrays_in_c["place"][slots])]]

@@ -1,4 +1,5 @@
-"""A collective's exchange in Python: the reference for ``pool.c``, and what runs without sockets or a C compiler."""
+"""A collective's exchange in Python: the reference for ``pool.c``, and what runs where there is no socket or no C
+compiler."""
 
 from __future__ import annotations
 
@@ -14,32 +15,35 @@ from serene.client.protocol import Protocol
 
 
 class PlainPool:
-    """One worker's, of a client that has joined; `serene.client.fastpool.FastPool` is the same in C."""
+    """The pieces of one worker's pool, by a client that has joined; `serene.client.fastpool.FastPool` is the same in
+    C."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._protocol = client.protocol
         self._slots = client.membership.slots
-        self._begun = 0  # pieces since the session began; the next one's slot is this modulo the number of slots
-        self._under_way: dict[int, Piece] = {}  # by slot, the one that has waited longest first
+        self._begun = 0  # pieces since the session began; the next piece's slot is this modulo the number of slots
+        self._under_way: dict[int, Piece] = {}  # by slot, in the order in which they were begun
         self._no_more = False
 
     @property
     def votes(self) -> np.ndarray:
-        """Of a collective that is over, as `Collective.votes`."""
+        """The sum of all workers' votes in a collective that is over: uint32[VOTE_LANES]."""
         return self._collective.votes
 
     @property
     def clipped_values(self) -> int:
-        """Of this collective; as the next one."""
+        """How many of this worker's values the collective has clipped so far."""
         return self._collective.clipped_values
 
     @property
     def lost_values(self) -> int:
+        """How many of this worker's values the collective has lost so far."""
         return self._collective.lost_values
 
     @property
     def slots_under_way(self) -> list[int]:
+        """The slots whose pieces are not finished, in the order in which they were begun."""
         return list(self._under_way)
 
     def begin(
@@ -53,25 +57,25 @@ class PlainPool:
         lost: np.ndarray | None,
         until: float,
     ) -> None:
-        """A collective, as `Collective`."""
+        """Begins a collective; the arguments as of `Collective`. until: not needed here."""
         self._layout = layout
         self._collective = Collective(values, layout, self._slots, signature, vote, seed, held_back, lost)
         self._order = self._collective.pieces()
         self._no_more = False
 
     def begin_no_more(self) -> None:
-        """No other piece: when there is one to begin, Incomplete is raised."""
+        """From now on ``step`` raises Incomplete where it would begin a piece."""
         self._no_more = True
 
     def step(self, protocol: Protocol) -> bool:
-        """Sends and receives; whether anything came."""
+        """Begins what can begin, sends and receives once. Whether anything came. Raises Incomplete."""
         slots = np.array(list(self._begin(self._order)), np.int64)
         if slots.size:
             self._client.begin_slots(slots)
         return self._client.plain_round(protocol)
 
     def _begin(self, order: Iterator[Piece | None]) -> Iterator[int]:
-        """Writes what can begin into slots that are free, and gives their numbers."""
+        """Writes the pieces that can begin into free slots, and gives the slots' numbers."""
         most = most_under_way(self._slots)
         while (self._begun - most) % self._slots not in self._under_way:
             piece = next(order, None)
@@ -86,8 +90,8 @@ class PlainPool:
             yield slot
 
     def end(self) -> bool:
-        """Takes in what was answered; whether the collective is over. Raises Disagreement, and Incomplete when a read
-        is not the sum of one contribution of each worker."""
+        """Takes in what was answered. Whether the collective is over. Raises Disagreement, and Incomplete when a read
+        is not the sum of one contribution from each worker."""
         state = self._protocol.exchange.state
         slots = np.array([slot for slot in self._under_way if state[slot] == ANSWERED], np.int64)
         if slots.size:

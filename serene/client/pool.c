@@ -1,14 +1,14 @@
-/* A whole collective without Python in between: serene.client.collective and the usual part of serene.client.pool.
+/* A whole collective without Python in between: serene.client.collective, and serene.client.plainpool's exchange of it.
  *
- * Compiled behind fastpath.c, whose exchange it goes on with, and blocks.c: a piece's packet is written when there is
- * room for it, and an answer goes straight from the packet into the vector. Whatever is not plain ends the call, and the
- * protocol decides. tests/client/test_fastpool.py compares it with Python, to the bit. */
+ * Compiled after fastpath.c, whose exchange it uses, and blocks.c. A piece's packet is written when there is room for
+ * it, and an answer goes straight from the packet into the vector. Whatever is not the common case ends the call, and
+ * the protocol decides. tests/client/test_fastpool.py compares it with Python, to the bit. */
 
 enum kind { EXPONENTS, VALUES, SPECIALS };
-enum { NOTHING, COUNTS, SUMS };                      /* of values and their specials, what has been answered */
-enum { OVER = -1, NOT_YET, PIECE };
+enum { NOTHING, COUNTS, SUMS };                      /* which of a row's specials and values was answered first */
+enum { OVER = -1, NOT_YET, PIECE };                  /* what next_piece returns */
 
-struct pool {                    /* serene.client.fastpool.FastPool */
+struct pool {                    /* serene.client.fastpool._Pool */
     struct exchange *exchange;
     float *values;               /* count of them */
     uint32_t *held_values, *held_totals;             /* by slot: as read last */
@@ -16,17 +16,17 @@ struct pool {                    /* serene.client.fastpool.FastPool */
     uint8_t *kind, *under_way;
     int16_t *classes;            /* by block */
     uint8_t *not_finite;
-    int32_t *specials;           /* 2 * slots rows of lanes: counts that wait for their sums, by the sums' place */
+    int32_t *specials;           /* 2 * slots rows of lanes: counts that wait for their sums, by the place of these */
     uint8_t *specials_state;
     uint8_t *inbox;              /* inbox_rows x inbox_bytes: what was received */
-    double *held_back;           /* count of them: of earlier collectives, and then of this one; NULL: rounds at random */
-    double *lost;                /* count of them: what may not be held back is added; or NULL */
+    double *held_back;           /* count of them: by earlier collectives, then by this one; NULL: rounds at random */
+    double *lost;                /* count of them, to which what may not be held back is added; or NULL */
     uint64_t count, begun, sent, pieces_under_way, group, groups, exponents, ahead;
     uint64_t clipped_values, lost_values;            /* of this collective */
     double until;
     struct layout layout;        /* the collective's */
     uint32_t noise_seed, block, row, inbox_rows, inbox_bytes;
-    uint32_t most_under_way;     /* pieces, from the first that is not answered on */
+    uint32_t most_under_way;     /* serene.client.collective.most_under_way */
     uint32_t signature[SIGNATURE_LANES], vote[VOTE_LANES];
     uint32_t votes[VOTE_LANES];  /* the sum of all workers' */
     uint8_t agreed, disagreed, special_begun, no_more;
@@ -39,7 +39,7 @@ static uint32_t rows_of(const struct pool *pool, uint64_t block) {
     return values_in_lane(&pool->layout, pool->classes[block], pool->not_finite[block]);
 }
 
-/* Values of a piece, from `first` on. */
+/* How many values there are from `first` on, up to `most`. */
 static uint64_t length_of(const struct pool *pool, uint64_t first, uint64_t most) {
     return first >= pool->count ? 0 : pool->count - first < most ? pool->count - first : most;
 }
@@ -175,7 +175,7 @@ static void contribute(struct pool *pool, uint32_t slot) {
     packet[AT_OP] = OP_PUSH;
 }
 
-/* The sums of the slot's piece, as they travel. */
+/* Takes in the sums of the slot's piece, which are in network byte order. */
 static void take(struct pool *pool, uint32_t slot, const uint8_t *from) {
     uint32_t lanes = pool->exchange->lanes, *held = pool->held_values + (size_t)slot * lanes;
     uint32_t sums[LARGEST_LANES];
@@ -215,8 +215,8 @@ static void take(struct pool *pool, uint32_t slot, const uint8_t *from) {
 
 /* -- the exchange ------------------------------------------------------------------------------------------- */
 
-/* Whether a read of so many contributions is the piece's whole sum, which is then taken: nobody contributes a slot's
- * next round before it has seen all contributions of this one. */
+/* Whether a read of so many contributions is the piece's whole sum, which is then taken in: nobody contributes to a
+ * slot's next round before it has read all contributions of this one. */
 static int finish_piece(struct pool *pool, uint32_t slot, uint32_t total, const uint8_t *values) {
     if (total - pool->held_totals[slot] != pool->layout.workers) return 0;
     take(pool, slot, values);
@@ -227,8 +227,8 @@ static int finish_piece(struct pool *pool, uint32_t slot, uint32_t total, const 
     return 1;
 }
 
-/* 0: no piece's sum. One that lacks contributions, because an epoch has overtaken it, is asked for again, unless
- * nothing more is to come. */
+/* Takes in an answer; 0 if the protocol has to decide. Where the answer lacks contributions because a newer epoch has
+ * begun, the packet is sent again later, unless nothing more is to come. */
 static int accept_piece(struct pool *pool, const uint8_t *packet, uint32_t slot, struct batch *batch) {
     struct exchange *exchange = pool->exchange;
     int32_t held = (int32_t)(read32(packet + AT_TOTAL) - pool->held_totals[slot]);
@@ -241,7 +241,7 @@ static int accept_piece(struct pool *pool, const uint8_t *packet, uint32_t slot,
     return finish_piece(pool, slot, read32(packet + AT_TOTAL), packet + HEADER_BYTES);
 }
 
-/* How long the packets are that the kernel has put together in one buffer. */
+/* Bytes of each packet that the kernel has put together in one buffer. */
 static uint32_t segment_bytes(struct msghdr *message, uint32_t length) {
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header))
         if (header->cmsg_level == IPPROTO_UDP && header->cmsg_type == UDP_GRO) {
@@ -252,7 +252,7 @@ static uint32_t segment_bytes(struct msghdr *message, uint32_t length) {
     return length;
 }
 
-/* What has come with a packet; an odd one is copied to the exchange's rows. */
+/* Takes in a packet, or copies it to the exchange's rows if it is odd. */
 static void receive_piece(struct pool *pool, const uint8_t *row, uint32_t length, struct batch *batch) {
     struct exchange *exchange = pool->exchange;
     uint32_t head = exchange->head_bytes;
@@ -273,7 +273,7 @@ static void receive_piece(struct pool *pool, const uint8_t *row, uint32_t length
     }
 }
 
-/* From the ring, where the packets lie, straight into the vector. */
+/* Takes in the ring's packets where they lie. */
 static void receive_pieces_shm(struct pool *pool, struct batch *batch) {
     struct shm_end *shm = pool->exchange->shm;
     const uint8_t *frame;
@@ -298,7 +298,7 @@ static int receive_pieces_socket(struct pool *pool, struct batch *batch) {
     }
     int count = recvmmsg(exchange->socket, messages, pool->inbox_rows, MSG_DONTWAIT, NULL);
     if (count < 0) {
-        if (errno == EINTR || is_transient(errno)) return 0;   /* of what was sent before */
+        if (errno == EINTR || is_transient(errno)) return 0;   /* an error that an earlier send has met */
         exchange->error = errno;
         return -1;
     }
@@ -324,7 +324,7 @@ static int receive_pieces(struct pool *pool, struct flight *at) {
     return (int)batch.accepted;
 }
 
-/* Answers that the protocol has accepted meanwhile. 0: one is no piece's sum. */
+/* Takes in answers that the protocol has accepted meanwhile; 0 if one is no piece's whole sum. */
 static int finish_accepted(struct pool *pool) {
     struct exchange *exchange = pool->exchange;
     for (uint32_t slot = 0; slot < exchange->slots; slot++) {
@@ -368,7 +368,7 @@ static void unsend(struct pool *pool, struct flight *flight, uint64_t to) {
     }
 }
 
-/* Sends what has begun, in this order. 1: the socket's queue is full. -1: it is broken. */
+/* Sends the pieces that have begun, in this order. 1: the socket's queue is full. -1: the socket is broken. */
 static int send_pieces(struct pool *pool, struct flight *flight) {
     struct exchange *exchange = pool->exchange;
     while (pool->sent < pool->begun) {
@@ -443,7 +443,7 @@ int run_pool(struct pool *pool) {
     exchange->odd = 0;
     exchange->refused = 0;
     if (!finish_accepted(pool)) return NO_MORE;
-    /* Only here: nobody else takes several packets for one. */
+    /* Only during this call: nothing else expects several packets in one buffer. */
     int on = 1, off = 0;
     if (pool->joins) setsockopt(exchange->socket, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
     int outcome = go_on(pool);

@@ -5,12 +5,12 @@
         pool.all_reduce(gradient)        # float32[n]: becomes the sum over all workers
         pool.leave()
 
-A job under BSP serves as a pool: its slots are used in turn, so a vector's next piece goes to the slot that was
-begun longest ago, in that slot's next round. The slot's sum is cumulative, so the difference of two reads is the sum of
-one piece over all workers; that it is whole, the count of contributions that comes with it proves. So a pool works
-under BSP of all its workers; when anything else is in force it raises, and never returns another sum. An epoch that
-begins under the same strategy may have another precision: the workers go over to it together, between two collectives.
-(docs/protocol.md; the numbers: docs/decisions/block-exponents.md)
+A job under BSP serves as a pool: its slots are used in turn, so a vector's next piece goes to the slot that was used
+longest ago, in that slot's next round. The slot's sum is cumulative, so the difference of two reads is the sum of one
+piece over all workers; the count of contributions that comes with it proves that none is missing. A pool needs BSP with
+all its workers: when anything else is in force it raises, and never returns another sum. An epoch that begins under BSP
+may have another precision: the workers go over to it together, between two collectives. (docs/protocol.md; the numbers:
+docs/decisions/block-exponents.md)
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from serene.client.transport import Transport
 from serene.errors import SereneError
 from serene.wire import HEADER, Op, ReadMode, control_payload, in_header, members_in, precision_in
 
-ASK_S = 0.2  # for an answer to the question of how many workers are missing
+ASK_S = 0.2  # to wait for the answer when the switch is asked how many workers are missing
 LAST_SEQ = PULL_SEQ - 1  # of a slot: its seqs end where those of reads begin
 
 
@@ -49,16 +49,18 @@ class PoolBroken(SereneError):
 
 @dataclass(frozen=True)
 class Format:
-    """An epoch, and the bits that values of gradients have in it."""
+    """An epoch, and how many bits the values of gradients have in it."""
 
     epoch: int = 1
     precision: int = 32
 
 
 class Pool:
-    """One worker's. slots, lanes: of the job, which has to be there under BSP. precision: that it begins with, on all
-    workers. Not thread-safe: one collective at a time. worker, silence_s, give_up_s, incarnation, clock, rack: as
-    `Client`.
+    """One worker's side of a pool.
+
+    slots, lanes: of the job, which was created as a pool. precision: bits of gradients' values at first, the same on
+    all workers. transport, job, worker, silence_s, give_up_s, incarnation, clock, rack: as of `Client`. Raises
+    SereneError for a number that its header field does not hold. Not thread-safe: one collective at a time.
     """
 
     def __init__(
@@ -84,18 +86,18 @@ class Pool:
         self._transport = transport
         self._clock = clock
         self._job, self._worker = job, worker
-        self._format = Format(precision=precision)  # what all workers are known to have agreed on
+        self._format = Format(precision=precision)  # what all workers have agreed on
         self._heard = self._format  # the newest one that the switch has announced to this worker
         self._broken: str | None = None  # why nothing more is contributed
         self._reports = Reports(self._client, self.telemetry)
         self.while_waiting: Callable[[], None] = lambda: None  # called repeatedly while no piece is finished; may raise
-        self.collectives = 0  # that were begun and are over, however they ended
-        self.network_s = 0.0  # in collectives
+        self.collectives = 0  # how many are over, however they ended
+        self.network_s = 0.0  # in collectives, waiting included
         self.compute_s = 0.0  # between collectives
-        self._ended_at = 0.0
-        self.waiting_s = 0.0  # of it, for other workers
-        self.clipped_values = self.lost_values = 0  # of this worker's, under scales that were given
-        self.limit = math.inf  # of the last such collective
+        self._ended_at = 0.0  # when the last collective ended, on the clock
+        self.waiting_s = 0.0  # in collectives, for other workers
+        self.clipped_values = self.lost_values = 0  # how many of this worker's, under given scales
+        self.limit = math.inf  # of the last collective under a given scale
 
     def __enter__(self) -> Self:
         return self
@@ -106,30 +108,30 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """Closes the transport, without a word to the controller."""
+        """Closes the transport, without saying LEAVE."""
         self._client.close()
 
     @property
     def counts(self) -> Counts:
-        """Packets sent, received and retransmitted since it joined."""
+        """Packets since the worker joined. Raises SereneError before `join`."""
         return self._client.counts
 
     @property
     def precision(self) -> int:
-        """Bits of a gradient's values in the next collective, on all workers: as `serenectl precision` says, as soon as
-        all workers have heard of it. Other values have 32."""
+        """Bits of a gradient's values in the next collective, on all workers: as `serenectl precision` says, once all
+        workers have heard of it. Other values have 32."""
         return self._format.precision
 
     def idle(self) -> None:
-        """To be called about every second between collectives: the controller takes a pool's worker that gives no sign
-        for dead, and ends the job."""
+        """To be called about every second between collectives: the controller ends the job of a pool when a worker is
+        silent."""
         self._reports.say("computing")
 
     # -- membership ------------------------------------------------------------------------------------------
 
     def join(self, timeout_s: float = 60.0) -> Membership:
-        """Takes the worker's place; all of the job's workers have to come. Raises as `Client.join`, and PoolBroken when
-        the job is no pool, or has begun before."""
+        """Joins the job, once all of its workers have come. Raises as `Client.join`, and PoolBroken when the job has
+        other slots or lanes, or has begun before."""
         welcome = self._client.join(timeout_s)
         if (welcome.slots, welcome.lanes) != (self._slots, self._lanes):
             self._broken = f"has {welcome.slots} slots of {welcome.lanes} lanes, not {self._slots} of {self._lanes}"
@@ -137,10 +139,11 @@ class Pool:
             self._broken = f"has begun before: the switch has lost {welcome.lost_sessions} of its sessions"
         self._expect_whole()
         self._layouts: dict[tuple[int, int | None], Layout] = {(32, None): Layout(welcome.workers, welcome.lanes)}
-        self._client.begin_anew()
+        self._client.skip_catch_up()
         protocol = self._client.protocol
         protocol.whole = welcome.workers
-        protocol.begin_epoch(self._format.epoch)  # where all begin, whatever some may have heard of before they came
+        # All workers begin in this epoch, even if the WELCOME of one that came late was of a newer one.
+        protocol.begin_epoch(self._format.epoch)
         compiled = self._client.compiled_link()
         self._engine: PlainPool | FastPool = (
             PlainPool(self._client) if compiled is None else FastPool(self._client, *compiled)
@@ -148,8 +151,8 @@ class Pool:
         return welcome
 
     def leave(self, timeout_s: float = 5.0) -> bool:
-        """Says goodbye to the controller; whether the whole job is over. The others can end the collective that this
-        worker has ended, and begin no other."""
+        """Leaves the job, as `Client.leave`; whether the whole job is over, or over for this worker. The others can end
+        the collective that this worker has ended, and begin no other."""
         self._reports.say("finished", force=True)
         try:
             return self._client.leave(timeout_s)
@@ -169,19 +172,21 @@ class Pool:
         held_back: np.ndarray | None = None,
         lost: np.ndarray | None = None,
     ) -> None:
-        """values: float32[n], C-contiguous, becomes the sum over all workers, to the bit the same on each of them (how
-        exact: `serene.client.blocks`). bits: that a value has on its way, 32, 16 or 8; with 16 and 8 it is rounded at
-        random, in the same way when the program runs again. held_back: error feedback, which is each worker's own
-        affair: float64[n], what earlier calls for the same vector have held back (at first zeros). It is sent with the
-        values, rounded to nearest, and becomes what this call holds back. unit: the power of two that an integer
-        counts, in place of scales that the workers vote for (`unit_of`, `serene.client.scale.IntSGD`); values beyond
-        the limit are then clipped and counted in ``clipped_values``, or held back up to 2^22 limits. lost: float64[n],
-        to which those are added that would be more; ``lost_values`` counts them. signature: what this call has in
-        common with the other workers' calls, beside n, bits and unit.
+        """Makes ``values`` the sum over all workers, to the bit the same on each of them (how exact:
+        `serene.client.blocks`).
 
-        Raises Disagreement when it does not, after which ``values``, ``held_back`` and ``lost`` are as before and the
-        pool goes on; NoAnswer when it takes longer than the time, PoolBroken, or what `Client.exchange` raises: then
-        all are void, and the pool serves no more.
+        values: float32[n], C-contiguous and writeable. signature: what this call has in common with the other workers'
+        calls, beside n, bits and unit. bits: of a value on its way, 32, 16 or 8; in 16 and 8 it is rounded at random,
+        in the same way when the program runs again. unit: log2 of what an integer counts, in place of scales that the
+        workers vote for (`unit_of`, `serene.client.scale.IntSGD`); values beyond the limit are then clipped, and
+        counted in ``clipped_values``. held_back: with error feedback, which each worker may have or not: float64[n],
+        what earlier calls for the same vector have held back (zeros at first). It is added to the values, whose sum is
+        sent rounded to nearest, and becomes what this call holds back; under a given scale up to 2^22 limits. lost:
+        float64[n], to which values are added that would make it more; ``lost_values`` counts them.
+
+        Raises SereneError for arrays of another kind. Raises Disagreement when the workers' calls differ, after which
+        ``values``, ``held_back`` and ``lost`` are as before and the pool goes on. Raises NoAnswer after ``timeout_s``,
+        PoolBroken, or what `Client.exchange` raises: then the three are undefined, and the pool serves no more.
         """
         plain = values.flags.c_contiguous and values.flags.writeable
         if values.dtype != np.float32 or values.ndim != 1 or not plain:
@@ -210,7 +215,7 @@ class Pool:
             self.compute_s += began - self._ended_at
         engine, until = self._engine, began + timeout_s
         kept = [vector[: layout.values_per_group] for vector in (held_back, lost) if vector is not None]
-        before = [vector.copy() for vector in kept]  # all that a disagreement is told by
+        before = [vector.copy() for vector in kept]  # all that has changed when a disagreement is noticed
         try:
             mine = hashes(signature, self.collectives, len(values), bits, unit)
             vote = vote_for(self._heard.epoch, self._heard.precision)
@@ -240,7 +245,7 @@ class Pool:
             self._reports.say("computing")
 
     def unit_of(self, limit: float, bits: int = 32) -> int:
-        """The finest unit with which a fixed scale's limit, and no less, is sent in so many bits."""
+        """log2 of the finest unit in which values up to ``limit`` can be sent with so many bits."""
         found = self._layout(bits, None).with_limit(limit).unit
         assert found is not None
         return found
@@ -263,8 +268,8 @@ class Pool:
                 self._broken = self._broken or f"did not give every worker's contribution: {error}"
                 raise PoolBroken(self._said()) from error
             if self._broken:
-                # When a worker leaves, the others may lack answers to what it has seen the end of, but nothing more:
-                # what is not whole by now will not be.
+                # A worker that leaves has contributed all of this collective, and the others may still lack answers to
+                # that. But what is not contributed by now never will be.
                 engine.begin_no_more()
                 protocol.whole = 0
                 if (protocol.exchange.state == UNSENT).any():
@@ -274,12 +279,12 @@ class Pool:
             elif self._clock() - moved_at > WAITING_S:  # also where answers come that are not whole
                 self._reports.say("waiting")
                 self.while_waiting()
-            # A worker that was kept from running until now may find that all it waited for has come: so it goes on.
+            # A worker that was kept from running until now may find that all it waited for has come: then it goes on.
             if not over and self._clock() > until and engine.slots_under_way:
                 raise NoAnswer(f"the collective was not over after {timeout_s:g} s: {self._missing(protocol, engine)}")
 
     def _settle(self, protocol: Protocol) -> None:
-        """Takes the time spent waiting from the protocol, which begins anew when nothing is under way."""
+        """Adds up the time spent waiting, which the protocol resets when the next collective begins."""
         self.waiting_s += protocol.exchange.waited_s
         protocol.exchange.waited_s = 0.0
 
@@ -293,7 +298,8 @@ class Pool:
         return f"job {self._job} {self._broken}"
 
     def _change(self, protocol: Protocol) -> str | None:
-        """What is in force that does not suit a pool, if something is. Takes note of an epoch that does."""
+        """What has changed that a pool cannot work with, if anything has. Takes note of a new epoch that it can work
+        with."""
         for policy in (protocol.exchange.announcement, protocol.exchange.policy):
             if policy is None or policy["epoch"] < self._heard.epoch:
                 continue
@@ -311,8 +317,8 @@ class Pool:
         if members != workers:
             return f"has {members} members now, not {workers}: a worker has left or was evicted"
         counted, *said = (int(policy[name]) for name in ("sync_mask", "staleness", "quorum", "read_mode"))
-        # Over racks an answer names those of its own rack alone; that everybody is counted then says the quorum, which
-        # under BSP is their number.
+        # Over racks an answer's mask names the workers of its own rack alone; there the quorum, which under BSP is the
+        # number of workers, says that all are counted.
         over_racks = self._client.membership.racks > 1
         if said != [0, workers, ReadMode.SNAPSHOT] or (not over_racks and counted.bit_count() != workers):
             return "is not under BSP any more, which a pool needs"
@@ -341,7 +347,7 @@ class Pool:
     # -- telemetry -------------------------------------------------------------------------------------------
 
     def telemetry(self) -> dict[str, Any]:
-        """Sums since the worker began, as `Session.telemetry`: an iteration is a collective. Times in seconds."""
+        """What `serenectl` shows of the worker, as `Session.telemetry`; here an iteration is a collective."""
         client = self._client
         return {
             "iteration": self.collectives,

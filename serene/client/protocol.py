@@ -1,17 +1,16 @@
 """A worker's side of the protocol, without sockets and without a clock.
 
-The caller hands in packets and the time, and gets packets to send and the time to come back (docs/protocol.md, "What
-a worker may believe"). So the same code runs over UDP, over the switch in process under invented loss, and in virtual
-time.
+The caller hands in packets and the time, and gets packets to send and the time by which to call again
+(docs/protocol.md, "What a worker may believe"). So the same code runs over UDP, over the switch in process under
+invented loss, and in virtual time.
 
     protocol.push(values, now)
     while not protocol.done:
         send(protocol.packets(now)); ...; protocol.receive(payloads, now)
     read = protocol.finish()
 
-A vector may also go in parts, each a range of slots with rounds of its own: ``begin_part`` and ``finish_part``, as many
-at a time as there are slots. The parts that are under way together go out under one epoch, in the order in which they
-were begun.
+A vector may also go in parts, each a range of slots with rounds of its own: ``begin_part`` and ``finish_part``. Parts
+that are under way together go out under one epoch, in the order in which they were begun.
 
 ``serene.client.fastpath`` does the same as ``packets`` and ``receive`` in C, on the arrays of this class, while nothing
 unusual happens.
@@ -26,10 +25,8 @@ import numpy as np
 from serene.client.exchange import ANSWERED, IN_FLIGHT, UNSENT, Exchange
 from serene.client.window import RoundTrip, Window
 from serene.errors import SereneError
-from serene.fixedpoint import LARGEST
 from serene.wire import (
     HEADER,
-    MEMBERSHIP,
     PROTOCOL_VERSION,
     UNBOUNDED,
     Op,
@@ -39,17 +36,23 @@ from serene.wire import (
     values_of,
 )
 
-PULL_SEQ = 1 << 31  # reads have seqs of their own, above those of contributions
-READ_MODES = np.isin(np.arange(2**8), list(ReadMode))  # whether that byte is one
+PULL_SEQ = 1 << 31  # PULLs have seqs of their own, above those of contributions
+READ_MODES = np.isin(np.arange(2**8), list(ReadMode))  # by the value of a byte: whether it is a read mode
 _ANSWER, _NUDGE = int(Op.ANSWER), int(Op.NUDGE)  # NumPy is slow at comparing with an enum
-REORDERING = 16  # answers to this many later slots mean that a packet was lost, not delayed
+REORDERING = 16  # a packet that so many later ones overtook was lost, not delayed
 PROBES = 4  # slots sent again when nothing is heard
+MOST_WORKERS = 256  # of a job over racks; a byte, which does not hold it, says 0
+
+
+class PlaceTaken(SereneError):
+    """Another process has been this worker meanwhile, and has used the seqs that this one goes on with."""
 
 
 @dataclass(frozen=True)
 class Membership:
-    """What WELCOME tells: where the job is, and how its numbers travel. scale: fixed-point units in 1.0; limit: the
-    largest value of one contribution, in those units."""
+    """What a WELCOME says of the job. session, epoch: in force. vector_length: values of a gradient, in ``slots`` slots
+    of ``lanes`` values each. scale: fixed-point units in 1.0; limit: the largest value of one contribution, in those
+    units. workers: of the whole job, also over racks."""
 
     session: int
     epoch: int
@@ -59,9 +62,9 @@ class Membership:
     scale: int
     limit: int
     workers: int
-    lost_sessions: int = 0  # of the job: those that the switch lost before this one
+    lost_sessions: int = 0  # how many of the job's sessions the switch has lost before this one
     racks: int = 1  # over which the job's workers are divided
-    first: int = 0  # workers in the racks before this one's
+    first: int = 0  # how many workers the racks before this worker's have
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,11 @@ class Read:
     """What one iteration read.
 
     difference: int32[slots, lanes], the sum of all contributions since the last read. contributions: int64[slots],
-    how many it holds. epoch, round: of the push. seen: highest seq that the switch has accepted from this worker.
-    members: workers that take part under the policy.
-    waited_s: time in which nothing came because other workers had not contributed: silence at the beginning, less the
-    round trip, and silences longer than the timeout. What answers take that follow one another is the network's.
+    how many it holds. epoch, round: of the PUSH. seen: highest seq that the switch has accepted from this worker.
+    sync_mask, staleness, quorum, read_mode: fields of the policy in force, as the last answer says. members: workers
+    that take part under it. waited_s: seconds in which nothing came because other workers had not contributed: silence
+    at the beginning, less the round trip, and silences longer than the timeout. The time of answers that follow one
+    another is the network's.
     """
 
     difference: np.ndarray
@@ -90,20 +94,20 @@ class Read:
 
 @dataclass
 class Counts:
-    """Packets since the beginning."""
+    """Packets since the worker joined the session."""
 
     sent: int = 0
     received: int = 0
     retransmissions: int = 0
     releases: int = 0
     nudges: int = 0
-    ignored: int = 0  # of another session, or nothing that was waited for
+    ignored: int = 0  # of another session, or answers to what was answered already
 
 
 @dataclass
 class Protocol:
-    """One worker of one job, in one session. incarnation: which of the processes that have been this worker, or which
-    of their times; the switch admits one."""
+    """One worker of one job, in one session. worker: its number in its rack. incarnation: the one that the switch
+    admits, 1 to 2^32 - 1."""
 
     job: int
     worker: int
@@ -116,13 +120,13 @@ class Protocol:
     def __post_init__(self) -> None:
         slots, lanes = self.membership.slots, self.membership.lanes
         self.epoch = self.membership.epoch
-        self.seq = 0  # of the last contribution
+        self.seq = 0  # the last contribution's
         self.held_values = np.zeros((slots, lanes), np.uint32)  # as read last: cumulative
-        self.held_totals = np.zeros(slots, np.uint32)
-        self.iterations = 0  # contributed and read, of every slot
-        self.last: Read | None = None  # of the last of them
-        self.in_parts = False  # some of them
-        self.overtaken = False  # a part was begun before all of the iteration before its own
+        self.held_totals = np.zeros(slots, np.uint32)  # contributions that these hold
+        self.iterations = 0  # how many were contributed to every slot and read
+        self.last: Read | None = None  # what the last of them read
+        self.in_parts = False  # whether any of them was contributed part by part
+        self.overtaken = False  # a part was begun before all parts of the iteration before its own
         self.whole = 0  # contributions that a read has to hold: a pool's workers; 0 where it may hold any number
         self.payloads = np.zeros((slots, HEADER.itemsize + 4 * lanes), np.uint8)  # what a slot sends
         self._headers = self.payloads[:, : HEADER.itemsize].view(HEADER)[:, 0]
@@ -144,12 +148,12 @@ class Protocol:
 
     @property
     def number(self) -> int:
-        """The worker's number in the job, which over racks is another than that in its rack."""
+        """The worker's number in the job; over racks, that is not its number in its rack."""
         return self.membership.first + self.worker
 
     @property
     def round(self) -> int:
-        """Of the next push, or of the one under way."""
+        """The round of the next PUSH, or of the one under way."""
         return int(self.exchange.rounds.max())
 
     @round.setter
@@ -159,18 +163,19 @@ class Protocol:
     # -- one iteration ---------------------------------------------------------------------------------------
 
     def push(self, values: np.ndarray, now: float) -> None:
-        """Begins an iteration. values: int32[slots, lanes]."""
-        self._expect_rest()
+        """Begins an iteration. values: int32[slots, lanes]. Raises RuntimeError if the last one is not finished."""
+        self._expect_done()
         self.values[:] = values
         self.begin(now)
 
     def begin(self, now: float) -> None:
-        """Begins an iteration with what was written to ``self.values``."""
-        self._expect_rest()
+        """Begins an iteration with what was written to ``self.values``. Raises as ``push``."""
+        self._expect_done()
         self.begin_part(slice(None), now)
 
     def begin_part(self, slots: slice, now: float) -> None:
-        """Begins a contribution of some slots, none of which is under way; their ``self.values`` are written."""
+        """Begins a contribution to some slots, with what was written to their ``self.values``. Raises RuntimeError if
+        one of them is under way."""
         if (self.exchange.state[slots] != ANSWERED).any():
             raise RuntimeError("the last iteration of these slots is not finished")
         if slots != slice(None):
@@ -181,29 +186,31 @@ class Protocol:
         self._begin(Op.PUSH, slots, self.seq)
 
     def begin_slots(self, slots: np.ndarray) -> None:
-        """Begins a contribution of some slots, each in its own round and under the seq after its last one. slots: their
-        numbers, int[n]; as `begin_part` otherwise. Not to be mixed with it: what is known of a pool's exchange begins
-        anew with a collective, not wherever nothing is under way."""
+        """Begins a contribution to some slots, each in its own round and under the seq after its last one. slots: their
+        numbers, int[n]; otherwise as `begin_part`. For pools, which never use `begin_part`: what is known of a pool's
+        exchange is reset when a collective begins, not whenever nothing is under way."""
         if (self.exchange.state[slots] != ANSWERED).any():
             raise RuntimeError("the last contributions of these slots are not finished")
         self._begin(Op.PUSH, slots, self.exchange.awaited[slots] + np.uint32(1))
 
     def begin_epoch(self, epoch: int) -> None:
-        """What is sent from now on is of this epoch; nothing is under way. A pool's, whose workers agree on when."""
-        self._expect_rest()
+        """Moves on to this epoch, when nothing is under way; for pools, whose workers agree on when to do so. Raises
+        RuntimeError if something is under way."""
+        self._expect_done()
         self.epoch = epoch
         self.exchange.rounds[:] = 0
 
     def pull(self, now: float) -> None:
-        """Begins a read that contributes nothing; also in the place of one that was not answered."""
+        """Begins a read that contributes nothing, in place of an earlier one if that was not answered. Raises as
+        ``push``."""
         if not self.exchange.pulling:
-            self._expect_rest()
+            self._expect_done()
         self._pulls += 1
-        # Late answers to what an earlier incarnation asked are not taken for answers to this.
+        # The incarnation is in the seq so that late answers to an earlier one are not taken for answers to this read.
         self.exchange.restart(now)
         self._begin(Op.PULL, slice(None), PULL_SEQ | (self.incarnation + self._pulls) % PULL_SEQ)
 
-    def _expect_rest(self) -> None:
+    def _expect_done(self) -> None:
         if not self.done:
             raise RuntimeError("the last iteration is not finished")
 
@@ -219,7 +226,7 @@ class Protocol:
         self.exchange.state[slots] = UNSENT
 
     def _keep(self, slots: slice) -> None:
-        """What these slots hold at the beginning of an iteration, for ``held_before``."""
+        """Keeps what these slots hold at the beginning of an iteration, for ``held_before``."""
         self.in_parts = True
         self.overtaken |= bool((self.exchange.rounds[slots] > self.exchange.rounds.min()).any())
         if self._begun_at is None:
@@ -227,7 +234,8 @@ class Protocol:
         self._begun_at[0][slots], self._begun_at[1][slots] = self.held_values[slots], self.held_totals[slots]
 
     def held_before(self) -> tuple[np.ndarray, np.ndarray]:
-        """The sums and totals as they were read last before the iteration under way, or the next; to be read only."""
+        """The sums and totals as they were read before the iteration under way, or before the next one: uint32[slots,
+        lanes] and uint32[slots], not to be written to."""
         if self._begun_at is None:
             return self.held_values, self.held_totals
         begun = self._contributing | (self.exchange.rounds > self.exchange.rounds.min())
@@ -241,7 +249,7 @@ class Protocol:
 
     @property
     def iterating(self) -> bool:
-        """An iteration has begun, some part of it at least, and is not over. A read alone is none."""
+        """An iteration, or a part of one, has begun and is not over. A PULL is no iteration."""
         return bool(self._contributing.any() or (self.exchange.rounds != self.exchange.rounds[0]).any())
 
     @property
@@ -251,7 +259,7 @@ class Protocol:
         return under_way & (not self.exchange.pulling)
 
     def packets(self, now: float) -> np.ndarray:
-        """What to send now: uint8[n, payload bytes]; n may be 0."""
+        """What to send now: uint8[n, payload bytes], UDP payloads; n may be 0."""
         again = self._again(now)
         fresh = self._fresh()
         self.exchange.in_network[fresh] = True
@@ -260,7 +268,7 @@ class Protocol:
         return self._send(np.concatenate([again, fresh]), now)
 
     def retransmissions(self, now: float) -> np.ndarray:
-        """The part of it that has been sent before."""
+        """Of what ``packets`` gives, what has been sent before."""
         return self._send(self._again(now), now)
 
     def _send(self, rows: np.ndarray, now: float) -> np.ndarray:
@@ -276,7 +284,8 @@ class Protocol:
         return sent
 
     def _again(self, now: float) -> np.ndarray:
-        """In-flight slots to be sent again: asked for, overtaken, or the oldest when nothing is heard."""
+        """In-flight slots to be sent again: those that are due, those that later ones overtook, or the oldest when
+        nothing is heard."""
         flying = np.flatnonzero(self.exchange.state == IN_FLIGHT)
         if not flying.size:
             return flying
@@ -295,8 +304,9 @@ class Protocol:
         return rows
 
     def _fresh(self) -> np.ndarray:
-        """The window is for what is in the network. Contributions that wait in the switch for other workers' would
-        fill it for good, if those workers' windows were full of contributions that wait for ours."""
+        """Unsent slots for which the window has room. It counts what is in the network only: contributions that wait in
+        the switch for other workers' would fill it for good, if those workers' windows were full of contributions that
+        wait for ours."""
         room = int(self.window.size) - int(
             np.count_nonzero(self.exchange.in_network & (self.exchange.state == IN_FLIGHT))
         )
@@ -307,14 +317,15 @@ class Protocol:
         return max(float(self.exchange.sent_at[flying].max()), self.exchange.heard_at) + self.round_trip.timeout
 
     def deadline(self) -> float | None:
-        """When to call ``packets`` again if nothing arrives; None when nothing is in flight."""
+        """When to call ``packets`` again if nothing arrives, on the caller's clock; None when nothing is in flight."""
         flying = np.flatnonzero(self.exchange.state == IN_FLIGHT)
         return self._deadline(flying) if flying.size else None
 
     # -- what arrives ----------------------------------------------------------------------------------------
 
     def receive(self, payloads: np.ndarray, now: float) -> None:
-        """Answers and nudges, in the order they came. payloads: uint8[n, >= 40]; shorter packets padded."""
+        """Takes in answers and nudges, in the order in which they came. payloads: uint8[n, >= 40], UDP payloads, the
+        shorter ones padded. Raises PlaceTaken."""
         if not len(payloads):
             return
         headers = headers_of(payloads)
@@ -342,8 +353,8 @@ class Protocol:
         release = (headers["seq"] == 0) & (headers["epoch"] == self.epoch) & within_bound & (not self.exchange.pulling)
         waited = (self.exchange.state[slots] == IN_FLIGHT) & READ_MODES[headers["read_mode"]]
         if self.whole:
-            # Of a contribution that an epoch's beginning has overtaken the switch gives whatever it has by now: not yet
-            # everybody's, it may be. The packet is sent again until it has.
+            # When an epoch has begun since this contribution, the switch answers with whatever it holds, which may lack
+            # other workers' contributions. The packet is sent again until the answer has all.
             held = (headers["total"].astype(np.uint32) - self.held_totals[slots]).astype(np.int32)
             waited &= (headers["epoch"] == self.epoch) | (held >= self.whole)
         answers = ours & (headers["op"] == _ANSWER) & waited
@@ -358,7 +369,7 @@ class Protocol:
             self._accept(headers, payloads, accepted, echo, now)
 
     def _notice_epoch(self, headers: np.ndarray) -> None:
-        """A newer epoch says nothing about the slots in flight, but they have to be retransmitted at once."""
+        """A newer epoch answers no slot, but those in flight have to be retransmitted at once."""
         newest = int(headers["epoch"].max(initial=0))
         if newest > max(self.epoch, self.exchange.announced):
             self.exchange.announced = newest
@@ -368,7 +379,7 @@ class Protocol:
     def _accept(
         self, headers: np.ndarray, payloads: np.ndarray, accepted: np.ndarray, echo: np.ndarray, now: float
     ) -> None:
-        # The first acceptable answer of a slot ends it.
+        # Of several answers to one slot the first counts.
         slots, first = np.unique(headers["slot"][accepted].astype(np.int64), return_index=True)
         accepted = accepted[first]
         once = echo[accepted] & (self.exchange.attempts[slots] == 1)
@@ -380,8 +391,8 @@ class Protocol:
             sample = (now - exchange.heard_at) / accepted.size
             exchange.pace_s += (sample - exchange.pace_s) / 8 if exchange.pace_s else sample
         elif not once.any():
-            # Releases, or answers to packets sent again: the barrier took the time, but for the packets' way there and
-            # back, on which those that come together may have been together.
+            # Releases, or answers to packets sent again: the time since anything happened was spent at the barrier,
+            # except for the round trip, in which packets that come together may have followed one another.
             network = max(self.round_trip.smoothed or 0.0, 2 * accepted.size * exchange.pace_s)
             exchange.waited_s += max(now - exchange.busy_at - network, 0.0)
         exchange.flowing = True
@@ -399,19 +410,22 @@ class Protocol:
         self.exchange.policy = headers[accepted[-1]].copy()
         self.exchange.seen = max(self.exchange.seen, int(headers["seen"][accepted].max()))
         self.exchange.heard_at, self.exchange.stalled = now, False
-        self.window.through(accepted.size)
+        self.window.answered(accepted.size)
         self.round_trip.progressed()
 
     def part_done(self, slots: slice | np.ndarray) -> bool:
+        """Whether all of these slots are answered."""
         return bool((self.exchange.state[slots] == ANSWERED).all())
 
     def finish(self) -> Read:
-        """The iteration's result, once ``done``; moves on to the next round, or into the epoch that was announced."""
+        """The iteration's result, once ``done``; moves on to the next round, or into the epoch that was announced.
+        Raises RuntimeError before that."""
         return self._finish(slice(None), (self.exchange.new_values - self.held_values).view(np.int32))
 
     def finish_part(self, slots: slice | np.ndarray) -> Read:
-        """The same of some slots, once ``part_done``. Rounds go on, and an announced epoch begins when no other part
-        is under way; ``waited_s`` is of all that was under way together."""
+        """The result of some slots, once ``part_done``; these move on to their next round, and when no part is under
+        way, all into the epoch that was announced. ``waited_s`` is that of all parts under way together. Raises
+        RuntimeError before ``part_done``."""
         return self._finish(slots, (self.exchange.new_values[slots] - self.held_values[slots]).view(np.int32))
 
     def _finish(self, slots: slice | np.ndarray, difference: np.ndarray) -> Read:
@@ -443,56 +457,14 @@ class Protocol:
             return read
         if not self.exchange.pulling:
             self.iterations, self.last = self.iterations + 1, read
-        # All slots of an iteration go out under one epoch: not between its parts.
+        # Not before an iteration's last part: all its slots go out under one epoch.
         if self.exchange.announced and not self.whole:
             self.epoch = self.exchange.announced
             self.exchange.rounds[:] = 0
         return read
 
     def _members(self, field: int) -> int:
-        """How many workers an answer says take part: besides that, a pool's says how many bits its values have."""
+        """How many workers take part, by an answer's field ``members``; a pool's also says its values' precision."""
         if self.whole:
             return members_in(field)
         return field or (MOST_WORKERS if self.membership.workers == MOST_WORKERS else 0)
-
-
-MOST_WORKERS = 256  # of a job over racks; more than a byte holds, in which they are 0
-
-
-class PlaceTaken(SereneError):
-    """Another process has been this worker meanwhile, and has used the seqs that this one goes on with."""
-
-
-class BadWelcome(SereneError):
-    """A WELCOME whose sizes do not fit together."""
-
-
-def parse_welcome(payload: bytes) -> Membership:
-    """The membership in a WELCOME's UDP payload. Raises BadWelcome."""
-    header = np.frombuffer(payload, HEADER, 1)[0]
-    body = np.frombuffer(payload, MEMBERSHIP, 1, HEADER.itemsize)[0]
-    for name in ("vector_length", "scale", "limit", "lanes"):
-        if not body[name]:
-            raise BadWelcome(f"the switch's WELCOME says {name} 0: expected at least 1")
-    if body["limit"] > LARGEST:
-        raise BadWelcome(f"the switch's WELCOME says limit {body['limit']}, which exceeds 32 bits: at most {LARGEST}")
-    slots = -(-int(body["vector_length"]) // int(body["lanes"]))
-    if body["slots"] != slots:
-        raise BadWelcome(
-            f"the switch's WELCOME gives {body['vector_length']} values {body['slots']} slots of {body['lanes']}: "
-            f"expected {slots} slots"
-        )
-    if not (header["session"] and header["epoch"]):
-        raise BadWelcome(f"the switch's WELCOME is of session {header['session']}, epoch {header['epoch']}: both count "
-                         "from 1")  # fmt: skip
-    return Membership(
-        session=int(header["session"]),
-        epoch=int(header["epoch"]),
-        vector_length=int(body["vector_length"]),
-        slots=int(body["slots"]),
-        lanes=int(body["lanes"]),
-        scale=int(body["scale"]),
-        limit=int(body["limit"]),
-        workers=int(body["workers"]) or MOST_WORKERS,
-        lost_sessions=int(body["lost_sessions"]),
-    )

@@ -1,4 +1,4 @@
-"""A worker tells the controller what it does, so that `serenectl watch` and automatic strategies can see it."""
+"""What a worker tells the controller about itself, so that `serenectl watch` and automatic strategies can see it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from serene.client.client import Client
 
-REPORT_EVERY_S = 0.2  # at most, but for the beginnings and ends that matter
-CHANGE_EVERY_S = 0.05  # at most, where the state is another one
+REPORT_EVERY_S = 0.2  # the shortest time between reports of the same state
+CHANGE_EVERY_S = 0.05  # and of different ones, but for the beginnings and ends that matter
 
 
 class Reports:
-    """telemetry: what is said beside the state."""
+    """The REPORTs of one client. telemetry: gives what is reported beside the state, as JSON can hold it."""
 
     def __init__(self, client: Client, telemetry: Callable[[], Mapping[str, Any]]) -> None:
         self._client = client
@@ -22,10 +22,11 @@ class Reports:
         self._said = ""
 
     def say(self, state: str, *, force: bool = False) -> None:
-        """computing, exchanging, waiting, paused, finished or stopped."""
+        """Reports the state, unless the last report is too recent. state: computing, exchanging, waiting, paused,
+        finished or stopped. force: reports it in any case."""
         now = time.monotonic()
-        # The end of what was reported is reported too, or a worker would seem to exchange all the time; and a wait is
-        # reported when it begins, or a worker that waits would be shown as computing.
+        # An exchange's end is always reported, or a worker would seem to exchange all the time; so is the beginning of
+        # a wait, or a worker that waits would be shown as computing.
         ended = self._said in ("exchanging", "waiting") and state == "computing"
         begun = state == "waiting" != self._said
         pause = REPORT_EVERY_S if state == self._said else CHANGE_EVERY_S

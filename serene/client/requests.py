@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from serene.client.protocol import Membership, parse_welcome
+from serene.client.protocol import MOST_WORKERS, Membership
 from serene.client.transport import Transport
 from serene.errors import SereneError
+from serene.fixedpoint import LARGEST
 from serene.racks import MAX_RACKS
 from serene.wire import HEADER, MEMBERSHIP, Op, control_payload, in_header, membership
 
-FROM_THE_CONTROLLER = (Op.REFUSED, Op.WAIT, Op.BYE)  # of what answers requests
+FROM_THE_CONTROLLER = (Op.REFUSED, Op.WAIT, Op.BYE)  # answers to requests; WELCOME comes from the switch
 
 
 class NoAnswer(SereneError):
@@ -27,13 +28,21 @@ class SessionLost(SereneError):
     """
 
 
+class BadWelcome(SereneError):
+    """A WELCOME whose sizes do not fit together."""
+
+
 class Refused(SereneError):
     """The controller does not admit this worker; the message is its reason."""
 
 
 class Requests:
-    """Of one worker of one job. incarnation: tells it from those that were, or will be, the same worker, 1 to 2^32 - 1;
-    drawn at random unless given. rack: where the worker believes to be; in another the controller refuses it."""
+    """The requests of one worker of one job, and what answers them.
+
+    incarnation: 1 to 2^32 - 1, tells this process from others that were, or will be, the same worker; drawn at random
+    unless given. rack: where the worker believes it is; in another rack the controller refuses it. None: it does not
+    say. Raises SereneError for a number that its header field does not hold.
+    """
 
     def __init__(
         self,
@@ -48,28 +57,29 @@ class Requests:
         self.job = in_header("job", job, 0, 2**8 - 1)
         self.worker = in_header("worker", worker, 0, 2**8 - 1)
         self._rack = None if rack is None else in_header("rack", rack, 0, MAX_RACKS - 1)
-        self._racks, self._first = 1, 0  # of the job, and workers in those before this one, as the controller says
+        self._racks, self._first = 1, 0  # as the controller says: the job's racks, and the workers in those before ours
         self.vector_length = in_header("vector_length", vector_length, 1, 2**32 - 1)
         self.incarnation = 0
         self.begin_incarnation(incarnation)
-        self.session = 0  # that the worker has joined last
+        self.session = 0  # the one that the worker joined last
         self.confirmations = 0  # WELCOMEs of that session since
         self.joining = False
-        self.missing = ""  # what the controller said last of workers that are not there
-        self._proof = 0  # the number that it wants to hear, to know that this HELLO is not an old one
+        self.missing = ""  # what the controller said last about workers that are not there
+        self._proof = 0  # what a HELLO has to repeat, by which the controller knows that it is not an old one
 
     def begin_incarnation(self, incarnation: int | None = None) -> None:
-        """From now on, what answers earlier requests is for somebody else."""
+        """Takes the given incarnation, or draws one: answers to earlier requests are not for this worker any more."""
         self.incarnation = incarnation or 1 + secrets.randbelow(2**32 - 1)
 
     def hello(self, epoch: int) -> None:
-        """Asks for a place, or, where the worker has one, whether that still holds: then it says in which epoch it is.
-        epoch: 0 when it asks for a place."""
+        """Asks for a place, or, where the worker has one, whether it still has it. epoch: the one that the worker is
+        in; 0 when it asks for a place."""
         body = membership(vector_length=self.vector_length)
-        says = 0 if self._rack is None else self._rack + 1
-        self.say(Op.HELLO, body, epoch=0 if self.joining else epoch, seq=self._proof, round=says)
+        rack = 0 if self._rack is None else self._rack + 1
+        self.say(Op.HELLO, body, epoch=0 if self.joining else epoch, seq=self._proof, round=rack)
 
     def say(self, op: Op, body: bytes, *, epoch: int = 0, seq: int = 0, round: int = 0) -> None:
+        """Sends one request with this body."""
         payload = control_payload(
             op, body, job=self.job, worker=self.worker, incarnation=self.incarnation,
             session=self.session, epoch=epoch, seq=seq, round=round,
@@ -77,14 +87,15 @@ class Requests:
         self._transport.send(np.frombuffer(payload, np.uint8)[None, :])
 
     def answers(self, timeout_s: float) -> list[bytes]:
-        """What arrives within the time for this worker's requests, up to the first packets."""
+        """The answers to this worker's requests among the packets that come first, UDP payloads; [] if none comes
+        within the time."""
         payloads, lengths = self._transport.receive(timeout_s)
         whole = [payloads[row, : lengths[row]].tobytes() for row in np.flatnonzero(lengths >= HEADER.itemsize)]
         return [payload for payload in whole if self.is_answered_by(payload)]
 
     def is_answered_by(self, payload: bytes) -> bool:
-        """Whether what answers a request answers one of this incarnation; and, unless it is a WELCOME, which tells of
-        another session, one of this session: what was said to the same process in an earlier one may be late."""
+        """Whether a payload answers a request of this incarnation. What the controller says also has to be of this
+        session, for an answer of an earlier one may come late; a WELCOME may tell of a new session."""
         header = np.frombuffer(payload, HEADER, 1)[0]
         ours = (self.job, self.worker, self.incarnation)
         if (int(header["job"]), int(header["worker"]), int(header["incarnation"])) != ours:
@@ -92,7 +103,8 @@ class Requests:
         return header["op"] not in FROM_THE_CONTROLLER or int(header["session"]) == self.session
 
     def welcome(self, payload: bytes) -> Membership | None:
-        """The membership, if this is a WELCOME. Raises Refused if it is a refusal, and BadWelcome."""
+        """The membership, if this is a WELCOME, else None; takes note of a WAIT. Raises Refused if it is a refusal or
+        the job's vectors have another length, and BadWelcome."""
         if payload[1] == Op.REFUSED:
             raise Refused(payload[HEADER.itemsize :].decode(errors="replace"))
         if payload[1] == Op.WAIT:
@@ -106,7 +118,7 @@ class Requests:
         return replace(welcome, racks=self._racks, first=self._first)
 
     def _wait(self, header: np.void, text: bytes) -> None:
-        """The controller's answer to a HELLO: say it again with this number, or others are missing."""
+        """The controller's answer to a HELLO: either a number with which to say it again, or who is missing."""
         proof = int(header["seq"])
         if not proof:
             self.missing = text.decode(errors="replace")
@@ -114,5 +126,36 @@ class Requests:
         self._racks, self._first = max(int(header["slot"]), 1), int(header["round"])
         if proof != self._proof:
             self._proof = proof
-            if self.joining:  # else it may answer a HELLO of long ago
+            if self.joining:  # else this may answer a HELLO of long ago
                 self.hello(0)
+
+
+def parse_welcome(payload: bytes) -> Membership:
+    """The membership in a WELCOME's UDP payload, which has its body. Raises BadWelcome."""
+    header = np.frombuffer(payload, HEADER, 1)[0]
+    body = np.frombuffer(payload, MEMBERSHIP, 1, HEADER.itemsize)[0]
+    for name in ("vector_length", "scale", "limit", "lanes"):
+        if not body[name]:
+            raise BadWelcome(f"the switch's WELCOME says {name} 0: expected at least 1")
+    if body["limit"] > LARGEST:
+        raise BadWelcome(f"the switch's WELCOME says limit {body['limit']}, which exceeds 32 bits: at most {LARGEST}")
+    slots = -(-int(body["vector_length"]) // int(body["lanes"]))
+    if body["slots"] != slots:
+        raise BadWelcome(
+            f"the switch's WELCOME gives {body['vector_length']} values {body['slots']} slots of {body['lanes']}: "
+            f"expected {slots} slots"
+        )
+    if not (header["session"] and header["epoch"]):
+        raise BadWelcome(f"the switch's WELCOME is of session {header['session']}, epoch {header['epoch']}: both count "
+                         "from 1")  # fmt: skip
+    return Membership(
+        session=int(header["session"]),
+        epoch=int(header["epoch"]),
+        vector_length=int(body["vector_length"]),
+        slots=int(body["slots"]),
+        lanes=int(body["lanes"]),
+        scale=int(body["scale"]),
+        limit=int(body["limit"]),
+        workers=int(body["workers"]) or MOST_WORKERS,
+        lost_sessions=int(body["lost_sessions"]),
+    )

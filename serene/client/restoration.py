@@ -1,21 +1,22 @@
 """After a switch has lost its state, the workers restore the sums and go on.
 
-A switch that starts anew knows nothing; the job begins a new session, and everybody still holds the cumulative sum of
-the old one as it was read last. One worker, the donor, contributes the sum it held as if it were a gradient; after
-that the switch is where the donor was, differences of two reads mean what they always meant, and a replica that was
-behind (or ahead) is corrected by its first difference. It takes two rounds under BSP, whose snapshots show everybody
-the same:
+A switch that starts anew knows nothing; the job begins a new session, and every worker still holds the cumulative sum
+of the old one as it read it last. One worker, the donor, contributes the sum that it holds as if it were a gradient;
+after that the switch has what the donor had, differences of two reads mean what they always meant, and parameters that
+were behind (or ahead) are corrected by their first difference. It takes two rounds under BSP, whose snapshots show
+everybody the same:
 
 1. the vote: each worker writes what it has into lanes of its own, from slot 0 on, and reads everybody's. Which lanes
-   these are depends on its id alone: the workers of before may have left, and ids do not move up;
-2. the return: each takes its vote back, and the donor adds the sum it holds.
+   these are depends on its number alone: earlier workers may have left, and numbers do not move up;
+2. the return: each worker subtracts its vote again, and the donor adds the sum that it holds.
 
 The donor is the worker whose sum holds most contributions. What the others had read beyond it is lost and counted;
 an iteration that was under way is either in the donor's sum already or is repeated.
 
-A session may be lost before all have read what the second round restored. Who has read it votes with the newer session
-and is the donor; it counts contributions and rounds anew, so the others cannot compare their own with its. But none has
-read the second round before all have read the first: they go by what that vote meant for them.
+A session may be lost before all have read what the second round restored. A worker that has read it votes with the
+newer session and is the donor; its counts of contributions and rounds began anew, so the others cannot compare theirs
+with them. But nobody has read the second round before all have read the first: the others go by what that vote meant
+for them.
 """
 
 from __future__ import annotations
@@ -25,25 +26,24 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from serene.client.protocol import Protocol, Read
+from serene.client.protocol import MOST_WORKERS, Protocol, Read
 from serene.errors import SereneError
 from serene.wire import ReadMode
 
-ROUNDS = 2  # that a session begins with when it follows a lost one
+ROUNDS = 2  # with which a session begins that follows a lost one
 LANES_PER_WORKER = 5
-MAX_WORKERS = 256  # of a job over racks
 
 
 class NoRoomToVote(SereneError):
-    """A job whose slots have fewer lanes than its workers' votes."""
+    """The job's slots have fewer lanes than its workers' votes need."""
 
 
 @dataclass(frozen=True)
 class Vote:
     """What one worker has of the lost session.
 
-    finished: iterations whose answers it has all read. held: contributions in the sum it holds (the least of all
-    slots). epoch, round: of the iteration finished last; 0 and -1 for none. session: that all these are of; 0 for none.
+    finished: iterations whose answers it has all read. held: contributions in the sum that it holds (in the slot with
+    fewest). epoch, round: of the iteration finished last; 0 and -1 for none. session: the lost one; 0 for none.
     """
 
     finished: int = 0
@@ -53,6 +53,7 @@ class Vote:
     session: int = 0
 
     def lanes(self) -> list[int]:
+        """As unsigned 32-bit numbers, LANES_PER_WORKER of them."""
         return [self.finished, self.held, self.epoch, self.round + 1, self.session]
 
 
@@ -60,10 +61,11 @@ class Vote:
 class Restored:
     """How a worker goes on.
 
-    contained: its unfinished iteration is in the restored sum and must not be contributed again. repeated: it may be in
-    that sum and is contributed again all the same, because nobody can tell. lost: contributions a slot (of all workers
-    together) that somebody had read and the restored sum does not hold. missed: contributions a slot that it holds
-    beyond what this worker had read; the other way round it is negative.
+    donor: the number of the worker whose sum was restored. contained: this worker's unfinished iteration is in the
+    restored sum and must not be contributed again. repeated: it may be in that sum, and is contributed again all the
+    same, because nobody can tell. lost: contributions per slot (of all workers together) that somebody had read and the
+    restored sum does not hold. missed: contributions per slot that the restored sum holds beyond what this worker had
+    read; negative if it holds fewer.
     """
 
     donor: int
@@ -74,12 +76,13 @@ class Restored:
 
 
 def ballot(vote: Vote, worker: int, workers: int, slots: int, lanes: int) -> np.ndarray:
-    """The first round's contribution of one of so many workers. int32[slots, lanes]. Raises NoRoomToVote."""
-    seats = max(workers, worker + 1)
-    needed, there = LANES_PER_WORKER * seats, slots * lanes
+    """The first round's contribution of worker number ``worker`` of ``workers``, int32[slots, lanes]: its vote in its
+    lanes, elsewhere 0. Raises NoRoomToVote."""
+    voters = max(workers, worker + 1)
+    needed, there = LANES_PER_WORKER * voters, slots * lanes
     if needed > there:
         raise NoRoomToVote(
-            f"the switch has lost the job's sums, and they cannot be restored: {seats} workers vote in {needed} "
+            f"the switch has lost the job's sums, and they cannot be restored: {voters} workers vote in {needed} "
             f"lanes, the job has {there} ({slots} x {lanes}); start the job anew, with {there // LANES_PER_WORKER} "
             "workers or fewer, or a longer vector"
         )
@@ -90,16 +93,16 @@ def ballot(vote: Vote, worker: int, workers: int, slots: int, lanes: int) -> np.
 
 
 def count(sums: np.ndarray) -> list[Vote]:
-    """The votes by worker id, from the first round's sum; who is not there any more has an empty one.
+    """The votes by worker number, from the first round's sum; a worker that is not there any more has an empty one.
     sums: uint32[slots, lanes]."""
-    seats = min(MAX_WORKERS, sums.size // LANES_PER_WORKER)
-    lanes = sums.reshape(-1)[: LANES_PER_WORKER * seats].reshape(seats, LANES_PER_WORKER)
+    voters = min(MOST_WORKERS, sums.size // LANES_PER_WORKER)
+    lanes = sums.reshape(-1)[: LANES_PER_WORKER * voters].reshape(voters, LANES_PER_WORKER)
     return [Vote(int(row[0]), int(row[1]), int(row[2]), int(row[3]) - 1, int(row[4])) for row in lanes]
 
 
 def donor_of(votes: list[Vote]) -> int:
-    """The worker whose sum is restored: of those with the newest session, the one that holds most; of equals, the
-    first."""
+    """The number of the worker whose sum is restored: of those with the newest session, the one that holds most
+    contributions; of equals, the first."""
 
     def rank(worker: int) -> tuple[int, int, int, int]:
         vote = votes[worker]
@@ -116,12 +119,15 @@ def outcome(
     known: Mapping[int, Restored] | None = None,
     over_racks: int | None = None,
 ) -> Restored:
-    """What the votes mean for a worker. in_flight: epoch and round of its unfinished iteration, if there is one;
-    last: what it read last in the lost session; known: by session, what the votes meant that it has read since.
-    over_racks: workers of the lost session, whose masks told of its own rack alone."""
+    """What the votes mean for worker number ``worker``.
+
+    in_flight: epoch and round of its unfinished iteration, if there is one. last: what it read last in the lost
+    session. known: what earlier votes meant for it, by the session that began with them. over_racks: how many workers
+    the lost session had, if its ``sync_mask`` told of the worker's own rack alone.
+    """
     donor = donor_of(votes)
     given = votes[donor]
-    # Of a session that began with a vote, each has contributed that vote and its return.
+    # A worker whose vote is of an earlier session has contributed two rounds in the donor's: a vote, and its return.
     finished = sum(vote.finished if vote.session == given.session else ROUNDS * bool(vote.session) for vote in votes)
     lost = max(finished - given.held, 0)
     if given.session != votes[worker].session:
@@ -153,10 +159,11 @@ def outcome(
 class Remains:
     """What a worker keeps of a lost session.
 
-    held: uint32[slots, lanes], the sum as it was read last before the iteration under way, the same iterations in every
-    slot. read: the same, but as it was read last: of an iteration in parts, some may have been.
-    overtaken: there is no such sum, because iterations were not contributed one after the other.
-    known: what the votes of later sessions meant, which were lost before this worker had read the restored sum.
+    held: uint32[slots, lanes], the sum as it was read before the iteration under way, so that every slot holds the same
+    iterations. read: the same as it was read last: of an iteration in parts, some parts may have been read. vote,
+    in_flight, last, over_racks: as `outcome` takes them. overtaken: no sum holds whole iterations, because a part was
+    contributed before all of the iteration before its own. known: by session, what the votes meant in later sessions,
+    which were lost before this worker had read the restored sum.
     """
 
     held: np.ndarray
@@ -166,10 +173,11 @@ class Remains:
     last: Read | None
     overtaken: bool
     known: dict[int, Restored] = field(default_factory=dict)
-    over_racks: int | None = None  # as `outcome` wants it
+    over_racks: int | None = None
 
     @classmethod
     def of(cls, protocol: Protocol) -> Remains:
+        """protocol: as it was when the session was lost."""
         last, unfinished = protocol.last, protocol.iterating
         held, totals = protocol.held_before()
         vote = Vote(
@@ -185,8 +193,8 @@ class Remains:
 
 
 def restore(protocol: Protocol, remains: Remains | None, contribute: Callable[[np.ndarray], None]) -> Restored:
-    """The vote and the return, at the beginning of a session. remains: of the one before, if the worker was in it.
-    contribute: an iteration of int32[slots, lanes], until it is read. Raises NoRoomToVote, or SereneError where nobody
+    """The vote and the return, at the beginning of a session. remains: of the session before, if the worker was in it.
+    contribute: exchanges an iteration's values, int32[slots, lanes]. Raises NoRoomToVote, or SereneError where nobody
     can know what to restore; and as ``contribute``."""
     slots, lanes = protocol.held_values.shape
     if remains and remains.overtaken:

@@ -1,4 +1,4 @@
-"""Who says what an integer counts: the largest value of a block on any worker, the user, or the last step's gradient.
+"""By which rule gradient values become integers: voted, fixed by the user, or IntSGD's.
 
 *Voted*: each block of a collective has a scale of its own, which the workers find by exponent pieces
 (`serene.client.blocks`). *Fixed*: the user names a limit, and all gradients of a training have one scale. *IntSGD*: one
@@ -18,25 +18,25 @@ import numpy as np
 from serene.errors import SereneError, choices
 
 RULES = ("voted", "fixed:LIMIT", "intsgd")
-LIMITS = (1e-25, 1e25)
-UNITS = (-140, 90)  # powers of two: sums over 32 workers, and what is held back, then fit float32
-HELD_LIMITS = 2.0**22  # in 32 bits a limit is less than 2^31 units, and float64 counts 2^53 of them to the last one
+LIMITS = (1e-25, 1e25)  # the least and the largest that a fixed scale may have
+UNITS = (-140, 90)  # log2 of the least and largest unit: sums of 32 workers, and what is held back, then fit float32
+HELD_LIMITS = 2.0**22  # in 32 bits a limit is less than 2^31 units, and float64 counts up to 2^53 units exactly
 
 
 class BadScale(SereneError):
-    """No such rule, or a limit that is no number; the message names the valid ones."""
+    """There is no such rule, or the limit is no number in LIMITS; the message names the valid ones."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """rule: "voted", "fixed" or "intsgd". limit: of a fixed scale, which no value within it is clipped by."""
+    """rule: "voted", "fixed" or "intsgd". limit: of a fixed scale; values up to it are not clipped."""
 
     rule: str = "voted"
     limit: float = math.inf
 
     @classmethod
     def of(cls, text: str) -> Scale:
-        """As text: voted, fixed:0.5 or intsgd. Raises BadScale."""
+        """From text: "voted", "fixed:0.5" or "intsgd". Raises BadScale."""
         rule, _, said = text.partition(":")
         if text in ("voted", "intsgd"):
             return cls(rule)
@@ -53,7 +53,7 @@ class Scale:
 
 
 def unit_for(limit: float, most: float) -> int:
-    """The power of two of the finest unit that a limit is at most ``most`` of."""
+    """log2 of the finest unit of which ``limit`` is at most ``most``, but within UNITS."""
     fraction, exponent = math.frexp(limit / most)
     return min(max(exponent - (fraction == 0.5), UNITS[0]), UNITS[1])
 
@@ -69,15 +69,15 @@ class IntSGD:
     and multiplies alpha by the learning rate; for SGD at a constant rate that is the same, and a process group knows no
     rate. (The authors' program does as this one.)
 
-    - alpha is rounded up to a power of two: rounding then adds no more variance than the paper allows.
-    - The first step has none before it: it goes in 32 bits with voted scales, as the paper sends it exactly. r begins
-      with its norm.
-    - A sudden gradient, larger than a contribution of so few bits can say, is clipped, counted, and warned of; the next
-      step's scale knows what was read of it. With error feedback the rest is held back, and sent with the next steps.
+    - alpha is rounded up to a power of two: random rounding then adds no more variance than the paper allows.
+    - The paper sends the first step, which has none before it, exactly: here it goes in 32 bits with voted scales. r
+      begins with its |g|^2.
+    - A gradient that is suddenly larger than so few bits can say is clipped, counted, and warned of; the next step's
+      scale follows from what was read of it. With error feedback the rest is held back, and sent with the next steps.
     - A sum that is not finite is left out of g, and a step whose sums are all zero changes nothing.
 
     All workers read the same sums, to the bit, so they come to the same scale; if they did not, the collective's
-    signature would tell. Not thread-safe.
+    signatures would differ and it would raise Disagreement. Not thread-safe.
     """
 
     BETA = 0.9
@@ -87,17 +87,17 @@ class IntSGD:
         self._workers = workers
         self._mean_square = 0.0  # r / d
         self._squares, self._values = 0.0, 0  # of this step, so far: |g|^2 and d
-        self.unit: int | None = None  # log2 of 1 / alpha; None: nothing is known yet
+        self.unit: int | None = None  # log2 of 1 / alpha; None before the first step's end
 
     def add(self, sums: np.ndarray) -> None:
-        """A part of this step's gradient, float32[n]: as read, the sum over all workers."""
+        """Takes note of a part of this step's gradient, float32[n], as read: the sum over all workers."""
         squares = float(np.square(sums, dtype=np.float64).sum()) / self._workers**2
         if math.isfinite(squares):
             self._squares += squares
             self._values += len(sums)
 
     def end_step(self) -> None:
-        """The next step begins, with another scale."""
+        """Ends a step: ``unit`` is that of the next one."""
         if self._squares:
             found = self._squares / self._values
             before = self._mean_square or found

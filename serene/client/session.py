@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from typing_extensions import Self
 
-from serene.client.client import PATIENCE_S, Client
+from serene.client.client import Client
+from serene.client.leaving import PATIENCE_S
 from serene.client.protocol import Membership
 from serene.client.reports import Reports
 from serene.client.requests import NoAnswer, Refused, SessionLost
@@ -33,12 +34,13 @@ LOG = logging.getLogger("serene")
 
 
 class Session:
-    """One worker's.
+    """One worker's training, over a client that the session closes.
 
-    apply: adds a sum of contributions, float32[vector_length] in gradient units, to the worker's replica; not called by
-    `Parts`, which hand out what was read. on_lost: is told when the switch has lost the session, before the worker
-    joins the next one. facts: what the training adds to the reports (loss, accuracy, compute_s); write into it. A
-    program that keeps no account of compute_s computes all the time between its exchanges.
+    apply: is given each sum of contributions that was read, float32[vector_length] in gradient units, to change the
+    worker's parameters by; not called by `Parts`, which hand out what was read. join_timeout_s: for every join.
+    on_lost: is told when the switch has lost the session, before the worker joins the next one. ``facts``: what the
+    program adds to the reports; it may write loss, accuracy and compute_s (seconds) there. If it does not write
+    compute_s, all the time between exchanges counts as computing.
     """
 
     def __init__(
@@ -55,17 +57,17 @@ class Session:
         self._on_lost = on_lost
         client.while_waiting = lambda: self.report("waiting")
         self.facts: dict[str, Any] = {"loss": None, "accuracy": None, "compute_s": 0.0}
-        self._compute_s = 0.0  # as it was when the last exchange ended, and when that was
-        self._ended_at: float | None = None
-        self.iteration = 0  # of those that were contributed, the last
-        self.epoch: int | None = None  # in which that was, and its round
-        self.round: int | None = None
+        self._compute_s = 0.0  # facts["compute_s"] when the last exchange ended
+        self._ended_at: float | None = None  # when that was, on the monotonic clock; None during an exchange
+        self.iteration = 0  # the last one that was contributed, from 1
+        self.epoch: int | None = None  # that iteration's
+        self.round: int | None = None  # that iteration's
         self.network_s = 0.0
         self.waiting_s = 0.0
-        self.reads_at_risk = 0  # that may have held more than 32 bits
-        self.sessions_lost = 0  # by the switch, and followed by another
-        self.contributions_lost = 0  # a slot, of all workers together, with those sessions
-        self.iterations_repeated = 0  # that the restored sums may hold already
+        self.reads_at_risk = 0  # reads that may have held more than 32 bits can
+        self.sessions_lost = 0  # sessions that the switch has lost
+        self.contributions_lost = 0  # with them, per slot, of all workers together
+        self.iterations_repeated = 0  # contributed again though the restored sums may hold them
         self._reports = Reports(client, self.telemetry)
 
     def __enter__(self) -> Self:
@@ -83,11 +85,11 @@ class Session:
         return membership
 
     def exchange(self, gradient: np.ndarray) -> Update | None:
-        """Contributes a gradient, float32[vector_length], and applies what was read. Interrupts that are held
-        (`serene.interrupts`) come while it waits: then the iteration does not count.
+        """Contributes a gradient, float32[vector_length], and applies what was read. Returns None where the switch lost
+        its state meanwhile, and the contribution is in the sum that was restored and applied.
 
-        None: the switch lost its state meanwhile, and the contribution is in the sum that was restored and applied.
-        Raises as `Client.exchange`, but SessionLost.
+        Interrupts that are held (`serene.interrupts`) may come while it waits: then the iteration does not count.
+        Raises as `Client.exchange` and, where the session is lost, as `join`; never SessionLost.
         """
         counts_itself = self.facts["compute_s"] != self._compute_s
         if not counts_itself and self._ended_at is not None:
@@ -120,20 +122,22 @@ class Session:
         return update
 
     def finish(self, timeout_s: float) -> bool:
-        """Leaves and, when all have left, reads once more: then every replica holds every contribution. Whether it came
-        to that within the time, and before the controller had cleared the job."""
+        """Leaves and, when all have left, reads once more, after which all workers have applied every contribution.
+        Whether it came to that within the time, and before the controller had cleared the job. Raises as `exchange`,
+        but once it has left not Refused."""
         self.report("finished", force=True)
         while True:
             try:
                 if self.client.membership.racks > 1:
-                    # Nobody repeats what a leaf told the root last: a read makes it do so, for all to read at the end.
+                    # A leaf's last packet to the root may be lost, and nobody repeats it: a read makes the leaf send it
+                    # again, so that all can read everything at the end.
                     self._read()
                 return self.client.leave_and_wait(timeout_s) and self._read_at_the_end()
             except SessionLost as lost:
                 self._take(self.resume(lost))
 
     def _read_at_the_end(self) -> bool:
-        """Whether it could: nothing is left of a job that has been over for a while."""
+        """Whether it could: the controller clears a job that has been over for a while."""
         try:
             return self._read()
         except Refused as refused:
@@ -154,7 +158,8 @@ class Session:
         return True
 
     def leave(self) -> None:
-        """Leaves without waiting for the others; but restores with them what the switch has lost meanwhile."""
+        """Leaves without waiting for the others; but where the switch has lost its state, restores the sums with them
+        first."""
         self.report("finished", force=True)
         while True:
             try:
@@ -164,22 +169,21 @@ class Session:
                 self.resume(lost)
 
     def abandon(self) -> None:
-        """Leaves in the middle, so that the others do not wait for this worker for good."""
+        """Leaves in the middle of the training, so that the others do not wait for this worker forever."""
         self.report("stopped", force=True)
         self.client.leave()
 
     # -- lost sessions -----------------------------------------------------------------------------------------
 
     def resume(self, lost: SessionLost) -> CaughtUp | None:
-        """Into the session after the one that the switch has lost; as ``catch_up``."""
+        """Joins the session after the one that the switch has lost, and catches up; returns as ``catch_up``."""
         self._on_lost(lost)
         self.sessions_lost += 1
         self.client.join(self._join_timeout_s)
         return self.catch_up()
 
     def catch_up(self) -> CaughtUp | None:
-        """What the worker has to add to its replica: as `Client.catch_up`, but into the next session if this one is
-        lost meanwhile."""
+        """What the worker has to apply, as `Client.catch_up`; joins the next session if this one is lost meanwhile."""
         while True:
             try:
                 missed = self.client.catch_up()
@@ -192,7 +196,7 @@ class Session:
         return missed
 
     def _take(self, missed: CaughtUp | None) -> bool:
-        """Applies it. Whether the iteration under way is in it."""
+        """Applies what was missed. Whether the iteration under way is in it."""
         if missed is None:
             return False
         self._apply(missed.delta)
@@ -206,7 +210,8 @@ class Session:
         self._reports.say(state, force=force)
 
     def telemetry(self) -> dict[str, Any]:
-        """Sums since the worker began; times in seconds."""
+        """What `serenectl` shows of the worker. Times in seconds. Times and counts are totals since the worker began,
+        those of packets since it joined."""
         client = self.client
         return {
             "iteration": self.iteration,

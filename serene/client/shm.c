@@ -1,5 +1,5 @@
-/* A process's side of a shared-memory port (serene/client/shm.py; the rings: serene/switch/runtime/shm.h, compiled before
- * this). Returned errors are negative errnos. */
+/* A process's side of a shared-memory port (serene/client/shm.py). serene/switch/runtime/shm.h, compiled before this,
+ * has the rings. Returned errors are negative errnos. */
 #include <poll.h>
 #include <sys/stat.h>
 
@@ -51,7 +51,7 @@ int shm_attach(struct shm_end *end, const char *path, int timeout_ms) {
     return 0;
 }
 
-/* Whether the switch is there still. */
+/* Whether the switch is still there. */
 int shm_attached(struct shm_end *end) {
     if (end->memory) shm_woken(end);
     return end->memory && !end->closed;
@@ -59,7 +59,7 @@ int shm_attached(struct shm_end *end) {
 
 void shm_detach(struct shm_end *end) { shm_end(end); }
 
-/* How many of `count` frames, end to end and of one size, fit. */
+/* Sends `count` frames, which lie end to end and have one size; how many fit into the ring. */
 int shm_send_frames(struct shm_end *end, const uint8_t *frames, int count, uint32_t size) {
     int sent = 0;
     for (; sent < count; sent++) {
@@ -70,7 +70,7 @@ int shm_send_frames(struct shm_end *end, const uint8_t *frames, int count, uint3
     return sent;
 }
 
-/* Frames that have come, into rows, after waiting for the first; how many. What does not fit a row is left out. */
+/* Receives up to `most` frames into rows, after waiting for the first; how many. A frame longer than a row is lost. */
 int shm_receive_frames(struct shm_end *end, uint8_t *rows, uint32_t row_bytes, int most, int64_t *lengths,
                        int timeout_ms) {
     if (!end->memory) {

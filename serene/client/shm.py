@@ -1,7 +1,7 @@
 """A port of the embedded switch that is memory shared with it: frames without system calls, on one machine.
 
-The switch listens at the port's path. A process that connects gets the port's memory, and has the port for as long as
-its connection lives; when it dies, the kernel ends that. (``shm.c``, ``serene/switch/runtime/shm.h``)
+The switch listens at the port's path. A process that connects gets the port's memory, and has the port until its
+connection ends, which the kernel sees to if the process dies. (``shm.c``, ``serene/switch/runtime/shm.h``)
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from serene.client.transport import Framed, PortTaken, TransportError, Trouble, 
 from serene.wire import SWITCH_IP, SWITCH_MAC
 
 FIRST_TIMEOUT_MS, AGAIN_TIMEOUT_MS = 5000, 200  # for the switch to hand over the memory
-BATCH = 128
-LARGEST_FRAME = 65536
+BATCH = 128  # frames that one call receives
+LARGEST_FRAME = 65536  # bytes
 
 
 class End(ctypes.Structure):
@@ -34,8 +34,9 @@ class End(ctypes.Structure):
 
 
 class SharedMemory:
-    """This process's end of the port at a path. When the switch has gone, each call tries whether one is there again;
-    until then packets are lost, and ``trouble`` says why."""
+    """This process's end of the port at a path. When the switch has gone, each call tries to attach to a new one; until
+    then packets are lost, and ``trouble`` says why. Raises TransportError, PortTaken where another process has the
+    port."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         compiled = library()
@@ -74,11 +75,11 @@ class SharedMemory:
 
     @property
     def address(self) -> int:
-        """Of ``struct shm_end``, for the fast path: the same for good."""
+        """The address of ``struct shm_end``, for the fast path; it never changes."""
         return ctypes.addressof(self._end)
 
     def send_rows(self, rows: np.ndarray) -> None:
-        """rows: uint8[n, bytes], frames. Those for which the ring has no room are lost."""
+        """rows: uint8[n, bytes], frames. Those for which the ring to the switch has no room are lost."""
         if self._attached(rows.shape[1]) and len(rows):
             rows = np.ascontiguousarray(rows)
             data = ctypes.c_void_p(rows.ctypes.data)
@@ -105,10 +106,10 @@ class SharedMemory:
 
 
 class ShmTransport(Framed):
-    """Ethernet frames through a shared-memory port of an embedded switch on this machine. path: the port's.
+    """Ethernet frames through a shared-memory port of an embedded switch on this machine.
 
-    ``worker`` makes up addresses, as for `FrameTransport`. Raises TransportError, PortTaken where another process has
-    the port.
+    path: the port's. worker, switch_ip, switch_mac, udp_port: as of `FrameTransport`. Raises TransportError, PortTaken
+    where another process has the port.
     """
 
     def __init__(

@@ -16,15 +16,15 @@ from serene.client.fastpath import Link
 from serene.errors import SereneError
 from serene.wire import ENCAPSULATION_BYTES, SERENE_UDP_PORT, SWITCH_IP, SWITCH_MAC, encapsulation
 
-LARGEST_PAYLOAD = 9216
-BATCH = 128
-SOCKET_BUFFER = 8 << 20
-# <linux/in.h>; the socket module has no names for them. PROBE: what the interface takes counts, and not what an ICMP
-# message claims, which any host could send.
+LARGEST_PAYLOAD = 9216  # bytes
+BATCH = 128  # packets that one call receives
+SOCKET_BUFFER = 8 << 20  # bytes
+# <linux/in.h>; the socket module has no names for them. PROBE: the interface decides how large packets may be, not an
+# ICMP message, which any host could send.
 _IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE = 10, 3
 
 
-# Errors of a network that is down for a moment: to the protocol, lost packets. Any other is an error of ours.
+# Errors of a network that may be down for a moment: to the protocol, lost packets. Any other is a programming error.
 TRANSIENT = frozenset(
     getattr(errno, name)
     for name in (
@@ -46,7 +46,8 @@ class PortTaken(TransportError):
 
 @dataclass(frozen=True)
 class Trouble:
-    """The network has refused packets of that many bytes since then (on the monotonic clock), and taken none since."""
+    """The network refuses packets. errno: why; payload_bytes: their size; since: from when on it has taken none of that
+    size, in seconds on the monotonic clock."""
 
     errno: int
     payload_bytes: int
@@ -63,7 +64,8 @@ class Trouble:
 
 
 def next_trouble(before: Trouble | None, refused: int, size: int) -> Trouble | None:
-    """After packets of that many bytes met this errno, or 0."""
+    """What is in the way after packets of ``size`` bytes were sent. before: what was in the way until then; refused:
+    the errno that they met, or 0 if they were taken."""
     if not refused:
         return None if before is not None and size >= before.payload_bytes else before
     if refused not in _NOT_WORTH_TELLING and (before is None or before.errno != refused):
@@ -75,12 +77,14 @@ class Transport(Protocol):
     """Sends and receives UDP payloads of Serene's packets."""
 
     def send(self, payloads: np.ndarray) -> None:
-        """payloads: uint8[n, bytes]. What does not fit the socket's queue is lost, as on any network."""
+        """payloads: uint8[n, bytes]. What does not fit the socket's queue is lost, as on any network. Raises
+        TransportError where the socket cannot be used any more."""
 
     def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
-        """What has arrived, after waiting for the first packet: uint8[n, LARGEST_PAYLOAD] and the lengths int[n].
+        """What has arrived, after waiting up to ``timeout_s`` for the first packet: uint8[n, bytes], and the lengths
+        int64[n].
 
-        The rows are valid until the next call.
+        The rows are valid until the next call. Raises as ``send``.
         """
 
     def link(self, payload_bytes: int) -> Link | None:
@@ -90,14 +94,16 @@ class Transport(Protocol):
         """Why packets cannot be sent at present; None where they can."""
 
     def note(self, refused: int, payload_bytes: int) -> None:
-        """The outcome of sending packets of this size on the fast path: an errno, or 0 when they were sent."""
+        """Takes note of how packets of this size fared on the fast path. refused: an errno, or 0 if they were sent."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Closes the socket."""
 
 
 class _Socket:
     """A connected, non-blocking UDP socket with a batch of receive buffers. local: an address, or the descriptor of a
-    socket that is bound already. whole: packets that would have to be fragmented are refused."""
+    socket that is bound already. whole: refuses packets that would have to be fragmented. Raises TransportError;
+    PortTaken where another process has the address."""
 
     def __init__(self, local: tuple[str, int] | int, remote: tuple[str, int], *, whole: bool) -> None:
         try:
@@ -152,7 +158,7 @@ class _Socket:
                     lengths.append(self._socket.recv_into(view))
                 except BlockingIOError:
                     break
-                except OSError as error:  # an error of an earlier send
+                except OSError as error:  # that an earlier send has met
                     if error.errno not in TRANSIENT:
                         raise TransportError(f"cannot receive from the switch: {error.strerror}") from error
         return self._rows[: len(lengths)], np.array(lengths, np.int64)
@@ -162,7 +168,11 @@ class _Socket:
 
 
 class UdpTransport:
-    """The host's own network stack: workers in Mininet, or on machines."""
+    """UDP by the host's own network stack: for workers on machines, or on Mininet's hosts.
+
+    switch_ip: the switch's address. bind_ip, port: where to send from; by default the kernel chooses. Raises
+    TransportError, PortTaken where another process has the port.
+    """
 
     def __init__(self, switch_ip: str = SWITCH_IP, *, bind_ip: str = "0.0.0.0", port: int = 0) -> None:
         # The switch adds up whole packets; fragments would only pass through it.
@@ -189,7 +199,7 @@ class UdpTransport:
 
 
 class Frames(Protocol):
-    """What carries whole frames: uint8[n, bytes]."""
+    """What carries whole Ethernet frames, uint8[n, bytes]; the methods as of `Transport`."""
 
     trouble: Trouble | None
 
@@ -203,8 +213,8 @@ class Frames(Protocol):
 
 
 class Framed:
-    """Payloads in Ethernet frames of a host that is not there: of worker w, it is 10.0.0.(w + 1), or 10.0.1.x and so on
-    beyond 127 workers."""
+    """Payloads in Ethernet frames, which this process writes itself, with the addresses of a made-up host: worker w is
+    10.0.0.(w + 1), or 10.0.1.x and so on beyond 127 workers."""
 
     def __init__(self, frames: Frames, worker: int, switch_ip: str, switch_mac: str, udp_port: int) -> None:
         self._frames = frames
@@ -261,8 +271,9 @@ class Framed:
 class FrameTransport(Framed):
     """Ethernet frames in UDP datagrams, for the embedded switch's ``udp:`` ports: no root, no interfaces.
 
-    ``worker`` makes up the addresses of a host that is not there: 10.0.0.(worker + 1). ``local``: an address to send
-    from, or the descriptor of a UDP socket that is bound already.
+    worker: the made-up host's number, from 0, which gives its addresses (`Framed`). local: an address to send from, or
+    the descriptor of a UDP socket that is bound already; switch: the address of the switch's port. switch_ip,
+    switch_mac, udp_port: the frames' addresses. Raises TransportError, PortTaken where another process has the address.
     """
 
     def __init__(

@@ -15,9 +15,10 @@ class Update:
     """What an exchange brought.
 
     delta: float32[vector_length], the sum of all contributions since the last read, in gradient units.
-    contributions: how many of them a slot holds at most. overflow_possible: more than a 32-bit difference holds for
-    certain. clipped: values of the own gradient that were clipped. members: workers that take part. Times in
-    seconds, of this exchange.
+    contributions: how many of them the slot with most has. overflow_possible: these are more than a 32-bit difference
+    is certain to hold. epoch, round: of the own contribution. sync_mask, staleness, quorum, read_mode: fields of the
+    policy in force. members: workers that take part. network_s, waiting_s: seconds of this exchange. clipped: values of
+    the own gradient that were clipped.
     """
 
     delta: np.ndarray
@@ -38,7 +39,8 @@ class Update:
 
 @dataclass(frozen=True)
 class PartUpdate:
-    """What a part of a vector brought: delta, float32[slots * lanes], members and overflow_possible as in `Update`."""
+    """What the exchange of a part of a vector brought: delta, float32[slots * lanes], members and overflow_possible as
+    in `Update`."""
 
     delta: np.ndarray
     members: int
@@ -47,10 +49,10 @@ class PartUpdate:
 
 @dataclass(frozen=True)
 class CaughtUp:
-    """What a worker that joined late, or again, has to add to its replica: delta, contributions and overflow_possible
-    as in `Update`.
+    """What a worker that joined late, or again, has to apply to its parameters: delta, contributions and
+    overflow_possible as in `Update`.
 
-    restored: how the sums of a lost session were restored, if this worker took part in that.
+    restored: how the sums of a lost session were restored; None if this worker took no part in that.
     """
 
     delta: np.ndarray

@@ -1,8 +1,8 @@
 """How much a worker has in flight, and how long it waits before it sends again.
 
-The window grows by one for every window of slots that went through and halves when packets were lost, at most once a
+The window grows by one for every window of slots that was answered, and halves when packets were lost, at most once a
 round trip (AIMD). The timeout follows RFC 6298; only slots sent once are measured (Karn), and only by answers that
-echo the push: a release says when the others were ready, not how far the switch is.
+echo the PUSH: a release says when the others were ready, not how far away the switch is.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ LONGEST_TIMEOUT_S = 0.5  # also while blocked at the barrier: a swap is noticed 
 
 @dataclass
 class Window:
-    """Slots that may be in flight."""
+    """``size``: how many slots may be in flight."""
 
     size: float = 32.0
     largest: float = LARGEST_WINDOW
     _next_cut: float = field(default=0.0, init=False)
 
-    def through(self, slots: int) -> None:
+    def answered(self, slots: int) -> None:
+        """So many slots were answered: grows."""
         self.size = min(self.size + slots / self.size, self.largest)
 
     def lost(self, now: float, round_trip_s: float) -> None:
+        """Packets were lost: halves, unless it has within the last ``round_trip_s`` seconds."""
         if now >= self._next_cut:
             self.size = max(self.size / 2, SMALLEST_WINDOW)
             self._next_cut = now + round_trip_s
@@ -42,6 +44,7 @@ class RoundTrip:
     backoff: int = field(default=0, init=False)
 
     def measured(self, sample: float) -> None:
+        """One round trip took ``sample`` seconds."""
         if self.smoothed is None:
             self.smoothed, self.variation = sample, sample / 2
         else:
@@ -50,13 +53,16 @@ class RoundTrip:
 
     @property
     def timeout(self) -> float:
+        """Seconds without an answer after which packets are sent again."""
         base = FIRST_TIMEOUT_S
         if self.smoothed is not None:
             base = max(self.smoothed + 4 * self.variation, SHORTEST_TIMEOUT_S)
         return min(base * (1 << self.backoff), LONGEST_TIMEOUT_S)
 
     def timed_out(self) -> None:
+        """Nothing came within the timeout: it doubles."""
         self.backoff = min(self.backoff + 1, 16)
 
     def progressed(self) -> None:
+        """An answer came: the timeout is not prolonged any more."""
         self.backoff = 0

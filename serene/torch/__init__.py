@@ -2,8 +2,9 @@
 
     torch.distributed.init_process_group("serene")      # sums of floating-point numbers go through the switch
 
-Importing this package registers the process group, and PyTorch imports it by itself (`serene/autoload.py`); so it is
-small, and what needs more than PyTorch is imported when it is used. docs/pytorch.md says what goes where.
+Importing this package registers the process group, and `import torch` does so by itself (`serene/autoload.py`). So that
+this takes no time, what needs more than PyTorch is imported when it is used. docs/pytorch.md says what goes through the
+switch and what through gloo.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from serene.torch.hook import reduce_bucket as reduce_bucket
 
 BACKEND = "serene"
-_HOME = {
+_MODULE_OF = {
     "CollectiveFailed": "serene.torch.group",
     "ErrorFeedback": "serene.torch.feedback",
     "SwitchGroup": "serene.torch.group",
@@ -42,13 +43,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    return getattr(importlib.import_module(_MODULE_OF[name]), name)
 
 
 def _make(options: Any, _: object) -> dist.ProcessGroup:
-    """For PyTorch, whenever a group of this backend is made. options: its `_DistributedBackendOptions`."""
+    """PyTorch calls this whenever a group of this backend is made. options: its `_DistributedBackendOptions`."""
     from serene.torch.group import SwitchGroup
     from serene.torch.store import of_this_attempt
 

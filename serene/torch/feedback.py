@@ -3,9 +3,9 @@
     model = DistributedDataParallel(module)
     model.register_comm_hook(ErrorFeedback(), held_back)
 
-Each rank holds back for itself, parameter by parameter, in float64: eight bytes a value, and eight more for what would
-be too much to hold back. It is DistributedDataParallel
-that says which parameters a bucket's values belong to, so nothing is mixed up where buckets are made anew.
+Each rank holds back its own values, parameter by parameter, in float64: eight bytes for each value, and eight more for
+what is lost because it would be too much to hold back. DistributedDataParallel says which parameters a bucket's values
+belong to, so nothing is mixed up where it makes its buckets anew.
 """
 
 from collections.abc import Sequence
@@ -21,19 +21,21 @@ from serene.torch.group import SwitchGroup
 
 
 class PerParameter:
-    """A float64 for each value of each parameter: zero at first, and the same one in whichever bucket it is."""
+    """A float64 for each value of each parameter: zero at first, and kept when the parameter comes to another
+    bucket."""
 
     def __init__(self) -> None:
         self._by_parameter: dict[Tensor, Tensor] = {}  # parts of their buckets' tensors
         self._by_bucket: dict[tuple[int, ...], Tensor] = {}  # by the parameters' identities
 
     def of(self, parameter: Tensor) -> Tensor:
-        """Shaped like it."""
+        """A parameter's: float64, shaped like it."""
         flat = self._by_parameter.get(parameter)
         return torch.zeros(parameter.shape, dtype=torch.float64) if flat is None else flat.view(parameter.shape)
 
     def of_bucket(self, parameters: Sequence[Tensor]) -> Tensor:
-        """float64[n], the parameters' values one after the other; the same tensor in each step."""
+        """Those of a bucket's parameters, one after the other: float64[n], to be written to; the same tensor in each
+        step."""
         key = tuple(id(parameter) for parameter in parameters)
         if key not in self._by_bucket:
             whole = torch.cat([self.of(parameter).reshape(-1) for parameter in parameters])
@@ -46,7 +48,8 @@ class PerParameter:
 
 
 class ErrorFeedback:
-    """One rank's. group: whose sums they are, by default the default group; one that goes through the switch."""
+    """One rank's error feedback. group: the process group that adds the gradients up, by default the default group.
+    Raises SereneError unless that is one that goes through the switch."""
 
     def __init__(self, group: dist.ProcessGroup | None = None) -> None:
         chosen = dist.group.WORLD if group is None else group
@@ -59,15 +62,18 @@ class ErrorFeedback:
         self._held, self._lost = PerParameter(), PerParameter()
 
     def held_back(self, parameter: Tensor) -> Tensor:
-        """Of its gradients so far: float64, shaped like it; what will be sent with the next one."""
+        """What is held back of a parameter's gradients so far, and is sent with the next one: float64, shaped like
+        it."""
         return self._held.of(parameter)
 
     def lost(self, parameter: Tensor) -> Tensor:
-        """Of its gradients so far, under a fixed scale or IntSGD's: float64, shaped like it; what was neither sent nor
-        held back, since that would have been more than 2^22 limits."""
+        """What of a parameter's gradients so far was neither sent nor held back, since more than 2^22 limits would have
+        been held back, under a fixed scale or IntSGD's: float64, shaped like it."""
         return self._lost.of(parameter)
 
     def mean(self, bucket: GradBucket) -> Future[Tensor]:
+        """The mean of all ranks' gradients in the bucket's place, with error feedback. Raises SereneError where the
+        bucket's values are not those of its parameters."""
         buffer, parameters = bucket.buffer(), list(bucket.parameters())
         held, lost = self._held.of_bucket(parameters), self._lost.of_bucket(parameters)
         if held.numel() != buffer.numel():
@@ -80,5 +86,5 @@ class ErrorFeedback:
 
 
 def held_back(state: ErrorFeedback, bucket: GradBucket) -> Future[Tensor]:
-    """For ``register_comm_hook``, which looks at the annotations: they have to be types, not text."""
+    """The hook for ``register_comm_hook``. It looks at the annotations, which have to be types, not strings."""
     return state.mean(bucket)

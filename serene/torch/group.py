@@ -1,7 +1,7 @@
 """The process group `serene`: sums of floating-point numbers go through the switch, everything else through gloo.
 
 `SwitchGroup` is PyTorch's `ProcessGroup` with gloo as its backend, so that what is not overridden here is gloo's.
-Overridden are all-reduce and reduce-scatter: for dense float32, float16 and bfloat16 tensors, SUM and AVG, they go
+All-reduce and reduce-scatter are overridden: for dense float32, float16 and bfloat16 tensors, SUM and AVG, they go
 through a `Pool`.
 """
 
@@ -38,16 +38,16 @@ from serene.client.pool import Pool
 from serene.errors import SereneError
 from serene.torch.opening import JobAccess, NotOpened, gradient_bits, gradient_scale, open_pool
 from serene.torch.ring import RankGone, Ring
-from serene.torch.scaling import Scaling, backward_pass
+from serene.torch.scaling import Scaling
 from serene.torch.warning import warn_user
-from serene.torch.work import Runner, at_the_end_of_backward
+from serene.torch.work import Runner, at_the_end_of_backward, backward_pass
 
 LOG = logging.getLogger("serene.torch")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 OPERATIONS = {"SUM": ReduceOp.SUM, "AVG": ReduceOp.AVG}
-LEAVE_TIMEOUT_S = 2.0
-STOP_TIMEOUT_S = 1.0  # for the thread to see that it is to end
-TELLING_TIMEOUT_S = 5.0  # to hear what the other ranks were doing
+LEAVE_TIMEOUT_S = 2.0  # for the controller to say BYE
+STOP_TIMEOUT_S = 1.0  # for the thread to notice that it is to end
+TELLING_TIMEOUT_S = 5.0  # for the other ranks to say which collective they called
 
 
 class CollectiveFailed(SereneError, RuntimeError):
@@ -55,10 +55,13 @@ class CollectiveFailed(SereneError, RuntimeError):
 
 
 class SwitchGroup(ProcessGroup):
-    """One process's. ranks: of the group in the default group; none for the default group itself.
+    """One process's side of a group.
 
-    Raises NotOpened, on all ranks, when the default group gets no job. Another group then goes through gloo as a whole,
-    and says so.
+    rank, size: of this process in the group, and of the group. timeout: for a collective, and for each step of making
+    the group. ranks: the default group's ranks that are in this group; empty for the default group itself.
+
+    Raises NotOpened, on all ranks, when the default group gets no job; OpeningFailed when a rank is missing. Another
+    group that gets no job goes through gloo as a whole, and warns.
     """
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta, *, ranks: Sequence[int] = ()) -> None:
@@ -67,13 +70,14 @@ class SwitchGroup(ProcessGroup):
         self._timeout = timeout
         gloo = ProcessGroupGloo(PrefixStore("gloo", store), rank, size, timeout=timeout)
         kind = ProcessGroup.BackendType.GLOO
-        # What has no override here dispatches to this; and `plain` is for the overrides, whose names call each other.
+        # What is not overridden here goes to gloo as the backend. The overrides reach gloo through `_plain`, since
+        # methods of this class would call one another.
         self._plain = ProcessGroup(PrefixStore("plain", store), rank, size)
         for group in (self, self._plain):
             group._set_default_backend(kind)
             group._register_backend(torch.device("cpu"), kind, gloo)
-        self.summed = 0  # collectives that were to go through the switch
-        self._took_part = 0  # in so many of them
+        self.summed = 0  # collectives that were submitted to go through the switch
+        self._took_part = 0  # the number of the last one that this rank took part in
         self._in_order = threading.Lock()
         self._failed: Exception | None = None
         self._left = False  # no other collective can begin
@@ -85,7 +89,7 @@ class SwitchGroup(ProcessGroup):
         self._scaling: Scaling | None = None
         if size > 1:
             self._open(rank, size, ranks)
-        else:  # which needs neither, and refuses what the same program is refused with more ranks
+        else:  # one rank needs neither, but a wrong setting is refused as it is with more ranks
             gradient_bits(), gradient_scale()
         if self._pool is not None:
             self._runner = Runner(f"serene-job-{self.job}", self._pool.idle)
@@ -189,7 +193,7 @@ class SwitchGroup(ProcessGroup):
         )
 
     def _scatters(self, output: Tensor, inputs: Sequence[Tensor], operation: Any) -> bool:
-        """What does not fit together goes to gloo, which says so."""
+        """Whether the switch adds these up and scatters the sum. Sizes that do not fit go to gloo, which says so."""
         size = output.numel() * self.size()
         whole = len(inputs) == 1 and inputs[0].numel() == size and inputs[0].is_contiguous()
         parts = len(inputs) == self.size() and all(part.numel() == output.numel() for part in inputs)
@@ -205,8 +209,9 @@ class SwitchGroup(ProcessGroup):
         scatter: bool = False,
         feedback: Sequence[Tensor] = (),
     ) -> Work:
-        """The sum of the inputs, laid end to end, over all ranks; into the outputs goes all of it, or with ``scatter``
-        this rank's of as many equal parts as there are ranks."""
+        """Submits the sum of the inputs, laid end to end, over all ranks. The outputs get all of it or, with
+        ``scatter``, this rank's part, where each rank has an equal one. what: the collective's name. feedback: what is
+        held back and lost, float64[n] each. Raises CollectiveFailed."""
         if self._failed is not None:
             raise CollectiveFailed(str(self._failed)) from self._failed
         with self._in_order:  # threads may share a group: numbers are given in the order in which the pool is used
@@ -253,7 +258,7 @@ class SwitchGroup(ProcessGroup):
         return work
 
     def _end(self, work: Work) -> None:
-        """In the thread of the backward pass."""
+        """In the thread of the backward pass, at its end: raises what the collective failed with, and warns."""
         work.wait()
         assert self._scaling is not None
         for text in self._scaling.warnings():
@@ -289,8 +294,8 @@ class SwitchGroup(ProcessGroup):
     def _add_up(
         self, flat: Tensor, backward: int | None, feedback: Sequence[Tensor], signature: bytes, timeout: timedelta
     ) -> None:
-        """backward: the pass whose gradients they are, which may have fewer bits than 32: as many as all ranks have
-        agreed on by now."""
+        """backward: the backward pass whose gradients these are, which may go in fewer bits than 32, as many as all
+        ranks have agreed on by now."""
         assert self._pool is not None and self._scaling is not None
         values, timeout_s = flat.numpy(), timeout.total_seconds()
         held, lost = [part.numpy() for part in feedback] or (None, None)
@@ -302,15 +307,16 @@ class SwitchGroup(ProcessGroup):
         except Disagreement:
             if self._pool.precision == 32 and not self._scaling.given:
                 raise
-            # One rank may call in its backward pass what another calls beside its own, as DistributedDataParallel does
-            # when a rank has joined. All ranks see it, before any has changed its values; and no scale learns of it.
+            # One rank may call in its backward pass what another one calls outside of any, as DistributedDataParallel
+            # does when a rank has joined. All ranks notice that before any has changed its values, and sum again in 32
+            # bits, which no scale takes into account.
             self._pool.all_reduce(values, signature, timeout_s, held_back=held)
         else:
             if gradients:
                 self._scaling.learn(values)
 
     def _reason(self, number: int, error: BaseException) -> str:
-        """Why a collective has failed; where another rank is to blame, what is known of that."""
+        """Why a collective has failed; if because of another rank, what is known of that."""
         assert self._ring is not None
         if not isinstance(error, RankGone):
             try:
@@ -323,8 +329,8 @@ class SwitchGroup(ProcessGroup):
 
     # -- through gloo ----------------------------------------------------------------------------------------
 
-    # PyTorch looks in Python for a version of each of these, and calls gloo's, where there is none, with the GIL held.
-    # Gloo's threads need the GIL to let go of a tensor, holding the lock that gloo's call waits for: a deadlock.
+    # For each of these PyTorch looks for a Python version, and where there is none calls gloo's with the GIL held.
+    # Gloo's threads need the GIL to release a tensor, while they hold a lock that gloo's call waits for: a deadlock.
     # `_plain` is no Python class, so its calls release the GIL.
 
     def allgather(self, *args: Any, **named: Any) -> Work:
@@ -357,7 +363,8 @@ class SwitchGroup(ProcessGroup):
     # -- the end ---------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
-        """For `destroy_process_group`: when all ranks have left the job, it is over. What is under way ends first."""
+        """For `destroy_process_group`: leaves the job when what is under way has ended. When all ranks have left, the
+        job is over."""
         self.leave(self._timeout.total_seconds())
         self._plain.shutdown()
 
@@ -366,7 +373,8 @@ class SwitchGroup(ProcessGroup):
         self._plain.abort()
 
     def leave(self, patience_s: float) -> None:
-        """Waits so long for what is under way, and for what waits behind it."""
+        """Leaves the job. patience_s: how long it waits for collectives that are under way or queued; those that take
+        longer fail, on the other ranks too."""
         if self._pool is None or self._runner is None or self._ring is None or self._process != os.getpid():
             return
         with self._in_order:
@@ -380,12 +388,12 @@ class SwitchGroup(ProcessGroup):
             self._pool = None
         else:
             ended = f"rank {self.rank()} has ended in the middle of a collective"
-            self._failed = CollectiveFailed(ended)  # for what waits behind it
+            self._failed = CollectiveFailed(ended)  # for the collectives that are queued
             self._ring.fail(ended)
 
-    def let_go(self) -> None:
-        """For a child that was forked (by a DataLoader, say): while it kept the sockets, nobody would see that this
-        process has died."""
+    def close_in_child(self) -> None:
+        """Closes the sockets in a child that was forked (by a DataLoader, say): while a child has them, nobody notices
+        that this process has died."""
         if self._pool is not None and self._ring is not None:
             self._ring.close()
             self._pool.close()
@@ -393,10 +401,11 @@ class SwitchGroup(ProcessGroup):
 
 
 def what_each_does(store: Store, rank: int, size: int, number: int, call: str) -> str:
-    """All ranks see a disagreement in the same collective; here they tell each other what they meant to do."""
+    """Which ranks called which collective, in words. All ranks notice a disagreement in the same collective, and tell
+    each other here what they called. number: of the collective; call: this rank's."""
     said = {other: "unknown" for other in range(size)} | {rank: call}
     keys = {other: f"calls/{number}/{other}" for other in said}
-    with suppress(RuntimeError):  # whoever keeps the store has ended by now, as its program does after such an error
+    with suppress(RuntimeError):  # the process that keeps the store may have ended with this very error
         store.set(keys[rank], call)
         until = time.monotonic() + TELLING_TIMEOUT_S
         while not store.check(list(keys.values())) and time.monotonic() < until:
@@ -411,20 +420,20 @@ def what_each_does(store: Store, rank: int, size: int, number: int, call: str) -
 
 
 def _end_with_the_process(group: SwitchGroup) -> None:
-    """A script that ends without `destroy_process_group`, or by an exception, leaves its job all the same: the others
-    need not wait for it."""
+    """Has a script that ends without `destroy_process_group`, or by an exception, leave its job all the same, so that
+    the others need not wait for it."""
     there = weakref.ref(group)
 
     def leave() -> None:
         if (left := there()) is not None:
             left.leave(0.0)
 
-    def let_go() -> None:
+    def close_in_child() -> None:
         if (left := there()) is not None:
-            left.let_go()
+            left.close_in_child()
 
     atexit.register(leave)
-    os.register_at_fork(after_in_child=let_go)
+    os.register_at_fork(after_in_child=close_in_child)
 
 
 def _flat(tensors: Sequence[Tensor], *, writable: bool) -> Tensor:
@@ -436,7 +445,7 @@ def _flat(tensors: Sequence[Tensor], *, writable: bool) -> Tensor:
 
 
 def _name(operation: Any) -> str | None:
-    """Of a ReduceOp, if it is one of ours; it cannot be hashed."""
+    """The name of a ReduceOp, which cannot be hashed; None if the switch does not do it."""
     return next((name for name, ours in OPERATIONS.items() if operation == ours), None)
 
 

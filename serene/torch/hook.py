@@ -1,16 +1,16 @@
 """PyTorch's DistributedDataParallel through the switch.
 
-    model = torch.nn.parallel.DistributedDataParallel(network)      # any process group; it only spreads the start
+    model = torch.nn.parallel.DistributedDataParallel(network)      # any group: it broadcasts the first parameters
     with SwitchReducer(network, worker=dist.get_rank()) as reducer:
         model.register_comm_hook(reducer, reduce_bucket)
         ...                                                         # train as always
 
-The gradients of a bucket leave while the backward pass still computes the next one. What DDP gets is the sum of what
-all workers contributed since the last read, divided by the number of those that take part: under BSP the mean, as
-always.
+The gradients of a bucket are sent while the backward pass still computes the next one. What DDP gets is the sum of what
+all workers contributed since the last read, divided by the number of workers that take part: under BSP the mean, as
+without the hook.
 """
 
-# No deferred annotations here: DDP looks at those of its hooks.
+# Without "from __future__ import annotations": DDP looks at the annotations of its hooks, which have to be types.
 import logging
 import threading
 import warnings
@@ -29,21 +29,24 @@ from serene.client.parts import Parts
 from serene.errors import SereneError, choices
 from serene.program import Program
 from serene.torch.waiting import RanksWaiting, group_timeout_s
-from serene.torch.work import at_the_end_of_backward, in_backward
+from serene.torch.work import at_the_end_of_backward, backward_pass
 
 LOG = logging.getLogger("serene.torch")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
-_numbers = count()  # of reducers; the same on all ranks, which make theirs together
+_numbers = count()  # numbers the reducers of this process: alike on all ranks, which make theirs together
 
 
 class SwitchReducer:
     """One worker of a job, for one module on the CPU.
 
-    Each parameter that is trained has slots of its own, so that it does not matter how DDP makes its buckets. Where
-    `torch.distributed` is in use, all ranks make theirs together. Raises what `Client.join` and `Client.catch_up` do.
-    worker: over racks its number in its rack. program: the one that the switch runs; it says how many values a slot
-    has. wait_timeout_s: after so long a wait for other ranks (under BSP for one that has died) `backward()` raises
-    NoAnswer; by default the process group's timeout.
+    Each parameter that is trained has slots of its own, so it does not matter how DDP makes its buckets. Where
+    `torch.distributed` is in use, all ranks make their reducers together.
+
+    worker: over racks, its number in its rack. transport: by default UDP to the switch's usual address. program: the
+    one that the switch runs; it says how many values a slot has. timeout_s: to join. wait_timeout_s: `backward()`
+    raises NoAnswer after so long a wait for other ranks (under BSP, for one that has died); by default the process
+    group's timeout. Raises what `Client.join` and `Client.catch_up` raise, and SereneError for a module without
+    parameters that are trained, and for another program than the switch's.
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class SwitchReducer:
                 self._first_slot[id(parameter)] = slots
                 slots += -(-parameter.numel() // lanes)
         if not slots:
-            raise SereneError("the module has no parameter that is trained")
+            raise SereneError("the module has no parameter that is trained: expected one with requires_grad")
         self.client = Client(transport or UdpTransport(), job, worker, slots * lanes)
         self.session = Session(self.client, join_timeout_s=timeout_s, on_lost=self._warn_of_loss)
         self._clipped_warned = 0
@@ -76,16 +79,19 @@ class SwitchReducer:
         try:
             joined = self.client.join(timeout_s)
             if joined.lanes != lanes:
-                raise SereneError(f"the switch has {joined.lanes} values a slot, program {program!r} has {lanes}")
+                raise SereneError(
+                    f"the switch has {joined.lanes} values in a slot, program {program!r} has {lanes}: name the "
+                    "program that the switch runs"
+                )
             self._parts = self._begin_together()
         except BaseException:
             self.client.close()
             raise
 
     def _begin_together(self) -> Parts:
-        """Every rank reads the sum as it is before any of them contributes to it: what processes before these have
-        contributed is in the parameters that they begin with, or is meant to be forgotten. The first barrier ends when
-        all have joined, so that all read under the same epoch."""
+        """Every rank reads the sum as it is before any of them contributes: what earlier processes have contributed is
+        in the parameters that these begin with, or is meant to be forgotten. The first barrier ends when all have
+        joined, so that all read under the same epoch."""
         together = dist.is_available() and dist.is_initialized()
         if together:
             dist.barrier()
@@ -111,7 +117,8 @@ class SwitchReducer:
         self.close(leave=kind is None)
 
     def close(self, *, leave: bool = True) -> None:
-        """Ends the exchange; with ``leave`` the others do not wait for this worker any more."""
+        """Ends the exchange and closes the client. leave: leaves the job first, so that the others do not wait for this
+        worker any more."""
         self._parts.close()
         try:
             if leave:
@@ -120,9 +127,10 @@ class SwitchReducer:
             self.client.close()
 
     def reduce(self, bucket: GradBucket) -> Future[Tensor]:
-        """The bucket's mean gradient, in the bucket's own type, when the switch has answered; sums are of float32."""
+        """The bucket's mean gradient, when the switch has answered: in the bucket's own type, though float32 is summed.
+        Raises SereneError for a gradient of another type, or of a parameter that the module did not have."""
         answered: Future[None] = Future()
-        own = bucket.buffer() if in_backward() else None
+        own = bucket.buffer() if backward_pass() is not None else None
         kind = bucket.gradients()[0].dtype
         parts = [
             self._parts.submit(self._slot_of(parameter), self._vector(gradient))
@@ -132,7 +140,7 @@ class SwitchReducer:
 
         def arrived(_: object) -> None:
             nonlocal left
-            with lock:  # in the exchange's thread, or here if it has arrived already
+            with lock:  # called in the exchange's thread, or in this one where the part has arrived already
                 left -= 1
                 if left:
                     return
@@ -146,8 +154,9 @@ class SwitchReducer:
                 raise error
 
         def mean(_: object) -> Tensor:
-            """An error that is set in a future would be taken for a gradient. One that is raised here ends DDP's
-            callback, and DDP serves no more: in `backward()` it is raised after that."""
+            """After an error, in a backward pass, the bucket's own gradient, and the pass raises the error when it ends
+            (``check``). DDP would take an error that is set in a future for a gradient; and one raised here would end
+            DDP's own callback, after which DDP cannot be used any more."""
             if own is not None and failed() is not None:
                 return own
             updates = [part.result() for part in parts]
@@ -157,7 +166,7 @@ class SwitchReducer:
             return torch.cat(each).to(kind)
 
         if own is not None:
-            # DDP's own callback is queued between these two.
+            # Twice, so that the check comes after DDP's own callback, which is queued in between.
             at_the_end_of_backward(lambda: at_the_end_of_backward(check))
         result: Future[Tensor] = answered.then(mean)
         for part in parts:
@@ -165,7 +174,7 @@ class SwitchReducer:
         return result
 
     def _vector(self, gradient: Tensor) -> np.ndarray:
-        """float32[n], a copy: DDP uses its own memory for the result."""
+        """float32[n], a copy: DDP writes the result to the gradient's memory."""
         if gradient.dtype not in DTYPES:
             names = choices(str(dtype).removeprefix("torch.") for dtype in DTYPES)
             raise SereneError(f"a gradient of {str(gradient.dtype).removeprefix('torch.')}: expected {names}")
@@ -174,16 +183,16 @@ class SwitchReducer:
 
     @property
     def iterations(self) -> int:
-        """In which every parameter has been contributed, and what came of it was read."""
+        """How many iterations are over: every parameter's gradient was contributed, and the sums were read."""
         return self.session.iteration
 
     @property
     def reads_at_risk(self) -> int:
-        """Parts whose sum may have exceeded 32 bits."""
+        """How many parts had a sum that may have exceeded 32 bits."""
         return self.session.reads_at_risk
 
     def _warn_of_clipping(self) -> None:
-        """Once, and again whenever there are ten times as many."""
+        """Warns once, and again whenever there are ten times as many values."""
         clipped = self.client.clipped_values
         if clipped >= max(10 * self._clipped_warned, 1):
             self._clipped_warned = clipped
@@ -215,9 +224,11 @@ class SwitchReducer:
         try:
             return self._first_slot[id(parameter)]
         except KeyError:
-            raise SereneError("a parameter that the reducer was not made with") from None
+            raise SereneError(
+                "the bucket has a parameter that the reducer's module did not have when the reducer was made"
+            ) from None
 
 
 def reduce_bucket(reducer: SwitchReducer, bucket: GradBucket) -> Future[Tensor]:
-    """For ``register_comm_hook``."""
+    """The hook for ``register_comm_hook``."""
     return reducer.reduce(bucket)

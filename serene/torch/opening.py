@@ -1,4 +1,4 @@
-"""How the ranks of a group come to a job: rank 0 makes it at the controller, and tells the others through the store."""
+"""How the ranks of a group get a job: rank 0 has the controller make it, and tells the others through the store."""
 
 from __future__ import annotations
 
@@ -27,30 +27,33 @@ from serene.torch.placement import RACK, Placement, own_rack
 from serene.torch.ring import Ring
 from serene.wire import SERENE_UDP_PORT
 
-PRECISION = "SERENE_PRECISION"  # bits that a gradient's values have on their way, until 'serenectl precision' says more
+PRECISION = "SERENE_PRECISION"  # bits of a gradient's values on their way, until 'serenectl precision' changes them
 SCALE = "SERENE_SCALE"  # by which gradients become integers: `serene.client.scale.Scale`
-SLOTS = 512  # of a group; half of them may be on their way at a time
+SLOTS = 512  # of a group; half of them may be under way at a time
 HTTP_TIMEOUT_S = 15.0
-HEARING_TIMEOUT = timedelta(seconds=10)
+HEARING_TIMEOUT = timedelta(seconds=10)  # for all ranks to hear why there is no group
 LOOPBACK = "127.0.0.1"
 
 LOG = logging.getLogger(__name__)
 
 
 class NotOpened(SereneError):
-    """A group without a job; the message says which rank lacked what."""
+    """The group gets no job; the message says which rank lacked what."""
 
 
 class OpeningFailed(SereneError, RuntimeError):
-    """A rank has died, or is late, while a group is made. No group, through gloo neither."""
+    """A rank has died, or is late, while a group is made. Then there is no group at all, not through gloo either."""
 
 
 @dataclass(frozen=True)
 class JobAccess:
-    """Where a group's job is. udp_ports: of an embedded switch on this machine, the UDP ports of each of its ports (the
-    switch's, ours); shm_ports: the path of each; neither where the switch is reached over the network, at switch_ip.
-    precision: bits of a gradient's values on their way that the job begins with; scale: theirs, as $SERENE_SCALE has
-    it."""
+    """Where a group's job is, as rank 0 tells the others.
+
+    slots, lanes: of the job. udp_ports: of an embedded switch on this machine, each port's number with two UDP ports,
+    the switch's and ours. shm_ports: likewise, each port's number with its path. Both are empty where the switch is
+    reached over the network, at switch_ip. precision: bits of a gradient's values at first; scale: theirs, as
+    $SERENE_SCALE spells it.
+    """
 
     job: int
     slots: int
@@ -63,20 +66,21 @@ class JobAccess:
 
 
 class Controller:
-    """The little that a group asks of it. Raises SereneError."""
+    """What a group asks of the controller. Each method raises SereneError where it does not answer or refuses."""
 
     def __init__(self) -> None:
         self.url = controller_url()
 
     def racks(self) -> int:
-        """How many there are: leaves, or the one switch."""
+        """How many racks there are: one for each leaf, or one with a single switch."""
         return max(len(self._status()["switches"]) - 1, 1)
 
     def create(self, workers: int, by_rack: Sequence[int] | None = None) -> JobAccess:
-        """by_rack: workers in each rack, where there are several."""
+        """Makes a job, a pool. by_rack: workers in each rack, where there are several. Raises NotOpened, too, for a
+        wrong $SERENE_PRECISION or $SERENE_SCALE."""
         precision, scale = gradient_bits(), gradient_scale()
         switch = self._status()["switch"]
-        if not switch["connected"]:  # no error: a switch that is just started again will do
+        if not switch["connected"]:  # no error: the switch may be starting again
             LOG.warning(
                 "the controller at %s waits for its switch: %s; 'serenectl status' says when it is there",
                 self.url,
@@ -96,12 +100,13 @@ class Controller:
         )
 
     def delete(self, job: int) -> None:
+        """Deletes a job."""
         self._ask("DELETE", f"/v1/jobs/{job}")
 
     def _status(self) -> Any:
         status = self._ask("GET", "/v1/status")
         if "switch" not in status:
-            raise SereneError(f"what answers at {self.url} is no controller of Serene's; name one in ${CONTROLLER}")
+            raise SereneError(f"what answers at {self.url} is no Serene controller; name one in ${CONTROLLER}")
         return status
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
@@ -122,7 +127,7 @@ class Controller:
 
 
 def gradient_bits() -> int:
-    """As the environment says. Raises NotOpened."""
+    """The precision in $SERENE_PRECISION, 32 by default. Raises NotOpened."""
     said = os.environ.get(PRECISION, "32")
     if said not in map(str, BITS):
         raise NotOpened(f"${PRECISION} is {said!r}: expected {choices(BITS)}")
@@ -130,7 +135,7 @@ def gradient_bits() -> int:
 
 
 def gradient_scale() -> Scale:
-    """As the environment says. Raises NotOpened."""
+    """The scale in $SERENE_SCALE, voted by default. Raises NotOpened."""
     said = os.environ.get(SCALE, str(Scale()))
     try:
         return Scale.of(said)
@@ -139,7 +144,7 @@ def gradient_scale() -> Scale:
 
 
 def _expect_the_same(access: JobAccess) -> None:
-    """What rank 0 has. Raises NotOpened."""
+    """Raises NotOpened where this rank's environment differs from rank 0's."""
     ours = {PRECISION: str(gradient_bits()), SCALE: str(gradient_scale())}
     theirs = {PRECISION: str(access.precision), SCALE: access.scale}
     if others := [name for name, said in ours.items() if said != theirs[name]]:
@@ -150,8 +155,9 @@ def _expect_the_same(access: JobAccess) -> None:
 def open_pool(
     store: Store, rank: int, size: int, timeout: timedelta, world: tuple[int, int]
 ) -> tuple[Pool, Ring, JobAccess]:
-    """Every rank of the group calls it; all get a pool that has joined, or all raise NotOpened; or
-    OpeningFailed, those that are there when one is missing. world: rank and size in the default group."""
+    """To be called by every rank of the group: all get a pool that has joined, or all raise NotOpened. Where a rank is
+    missing, the others raise OpeningFailed. timeout: for each step that a rank waits for others. world: this process's
+    rank in the default group, and that group's size."""
     try:
         return _open(store, rank, size, timeout, world)
     except NotOpened:
@@ -198,8 +204,8 @@ def _open(
 
 
 def _hear_out(store: Store, rank: int, size: int) -> None:
-    """Until all ranks have heard why there is no group: the program ends by that, and rank 0's process, as a rule,
-    keeps the store in which the others read it."""
+    """Waits until all ranks have heard why there is no group: the error usually ends the program, and rank 0's process
+    usually keeps the store in which the others read it."""
     with suppress(RuntimeError):
         store.set(f"heard/{rank}", "")
         if rank == 0:
@@ -207,7 +213,7 @@ def _hear_out(store: Store, rank: int, size: int) -> None:
 
 
 def _told_by_first(store: Store, key: str, rank: int, ask: Callable[[], Any], timeout: timedelta) -> Any:
-    """What rank 0 hears from the controller; the others hear it from rank 0. Raises NotOpened."""
+    """What the controller tells rank 0, which tells it the others through the store. Raises NotOpened."""
     if rank == 0:
         try:
             store.set(key, json.dumps({"heard": ask()}))
@@ -220,7 +226,7 @@ def _told_by_first(store: Store, key: str, rank: int, ask: Callable[[], Any], ti
 
 
 def _placement(store: Store, rank: int, size: int, racks: int, timeout: timedelta, world: tuple[int, int]) -> Placement:
-    """Raises NotOpened where a rank does not know its rack."""
+    """Which ranks are in which rack. Raises NotOpened where a rank names no rack that there is."""
     if racks == 1:
         return Placement()
     problem = ""
@@ -233,8 +239,8 @@ def _placement(store: Store, rank: int, size: int, racks: int, timeout: timedelt
 
 
 def transport_to(access: JobAccess, rank: int) -> Transport:
-    """A way to the switch for one process. On one machine a port belongs to the process that has bound its socket, or
-    has connected to its path: the kernel sees to that, also when a process dies."""
+    """A transport to the switch for one process. On one machine a port belongs to the process that has bound its
+    socket, or has connected to its path: the kernel sees to that, also when a process dies. Raises NotOpened."""
     ways = _ways(access)
     if not ways:
         return UdpTransport(access.switch_ip)
@@ -253,7 +259,7 @@ def transport_to(access: JobAccess, rank: int) -> Transport:
 
 
 def _ways(access: JobAccess) -> list[Callable[[], Transport]]:
-    """One for each port of a switch on this machine."""
+    """What opens a transport, for each port of a switch on this machine."""
     ip, ways = access.switch_ip, list[Callable[[], Transport]]()
     for port, path in access.shm_ports:
         ways.append(partial(ShmTransport, port - 1, path, switch_ip=ip))
@@ -264,7 +270,7 @@ def _ways(access: JobAccess) -> list[Callable[[], Transport]]:
 
 
 def _our_address(access: JobAccess) -> str:
-    """At which the other ranks reach this machine."""
+    """The IP address at which the other ranks reach this machine."""
     if access.udp_ports or access.shm_ports:
         return LOOPBACK
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -273,7 +279,7 @@ def _our_address(access: JobAccess) -> str:
 
 
 def _agree(store: Store, what: str, rank: int, size: int, error: str, timeout: timedelta) -> None:
-    """Tells the others how it went, and raises NotOpened if it did not go well for one of them."""
+    """Tells the others this rank's error, "" for none. Raises NotOpened if any rank has one."""
     store.set(f"{what}/{rank}", error)
     for other in range(size):
         if error := _get(store, f"{what}/{other}", other, timeout):

@@ -1,7 +1,7 @@
 """In which rack each rank of a process group is, where the controller commands a tree of switches (docs/hierarchy.md).
 
-A rank goes by its number in its rack in packets, and says which rack it believes to be in: in another one the
-controller refuses it.
+In packets a rank has its number in its rack, and says in which rack it believes it is: in another rack the controller
+refuses it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from serene.errors import SereneError, choices
 from serene.racks import Racks
 
-RACK = "SERENE_RACK"  # a rank's, from 0
+RACK = "SERENE_RACK"  # the rack that a rank is in, from 0
 
 
 class BadPlace(SereneError):
@@ -21,7 +21,7 @@ class BadPlace(SereneError):
 
 @dataclass(frozen=True)
 class Placement:
-    """racks: of each rank of the group; none where there is one switch."""
+    """racks: the rack of each rank of the group; empty where there is one switch."""
 
     racks: tuple[int, ...] = ()
 
@@ -31,15 +31,16 @@ class Placement:
         return [self.racks.count(rack) for rack in range(max(self.racks) + 1)] if self.racks else None
 
     def of(self, rank: int) -> tuple[int | None, int]:
-        """The rack, if there are several, and the rank's number in it: ranks of one rack in their order."""
+        """A rank's rack, None where there is one switch, and its number in it. The ranks of a rack are numbered in
+        their order."""
         if not self.racks:
             return None, rank
         return self.racks[rank], self.racks[:rank].count(self.racks[rank])
 
 
 def own_rack(racks: int, rank: int, size: int) -> int:
-    """Of this process, in a job over so many racks: as its environment says, else as if all ranks were divided evenly
-    over the racks in their order. rank, size: in the default group. Raises BadPlace or BadStrategy."""
+    """The rack of this process, of so many: as $SERENE_RACK says, else as if all ranks were divided evenly over the
+    racks in their order. rank, size: in the default group. Raises BadPlace or BadStrategy."""
     said = os.environ.get(RACK)
     if said is None:
         return Racks.even(size, min(size, racks)).place(rank)[0]

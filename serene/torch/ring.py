@@ -1,8 +1,8 @@
 """How a rank learns at once that another has died, failed or left: a TCP connection to each of its two neighbours.
 
-A rank that ends says how many collectives it took part in: whoever waits for it in a later one need not wait. One that
-fails says why, and its neighbours fail with the same words and pass them on. A connection that ends without a word
-belonged to a process that was killed.
+A rank that leaves says in how many collectives it took part: nobody needs to wait for it in a later one. A rank that
+fails says why, and its neighbours fail with the same words and pass them on. A connection that ends without a message
+was that of a process that was killed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,19 @@ from torch.distributed import Store  # type: ignore[attr-defined]
 from serene.errors import SereneError
 
 LONGEST = 1 << 16  # bytes of a message
-TOKEN_TIMEOUT_S = 5.0  # for who has connected to say the token, which a rank does at once
+TOKEN_TIMEOUT_S = 5.0  # for a process that has connected to send the token, which a rank does at once
 
 
 class RankGone(SereneError):
-    """A collective cannot end, because a rank takes part no more; the message names it."""
+    """A collective cannot end, because a rank takes no part any more; the message names it."""
 
 
 class Ring:
-    """One rank's two connections. host: this machine's address among the ranks'. Every rank makes one, at a time."""
+    """One rank's two connections. Every rank of the group makes one at the same time.
+
+    host: this machine's IP address, at which the other ranks reach it. timeout: for the neighbours to connect. Raises
+    OSError, TimeoutError, or the store's RuntimeError.
+    """
 
     def __init__(self, store: Store, rank: int, size: int, host: str, timeout: timedelta) -> None:
         self._rank = rank
@@ -42,12 +46,12 @@ class Ring:
             forward.sendall(password.encode())
             backward = _accept(listener, token.encode(), timeout)
         self._peers = {forward: after, backward: before}
-        self._left: dict[int, int] = {}  # by rank, after how many collectives
+        self._left: dict[int, int] = {}  # by rank: in how many collectives it took part
         for peer in self._peers:
             peer.setblocking(False)
 
     def check(self, collective: int) -> None:
-        """Raises RankGone if the collective of this number, from 1, cannot end any more."""
+        """Raises RankGone if the collective of this number, from 1, cannot end any more. Does not wait."""
         self._hear()
         for rank, after in self._left.items():
             if after < collective:
@@ -70,28 +74,28 @@ class Ring:
             peer.close()
 
     def fail(self, why: str) -> None:
-        """The others are told, by way of the neighbours."""
+        """Tells the neighbours, and through them all others, why a collective has failed; closes the connections."""
         self._end({"failed": why})
 
     def leave(self, collectives: int) -> None:
-        """After having taken part in so many."""
+        """Tells the neighbours in how many collectives this rank has taken part; closes the connections."""
         self._end({"left after": collectives})
 
-    def _end(self, words: dict[str, object]) -> None:
+    def _end(self, message: dict[str, object]) -> None:
         for peer in self._peers:
             with suppress(OSError):
-                peer.send(json.dumps(words).encode()[:LONGEST])
+                peer.send(json.dumps(message).encode()[:LONGEST])
         self.close()
 
     def close(self) -> None:
-        """Without a word."""
+        """Closes the connections without a message."""
         for peer in self._peers:
             peer.close()
         self._peers = {}
 
 
 def _accept(listener: socket.socket, token: bytes, timeout: timedelta) -> socket.socket:
-    """The one that knows the token: others may find the port, too. Raises TimeoutError."""
+    """The connection of the process that knows the token, since others may find the port, too. Raises TimeoutError."""
     until = time.monotonic() + timeout.total_seconds()
     while (left_s := until - time.monotonic()) > 0:
         listener.settimeout(left_s)

@@ -1,4 +1,4 @@
-"""PyTorch's store, by which ranks tell each other: keys of one attempt, and questions that nobody has to wait for."""
+"""PyTorch's store, through which ranks tell each other things: keys of one attempt, and questions asked in a thread."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from typing import TypeVar
 
 from torch._C._distributed_c10d import PrefixStore, Store
 
-ANSWER_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 5.0  # for the store to answer
 
 T = TypeVar("T")
 
 
 def of_this_attempt(store: Store) -> PrefixStore:
-    """The ranks that torchrun starts again find what those before them have left in the store."""
+    """The store with keys of its own for each attempt: ranks that torchrun starts again would else find what the ranks
+    before them have left there."""
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return PrefixStore(f"attempt {attempt}", store)
 
 
 class Questions:
-    """To a store, in a thread, one after the other: while the process that keeps it is stopped, or its host is cut off,
-    the store neither answers nor fails."""
+    """Questions to a store, asked one after the other in a thread: while the process that keeps the store is stopped,
+    or its host is cut off, the store neither answers nor fails."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,14 +34,16 @@ class Questions:
 
     @property
     def all_answered(self) -> bool:
+        """Whether no question is waiting or being asked."""
         return not self._running
 
     def ask(self, question: Callable[[], object]) -> None:
-        """Does not wait for the answer, and does not tell of an error."""
+        """Has a question asked, without waiting for its answer; an error is dropped."""
         self._add(question)
 
     def answer(self, question: Callable[[], T]) -> T:
-        """Raises what the question does, and RuntimeError if there is no answer within ANSWER_TIMEOUT_S."""
+        """The answer to a question. Raises what the question does, and RuntimeError after ANSWER_TIMEOUT_S without an
+        answer."""
         answers: list[T] = []
         try:
             self._add(lambda: answers.append(question())).result(ANSWER_TIMEOUT_S)

@@ -1,4 +1,5 @@
-"""How long a rank waits for the others, and whom it has waited for in vain: they tell each other by PyTorch's store."""
+"""How long a rank waits for the others, and for whom it has waited in vain: ranks tell each other by PyTorch's
+store."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ from serene.torch.store import Questions, of_this_attempt
 
 LOG = logging.getLogger("serene.torch")
 LOOK_S = 0.5  # between looks at whether another rank's patience is over
-TELLING_TIMEOUT_S = 5.0  # for ranks that began to wait after half of this one's patience
-NOTING_TIMEOUT_S = 5.0  # for all that wait to look
+TELLING_TIMEOUT_S = 5.0  # for ranks that began to wait a little later to say so
+NOTING_TIMEOUT_S = 5.0  # for all ranks that wait to note who is missing
 
 
 def group_timeout_s() -> float:
-    """The default process group's timeout; without a group there is none."""
+    """The default process group's timeout in seconds; infinite without a group."""
     if not (dist.is_available() and dist.is_initialized()):
         return math.inf
     group = dist.group.WORLD
@@ -41,23 +42,27 @@ def _poll(condition: Callable[[], bool], timeout_s: float) -> None:
 
 
 class RanksWaiting(Waiting):
-    """One rank's, which tells the others about the same ``what``. A rank that has waited for half of its patience says
-    so: ranks begin to wait one after the other, and whoever comes to the end first has to know of all that do. Its
-    process may keep the store, and end with its wait: before that, each other rank that waits notes what it sees."""
+    """One rank's waiting, and what it tells the other ranks about it. what: names what they all wait for, as part of
+    the store's keys.
+
+    A rank that has waited for half of its patience says so in the store: ranks begin to wait one after the other, and
+    the first whose patience is over has to know of all that wait. Its process may keep the store, and the error may end
+    it: before that, each other rank that waits notes which ranks do not.
+    """
 
     def __init__(self, what: str, rank: int, ranks: int, store: Store) -> None:
         self._store = store
         self._questions = Questions()
         self._waits = {other: f"{what}/waits/{other}" for other in range(ranks)}
         self._notes = {other: f"{what}/notes/{other}" for other in range(ranks)}
-        self._over = f"{what}/over"  # a rank has come to the end
+        self._over = f"{what}/over"  # there once a rank's patience is over
         self._rank = rank
-        self._missing: list[int] | None = None  # as noted then
-        self._look_at = 0.0
+        self._missing: list[int] | None = None  # the ranks that did not wait then
+        self._look_at = 0.0  # when to look again, on the monotonic clock
 
     @classmethod
     def of_all(cls, what: str) -> Self:
-        """Of the default process group's ranks."""
+        """For the ranks of the default process group. Every rank calls this with the same ``what``."""
         store = of_this_attempt(distributed_c10d._get_default_store())
         return cls(what, dist.get_rank(), dist.get_world_size(), store)
 
@@ -74,7 +79,7 @@ class RanksWaiting(Waiting):
         self._questions.ask(self._end)
 
     def absent(self) -> str:
-        """Which ranks do not wait as well."""
+        """The ranks that do not wait, in words."""
         ask = self._questions.answer
         try:
             keys = list(self._waits.values())
@@ -83,7 +88,7 @@ class RanksWaiting(Waiting):
             ask(lambda: self._store.set(self._over, "over"))
             others = [key for rank, key in self._notes.items() if rank not in missing]
             _poll(lambda: ask(lambda: self._store.check(others)), NOTING_TIMEOUT_S)
-        except RuntimeError as error:  # whoever keeps the store has ended, or does not answer
+        except RuntimeError as error:  # the process that keeps the store has ended, or does not answer
             if self._missing is None:
                 return f"other ranks; which, nobody can tell: {error}"
             missing = self._missing
@@ -116,7 +121,7 @@ class RanksWaiting(Waiting):
             LOG.warning("cannot tell the other ranks that this one does not wait any more: %s", error)
 
     def _note(self) -> list[int]:
-        """The ranks that do not wait; says that this one knows."""
+        """The ranks that do not wait; says in the store that this rank has noted them."""
         self._missing = [other for other, key in self._waits.items() if not self._store.check([key])]
         self._store.set(self._notes[self._rank], "notes")
         return self._missing

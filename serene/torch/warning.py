@@ -1,4 +1,4 @@
-"""Warnings at the line of the user's program that led to them."""
+"""Warnings that name the line of the user's program that led to them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 import warnings
 from types import FrameType
 
-NOT_THE_USERS = ("serene", "torch")  # packages
+NOT_THE_USERS = ("serene", "torch")  # packages whose lines are not the user's
 
 
 def warn_user(text: str) -> None:
-    """A RuntimeWarning. To be called in the thread of the user's program, somewhere below its line."""
+    """Issues a RuntimeWarning. To be called in the thread of the user's program, at any depth below its line."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in NOT_THE_USERS:

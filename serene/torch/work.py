@@ -19,22 +19,22 @@ from torch.futures import Future
 from serene.errors import SereneError
 
 LOG = logging.getLogger("serene.torch")
-IDLE_S = 1.0
+IDLE_S = 1.0  # between calls of ``idle``, and between looks at whether the thread is alive
 
 
 class ThreadEnded(SereneError, RuntimeError):
-    """The thread that runs a group's collectives has ended, and with it every collective that it had not run."""
+    """The thread that runs a group's collectives has ended, so those that it had not run have failed."""
 
 
-def in_backward() -> bool:
-    """Whether autograd is at work in this thread."""
-    return bool(torch._C._current_graph_task_id() != -1)
+def backward_pass() -> int | None:
+    """The number of the backward pass that autograd runs in this thread; None if it runs none."""
+    number = torch._C._current_graph_task_id()
+    return None if number == -1 else int(number)
 
 
 def at_the_end_of_backward(check: Callable[[], object]) -> None:
-    """What ``check`` raises, `backward()` raises as it is. To be called while autograd is at work.
-
-    DistributedDataParallel raises what a future failed with as a RuntimeError about a callback.
+    """Calls ``check`` when the backward pass of this thread ends: `backward()` raises what it raises. An error in
+    a future would not do: DistributedDataParallel makes of it a RuntimeError about a callback.
     """
 
     def callback() -> None:
@@ -44,11 +44,10 @@ def at_the_end_of_backward(check: Callable[[], object]) -> None:
 
 
 class SwitchWork(dist.Work):
-    """A collective under way; its result are the tensors that it writes to.
+    """A collective under way. PyTorch's own `Work` made from a future would not do: its `wait()` does not raise what
+    the future failed with.
 
-    PyTorch's own `Work` made from a future does not raise in `wait()` what the future failed with.
-
-    under_way: whether somebody is there who will end it.
+    tensors: those that the collective writes to; its result. under_way: whether the thread that ends it is alive.
     """
 
     def __init__(self, tensors: list[Tensor], under_way: Callable[[], bool]) -> None:
@@ -57,7 +56,7 @@ class SwitchWork(dist.Work):
         self._under_way = under_way
         self._over = threading.Event()
         self._error: BaseException | None = None
-        self._asked = threading.Lock()  # what follows is made when somebody asks for it
+        self._asked = threading.Lock()  # guards the futures, which are made when somebody asks for one
         self._ended: Future[None] | None = None
         self._future: Future[list[Tensor]] | None = None
 
@@ -67,23 +66,21 @@ class SwitchWork(dist.Work):
         return self._tensors
 
     def end(self, error: BaseException | None = None) -> None:
-        """The collective has ended, well or with this error."""
+        """Marks the collective as ended, with this error if it failed."""
         self._error = error
         with self._asked:
             self._over.set()
             ended = self._ended
         if ended is not None:
-            # Not in this thread, which runs the group's collectives: what is called back may wait for the next one, as
-            # PyTorch's PowerSGD does; and it must not be in inference mode.
+            # Not in this thread, which runs the group's collectives: a callback may wait for the next one, as that of
+            # PyTorch's PowerSGD does; and it must not run in inference mode.
             threading.Thread(target=ended.set_result, args=(None,), name="serene-future", daemon=True).start()
 
     # What PyTorch calls
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Raises what the collective failed with, or TimeoutError after ``timeout``; zero or less stands for none.
-
-        Raises ThreadEnded in a process that was forked from the one whose thread runs the collective, too.
-        """
+        """Returns True once the collective has ended. Raises what it failed with; TimeoutError after ``timeout``, where
+        zero or less stands for none; ThreadEnded where nothing will end it, as in a process that was forked."""
         seconds = timeout.total_seconds()
         until = time.monotonic() + seconds if seconds > 0 else math.inf
         while not self._over.wait(max(0.0, min(IDLE_S, until - time.monotonic()))):
@@ -114,8 +111,8 @@ class SwitchWork(dist.Work):
     def get_future(self) -> Future[Any]:
         with self._asked:
             if self._future is None:
-                # PyTorch's C++ code takes an exception that is set in a future for its value; one that is raised in a
-                # callback it raises.
+                # PyTorch's C++ code takes an exception that is set in a future for the future's value. Only one that a
+                # callback raises is raised again.
                 ended: Future[None] = Future()
                 self._future = ended.then(self._outcome)
                 if self._over.is_set():
@@ -126,18 +123,20 @@ class SwitchWork(dist.Work):
 
 
 class Runner:
-    """A thread that runs what it is given, one after the other. ``idle`` is called about every IDLE_S in between."""
+    """A thread that runs tasks one after the other. idle: called in it about every IDLE_S while there is no task."""
 
     def __init__(self, name: str, idle: Callable[[], None]) -> None:
         self._tasks: queue.SimpleQueue[tuple[Callable[[], None], SwitchWork] | None] = queue.SimpleQueue()
         self._idle = idle
-        self._ending = threading.Lock()  # after it, every work that was submitted has ended, or is ended at once
+        self._ending = threading.Lock()  # so that no task comes into the queue once nobody takes tasks from it
         self._ended: ThreadEnded | None = None
         # A daemon: a script that ends without `destroy_process_group` ends all the same.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, task: Callable[[], None], tensors: list[Tensor]) -> SwitchWork:
+        """Has the task run after those before it. Returns a work with these tensors as its result, which ends with the
+        task, and fails with what the task raises."""
         work = SwitchWork(tensors, self._thread.is_alive)
         with self._ending:
             if self._ended is None:
@@ -147,7 +146,7 @@ class Runner:
         return work
 
     def stop(self, timeout_s: float) -> bool:
-        """Ends after what was submitted; whether it did within the time."""
+        """Ends the thread after the tasks that were submitted. Whether it ended within the time."""
         self._tasks.put(None)
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
@@ -155,8 +154,8 @@ class Runner:
     def _run(self) -> None:
         why = "it was told to"
         try:
-            # Results are written into parameters and their gradients; and into what was made in inference mode, to
-            # which nothing else may write.
+            # Results are written into parameters and their gradients, and also into tensors that were made in inference
+            # mode, which cannot be written to outside of it.
             with torch.inference_mode():
                 self._serve()
         except BaseException as error:
@@ -166,7 +165,7 @@ class Runner:
             self._end_all(ThreadEnded(f"the thread that runs the group's collectives has ended: {why}"))
 
     def _end_all(self, error: ThreadEnded) -> None:
-        """Of what it will not run any more: nobody else would."""
+        """Ends the works of tasks that will not be run any more: nobody else would."""
         with self._ending:
             self._ended = error
         while not self._tasks.empty():
@@ -174,19 +173,19 @@ class Runner:
                 item[1].end(error)
 
     def _serve(self) -> None:
-        told = ""
+        logged = ""
         while True:
             try:
                 item = self._tasks.get(timeout=IDLE_S)
             except queue.Empty:
                 try:
                     self._idle()
-                except SereneError as error:  # a network that is down; the next collective tells
+                except SereneError as error:  # such as a network that is down: the next collective raises it
                     LOG.info("between collectives: %s", error)
                 except Exception as error:
-                    if told != repr(error):  # once, not every second
+                    if logged != repr(error):  # once, not every second
                         LOG.exception("between collectives")
-                    told = repr(error)
+                    logged = repr(error)
                 continue
             if item is None:
                 return

@@ -221,7 +221,7 @@ def test_a_call_that_is_refused_counts_for_nothing(switch: P4Switch) -> None:
     def live(worker: int, pool: Pool) -> None:
         pool.all_reduce(np.ones(10, np.float32))
         run.now += 1.0
-        with pytest.raises(SereneError, match="values of 7 bits are not known"):
+        with pytest.raises(SereneError, match="values of 7 bits: expected"):
             pool.all_reduce(np.ones(10, np.float32), bits=7)
         assert (pool.compute_s, pool._reports._said) == (0.0, "computing")
         pool.all_reduce(np.ones(10, np.float32))

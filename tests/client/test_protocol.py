@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serene.client.protocol import PROBES, PULL_SEQ, REORDERING, Membership, Protocol, parse_welcome
+from serene.client.protocol import PROBES, PULL_SEQ, REORDERING, Membership, Protocol
+from serene.client.requests import parse_welcome
 from serene.client.restoration import Remains, Restored, Vote, outcome
 from serene.client.window import LONGEST_TIMEOUT_S, Window
 from serene.wire import UNBOUNDED, Op, ReadMode, control_payload, headers_of, membership, push_payloads, values_of

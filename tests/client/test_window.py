@@ -20,7 +20,7 @@ from serene.client.window import (
 def test_a_window_that_went_through_grows_it_by_about_one() -> None:
     window = Window(32)
     for _ in range(32):
-        window.through(1)
+        window.answered(1)
     assert 32.9 < window.size <= 33
 
 
@@ -40,7 +40,7 @@ def test_it_stays_within_its_bounds(events: list[int | None]) -> None:
         if slots is None:
             window.lost(float(now), 0.5)
         else:
-            window.through(slots)
+            window.answered(slots)
         assert SMALLEST_WINDOW <= window.size <= LARGEST_WINDOW
 
 

@@ -295,7 +295,7 @@ def test_bad_files(own: Path, tmp_path: Path) -> None:
     with pytest.raises(BadAutomatic, match=r"my_strategy.py: SystemExit: 3"):
         load(f"{own}:Impatient")
     own.write_text("def needs(seen, bound: int): ...\ndef fails(seen, x: int = 1 / 1): ...\n")
-    with pytest.raises(BadAutomatic, match="needs bound"):
+    with pytest.raises(BadAutomatic, match="parameter bound is missing"):
         load(f"{own}:needs")
 
 

@@ -127,7 +127,7 @@ def test_wrong_choices(run: Run, command: str, error: str) -> None:
 
 def test_a_limit_that_is_no_number(run: Run, controller: ControllerProcess) -> None:
     said = run("jobs create --workers 2 --limit nan", controller=controller.url)
-    assert said == (1, "", "error: only finite numbers can be told the controller\n")
+    assert said == (1, "", "error: a number is NaN or infinite: expected finite ones\n")
     said = run("jobs create --workers 2 --limit 0", controller=controller.url)
     assert (said.status, said.out) == (2, "")
     assert "expected a limit of 9.53674e-07 to 1024, or" not in said.err

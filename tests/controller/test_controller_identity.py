@@ -117,7 +117,7 @@ class TestIncarnations:
         plan = jobs.hello(0, 1, at(2, incarnation=8), 5, NOW)
         assert isinstance(plan, Readmission)
         jobs.readmitted(plan, NOW)
-        with pytest.raises(Conflict, match=r"worker 1 at port 2 .* is no member of job 0"):
+        with pytest.raises(Conflict, match=r"worker 1 at port 2 .* is not admitted to job 0"):
             jobs.plan_leave(0, 1, at(2), None)
         with pytest.raises(Conflict):
             jobs.report(0, 1, at(2), {"iteration": 1}, 0.0)

@@ -314,10 +314,10 @@ class TestStragglers:
     def test_goodbyes_and_reports_are_not_the_new_jobs(self) -> None:
         jobs = new_jobs()
         jobs.create(1, BSP())
-        with pytest.raises(Conflict, match=r"worker 0 at port 1 .* is no member of job 0"):
+        with pytest.raises(Conflict, match=r"worker 0 at port 1 .* is not admitted to job 0"):
             jobs.plan_leave(0, 0, at(1), None)
         started(jobs)
-        with pytest.raises(Conflict, match=r"worker 1 at port 2 .* is no member of job 0"):
+        with pytest.raises(Conflict, match=r"worker 1 at port 2 .* is not admitted to job 0"):
             jobs.report(0, 1, at(2), {}, 0.0)
 
 

@@ -155,7 +155,7 @@ def test_a_user_s_own_file_decides_until_the_user_does(trio: Trio, client: Contr
     client.set_strategy(0, BSP())
     assert client.job(0).automatic is None
     refused = serenectl("sync", "auto", f"{file}:Mine", "--controller", client.url)
-    assert (refused.returncode, refused.stderr) == (2, f"error: {file}:Mine needs bound\n")
+    assert (refused.returncode, refused.stderr) == (2, f"error: {file}:Mine: parameter bound is missing\n")
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_code_that_never_ends_is_bounded(trio: Trio, client: ControllerClient, t
         with ThreadPoolExecutor(24) as pool:
             said = list(pool.map(load, range(24)))
         assert said.count("no answer within 5 s") == MOST_CALLS
-        assert sum("calls of automatic strategies have not ended" in text for text in said) == 24 - MOST_CALLS
+        assert sum("calls of automatic strategies have not returned" in text for text in said) == 24 - MOST_CALLS
         assert client.set_strategy(0, SSP(2)).epoch == 2
     finally:
         go.touch()
@@ -250,7 +250,7 @@ def test_a_strategy_without_telemetry_says_that_it_is_blind(
     assert automatic(client).blind_to == []
     until(lambda: train(()) == [0, 1, 2], "it says that it sees nobody")
     headline = client.explain(0).headline
-    assert "dssp is blind to workers 0, 1 and 2 (no reports to tell compute_s and slowest_s by)" in headline
+    assert "dssp is blind to workers 0, 1 and 2 (no reports of compute_s and slowest_s)" in headline
     status = serenectl("status", "--controller", client.url).stdout
     assert "dssp is blind to workers 0, 1 and 2" in status
     until(lambda: train((0, 2)) == [1], "it says whom it does not see")

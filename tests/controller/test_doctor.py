@@ -71,7 +71,7 @@ def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(doctor, "DEFAULT_SWITCH", address)
         monkeypatch.setattr(doctor, "DEFAULT_HTTP", "127.0.0.1:1")
         port = found("P4Runtime port")
-    assert (port.mark, port.text) == (Mark.ABSENT, f"{address}: somebody listens")
+    assert (port.mark, port.text) == (Mark.ABSENT, f"{address} is taken")
     assert "--switch HOST:PORT" in port.advice
 
 

@@ -92,8 +92,8 @@ def test_who_is_free_waits_for_nobody(strategy: Strategy, waits: bool) -> None:
         (worker(0, state="expected"), "worker 0 has not joined yet"),
         (worker(0, state="joined"), "worker 0 has joined and waits for the job to start"),
         (worker(0, state="left"), "worker 0 has left"),
-        (worker(0, state="evicted"), "worker 0 is evicted: nobody waits for it (it is heard)"),
-        (worker(0, "waiting"), "worker 0 waits in round 5 of epoch 1 for an answer that is on its way"),
+        (worker(0, state="evicted"), "worker 0 is evicted: nobody waits for it (it still sends)"),
+        (worker(0, "waiting"), "worker 0 waits in round 5 of epoch 1 for an answer that is under way"),
     ],
 )
 def test_who_does_not_wait_for_others(one: WorkerStatus, text: str) -> None:
@@ -108,7 +108,7 @@ def test_headlines() -> None:
     waiting = status(worker(0, state="joined"), worker(1, state="expected"), state="waiting")
     assert headline(waiting, 0) == "job 0 waits for worker 1 to join before it starts under BSP"
     starting = status(worker(0, state="joined"), worker(1, state="joined"), state="waiting")
-    assert headline(starting, 0) == "job 0 is about to start under BSP: everybody is here"
+    assert headline(starting, 0) == "job 0 is about to start under BSP: all workers have joined"
     again = status(worker(1, state="expected"), state="waiting", lost_sessions=1)
     assert headline(again, 0) == "job 0 waits for worker 1 to join again before it starts under BSP"
     assert "restoring their sums under BSP, then SSP(3) follows" in headline(
@@ -116,7 +116,7 @@ def test_headlines() -> None:
     )
     assert headline(status(worker(0), state="finished"), 0) == "job 0 has finished: every worker has left"
     away = status_of(job_status(worker(0)), trouble="closed")
-    assert headline(away, 0) == "job 0: the switch is unreachable (closed); what follows is older"
+    assert headline(away, 0) == "job 0: the switch is unreachable (closed); what follows is out of date"
 
 
 # -- a real one ----------------------------------------------------------------------------------------------

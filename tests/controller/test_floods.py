@@ -157,7 +157,7 @@ def test_hellos_of_processes_that_are_none(
         client.create_job(2, BSP(), job=0)
         join_and_leave(hosts, 0)
     assert resident_mb(controller) < before + 30
-    told = [line for line in controller.log.read_text().splitlines() if "told port 3" in line]
+    told = [line for line in controller.log.read_text().splitlines() if "answered port 3" in line]
     assert len(told) <= 4 * (2 + time.monotonic() - began), "and neither does the log"
 
 

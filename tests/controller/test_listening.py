@@ -171,7 +171,7 @@ def test_what_is_no_socket_stays(switch: SwitchProcess, path: Path, kind: str) -
     else:
         path.mkdir()
     refused = up(switch, path)
-    said = f"error: cannot listen at {path}: there is something that is no socket\n"
+    said = f"error: cannot listen at {path}: the file there is no socket\n"
     assert (refused.returncode, refused.stderr) == (1, said)
     assert text.read_text() == "precious" and path.exists()
 

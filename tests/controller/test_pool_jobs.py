@@ -149,9 +149,9 @@ def test_jobs_with_slots_for_each_parameter_keep_32_bits(strategy: Strategy, why
 def test_a_job_that_waits_or_has_one_slot_cannot_change_it() -> None:
     jobs = new_jobs()
     jobs.create(2, BSP(), pool_slots=3)
-    with pytest.raises(Conflict, match="job 0 is waiting: the precision of a job that runs can be changed"):
+    with pytest.raises(Conflict, match="job 0 is waiting: only while a job runs can its precision be changed"):
         jobs.plan_precision(0, 8)
-    with pytest.raises(Conflict, match="has one slot, which has no room for a new epoch: expected 2 or more"):
+    with pytest.raises(Conflict, match="has one slot, and cannot begin a new epoch: expected 2 or more"):
         running(slots=1).plan_precision(0, 8)
 
 

@@ -112,7 +112,7 @@ def test_a_worker_in_another_rack_than_it_says_is_refused(tree: Tree, client: Co
     lanes = client.status().switch.lanes
     with (
         Pool(transport(tree, 0, 0), job.job, 0, slots=SLOTS, lanes=lanes, rack=2) as stray,
-        pytest.raises(Refused, match="says that it is in rack 2, and its HELLO came in at rack 0"),
+        pytest.raises(Refused, match="says that it is in rack 2, but its HELLO came from rack 0"),
     ):
         stray.join(10.0)
 

@@ -45,9 +45,9 @@ def test_the_root_comes_first_and_leaves_are_racks_in_their_order() -> None:
         ({"ports": "1-x"}, "--ports: "),
         (
             {"program": "serene_jumbo"},
-            "--program: 'serene_jumbo' with several switches: their programs are serene_leaf",
+            "--program: 'serene_jumbo': expected none with several switches, which run serene_leaf",
         ),
-        ({"udp_ports": "1:24200:24201"}, "--udp-ports: expected one switch: those of several are not told"),
+        ({"udp_ports": "1:24200:24201"}, "--udp-ports: expected with one switch only, not with several"),
     ],
 )
 def test_what_is_wrong_is_named(wrong: dict[str, str], why: str) -> None:

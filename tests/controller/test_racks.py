@@ -84,7 +84,7 @@ def test_a_worker_is_where_its_hello_comes_from(tree: Tree, client: ControllerCl
     client.create_job(3, BSP(), racks=[2, 1])
     with (
         tree.client(0, 0, VALUES, says=2) as liar,
-        pytest.raises(Refused, match="worker 0 says that it is in rack 2, and its HELLO came in at rack 0"),
+        pytest.raises(Refused, match="worker 0 says that it is in rack 2, but its HELLO came from rack 0"),
     ):
         liar.join(10.0)
     with (

@@ -306,7 +306,7 @@ def test_a_part_that_does_not_fit(switch: SwitchProcess, client: ControllerClien
         member.join()
         with Parts(Session(member)) as parts:
             for first, size in ((1, 400), (-1, 10), (0, 0), (2, 1)):
-                with pytest.raises(SereneError, match="the job has 2 slots of 320 values"):
+                with pytest.raises(SereneError, match=r"in the job.s 2 slots of 320 values"):
                     parts.submit(first, np.zeros(size, np.float32))
             assert parts.submit(1, np.ones(5, np.float32)).result(PATIENCE_S).delta.tolist() == [1.0] * 5
 

@@ -1,0 +1,32 @@
+"""Who may join a job, and what a refusal says."""
+
+from __future__ import annotations
+
+from controller.jobs.job import Job, JobState, Worker
+from controller.jobs.plans import Endpoint, Refusal
+
+
+def refusal(
+    job: Job, worker: Worker, endpoint: Endpoint, vector_length: int, session: int, goes_on: bool
+) -> Refusal | None:
+    """Why the process at ``endpoint`` may not join as this worker of the job; None where it may. The other arguments as
+    of `Jobs.hello`."""
+    name = job.racks.name(worker.id)
+    if not endpoint.incarnation:
+        return Refusal(f"incarnation 0: expected a number from 1 to {2**32 - 1}")
+    if job.state is JobState.FINISHED:
+        anew = f"serenectl jobs create --job {job.id} --workers {len(job.workers)}"
+        return Refusal(f"job {job.id} has finished; '{anew}' makes it anew")
+    if not job.has_had(session):
+        return Refusal(f"session {session} of job {job.id} is over, and this is another job: start the worker anew")
+    if worker.endpoint is not None and worker.endpoint.host != endpoint.host:
+        return Refusal(f"worker {name} of job {job.id} is at {worker.endpoint}, not at {endpoint}")
+    displaced = worker.endpoint is not None and worker.endpoint.incarnation != endpoint.incarnation
+    if endpoint.incarnation in worker.retired or (goes_on and displaced and session == job.session):
+        return Refusal(f"another process has taken the place of worker {name} of job {job.id}")
+    others = [other for other in job.workers if other is not worker and other.endpoint is not None]
+    if (job.state is JobState.RUNNING or others or job.pool) and vector_length != job.vector_length:
+        return Refusal(
+            f"vector_length {vector_length}: expected {job.vector_length}, which the other workers of job {job.id} have"
+        )
+    return None

@@ -1,0 +1,90 @@
+"""How a worker leaves its job: it says LEAVE until the controller answers with BYE, or until all workers have left."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Callable
+
+from serene.client.requests import Refused, Requests
+from serene.wire import HEADER, Op
+
+LOG = logging.getLogger("serene")
+LEAVE_EVERY_S = 0.2
+# Over racks, a leaf answers though the root, behind which the controller decides, may be gone: a worker that leaves
+# waits this long for its last read, and again this long for a BYE.
+PATIENCE_S = 7.5
+
+
+class Leaving:
+    """One worker's departure.
+
+    clock: in seconds. contributions_sent: packets in this session, which the controller is told. hello: says HELLO;
+    called every ``hello_every_s`` seconds. check_session: is shown every answer, and may raise what ends the departure.
+    """
+
+    def __init__(
+        self,
+        requests: Requests,
+        clock: Callable[[], float],
+        contributions_sent: int,
+        hello: Callable[[], None],
+        hello_every_s: float,
+        check_session: Callable[[bytes], None],
+    ) -> None:
+        self._requests = requests
+        self._clock = clock
+        self._body = json.dumps({"contributions_sent": contributions_sent}).encode()
+        self._hello, self._hello_every_s = hello, hello_every_s
+        self._check_session = check_session
+        self._has_left = False
+        # A switch that answers HELLO while the controller says WAIT: the root, which decides, is out of its reach.
+        self._confirmations = requests.confirmations  # when a BYE came last, or at the beginning
+        self._waits_since = math.inf
+
+    def run(self, timeout_s: float, *, wait_for_others: bool) -> bool:
+        """Whether the whole job is over, as the controller says. Returns at the first BYE, or, where the worker waits
+        for the others, at the one that says that the job is over; or when the time is up. Raises as ``check_session``.
+        """
+        greeted = self._clock()
+        until = greeted + timeout_s
+        while (asked := self._clock()) < until:
+            if self._root_is_gone(asked):
+                job, worker = self._requests.job, self._requests.worker
+                LOG.warning("worker %d of job %d cannot leave: %s", worker, job, self._requests.missing)
+                return False
+            self._requests.say(Op.LEAVE, self._body)
+            if asked - greeted > self._hello_every_s:
+                # A switch that has lost its state does not know this worker any more; and the controller goes on
+                # answering LEAVE after the others have begun a new session, in which they wait for this worker.
+                greeted = asked
+                self._hello()
+            # One LEAVE each time, however many packets come: each of them is answered.
+            while self._clock() < asked + LEAVE_EVERY_S:
+                for payload in self._requests.answers(asked + LEAVE_EVERY_S - self._clock()):
+                    try:
+                        job_over = self._job_over(payload)
+                    except Refused as refused:
+                        if not self._has_left:
+                            raise
+                        job, worker = self._requests.job, self._requests.worker
+                        LOG.warning("worker %d of job %d waits for nobody any more: %s", worker, job, refused)
+                        return False
+                    if job_over or (job_over is not None and not wait_for_others):
+                        return job_over
+        return False
+
+    def _root_is_gone(self, now: float) -> bool:
+        return now - self._waits_since > PATIENCE_S and self._requests.confirmations > self._confirmations
+
+    def _job_over(self, payload: bytes) -> bool | None:
+        """What a BYE says; None for another answer."""
+        self._check_session(payload)
+        if payload[1] == Op.WAIT:
+            self._waits_since = min(self._waits_since, self._clock())
+        if payload[1] != Op.BYE:
+            return None
+        self._has_left = True
+        self._confirmations, self._waits_since = self._requests.confirmations, math.inf
+        return bool(json.loads(payload[HEADER.itemsize :]).get("job_over"))
