@@ -13,6 +13,11 @@ machine's byte order, and back a `READ` and the sums.
 
 from __future__ import annotations
 
+from serene.interrupts import allowed, end_quietly, ended, held
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import json
 import socket
@@ -27,7 +32,6 @@ import numpy as np
 
 from serene.arguments import Parser
 from serene.errors import SereneError
-from serene.interrupts import allowed, ended, held
 from serene.strategy import PolicyFields, Strategy, parse
 from serene.wire import UNBOUNDED, ReadMode
 from workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly

@@ -6,6 +6,11 @@ writes worker-N.csv while it runs, and worker-N.json and parameters-N.npy at the
 
 from __future__ import annotations
 
+from serene.interrupts import Interrupted, allowed, end_quietly, ended, held
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import sys
 import time
@@ -15,7 +20,6 @@ from typing import Any
 from serene.at_exit import leave_garbage
 from serene.client import Client, NoAnswer, Session, Update
 from serene.errors import SereneError
-from serene.interrupts import Interrupted, allowed, ended, held
 from serene.strategy import parse
 from serene.wire import UNBOUNDED
 from workers import options as command_line

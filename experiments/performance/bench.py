@@ -7,6 +7,11 @@ show no spread. It takes Mininet and PyTorch; without BMv2, its rows say that it
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import json
 import math
 import shutil
@@ -423,4 +428,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))

@@ -8,6 +8,11 @@ the kernel. What is not installed is a line that says so.
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import ctypes
 import re
 import shutil
@@ -152,4 +157,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))

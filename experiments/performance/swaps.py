@@ -7,6 +7,11 @@ every run leaves.
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import csv
 import math
@@ -251,4 +256,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))

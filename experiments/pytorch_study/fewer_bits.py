@@ -8,6 +8,11 @@ bits is a given share of a step, and then as long as the bytes take on a link. S
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import json
 import os

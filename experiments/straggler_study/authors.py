@@ -10,6 +10,11 @@ seconds in all and in READ and CLOCK, round trips included. A run is over when o
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import csv
 import hashlib
 import json
@@ -166,4 +171,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))

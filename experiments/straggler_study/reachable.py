@@ -7,6 +7,11 @@ target should be reached by every seed well before the last step, so that strate
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import sys
 from collections.abc import Iterator
@@ -89,4 +94,4 @@ def _table(chosen: grid.Grid, model: str) -> Table:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))

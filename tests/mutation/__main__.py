@@ -6,6 +6,11 @@ that no test kills is either the same program in other words, and `equivalent.py
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import itertools
 import json
@@ -255,4 +260,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))

@@ -5,6 +5,11 @@ python -m experiments.network_study.emulated.measure --out FOLDER
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import json
 import os
@@ -262,4 +267,4 @@ def _measure_all(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))
