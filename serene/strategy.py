@@ -128,7 +128,7 @@ class Quorum(Strategy):
         return PolicyFields(mask, mask, 0, self.k, ReadMode.SNAPSHOT)
 
     def __str__(self) -> str:
-        return f"Quorum({self.k})"
+        return f"{self.k}-of-n"
 
 
 @dataclass(frozen=True)

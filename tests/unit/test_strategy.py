@@ -31,7 +31,7 @@ LATEST, SNAPSHOT = ReadMode.LATEST, ReadMode.SNAPSHOT
         ("bsp", BSP(), PolicyFields(0b1111, 0b1111, 0, 4, SNAPSHOT), "BSP"),
         ("ssp:3", SSP(3), PolicyFields(0b1111, 0b1111, 3, 4, LATEST), "SSP(3)"),
         ("asp", ASP(), PolicyFields(0b1111, 0, UNBOUNDED, 0, LATEST), "ASP"),
-        ("quorum:3", Quorum(3), PolicyFields(0b1111, 0b1111, 0, 3, SNAPSHOT), "Quorum(3)"),
+        ("quorum:3", Quorum(3), PolicyFields(0b1111, 0b1111, 0, 3, SNAPSHOT), "3-of-n"),
         ("mixed:3,1", Mixed((1, 3)), PolicyFields(0b1111, 0b0101, 0, 2, SNAPSHOT), "Mixed(asynchronous 1, 3)"),
         ("mixed:0:2", Mixed((0,), 2), PolicyFields(0b1111, 0b1110, 2, 3, LATEST), "Mixed(asynchronous 0, staleness 2)"),
     ],
