@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -102,6 +103,10 @@ def test_sigkill(start: StartRun, victim: str) -> None:
     os.kill(caller if victim == "caller" else first, signal.SIGKILL)
     assert run.wait(30) != 0
     nothing_is_left(run)
+    socket = re.search(r"unix:(\S+)", run.output)
+    assert socket is not None and Path(socket[1]).exists(), "nobody was there to remove it"
+    assert start("next", "--target", "embedded", "--workers", 1, "--steps", 1, "--compute-ms", 0).wait() == 0
+    assert not Path(socket[1]).parent.exists()
 
 
 @pytest.mark.parametrize(
