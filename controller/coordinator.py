@@ -127,7 +127,7 @@ class Coordinator:
         racks: Sequence[int] | None = None,
         precision: int = 32,
     ) -> JobStatus:
-        """racks: workers in each, as far as there are some; by default they are divided evenly. scale: by default as
+        """racks: workers at each leaf; by default they are divided evenly. scale: by default as
         large as a round of all workers allows."""
         async with self._lock:
             created = self.jobs.create(
@@ -151,13 +151,18 @@ class Coordinator:
         if sizes is None:
             if racks == 1 or workers < 1:
                 return None
-            sizes = Racks.even(workers, min(workers, racks)).sizes
-        if len(sizes) > racks:
-            raise BadRequest(f"{len(sizes)} racks: expected at most {racks}, the leaves that the controller commands"
-                             if racks > 1 else "racks: the controller commands one switch")  # fmt: skip
+            even = Racks.even(workers, min(workers, racks)).sizes
+            return Racks.of([*even, *(0,) * (racks - len(even))])
+        if len(sizes) != racks:
+            if racks == 1:
+                raise BadRequest("racks: the controller commands one switch")
+            raise BadRequest(
+                f"{', '.join(map(str, sizes))} workers by rack: expected {racks} numbers, one for each leaf that the "
+                "controller commands, 0 for a leaf without workers"
+            )
         if sum(sizes) != workers:
             raise BadRequest(f"{sum(sizes)} workers by rack, {workers} in the job: expected the same number")
-        return Racks.of([*sizes, *(0,) * (racks - len(sizes))])
+        return Racks.of(sizes)
 
     async def delete_job(self, job_id: int) -> None:
         async with self._lock:

@@ -19,6 +19,7 @@ from serene.strategy import (
     parse,
     strategy_from_dict,
     to_dict,
+    to_text,
 )
 from serene.wire import UNBOUNDED, ReadMode
 
@@ -37,7 +38,7 @@ LATEST, SNAPSHOT = ReadMode.LATEST, ReadMode.SNAPSHOT
     ],
 )
 def test_each_strategy(text: str, strategy: Strategy, fields: PolicyFields, shown: str) -> None:
-    assert parse(text) == parse(text.upper()) == strategy
+    assert parse(text) == parse(text.upper()) == parse(to_text(strategy)) == strategy
     assert strategy.compile([0, 1, 2, 3]) == fields
     assert strategy_from_dict(to_dict(strategy)) == strategy
     assert str(strategy) == shown
