@@ -127,8 +127,8 @@ class Coordinator:
         racks: Sequence[int] | None = None,
         precision: int = 32,
     ) -> JobStatus:
-        """racks: workers at each leaf; by default they are divided evenly. scale: by default as
-        large as a round of all workers allows."""
+        """racks: workers at each leaf; by default they are divided evenly. scale: by default as large as a round of all
+        workers allows."""
         async with self._lock:
             created = self.jobs.create(
                 workers, strategy, job=job, scale=FixedPoint.of(workers).scale if scale is None else scale, limit=limit,
