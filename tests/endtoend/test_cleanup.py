@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 
 from tests.controller.processes import until
 from tests.endtoend.test_local_run import is_kept
-from tests.runs import Run, interfaces
+from tests.runs import Marked, Run, interfaces
 
 pytestmark = [pytest.mark.mininet, pytest.mark.usefixtures("network")]
 
@@ -83,6 +85,29 @@ def test_ctrl_c_again_and_again_while_it_starts(start: StartRun, racks: int) -> 
     assert run.process.returncode in (130, -signal.SIGINT), "the last one may come when Python itself ends"
     assert list(run.out.parent.iterdir()) == []
     assert "Traceback" not in run.output
+
+
+INTERRUPTING = """#!/bin/bash
+echo >> {calls}
+[[ $(wc -l < {calls}) == 4 ]] && kill -INT $(ps -o ppid= $PPID)
+exec {sysctl} "$@"
+"""
+
+
+@pytest.mark.parametrize("module", ["emulated.leaf_spine", "emulated.measure"])
+def test_ctrl_c_while_a_study_makes_its_network(module: str, tmp_path: Path) -> None:
+    """In the midst of a command of a node that has a link already: it takes no other command, to remove the link."""
+    sysctl, calls = tmp_path / "sysctl", tmp_path / "calls"
+    sysctl.write_text(INTERRUPTING.format(calls=calls, sysctl=shutil.which("sysctl")))
+    sysctl.chmod(0o755)
+    command = [sys.executable, "-m", f"experiments.network_study.{module}", "--out", str(tmp_path / "out")]
+    study = Marked(command, tmp_path / "log", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    try:
+        assert study.wait(240) == 130
+        assert "Traceback" not in study.output and calls.exists()
+        until(lambda: not study.alive() and not interfaces(), "nothing is left", 20)
+    finally:
+        study.end()
 
 
 def test_sigterm_while_it_starts(start: StartRun) -> None:
