@@ -127,8 +127,8 @@ class Coordinator:
         racks: Sequence[int] | None = None,
         precision: int = 32,
     ) -> JobStatus:
-        """A new job; the arguments as of `Jobs.create`, but racks: workers in each rack, where racks without any may be
-        left out at the end; by default the workers are divided evenly. scale: by default `FixedPoint.of`."""
+        """A new job; the arguments as of `Jobs.create`, but racks: workers at each leaf, 0 for a leaf without any; by
+        default they are divided evenly. scale: by default `FixedPoint.of`."""
         async with self._lock:
             created = self.jobs.create(
                 workers, strategy, job=job, scale=FixedPoint.of(workers).scale if scale is None else scale, limit=limit,
@@ -151,14 +151,18 @@ class Coordinator:
         if sizes is None:
             if racks == 1 or workers < 1:
                 return None
-            sizes = Racks.even(workers, min(workers, racks)).sizes
-        if len(sizes) > racks:
-            several = f"expected at most {racks}, one for each leaf of the controller's"
-            one = "expected none, since the controller commands one switch"
-            raise BadRequest(f"{len(sizes)} racks: {several if racks > 1 else one}")
+            even = Racks.even(workers, min(workers, racks)).sizes
+            return Racks.of([*even, *(0,) * (racks - len(even))])
+        if len(sizes) != racks:
+            if racks == 1:
+                raise BadRequest("racks: the controller commands one switch")
+            raise BadRequest(
+                f"{', '.join(map(str, sizes))} workers by rack: expected {racks} numbers, one for each leaf that the "
+                "controller commands, 0 for a leaf without workers"
+            )
         if sum(sizes) != workers:
             raise BadRequest(f"{sum(sizes)} workers by rack, {workers} in the job: expected the same number")
-        return Racks.of([*sizes, *(0,) * (racks - len(sizes))])
+        return Racks.of(sizes)
 
     async def delete_job(self, job_id: int) -> None:
         """Deletes a job in whatever state it is; its workers are told."""

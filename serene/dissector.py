@@ -7,6 +7,11 @@ Wireshark itself loads it from its folder of personal Lua plugins.
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly
+
+if __name__ == "__main__":
+    end_quietly()
+
 import json
 from collections.abc import Iterator
 from typing import Any

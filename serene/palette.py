@@ -50,14 +50,15 @@ def look(text: str) -> Look:
     if head == "auto":
         name = f"auto: {rest.partition(':')[0]}"
         return Look(name, name, colour, "--")
-    if head == "mixed":
-        return Look(f"Mixed(async {rest})", "Mixed", colour)
-    if head == "quorum":
-        return Look(str(parse(text)) if rest else "k-of-n", "k-of-n", colour)
-    return Look(str(parse(text)), str(parse(text)), colour)
+    if text == "quorum":  # of as many as a study chooses
+        return Look("k-of-n", "k-of-n", colour)
+    name = str(parse(text))
+    return Look(name, {"quorum": "k-of-n", "mixed": "Mixed"}.get(head, name), colour)
 
 
 def colour_of(name: str) -> str:
     """The colour of a strategy written as it prints itself, ``SSP(3)``."""
+    if name.endswith("-of-n"):
+        return COLOUR_OF["quorum"]
     head, _, rest = name.lower().partition("(")
     return COLOUR_OF.get(f"{head}:{rest.rstrip(')')}") or COLOUR_OF.get(head, GREY)

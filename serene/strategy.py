@@ -2,12 +2,13 @@
 
 SSP(3).compile([0, 1, 2, 3])    # PolicyFields(0b1111, sync_mask=0b1111, staleness=3, quorum=4, read_mode=LATEST)
 parse("mixed:3,5")              # Mixed(async_workers=(3, 5))
+to_text(SSP(3))                 # ssp:3
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass
 from typing import Any, ClassVar
 
@@ -128,7 +129,7 @@ class Quorum(Strategy):
         return PolicyFields(mask, mask, 0, self.k, ReadMode.SNAPSHOT)
 
     def __str__(self) -> str:
-        return f"Quorum({self.k})"
+        return f"{self.k}-of-n"
 
 
 @dataclass(frozen=True)
@@ -207,8 +208,9 @@ def strategy_from_dict(data: Mapping[str, Any]) -> Strategy:
     return cls(**parameters)
 
 
-def parse(text: str) -> Strategy:
-    """A strategy as one writes it on a command line: bsp, ssp:3, asp, quorum:3, mixed:3,5 or mixed:3,5:2."""
+def parse(text: str, worker: Callable[[str], int] = int) -> Strategy:
+    """A strategy as one writes it on a command line: bsp, ssp:3, asp, quorum:3, mixed:3,5 or mixed:3,5:2. Raises
+    BadStrategy, and what ``worker`` raises: the number of a worker by its name, as `serene.racks.Racks.worker`."""
     name, _, rest = text.strip().lower().partition(":")
     try:
         if name in ("bsp", "asp") and not rest:
@@ -219,7 +221,15 @@ def parse(text: str) -> Strategy:
             return Quorum(int(rest))
         if name == "mixed":
             workers, _, staleness = rest.partition(":")
-            return Mixed(tuple(int(worker) for worker in workers.split(",")), int(staleness or 0))
+            return Mixed(tuple(worker(each) for each in workers.split(",")), int(staleness or 0))
     except ValueError:
         pass
     raise BadStrategy(f"no strategy {text!r}; expected {choices(NAMES)}")
+
+
+def to_text(strategy: Strategy) -> str:
+    """The inverse of ``parse``, with workers' numbers."""
+    if isinstance(strategy, Mixed):
+        bound = f":{strategy.staleness}" if strategy.staleness else ""
+        return f"mixed:{','.join(map(str, strategy.async_workers))}{bound}"
+    return ":".join(map(str, to_dict(strategy).values()))

@@ -8,6 +8,11 @@ and then for unknown ones for as long as one likes.
 from __future__ import annotations
 import __future__
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import inspect
 import sys
@@ -227,4 +232,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))

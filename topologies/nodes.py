@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 from mininet.log import info
 from mininet.node import Controller, Node, Switch
 
-from topologies.processes import Background, NotReady, free_ports, listens, program
+from topologies.processes import Background, NotReady, OwnFolder, free_ports, listens, program
 
 DEVICE_ID = 0
 CPU_PORT = 255
@@ -229,7 +228,7 @@ class SereneController(Controller):  # type: ignore[misc]
         self.process: Background | None = None
         self._log = log
         self._program = p4_program
-        self._folder: Path | None = None  # of the socket
+        self._folder: OwnFolder | None = None  # of the socket
         self._tree: dict[str, P4Switch] = {}  # the root and the leaves that have started
 
     @property
@@ -238,7 +237,8 @@ class SereneController(Controller):  # type: ignore[misc]
 
     @property
     def unix_url(self) -> str:
-        return f"unix:{self._folder}/controller.sock"
+        assert self._folder is not None, "the controller has been started"
+        return f"unix:{self._folder.path}/controller.sock"
 
     def start(self) -> None:
         """Does nothing: Mininet starts controllers first, and this one needs its switches (`bring_up`)."""
@@ -262,7 +262,7 @@ class SereneController(Controller):  # type: ignore[misc]
             self._begin([*named, "--uplink", str(UPLINK), "--ports", f"1-{hosts}"])
 
     def _begin(self, switches: Sequence[str]) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="serene-"))
+        self._folder = OwnFolder()
         command = [
             program("serenectl"), "up", "--foreground", *switches, "--device-id", str(DEVICE_ID),
             "--http", f"127.0.0.1:{self.http_port}", "--socket", self.unix_url.removeprefix("unix:"),
@@ -288,6 +288,6 @@ class SereneController(Controller):  # type: ignore[misc]
             self.process.stop()
             self.process = None
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
             self._folder = None
         Node.stop(self, *args, **kwargs)

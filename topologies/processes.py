@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -79,6 +80,41 @@ def set_up_turn(timeout_s: float = 120.0) -> Iterator[None]:
             with allowed():
                 time.sleep(0.05)
         yield
+
+
+class OwnFolder:
+    """A folder of this process's in the machine's temporary one. Those whose owners were killed are removed when the
+    next one is made.
+
+    Its lock is held for as long as its owner lives, and the kernel frees it: an owner's process id would mean another
+    process outside of its namespace.
+    """
+
+    PREFIX, LOCK = "serene-", ".lock"
+
+    def __init__(self) -> None:
+        self._remove_abandoned()
+        self.path = Path(tempfile.mkdtemp(prefix=self.PREFIX))
+        made = self.path / f"{self.LOCK}.new"
+        self._lock = made.open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        made.rename(self.path / self.LOCK)  # who finds it finds it locked
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.close()
+
+    @classmethod
+    def _remove_abandoned(cls) -> None:
+        for path in Path(tempfile.gettempdir()).glob(f"{cls.PREFIX}*/{cls.LOCK}"):
+            with contextlib.suppress(OSError):  # its owner lives, or another process was faster
+                lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+                try:
+                    if os.fstat(lock).st_uid == os.geteuid():
+                        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        shutil.rmtree(path.parent, ignore_errors=True)
+                finally:
+                    os.close(lock)
 
 
 def mortal(command: Sequence[str]) -> list[str]:

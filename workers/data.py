@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import torch
 
 ENVIRONMENT = "SERENE_DATA"
+GIVE_FOLDER = f"say where the files are: DATA_DIR= (make), --data-dir or ${ENVIRONMENT}"
 CLASSES = 10  # of each data set
 DIGITS_FOR_TEST = 297  # of 1,797
 FASHION_PACKAGE, FASHION_DIRECTORY = "dataset-fashion-mnist", Path("/usr/share/datasets/fashion-mnist")
@@ -124,7 +125,7 @@ def _read(path: Path) -> bytes:
                     return file.read()
             except (OSError, EOFError, zlib.error) as error:  # EOFError, zlib.error: a .gz that is truncated or damaged
                 raise DataError(f"cannot read {candidate}: {error}") from error
-    raise DataError(f"{path} is missing (or {path.name}.gz); set --data-dir or ${ENVIRONMENT} to where the files are")
+    raise DataError(f"{path} is missing (or {path.name}.gz); {GIVE_FOLDER}")
 
 
 def _idx(path: Path, dimensions: int) -> np.ndarray:
@@ -160,8 +161,7 @@ def _fashion_mnist(directory: Path) -> Files:
     if not own.is_dir() and not FASHION_DIRECTORY.is_dir():
         raise DataError(
             f"fashion-mnist is neither in {own} nor in {FASHION_DIRECTORY}: install the Debian package "
-            f"{FASHION_PACKAGE} (apt-get install {FASHION_PACKAGE}), or set --data-dir or ${ENVIRONMENT} to where "
-            "the files are"
+            f"{FASHION_PACKAGE} (apt-get install {FASHION_PACKAGE}), or {GIVE_FOLDER}"
         )
     return _idx_files(own if own.is_dir() else FASHION_DIRECTORY)
 

@@ -14,6 +14,11 @@ each iteration, the worker sends a `PUSH` and its contribution, and the server a
 
 from __future__ import annotations
 
+from serene.interrupts import allowed, end_quietly, ended, held
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import json
 import socket
@@ -28,7 +33,6 @@ import numpy as np
 
 from serene.arguments import Parser
 from serene.errors import SereneError
-from serene.interrupts import allowed, ended, held
 from serene.strategy import PolicyFields, Strategy, parse
 from serene.wire import UNBOUNDED, ReadMode
 from workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly

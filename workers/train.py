@@ -7,6 +7,11 @@ worker-N.csv while it runs, and worker-N.json and parameters-N.npy at the end (w
 
 from __future__ import annotations
 
+from serene.interrupts import Interrupted, allowed, end_quietly, ended, held
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import sys
 import time
@@ -19,7 +24,6 @@ import numpy as np
 from serene.at_exit import leave_garbage
 from serene.client import Client, NoAnswer, Session, Update
 from serene.errors import SereneError
-from serene.interrupts import Interrupted, allowed, ended, held
 from serene.strategy import parse
 from serene.wire import UNBOUNDED
 from workers import options as command_line

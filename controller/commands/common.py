@@ -57,9 +57,12 @@ def only_job(client: ControllerClient) -> int:
 
 def worker_of(client: ControllerClient, job: int, named: str) -> int:
     """A worker's number in the job, by that number or by ``RACK.NUMBER``."""
-    if named.strip().isdecimal():
-        return int(named)
-    return make(lambda: Racks(tuple(client.job(job).racks)).worker(named))
+    return number_of(named, lambda: Racks(tuple(client.job(job).racks)))
+
+
+def number_of(named: str, racks: Callable[[], Racks]) -> int:
+    """As `worker_of`; ``racks`` is asked where a worker is named by its own."""
+    return int(named) if named.strip().isdecimal() else make(lambda: racks().worker(named))
 
 
 def print_json(answer: BaseModel | list[JobStatus]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated
 
 import typer
 
 from controller.commands import view
-from controller.commands.common import AsJson, Url, console, make, print_json
+from controller.commands.common import AsJson, Url, console, make, number_of, print_json
 from controller.commands.groups import BadChoice, group
 from controller.http.client import ControllerClient
 from serene.racks import Racks
@@ -43,34 +44,42 @@ def list_jobs_by_name(as_json: AsJson = False, controller: Url = None) -> None:
 @jobs.command("create")
 def create_job(
     workers: Annotated[int, typer.Option(metavar="N", help="Workers that will join.")],
-    strategy: Annotated[str, typer.Option(metavar="NAME", help="bsp, ssp:3, asp, quorum:3 or mixed:3,5.")] = "bsp",
+    strategy: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="bsp, ssp:3, asp, quorum:3 or mixed:3,5 (over racks also mixed:0.3,1.2)."),
+    ] = "bsp",
     job: Annotated[int | None, typer.Option(metavar="ID", help="Default: a free one.")] = None,
     scale: Annotated[int | None, typer.Option(metavar="UNITS", help="Fixed-point units in 1.0.")] = None,
     limit: Annotated[
         float | None, typer.Option(metavar="VALUE", help="The largest |value| of a contribution; default 8.")
     ] = None,
     racks: Annotated[
-        str | None, typer.Option(metavar="N", help="Over so many racks, or 3,3,2 workers in each; default: all racks.")
+        str | None,
+        typer.Option(metavar="N", help="Over so many racks, or 3,3,2 workers at each leaf; default: over all."),
     ] = None,
     controller: Url = None,
 ) -> None:
     """Create a job, which starts when its workers have joined."""
-    chosen = make(lambda: parse(strategy))
-    by_rack = None if racks is None else make(lambda: _by_rack(workers, racks))
     with ControllerClient(controller) as client:
-        print(view.job_line(client.create_job(workers, chosen, job=job, scale=scale, limit=limit, racks=by_rack)))
+        placed = cache(lambda: _by_rack(workers, racks, client))
+        chosen = make(lambda: parse(strategy, lambda name: number_of(name, placed)))
+        sizes = None if racks is None else make(placed).sizes
+        print(view.job_line(client.create_job(workers, chosen, job=job, scale=scale, limit=limit, racks=sizes)))
 
 
-def _by_rack(workers: int, racks: str) -> list[int]:
-    """The workers in each rack: ``4`` racks among which they are divided evenly, or ``3,3,2`` in each. Raises
-    BadChoice."""
+def _by_rack(workers: int, racks: str | None, client: ControllerClient) -> Racks:
+    """The workers in each rack: ``4`` racks among which they are divided evenly, or ``3,3,2`` in each; by default all
+    racks that there are. Raises BadChoice."""
+    leaves = sum(switch.level == "leaf" for switch in client.status().switches) or 1
     try:
-        given = [int(part) for part in racks.split(",")]
+        given = [min(workers, leaves)] if racks is None else [int(part) for part in racks.split(",")]
     except ValueError:
         raise BadChoice(
             f"--racks {racks!r}: expected their number, or the workers in each, for example 3,3,2"
         ) from None
-    return list(Racks.even(workers, given[0]).sizes) if len(given) == 1 else given
+    if len(given) > 1:
+        return Racks(tuple(given))
+    return Racks((*Racks.even(workers, given[0]).sizes, *(0,) * (leaves - given[0])))
 
 
 @jobs.command("delete")

@@ -16,11 +16,12 @@ export function textOf(strategy) {
   return name;
 }
 
+// As serene/strategy.py prints it: "SSP(3)".
 export function nameOf(strategy) {
   const { name, staleness, k, async_workers: free } = strategy;
   if (name === "ssp") return `SSP(${staleness})`;
-  if (name === "quorum") return `Quorum(${k})`;
-  if (name === "mixed") return `Mixed(${free.join(",")}${staleness ? `; ${staleness}` : ""})`;
+  if (name === "quorum") return `${k}-of-n`;
+  if (name === "mixed") return `Mixed(asynchronous ${free.join(", ")}${staleness ? `, staleness ${staleness}` : ""})`;
   return name.toUpperCase();
 }
 

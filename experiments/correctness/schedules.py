@@ -13,6 +13,11 @@ played again alone.
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import itertools
 import os
@@ -20,7 +25,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from functools import cache
 from pathlib import Path
 
@@ -35,6 +40,7 @@ from experiments.correctness.virtual.schedule import Schedule
 from experiments.correctness.virtual.switch import P4Switch
 from experiments.correctness.virtual.tree import TreeSchedule, TreeSwitch
 from experiments.shared import terminal
+from experiments.shared.pool import Processes
 from experiments.shared.random_strategies import FAMILIES, alternating
 from serene import outputs
 from serene.arguments import Parser
@@ -95,8 +101,9 @@ def play_many(pair: Pair, numbers: Sequence[int], program: Program, racks: int =
 def play_all(
     numbers: range, processes: int, program: Program, pairs: Iterable[Pair] = PAIRS, racks: int = 0
 ) -> Iterator[tuple[Pair, Tally]]:
-    """Plays the runs of each pair that have these numbers, in several processes; yields tallies as they come."""
-    with ProcessPoolExecutor(processes) as pool:
+    """Plays the runs of each pair that have these numbers, in several processes; yields tallies as they come. Raises
+    WorkerLost."""
+    with Processes(processes, (P4Switch.__module__, TreeSwitch.__module__)) as pool:
         played = {
             pool.submit(play_many, pair, numbers[start : start + AT_ONCE], program, racks): pair
             for start in range(0, len(numbers), AT_ONCE)
@@ -208,4 +215,4 @@ def _play_alone(pair: Pair, number: int, program: Program, racks: int) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))

@@ -22,6 +22,7 @@ from experiments.shared.studies import BadUsage
 from serene import outputs
 from serene.arguments import Parser
 from serene.errors import SereneError, choices
+from serene.palette import look
 from serene.spawn import module
 from topologies.processes import mortal
 
@@ -99,7 +100,7 @@ def _ask(cells: list[Cell], path: Path, console: Console, parallel: int, cluster
 
 
 def _label(cell: Cell) -> str:
-    what = f"{cell.how}, {cell.strategy}" if isinstance(cell, TrainingCell) else cell.method
+    what = f"{cell.how}, {look(cell.strategy).name}" if isinstance(cell, TrainingCell) else cell.method
     return f"{cell.network.hosts} hosts, r = {cell.network.ratio:g}, {what}"
 
 

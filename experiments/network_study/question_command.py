@@ -24,6 +24,7 @@ from experiments.network_study.training import SERVERS, SWITCH, BadTraining
 from experiments.shared import terminal
 from serene.arguments import Parser, add_version
 from serene.errors import SereneError, choices
+from serene.palette import look
 
 
 def parser() -> argparse.ArgumentParser:
@@ -107,7 +108,7 @@ def _training(options: argparse.Namespace, network: NetworkCell, sizes: SwitchSi
     straggler = "none" if options.straggler is None else options.straggler
     compute_ms = 100.0 if options.compute_ms is None else options.compute_ms
     table = Table(
-        title=f"training, {options.strategy}, straggler {straggler}, {compute_ms:g} ms of computing",
+        title=f"training, {look(options.strategy).name}, straggler {straggler}, {compute_ms:g} ms of computing",
         title_justify="left",
     )
     for name in ("exchange", "rounds/s", "computing", "network", "waiting", "ahead of the slowest, mean (most)"):

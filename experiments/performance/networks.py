@@ -14,6 +14,7 @@ from controller.http.client import ControllerClient
 from experiments.performance.parts import Json, run_parts
 from experiments.run.network import MininetNetwork
 from experiments.run.settings import check
+from serene.interrupts import held
 from topologies.nodes import Bridge
 from topologies.star import Star
 
@@ -38,8 +39,9 @@ class BridgeHosts(MininetHosts):
 
     def __enter__(self) -> BridgeHosts:
         try:
-            self._net.build()
-            self._net["b1"].start([])
+            with held():  # a node that is interrupted in a command takes no other one
+                self._net.build()
+                self._net["b1"].start([])
         except BaseException:
             self._net.stop()
             raise

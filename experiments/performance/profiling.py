@@ -8,6 +8,11 @@ it, or in the kernel. For what is not installed a line says so.
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import ctypes
 import re
 import shutil
@@ -155,4 +160,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))

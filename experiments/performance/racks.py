@@ -19,6 +19,7 @@ from controller.http.client import ControllerClient
 from experiments.performance.hosts import WARM_UP
 from experiments.performance.networks import MininetHosts
 from experiments.performance.parts import Json, run_parts
+from serene.interrupts import held
 from serene.program import Program
 from serene.racks import Racks
 from serene.strategy import BSP
@@ -98,8 +99,9 @@ def _adding_up(question: Question, *, combined: bool) -> Measured:
         places = [sizes.place(worker) if combined else (None, worker) for worker in range(question.workers)]
         try:
             with _network(question, switch) as net:
-                for each in net.switches:
-                    each.start([controller])
+                with held():
+                    for each in net.switches:
+                        each.start([controller])
                 with ControllerClient(controller.url) as client:
                     client.create_job(question.workers, BSP(), racks=sizes.sizes if combined else None)
                     return _measure(net, question, "serene", Path(work), places)
@@ -110,8 +112,9 @@ def _adding_up(question: Question, *, combined: bool) -> Measured:
 def gloo(question: Question) -> Measured:
     """All-reduces by gloo, over bridges. Raises BenchFailed or NotReady."""
     with _network(question, lambda name, level, **params: Bridge(name, **params)) as net:
-        for bridge in net.switches:
-            bridge.start([])
+        with held():
+            for bridge in net.switches:
+                bridge.start([])
         with tempfile.TemporaryDirectory() as work:
             return _measure(net, question, "gloo", Path(work), [(None, w) for w in range(question.workers)])
 
@@ -123,7 +126,8 @@ def _network(question: Question, switch: Any) -> Iterator[Any]:
     topology = LeafSpine(question.workers, question.racks, link_mbit=rate, uplink_mbit=uplink, offload=True)
     net = Mininet(topo=topology, controller=None, build=False, switch=switch)
     try:
-        net.build()
+        with held():  # a node that is interrupted in a command takes no other one
+            net.build()
         yield net
     finally:
         net.stop()
@@ -152,5 +156,6 @@ def _uplinks(net: Any, racks: int) -> list[int]:
 
 
 def _sent(node: Any, interface: str) -> int:
-    (shaper,) = json.loads(node.cmd("tc -s -j qdisc show dev", interface, "root"))
+    with held():
+        (shaper,) = json.loads(node.cmd("tc -s -j qdisc show dev", interface, "root"))
     return int(shaper["bytes"])

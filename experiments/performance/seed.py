@@ -22,6 +22,7 @@ from mininet.net import Mininet
 from experiments.performance.networks import MininetHosts
 from experiments.performance.parts import BenchFailed, Json, run_parts
 from serene.errors import SereneError
+from serene.interrupts import held
 from serene.wire import SWITCH_IP, SWITCH_MAC
 from topologies.nodes import Bmv2Switch
 from topologies.star import Star
@@ -66,9 +67,10 @@ def rates(path: Path, window: int, repeats: int, seconds: float, patience_s: flo
         kind = partial(SeedSwitch, json_path=path.resolve(), log=Path(work) / "switch.log")
         net = Mininet(topo=Star(1, switch="s1"), controller=None, build=False, switch=kind)
         try:
-            net.build()
-            net["s1"].start([])
-            net["h1"].setARP(SWITCH_IP, SWITCH_MAC)  # their program answers no ARP
+            with held():  # a node that is interrupted in a command takes no other one
+                net.build()
+                net["s1"].start([])
+                net["h1"].setARP(SWITCH_IP, SWITCH_MAC)  # their program answers no ARP
             (result,) = run_parts(MininetHosts(net), {0: ("seed", options)}, Path(work), patience_s)
         finally:
             net.stop()

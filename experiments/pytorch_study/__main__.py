@@ -3,6 +3,11 @@ pytorch-study`` calls it."""
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 from collections.abc import Sequence
 from functools import partial

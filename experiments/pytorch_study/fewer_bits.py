@@ -9,6 +9,11 @@ shares.
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import json
 import os

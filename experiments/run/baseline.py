@@ -29,6 +29,7 @@ from experiments.run.results import Counted, Work
 from experiments.run.settings import Settings
 from serene.interrupts import allowed
 from serene.spawn import module
+from serene.strategy import to_text
 from topologies.processes import Background
 from workers.baselines import ranges
 
@@ -183,7 +184,7 @@ def _start_servers(
 ) -> Iterator[WorkerProcess]:
     for host, (ip, port), part in zip(hosts, addresses, ranges(settings.parameters, len(hosts)), strict=True):
         command = module(
-            "workers.server", "--workers", str(settings.workers), "--strategy", settings.strategy_text,
+            "workers.server", "--workers", str(settings.workers), "--strategy", to_text(settings.strategy),
             "--values", str(part.stop - part.start), "--listen", f"{ip}:{port}",
             "--out", str(directory / f"server-{host}.json"),
         )  # fmt: skip
@@ -194,7 +195,7 @@ def _start_worker(
     settings: Settings, network: _BaselineNetwork, worker: int, addresses: Sequence[tuple[str, int]], work: Work
 ) -> WorkerProcess:
     arguments = worker_arguments(
-        settings, worker, 0, work.directory, out_else=work.spare, strategy=settings.strategy_text,
+        settings, worker, 0, work.directory, out_else=work.spare, strategy=to_text(settings.strategy),
         servers=",".join(f"{ip}:{port}" for ip, port in addresses),
     )  # fmt: skip
     command = module("workers.train", *arguments)

@@ -12,7 +12,7 @@ from serene.faults import Faults
 from serene.faults import load as load_faults
 from serene.program import Program
 from serene.racks import MAX_RACKS, RACK_WORKERS, Racks, policies
-from serene.strategy import Strategy, parse
+from serene.strategy import Strategy, parse, to_text
 from serene.wire import ENCAPSULATION_BYTES, HEADER
 from workers import architectures, data, stragglers
 from workers.options import check_exchange
@@ -50,7 +50,6 @@ class Settings:
     learning_rate: float | None = None  # None: the model's own
     packets: str = "compiled"
     exchange: str = "switch"  # or a baseline
-    strategy_text: str = "bsp"  # the strategy as the user wrote it, which `serene.strategy.parse` reads
     faults: Faults = field(default_factory=Faults)
     racks: int = 1  # more than one: each has a leaf switch in a tree
     uplink_mbit: float | None = None
@@ -136,7 +135,9 @@ def _check_racks(racks: int, uplink_mbit: str, mininet: bool, program: str) -> N
             raise BadSetting(f"UPLINK_MBIT={uplink_mbit} needs RACKS: one switch has no uplink")
         return
     if not mininet:
-        raise BadSetting(f"RACKS={racks} needs Mininet: without it there is one switch")
+        raise BadSetting(
+            f"RACKS={racks} needs Mininet, as without it there is one switch: make run-mininet RACKS={racks}"
+        )
     if program != "serene":
         raise BadSetting(f"PROGRAM={program} is for a run with one switch; with RACKS={racks} leave it out")
 
@@ -172,13 +173,13 @@ def check(
     leaves = int(_number("RACKS", racks, 1, MAX_RACKS))
     _check_racks(leaves, uplink_mbit, mininet, program)
     count = int(_number("WORKERS", workers, leaves, chosen.max_workers if leaves == 1 else leaves * RACK_WORKERS))
-    meant = parse(strategy)
+    by_rack = Racks.even(count, leaves)
+    meant = parse(strategy, by_rack.worker)
     fields = meant.compile(range(count))
     if leaves > 1:
-        by_rack = Racks.even(count, leaves)
         policies(fields, [by_rack.mask(rack) for rack in range(leaves)])
     check_packets(packets)
-    check_exchange(exchange, strategy, count)
+    check_exchange(exchange, to_text(meant), count)
     architectures.check_model(model)
     data.check_dataset(dataset)
     stragglers.check_workers(stragglers.parse(straggler), count)
@@ -217,7 +218,6 @@ def check(
         learning_rate=_number("LEARNING_RATE", learning_rate, 1e-9, 100, whole=False) if learning_rate else None,
         packets=packets,
         exchange=exchange,
-        strategy_text=strategy.strip(),
         faults=planned,
         racks=leaves,
         uplink_mbit=_number("UPLINK_MBIT", uplink_mbit, 0.1, 1000, whole=False) if uplink_mbit else None,

@@ -10,6 +10,11 @@ packets with their round trips. A run is over when one worker's accuracy is abov
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import csv
 import hashlib
 import json
@@ -169,4 +174,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))

@@ -8,6 +8,11 @@ steps.
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import sys
 from collections.abc import Iterator
@@ -90,4 +95,4 @@ def _table(chosen: grid.Grid, model: str) -> Table:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))

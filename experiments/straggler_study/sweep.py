@@ -111,7 +111,7 @@ def _together(missing: Iterable[Cell], parallel: Parallel) -> Iterator[tuple[str
 
 def label(cell: Cell) -> str:
     """A cell in a few words."""
-    what = f"{cell.workers} workers, {cell.model}, {cell.straggler.partition(':')[0]}, {cell.strategy}"
+    what = f"{cell.workers} workers, {cell.model}, {cell.straggler.partition(':')[0]}, {names.strategy(cell)}"
     way = f", {names.way(cell)}" if cell.engine == "emulated" else ""
     return f"{what}{way}, seed {cell.seed}"
 

@@ -11,7 +11,7 @@ switch, and on BMv2. docs/faults.md shows how to write one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -34,6 +34,8 @@ RELEASE = "RELEASE"  # an ANSWER that echoes no seq
 OTHER = "OTHER"  # anything but Serene's packets: ARP, ping
 SERENE_KINDS = (*(op.name for op in Op), RELEASE)
 KINDS = (*SERENE_KINDS, OTHER)
+ON_UPLINKS = (Op.UP.name, Op.DOWN.name, Op.GRANT.name, OTHER)
+ON_WORKERS_LINKS = tuple(kind for kind in KINDS if kind == OTHER or kind not in ON_UPLINKS)
 
 
 class Action(str, Enum):
@@ -105,11 +107,20 @@ class PacketFaults:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         if unknown:
             raise BadFaults(f"no kind of packet {choices(unknown)}; there are {choices(KINDS)}")
+        if self.links:
+            self.check_kinds((*(ON_WORKERS_LINKS if self.workers else ()), *(ON_UPLINKS if self.racks else ())))
 
     @property
     def links(self) -> set[int]:
         """The links named: workers, and ``uplink`` of racks."""
         return {*self.workers, *map(uplink, self.racks)}
+
+    def check_kinds(self, there: Sequence[str]) -> None:
+        """Raises BadFaults if it names a kind that is not among those on the links that it is for."""
+        absent = [kind for kind in self.kinds if kind not in there]
+        if absent:
+            where = "an uplink" if self.racks else "a worker's link"
+            raise BadFaults(f"{choices(absent)} is never on {where}; expected {choices(there)}")
 
     def fits(self, link: int, direction: Direction, kind: str) -> bool:
         """Whether this description covers such packets, at any time."""
@@ -163,7 +174,8 @@ class Faults:
     text: str | None = field(default=None, compare=False, repr=False)
 
     def check(self, workers: int, racks: int = 1) -> None:
-        """Raises BadFaults if it names a worker, rack or switch that the run does not have. racks: 1 for one switch."""
+        """Raises BadFaults if it names a worker, rack, switch or kind of packet that the run does not have. racks: 1
+        for one switch."""
         named: Iterable[int] = {
             *(worker for faults in self.packets for worker in faults.workers),
             *(event.worker for event in self.events if event.worker is not None),
@@ -179,6 +191,8 @@ class Faults:
         if absent:
             there = f"it has racks 0 to {racks - 1}" if racks > 1 else "it has one switch"
             raise BadFaults(f"rack {choices(absent)} is not in the run; {there}")
+        for faults in self.packets if racks == 1 else ():
+            faults.check_kinds(ON_WORKERS_LINKS)
         switches = {Action.RESTART_SWITCH} if racks == 1 else {Action.RESTART_LEAF, Action.RESTART_ROOT}
         for event in self.events:
             if event.action.of_switch and event.action not in switches:

@@ -235,7 +235,7 @@ def _placement(store: Store, rank: int, size: int, racks: int, timeout: timedelt
     except SereneError as error:
         problem = str(error)
     _agree(store, "placed", rank, size, problem, timeout)
-    return Placement(tuple(int(_get(store, f"rack/{other}", other, timeout)) for other in range(size)))
+    return Placement(tuple(int(_get(store, f"rack/{other}", other, timeout)) for other in range(size)), racks)
 
 
 def transport_to(access: JobAccess, rank: int) -> Transport:

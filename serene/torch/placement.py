@@ -21,14 +21,15 @@ class BadPlace(SereneError):
 
 @dataclass(frozen=True)
 class Placement:
-    """racks: the rack of each rank of the group; empty where there is one switch."""
+    """racks: the rack of each rank of the group; empty where there is one switch. leaves: how many racks there are."""
 
     racks: tuple[int, ...] = ()
+    leaves: int = 1
 
     @property
     def sizes(self) -> list[int] | None:
         """Ranks in each rack; None where there is one switch."""
-        return [self.racks.count(rack) for rack in range(max(self.racks) + 1)] if self.racks else None
+        return [self.racks.count(rack) for rack in range(self.leaves)] if self.racks else None
 
     def of(self, rank: int) -> tuple[int | None, int]:
         """A rank's rack, None where there is one switch, and its number in it. The ranks of a rack are numbered in

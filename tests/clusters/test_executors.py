@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -119,12 +119,11 @@ def test_a_worker_of_dask_that_dies_as_its_result_is_fetched(tmp_path: Path, mon
     """The result is there, but its state is not what dask's executor expects: the task is done again."""
     from distributed import Future
 
-    states = Future.status
     fetched = 0
 
-    def status(future: Future) -> str:
+    def status(future: Future[str], read: Callable[[Future[str]], str] = vars(Future)["status"].fget) -> str:
         nonlocal fetched
-        found: str = states.fget(future)
+        found = read(future)
         if found == "finished" and sys._getframe(1).f_globals["__name__"] == "distributed.cfexecutor":
             fetched += 1
             return "lost" if fetched == 1 else found

@@ -81,7 +81,7 @@ def test_racks_train_and_every_contribution_counts_once(tree: Tree, client: Cont
 
 
 def test_a_worker_is_where_its_hello_comes_from(tree: Tree, client: ControllerClient) -> None:
-    client.create_job(3, BSP(), racks=[2, 1])
+    client.create_job(3, BSP(), racks=[2, 1, 0])
     with (
         tree.client(0, 0, VALUES, says=2) as liar,
         pytest.raises(Refused, match="worker 0 says that it is in rack 2, but its HELLO came from rack 0"),
@@ -141,7 +141,7 @@ def test_swaps_under_way_lose_nothing(tree: Tree, client: ControllerClient) -> N
 
 def test_a_worker_that_is_restarted_or_evicted_comes_back(tree: Tree, client: ControllerClient) -> None:
     """In its own rack, under the number that it had."""
-    client.create_job(3, BSP(), racks=[1, 2])
+    client.create_job(3, BSP(), racks=[1, 2, 0])
     with tree.client(0, 0, VALUES) as one, tree.client(1, 0, VALUES) as two, ThreadPoolExecutor(3) as pool:
         first = tree.client(1, 1, VALUES)
         for joining in [pool.submit(member.join) for member in (one, two, first)]:
@@ -169,7 +169,7 @@ def test_a_worker_that_is_restarted_or_evicted_comes_back(tree: Tree, client: Co
 def test_status_and_explain_say_which_rack_and_level(
     tree: Tree, daemon: ControllerProcess, client: ControllerClient
 ) -> None:
-    told = serenectl("jobs", "create", "--workers", "3", "--racks", "2,1", controller=daemon.url)
+    told = serenectl("jobs", "create", "--workers", "3", "--racks", "2,1,0", controller=daemon.url)
     assert told.returncode == 0, told.stderr
     with ThreadPoolExecutor(3) as pool, ExitStack() as ending:
         ending.callback(client.delete_job, 0)  # which lets go who waits
@@ -233,13 +233,45 @@ def test_the_switches_are_listed(tree: Tree, client: ControllerClient) -> None:
     ]
     assert all(switch.connected and "stranger" in switch.drops for switch in status.switches)
     for racks, why in (
-        ([1, 1], "2 workers by rack, 3 in the job: expected the same number"),
-        ([1, 1, 1, 0], "4 racks: expected at most 3"),
+        ([1, 1, 0], "2 workers by rack, 3 in the job: expected the same number"),
+        ([2, 1], "2, 1 workers by rack: expected 3 numbers, one for each leaf that the controller commands, 0 for"),
+        ([1, 1, 1, 0], "1, 1, 1, 0 workers by rack: expected 3 numbers"),
     ):
         with pytest.raises(Rejected, match=why):
             client.create_job(3, BSP(), racks=racks)
     with pytest.raises(Rejected, match="a pool of 64 workers: expected 1 to 63"):
         client.create_job(64, BSP(), pool_slots=4)
+
+
+@pytest.mark.parametrize(
+    ("racks", "sizes"), [((), [2, 2, 1]), (("--racks", "2"), [3, 2, 0]), (("--racks", "1,3,1"), [1, 3, 1])]
+)
+def test_a_command_says_who_is_where_and_who_waits_for_nobody(
+    tree: Tree, daemon: ControllerProcess, client: ControllerClient, racks: tuple[str, ...], sizes: list[int]
+) -> None:
+    told = serenectl("jobs", "create", "--workers", "5", *racks, "--strategy", "mixed:1.0,0:3", controller=daemon.url)
+    assert told.returncode == 0, told.stderr
+    made = client.job(0)
+    assert (made.racks, made.strategy) == (sizes, Mixed((0, sizes[0]), 3))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            ("--racks", "3,2"),
+            "3, 2 workers by rack: expected 3 numbers, one for each leaf that the controller commands, ",
+        ),
+        (("--racks", "4"), "2, 1, 1, 1 workers by rack: expected 3 numbers"),
+        (("--racks", "3,2,0", "--strategy", "mixed:2.0"), "no worker 2.0: expected 0 to 4, or 0.0 to 1.1"),
+    ],
+)
+def test_a_command_refuses_racks_and_workers_that_are_not_there(
+    tree: Tree, daemon: ControllerProcess, client: ControllerClient, given: tuple[str, ...], said: str
+) -> None:
+    told = serenectl("jobs", "create", "--workers", "5", *given, controller=daemon.url)
+    assert told.returncode != 0 and said in told.stderr and told.stderr.count("\n") == 1
+    assert client.jobs() == []
 
 
 def test_a_leaf_in_the_place_of_the_root_is_refused(tree: Tree, daemon: ControllerProcess) -> None:

@@ -13,6 +13,7 @@ import pytest
 from experiments.run import cli as run
 from experiments.run import settings
 from experiments.run.rerun import rerun
+from serene.strategy import Mixed
 
 BAD = [
     (["--workers", "0"], "WORKERS=0: expected a whole number from 1 to 32"),
@@ -25,6 +26,8 @@ BAD = [
     (["--strategy", "ssp:16"], "15"),
     (["--strategy", "quorum:5"], "5"),
     (["--strategy", "mixed:4"], "4"),
+    (["--strategy", "mixed:1.0"], "no worker 1.0: expected 0 to 3"),
+    (["--strategy", "mixed:2.0", "--racks", "2"], "no worker 2.0: expected 0 to 3, or 0.0 to 1.1"),
     (["--straggler", "lazy"], "none, slow_worker, heterogeneous or failure"),
     (["--straggler", "slow_worker:speed=3"], "probability, low, high or workers"),
     (["--straggler", "failure:worker=4"], "there are workers 0 to 3"),
@@ -48,7 +51,7 @@ BAD = [
     (["--no-mininet", "--target", "bmv2"], "TARGET=bmv2 needs Mininet"),
     (["--racks", "9"], "RACKS=9: expected a whole number from 1 to 8"),
     (["--racks", "2", "--workers", "65"], "WORKERS=65: expected a whole number from 2 to 64"),
-    (["--racks", "2", "--no-mininet"], "RACKS=2 needs Mininet"),
+    (["--racks", "2", "--no-mininet"], "RACKS=2 needs Mininet: make run-mininet RACKS=2\n"),
     (["--racks", "2", "--program", "serene_jumbo"], "PROGRAM=serene_jumbo is for a run with one switch; with RACKS=2"),
     (["--uplink-mbit", "10"], "UPLINK_MBIT=10 needs RACKS"),
     (["--racks", "2", "--uplink-mbit", "0"], "UPLINK_MBIT=0: expected a number"),
@@ -127,6 +130,13 @@ def test_the_share_is_of_the_run_s_own_frames(tmp_path: Path) -> None:
     """89 frames of 3,666 bytes, where the other program has 249 of 1,362."""
     found = checked(tmp_path, program="serene_jumbo", exchange_share="0.5")
     assert found.compute_ms == pytest.approx(89 * 3666 * 8 / 100e6 * 1e3)
+
+
+@pytest.mark.parametrize("exchange", ["switch", "server"])
+def test_a_worker_is_named_by_its_rack_or_its_number(exchange: str, tmp_path: Path) -> None:
+    """Two in each rack."""
+    found = checked(tmp_path, racks="2", strategy="mixed:1.0,1:2", exchange=exchange)
+    assert found.strategy == Mixed((1, 2), 2)
 
 
 def test_what_was_played_is_recorded_whatever_becomes_of_the_file(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 
 from tests.controller.processes import until
 from tests.endtoend.test_local_run import is_kept
-from tests.runs import Run, interfaces
+from tests.runs import Marked, Run, interfaces
 
 pytestmark = [pytest.mark.mininet, pytest.mark.usefixtures("network")]
 
@@ -84,6 +87,29 @@ def test_ctrl_c_again_and_again_while_it_starts(start: StartRun, racks: int) -> 
     assert "Traceback" not in run.output
 
 
+INTERRUPTING = """#!/bin/bash
+echo >> {calls}
+[[ $(wc -l < {calls}) == 4 ]] && kill -INT $(ps -o ppid= $PPID)
+exec {sysctl} "$@"
+"""
+
+
+@pytest.mark.parametrize("module", ["emulated.leaf_spine", "emulated.measure"])
+def test_ctrl_c_while_a_study_makes_its_network(module: str, tmp_path: Path) -> None:
+    """In the midst of a command of a node that has a link already: it takes no other command, to remove the link."""
+    sysctl, calls = tmp_path / "sysctl", tmp_path / "calls"
+    sysctl.write_text(INTERRUPTING.format(calls=calls, sysctl=shutil.which("sysctl")))
+    sysctl.chmod(0o755)
+    command = [sys.executable, "-m", f"experiments.network_study.{module}", "--out", str(tmp_path / "out")]
+    study = Marked(command, tmp_path / "log", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    try:
+        assert study.wait(240) == 130
+        assert "Traceback" not in study.output and calls.exists()
+        until(lambda: not study.alive() and not interfaces(), "nothing is left", 20)
+    finally:
+        study.end()
+
+
 def test_sigterm_while_it_starts(start: StartRun) -> None:
     run = start("early", *ENDLESS)
     until(lambda: interfaces() or run.process.poll() is not None, "the first interface")
@@ -102,6 +128,10 @@ def test_sigkill(start: StartRun, victim: str) -> None:
     os.kill(caller if victim == "caller" else first, signal.SIGKILL)
     assert run.wait(30) != 0
     nothing_is_left(run)
+    socket = re.search(r"unix:(\S+)", run.output)
+    assert socket is not None and Path(socket[1]).exists(), "nobody was there to remove it"
+    assert start("next", "--target", "embedded", "--workers", 1, "--steps", 1, "--compute-ms", 0).wait() == 0
+    assert not Path(socket[1]).parent.exists()
 
 
 @pytest.mark.parametrize(

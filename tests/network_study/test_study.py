@@ -82,7 +82,7 @@ def test_all_methods_and_training(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     said = capsys.readouterr().out
     for name in MAIN:
         assert name in said
-    assert "training, quorum, straggler slow_worker, 100 ms of computing" in said
+    assert "training, k-of-n, straggler slow_worker, 100 ms of computing" in said
 
 
 @pytest.mark.parametrize(

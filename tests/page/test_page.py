@@ -184,7 +184,7 @@ def test_forms(page: Chrome, controller: ControllerProcess, switch: SwitchProces
     until_text(page, "#notice", "expected worker ids, for example 3,5")
     page.find_element(By.NAME, "async_workers").send_keys(Keys.BACKSPACE, "2")
     button(page, "Swap").click()
-    until_text(page, "#notice", "BSP → Mixed(0,2; 2), when the job starts")
+    until_text(page, "#notice", "BSP → Mixed(asynchronous 0, 2, staleness 2), when the job starts")
     assert controller.client.job(0).strategy == Mixed((0, 2), 2)
 
     button(page, "Let it decide").click()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from topologies.processes import Background, NotReady, free_ports, listens, program
+from topologies.processes import ROOT, Background, NotReady, free_ports, listens, program
 
 
 @pytest.fixture
@@ -48,6 +50,38 @@ def test_a_udp_port_in_use_is_not_chosen() -> None:
         end.bind(("127.0.0.1", 0))
         port = end.getsockname()[1]
         assert free_ports(port, kind=socket.SOCK_DGRAM) != [port]
+
+
+def owner(temporary: Path) -> tuple[subprocess.Popen[str], Path]:
+    """A process with a folder of its own, and the folder."""
+    code = "from topologies.processes import OwnFolder; folder = OwnFolder(); print(folder.path, flush=True); "
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{code}input(); folder.remove()"], env={**os.environ, "TMPDIR": str(temporary)},
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_folders_whose_owners_were_killed_are_removed_and_no_others(tmp_path: Path) -> None:
+    of_others = tmp_path / "serene-of-others"
+    of_others.mkdir()
+    with contextlib.ExitStack() as stack:
+        (killed, left), (running, kept) = owner(tmp_path), owner(tmp_path)
+        for process in (killed, running):
+            stack.enter_context(process)
+            stack.callback(process.kill)
+        killed.kill()
+        killed.wait()
+        assert {*tmp_path.iterdir()} == {left, kept, of_others}
+        last, its = owner(tmp_path)
+        stack.enter_context(last)
+        stack.callback(last.kill)
+        assert {*tmp_path.iterdir()} == {kept, its, of_others}
+        for process in (running, last):
+            process.communicate("\n", timeout=60)
+            assert process.returncode == 0
+        assert {*tmp_path.iterdir()} == {of_others}
 
 
 SERVER = "import socket, time; server = socket.create_server(('127.0.0.1', {port})); time.sleep(60)"

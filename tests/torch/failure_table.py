@@ -8,6 +8,11 @@ Four ranks of DistributedDataParallel, by the process group and by the hook, on 
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import json
 import os
 import signal
@@ -93,4 +98,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(ended(main))

@@ -7,6 +7,11 @@ In a vector of values lane w counts worker w's contributions, so a read shows wh
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import heapq
 import random
 from collections import Counter
@@ -437,4 +442,4 @@ def main(argv: Sequence[str]) -> int:
 if __name__ == "__main__":
     import sys
 
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(ended(lambda: main(sys.argv[1:])))

@@ -82,6 +82,14 @@ def test_a_whole_file() -> None:
         ('[[packets]]\nloss = "much"', "loss = 'much': expected a number"),
         ("[[packets]]\ndelay_s = -1", "delay_s -1: a time in seconds, expected 0 or more"),
         ("[[packets]]\ndelay_s = inf", "delay_s inf: a time in seconds"),
+        (
+            '[[packets]]\nracks = [0]\nkinds = ["UP", "PUSH"]',
+            "[[packets]] number 1: PUSH is never on an uplink; expected UP, DOWN, GRANT or OTHER",
+        ),
+        (
+            '[[packets]]\nworkers = [0]\nkinds = ["DOWN", "OTHER"]',
+            "[[packets]] number 1: DOWN is never on a worker's link; expected HELLO, PUSH, PULL, REPORT, LEAVE, ",
+        ),
         ('[[packets]]\nkinds = ["PUSHES"]', "no kind of packet PUSHES; there are HELLO, PUSH, PULL"),
         ('[[packets]]\ndirection = "up"', 'direction = \'up\': expected "to_switch" or "to_worker"'),
         ("[[packets]]\nworkers = 3", "workers = 3: expected a list of worker ids"),
@@ -131,6 +139,13 @@ LEAF, ROOT = Event(1, Action.RESTART_LEAF, rack=2), Event(1, Action.RESTART_ROOT
         (Faults(events=(LEAF,)), 2, "rack 2 is not in the run; it has racks 0 to 1"),
         (Faults(events=(LEAF,)), 1, "rack 2 is not in the run; it has one switch"),
         (Faults(packets=(PacketFaults(racks=(0, 3)),)), 3, "rack 3 is not in the run; it has racks 0 to 2"),
+        (Faults(packets=(PacketFaults(kinds=("GRANT", "PUSH")),)), 2, None),
+        (
+            Faults(packets=(PacketFaults(kinds=("GRANT", "PUSH")),)),
+            1,
+            "GRANT is never on a worker's link; expected HELLO, PUSH, PULL, REPORT, LEAVE, WELCOME, ANSWER, NUDGE, "
+            "REFUSED, BYE, WAIT, RELEASE or OTHER",
+        ),
         (Faults(events=(ROOT,)), 3, None),
         (Faults(events=(ROOT,)), 1, "restart root: a run with one switch has none; expected restart switch"),
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -13,27 +14,34 @@ from pathlib import Path
 
 import pytest
 
+from tests.controller.processes import until
+
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("controller", "experiments", "serene", "topologies", "workers")
 
 INTERRUPTED = """
 import os, runpy, signal, sys
 
+module = sys.argv.pop(1)
+first = (module, f"{module}.__main__", *(module[:end] for end, each in enumerate(module) if each == "."),
+         "serene", "serene.interrupts")
+
 class Interrupt:
     def find_spec(self, name, path, target=None):
-        if name == needs:
+        if name not in first and name.partition(".")[0] not in sys.stdlib_module_names:
             os.kill(os.getpid(), signal.SIGINT)
 
-module, needs = sys.argv.pop(1), sys.argv.pop(1)
 sys.meta_path.insert(0, Interrupt())
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 
 
-def interrupted(module: str, needs: str, *, ignored: bool = False) -> subprocess.CompletedProcess[str]:
-    """Runs a module that is interrupted when it imports what it needs."""
+def interrupted(module: str, *, ignored: bool = False) -> subprocess.CompletedProcess[str]:
+    """Runs a module that is interrupted whenever it imports something, from the first on that Python does not bring."""
     how = ["env", "--ignore-signal=INT"] if ignored else ["env", "--default-signal=INT"]
     return subprocess.run(
-        [*how, sys.executable, "-c", INTERRUPTED, module, needs],
+        [*how, sys.executable, "-c", INTERRUPTED, module],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=100,
@@ -41,25 +49,62 @@ def interrupted(module: str, needs: str, *, ignored: bool = False) -> subprocess
     )
 
 
-@pytest.mark.parametrize(
-    ("module", "needs"),
-    [
-        ("controller", "httpx"),
-        ("experiments.run", "numpy"),
-        ("serene.switch_command", "grpc"),
-        ("experiments.straggler_study", "numpy"),
-        ("experiments.network_study", "numpy"),
-        ("experiments.network_study.question", "numpy"),
-    ],
-    ids=["serenectl", "experiments.run", "serene-switch", "reproduce", "network-study", "serene-netstudy"],
-)
-def test_an_interrupt_while_a_command_is_imported(module: str, needs: str) -> None:
-    ended = interrupted(module, needs)
+def commands() -> set[str]:
+    """The modules that users start, or commands do that are installed: those that make, pages and their own help
+    name."""
+    told = r"(?:python|VENV_PYTHON\)) -m ((?:controller|experiments|serene|tests|workers)[\w.]*\w)"
+    pages = [ROOT / "Makefile", *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    own = rf'prog="{told}"'
+    sources = [path for package in (*PACKAGES, "tests") for path in (ROOT / package).rglob("*.py")]
+    found = {name for page in pages for name in re.findall(told, page.read_text())}
+    found |= {name for source in sources for name in re.findall(own, source.read_text())}
+    return found | {"controller", "experiments.network_study.question", "serene.switch_command"}
+
+
+@pytest.mark.parametrize("module", sorted(commands()))
+def test_an_interrupt_while_a_command_is_imported(module: str) -> None:
+    ended = interrupted(module)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
+def in_session(leader: int) -> dict[int, float]:
+    """Processes that have not ended, and the seconds that each has computed."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, session, *others = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it is gone
+            continue
+        if int(session) == leader and state != "Z":
+            found[int(stat.parent.name)] = (int(others[7]) + int(others[8])) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+def test_an_interrupt_while_a_command_has_processes_at_work(tmp_path: Path) -> None:
+    """By a terminal, which tells all of them. (What they say besides is about the runs.)"""
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "experiments.correctness.schedules"]
+    given = ["--runs", "1000000", "--processes", "2", "--pair", "bsp,asp"]
+    said = tmp_path / "said"
+    with said.open("w") as out:
+        started = subprocess.Popen([*command, *given], cwd=ROOT, stdout=out, stderr=out, start_new_session=True)
+
+    def at_work() -> bool:
+        return sum(computed_s > 1 for each, computed_s in in_session(started.pid).items() if each != started.pid) > 1
+
+    try:
+        until(at_work, "two processes play runs")
+        os.killpg(started.pid, signal.SIGINT)
+        assert started.wait(100) == 130
+        assert "Traceback" not in said.read_text()
+        until(lambda: not in_session(started.pid), "none of them is left")
+    finally:
+        for each in in_session(started.pid):
+            os.kill(each, signal.SIGKILL)
+        started.wait()
+
+
 def test_who_ignores_interrupts_goes_on() -> None:
-    ended = interrupted("serene.switch_command", "grpc", ignored=True)
+    ended = interrupted("serene.switch_command", ignored=True)
     assert ended.returncode == 2
     assert ended.stderr.startswith("error: give a program"), "it has come as far as its command line"
 
@@ -205,7 +250,7 @@ restore, signal.signal = signal.signal, last
 def test_no_other_handler_raises() -> None:
     """Elsewhere signals are left alone, ignored or passed on."""
     passed_on = "topologies/isolation.py"
-    for package in ("controller", "experiments", "serene", "topologies", "workers"):
+    for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             if path.relative_to(ROOT).as_posix() in ("serene/interrupts.py", passed_on):
                 continue

@@ -17,6 +17,16 @@ END_S = 60.0
 
 
 @pytest.mark.parametrize("text", STRATEGIES)
+def test_a_strategy_has_one_name(text: str) -> None:
+    assert look(text).name == str(parse(text))
+
+
+def test_a_quorum_is_named_as_its_kind() -> None:
+    assert (look("quorum:3").name, look("quorum").name) == ("3-of-n", "k-of-n")
+    assert look("quorum:3").kind == look("quorum").kind == "k-of-n"
+
+
+@pytest.mark.parametrize("text", STRATEGIES)
 def test_a_strategy_has_one_colour(text: str) -> None:
     expected = COLOUR_OF.get(text) or COLOUR_OF.get(text.partition(":")[0], GREY)
     assert colour_of(str(parse(text))) == look(text).colour == expected

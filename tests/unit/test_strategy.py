@@ -19,6 +19,7 @@ from serene.strategy import (
     parse,
     strategy_from_dict,
     to_dict,
+    to_text,
 )
 from serene.wire import UNBOUNDED, ReadMode
 
@@ -31,13 +32,13 @@ LATEST, SNAPSHOT = ReadMode.LATEST, ReadMode.SNAPSHOT
         ("bsp", BSP(), PolicyFields(0b1111, 0b1111, 0, 4, SNAPSHOT), "BSP"),
         ("ssp:3", SSP(3), PolicyFields(0b1111, 0b1111, 3, 4, LATEST), "SSP(3)"),
         ("asp", ASP(), PolicyFields(0b1111, 0, UNBOUNDED, 0, LATEST), "ASP"),
-        ("quorum:3", Quorum(3), PolicyFields(0b1111, 0b1111, 0, 3, SNAPSHOT), "Quorum(3)"),
+        ("quorum:3", Quorum(3), PolicyFields(0b1111, 0b1111, 0, 3, SNAPSHOT), "3-of-n"),
         ("mixed:3,1", Mixed((1, 3)), PolicyFields(0b1111, 0b0101, 0, 2, SNAPSHOT), "Mixed(asynchronous 1, 3)"),
         ("mixed:0:2", Mixed((0,), 2), PolicyFields(0b1111, 0b1110, 2, 3, LATEST), "Mixed(asynchronous 0, staleness 2)"),
     ],
 )
 def test_each_strategy(text: str, strategy: Strategy, fields: PolicyFields, shown: str) -> None:
-    assert parse(text) == parse(text.upper()) == strategy
+    assert parse(text) == parse(text.upper()) == parse(to_text(strategy)) == strategy
     assert strategy.compile([0, 1, 2, 3]) == fields
     assert strategy_from_dict(to_dict(strategy)) == strategy
     assert str(strategy) == shown

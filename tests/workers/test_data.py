@@ -127,7 +127,9 @@ def test_a_copy_of_fashion_mnist_of_ones_own_comes_first(tmp_path: Path) -> None
 
 def test_without_the_package_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "FASHION_DIRECTORY", tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"install the Debian package dataset-fashion-mnist .*or set --data-dir"):
+    with pytest.raises(
+        DataError, match=r"install the Debian package dataset-fashion-mnist .*, or say where the files are: DATA_DIR= "
+    ):
         load("fashion-mnist", tmp_path)
 
 
@@ -163,7 +165,7 @@ def test_a_missing_file_is_named(tmp_path: Path, dataset: str, file: str) -> Non
     with pytest.raises(DataError) as raised:
         load(dataset, tmp_path)
     assert str(tmp_path / file) in str(raised.value)
-    assert "--data-dir or $SERENE_DATA" in str(raised.value)
+    assert "DATA_DIR= (make), --data-dir or $SERENE_DATA" in str(raised.value)
 
 
 def test_the_environment_says_where_the_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,11 @@ The simulation has the same links and headers, and no fitted constants. What was
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
 import json
 import statistics
 import sys
@@ -162,4 +167,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))

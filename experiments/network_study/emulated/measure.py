@@ -5,6 +5,11 @@ python -m experiments.network_study.emulated.measure --out FOLDER
 
 from __future__ import annotations
 
+from serene.interrupts import end_quietly, ended, held
+
+if __name__ == "__main__":
+    end_quietly()
+
 import argparse
 import json
 import os
@@ -114,17 +119,13 @@ class Aggregating(Switch):  # type: ignore[misc]
 @contextmanager
 def network(emulated: Emulated, switch: type[Switch]) -> Iterator[Any]:
     """The emulated Clos network with nodes of this kind, until the end of the block. Raises NotReady."""
-    with set_up_turn(READY_S):
-        net = Mininet(
-            topo=Clos(emulated.ports, emulated.leaves, emulated.ratio, emulated.link_mbit),
-            controller=None, switch=switch, build=False,
-        )  # fmt: skip
-        try:
-            net.start()
-        except BaseException:
-            net.stop()
-            raise
+    net = Mininet(
+        topo=Clos(emulated.ports, emulated.leaves, emulated.ratio, emulated.link_mbit),
+        controller=None, switch=switch, build=False,
+    )  # fmt: skip
     try:
+        with held(), set_up_turn(READY_S):  # a node that is interrupted in a command takes no other one
+            net.start()
         yield net
     finally:
         net.stop()
@@ -145,8 +146,9 @@ def _tree(net: Any, emulated: Emulated, logs: Path, stack: ExitStack) -> list[Pa
         parts.append(_part(node, ("experiments.network_study.emulated.switch", options), logs, stack))
     for part in parts:
         _expect_ready(part)
-    for host in net.hosts:
-        host.cmd("ip route replace default dev", host.defaultIntf())
+    with held():
+        for host in net.hosts:
+            host.cmd("ip route replace default dev", host.defaultIntf())
     return parts
 
 
@@ -270,4 +272,4 @@ def _measure_all(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(ended(main))
