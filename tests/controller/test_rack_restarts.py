@@ -283,6 +283,26 @@ def test_a_pool_of_which_a_leaf_has_lost_its_part_is_over(tree: Tree, known: boo
     asyncio.run(asyncio.wait_for(play(), 100))
 
 
+def test_a_pool_is_taken_over_with_its_precision(tree: Tree) -> None:
+    async def play() -> None:
+        coordinator, _, work = await commanding(tree)
+        slots = 4
+        values = slots * coordinator.jobs.lanes
+        members = [tree.client(*Racks(SIZES).place(number), values) for number in range(WORKERS)]
+        await coordinator.create_job(WORKERS, BSP(), racks=SIZES, pool_slots=slots)
+        await at_once(members, Client.join)
+        assert (await coordinator.set_precision(0, 8)).epoch == 2
+        await ended(work)
+        second, _, work = await commanding(tree)
+        job = second.jobs[0]
+        assert (job.pool, job.epoch, job.precision, job.strategy) == (True, 2, 8, BSP())
+        await ended(work)
+        for member in members:
+            member.close()
+
+    asyncio.run(asyncio.wait_for(play(), 100))
+
+
 def test_a_job_elsewhere_is_looked_after_while_a_leaf_is_away(tree: Tree) -> None:
     """Its counters are read, and its slots are freed when it has finished."""
     gradient = np.ones(VALUES, np.float32)
