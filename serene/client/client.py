@@ -32,7 +32,7 @@ from serene.fixedpoint import FixedPoint
 from serene.wire import HEADER, Op
 
 LOG = logging.getLogger("serene")
-SAY_AFTER_S = 3.0  # of asking for a place
+SAY_AFTER_S = 3.0  # of asking for a place, or of leaving it
 HELLO_EVERY_S = 0.1
 LEAVE_EVERY_S = 0.2
 PATIENCE_S = 7.5  # of a worker that leaves, with a root that is gone: for its last read, and then for a BYE
@@ -176,7 +176,7 @@ class Client:
         )
 
     def _unwelcome(self) -> str:
-        """Why there may be no WELCOME."""
+        """Why there may be no WELCOME, or no BYE."""
         why = self._requests.missing or "is the controller up, and does the transport lead to the switch?"
         return why + self._trouble()
 
@@ -267,8 +267,12 @@ class Client:
         until, job_over, has_left, greeted = self.clock() + timeout_s, False, False, self.clock()
         # A switch that answers HELLO while the controller says WAIT: another one, which decides, is out of its reach.
         confirmed, waits_since = self._requests.confirmations, math.inf
+        began, told = self.clock(), False
         while self.clock() < until:
             asked = self.clock()
+            if asked - began > SAY_AFTER_S and not (told or has_left):
+                told = True
+                LOG.warning("worker %d of job %d waits to leave: %s", self._worker, self._job, self._unwelcome())
             if asked - waits_since > PATIENCE_S and self._requests.confirmations > confirmed:
                 LOG.warning("worker %d of job %d cannot leave: %s", self._worker, self._job, self._requests.missing)
                 return job_over

@@ -55,7 +55,7 @@ class Requests:
         self.session = 0  # that the worker has joined last
         self.confirmations = 0  # WELCOMEs of that session since
         self.joining = False
-        self.missing = ""  # what the controller said last of workers that are not there
+        self.missing = ""  # what the controller said last that this worker waits for: others, or a switch
         self._proof = 0  # the number that it wants to hear, to know that this HELLO is not an old one
 
     def begin_incarnation(self, incarnation: int | None = None) -> None:
@@ -106,7 +106,8 @@ class Requests:
         return replace(welcome, racks=self._racks, first=self._first)
 
     def _wait(self, header: np.void, text: bytes) -> None:
-        """The controller's answer to a HELLO: say it again with this number, or others are missing."""
+        """The controller's answer to a HELLO: say it again with this number, or others are missing. Or it cannot do now
+        what a HELLO or LEAVE asks for."""
         proof = int(header["seq"])
         if not proof:
             self.missing = text.decode(errors="replace")
