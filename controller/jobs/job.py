@@ -104,6 +104,7 @@ class Job:
     session: int = 0
     epoch: int = 0
     epochs_spent: int = 0
+    in_doubt: bool = False  # a swap has failed, and may have come into force all the same
     lost_sessions: int = 0  # that the switch has lost
     lost: set[int] = field(default_factory=set)  # which ones, as far as they are known
     lost_before: int = 0  # earlier ones may have been this job's, too
@@ -175,6 +176,7 @@ class Job:
             self.began_at, self.began_clock = begun.t, begun.clock
         self.session = policy.session
         self.epoch = policy.epoch
+        self.in_doubt = False
         self.precision = policy.fields.precision
         if not self.restoring:
             self.strategy = policy.strategy
@@ -198,6 +200,7 @@ class Job:
         self.restoring = False
         self.lost.add(self.session)
         self.session = self.epoch = self.epochs_spent = 0
+        self.in_doubt = False
         self.vector_length = self.slots_needed = 0
         self.slots = None
         gone = (WorkerState.LEFT, WorkerState.EVICTED)

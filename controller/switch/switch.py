@@ -49,6 +49,10 @@ class SwitchOptions:
     name: str = ""  # of one of several
     others: Sequence[Program] = ()  # that other switches have: one that runs them is mistaken for this one
 
+    @property
+    def called(self) -> str:
+        return f"the switch {self.name}" if self.name else "the switch"
+
 
 def credentials(settings: Settings) -> fy.GRPCCredentialsTLS | None:
     """What the connection is encrypted with, if it is to be."""
@@ -72,6 +76,9 @@ class Switch:
     ``on_packet`` hears every frame that it hands up and must not wait. ``on_connected`` is awaited when there is a
     connection, and has to call `set_up`: whoever changes jobs must be kept from it meanwhile, since what the switch
     held before is not what it holds now.
+
+    What a switch was asked when it was stopped, it may do when it goes on, and its next connection may be there by
+    then. So this connection has a higher election id, with which the switch refuses what came with the one before.
     """
 
     def __init__(
@@ -92,6 +99,8 @@ class Switch:
             fy.P4Schema(other.p4info_path, other.config_path).p4cookie: other.name for other in options.others
         }
         self._connection: Connection | None = None
+        self._election_id = options.election_id
+        self._keeping: asyncio.Task[None] | None = None  # connected
         self._pushed = False  # the program, over the present connection
         self.drops: dict[str, int] = {}  # as they were read last
         self._learning = Learning()
@@ -118,7 +127,8 @@ class Switch:
     # The connection
 
     async def bring_up(self, deadline_s: float) -> None:
-        """Connect and set the switch up, waiting ``deadline_s`` seconds for one that is starting."""
+        """Connect and set the switch up, waiting ``deadline_s`` seconds for one that is starting. From then on it is
+        connected again when the connection is lost."""
         end = time.monotonic() + deadline_s
         while not self.connected:
             answered = False
@@ -130,15 +140,18 @@ class Switch:
                 if time.monotonic() >= end:
                     if answered:
                         raise
+                    named = f"{self.options.name}=" if self.options.name else ""
                     raise Unreachable(
-                        f"no P4Runtime switch answered at {self.options.address} within {deadline_s:g} s"
-                        ": is it running, and is --switch HOST:PORT right?"
+                        f"no P4Runtime switch answered at {named}{self.options.address} within {deadline_s:g} s"
+                        f": is it running, and is --switch {named}HOST:PORT right?"
                     ) from None
                 await asyncio.sleep(RETRY_S)
+        self._keeping = asyncio.create_task(self._keep_connected())
 
     async def run(self) -> None:
-        """Deliver what the switch says, for ever; connect again when the connection is lost."""
-        await asyncio.gather(self._keep_connected(), self._keep_learning())
+        """Deliver what the switch says, for ever; after `bring_up`."""
+        assert self._keeping is not None
+        await asyncio.gather(self._keeping, self._keep_learning())
 
     async def _keep_connected(self) -> None:
         while True:
@@ -163,24 +176,30 @@ class Switch:
 
     async def close(self) -> None:
         """Let go of the switch, which goes on forwarding and aggregating."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait([self._keeping])
         await self._disconnect()
 
     async def _connect(self, timeout_s: float) -> None:
         options = self.options
         connection = Connection(
-            options.address, options.device_id, options.election_id, self._schema, options.credentials
+            options.address, options.device_id, self._election_id, self._schema, options.credentials, options.name
         )
         try:
             await asyncio.wait_for(connection.open(), timeout_s)
         except BaseException as error:
             await connection.close()
             if isinstance(error, asyncio.TimeoutError):
-                raise Unreachable(f"no answer from {options.address}") from None
+                raise Unreachable(f"no answer from {options.called} at {options.address}") from None
             raise
         self._connection = connection
 
     async def _disconnect(self) -> None:
         if self._connection is not None:
+            if self._connection.unsettled:
+                self._election_id = self._connection.election_id + 1
+            self.trouble = self.trouble or f"disconnected from {self.options.address}"
             await self._connection.close()
             self._connection = None
 
@@ -196,8 +215,9 @@ class Switch:
 
     async def set_up(self) -> entries.Installed:
         """Put the switch's own entries in place; what it holds. From now on it takes operations."""
-        assert self._connection is not None
         connection, own = self._connection, self.options.own
+        if connection is None:  # it was lost when another switch was connected
+            raise self._out_of_reach()
         await connection.put(entries.switch_address(own))
         await connection.put(entries.impostor_mac(own))
         await connection.put(entries.impostor_ip(own))
@@ -349,7 +369,8 @@ class Switch:
     def primary(self) -> Connection:
         """The connection that takes operations. Raises Unreachable."""
         if self._connection is None or self.trouble is not None:
-            raise Unreachable(
-                f"the switch{' ' * bool(self.options.name)}{self.options.name} is out of reach: {self.trouble}"
-            )
+            raise self._out_of_reach()
         return self._connection
+
+    def _out_of_reach(self) -> Unreachable:
+        return Unreachable(f"{self.options.called} is out of reach: {self.trouble}")

@@ -76,6 +76,12 @@ class Process:
         self.process.kill()
         self.process.wait()
 
+    def pause(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
 
 class SwitchProcess:
     """A switch without a program; ports 1 to PORTS lead to UDP ports here, or to veth pairs, those after the
@@ -119,10 +125,10 @@ class SwitchProcess:
         self._process.kill()
 
     def pause(self) -> None:
-        self._process.process.send_signal(signal.SIGSTOP)
+        self._process.pause()
 
     def go_on(self) -> None:
-        self._process.process.send_signal(signal.SIGCONT)
+        self._process.go_on()
 
     def restart(self) -> None:
         self.kill()
