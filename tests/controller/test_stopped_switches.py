@@ -248,13 +248,13 @@ def test_who_leaves_while_the_root_keeps_a_restoration_from_its_end_is_told_so(
 def test_a_switch_that_dies_while_another_is_waited_for_is_named(tree: Tree, tmp_path: Path) -> None:
     leaf1, leaf2 = tree.leaves
     leaf2.kill()
-    up = bringing_up(tree, tmp_path / "up.log", wait_s=20)
+    up = bringing_up(tree, tmp_path / "up.log", wait_s=30)
     until(lambda: f"primary at {leaf1.grpc}" in up.log.read_text(), "the first leaf is connected")
     leaf1.kill()
     leaf2.start()
     assert up.process.wait(60) == 1
     *_, error = up.log.read_text().splitlines()
-    assert error.startswith("error: not all switches were there at once within 20 s: leaf1: ")
+    assert error.startswith("error: not all switches were there at once within 30 s: leaf1: ")
     assert leaf1.grpc in error and leaf2.grpc not in error and tree.root.grpc not in error
     assert "Traceback" not in up.log.read_text()
 
