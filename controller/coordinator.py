@@ -33,7 +33,7 @@ from controller.status.model import (
 )
 from controller.status.recorder import Recorder
 from controller.status.snapshot import job_status, status
-from controller.switch.connection import SwitchError
+from controller.switch.connection import SwitchError, Unanswered
 from controller.switch.fabric import fabric
 from controller.switch.switch import SwapPhases
 from controller.switch.telemetry import Telemetry
@@ -90,8 +90,12 @@ class Coordinator:
     # Start, run, stop
 
     async def bring_up(self) -> None:
-        """Connects to the switch and sets it up. Raises SwitchError when that fails."""
-        await self.switch.bring_up(self._wait_s)
+        """Connects to the switch and sets it up. Raises SwitchError when that fails; then it is disconnected."""
+        try:
+            await self.switch.bring_up(self._wait_s)
+        except BaseException:
+            await self.switch.close()
+            raise
 
     async def run(self) -> None:
         """Serves workers and looks after jobs until cancelled; then disconnects from the switch, which goes on."""
@@ -315,7 +319,12 @@ class Coordinator:
         """Writes a swap to the switch and commits it. Returns the new epoch, how many ms the switch took, and over
         racks the phases of that. The caller holds the lock."""
         begun = time.perf_counter()
-        phases = await self.switch.swap(plan)
+        try:
+            phases = await self.switch.swap(plan)
+        except Unanswered as error:
+            raise Unanswered(
+                f"{error} Whether the swap has come into force is told when the switch is connected again"
+            ) from None
         write_ms = (time.perf_counter() - begun) * 1e3
         self._metrics.swap_took(write_ms / 1e3)
         return self.jobs.swapped(plan, time.time()), write_ms, phases

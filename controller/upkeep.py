@@ -207,11 +207,15 @@ class Upkeep:
         for worker, at in found.strays:
             await self._switch.shut_out(job_id, worker, at)
         known = self._jobs.get(job_id)
+        in_doubt = known is not None and known.in_doubt and known.session == found.session
         try:
             if not found.complete:
                 raise SereneError("its entries are not complete")
             state = found.session, found.epoch, found.members
             if known is not None and (known.session, known.epoch, known.places()) == state:
+                known.in_doubt = False
+                if in_doubt:
+                    self._tell_settled(known, "a swap that failed has not come into force")
                 return True
             job = job_from(job_id, found, time.time())
             self._jobs.take_over(job)
@@ -221,12 +225,18 @@ class Upkeep:
                 f"job {job_id}: taken over, {how}, session {found.session}, epoch {found.epoch}",
                 job=job_id,
             )
+            if in_doubt:
+                self._tell_settled(job, "a swap that failed has come into force all the same")
             return True
         except SereneError as error:
             LOG.warning("job %d, found in the switch, is removed: %s", job_id, error)
             places = {} if known is None else known.places()
             await self._switch.remove(job_id, {**places, **found.members})
             return False
+
+    def _tell_settled(self, job: Job, what: str) -> None:
+        text = f"job {job.id}: {what}: {job.in_force}, epoch {job.epoch}"
+        self._events.emit("swap_settled", text, job=job.id, epoch=job.epoch, strategy=job.in_force)
 
     def _take_over_lost(self, job_id: int, found: InstalledJob) -> None:
         """Takes over a job of which one of several switches has lost its part, for a new session; not a pool, which

@@ -15,7 +15,7 @@ from controller.events import Events
 from controller.jobs.job import Job, JobState, Report, WorkerState
 from controller.jobs.jobs import Jobs
 from controller.jobs.plans import Readmission, Refusal, Start, Waiting
-from controller.switch.connection import SwitchError, Unreachable
+from controller.switch.connection import SwitchError
 from controller.switch.fabric import Fabric
 from serene.errors import SereneError
 from serene.wire import Op
@@ -96,10 +96,15 @@ class Admission:
             self._on_report(request.job, worker, facts)
             return
         async with self._lock:
-            if request.op is Op.HELLO:
-                await self._hello(request)
-            elif request.op is Op.LEAVE:
-                await self._leave(request)
+            try:
+                if request.op is Op.HELLO:
+                    await self._hello(request)
+                elif request.op is Op.LEAVE:
+                    await self._leave(request)
+            except SwitchError as error:
+                # It asks again; but whoever started it has to know what it waits for.
+                await self._answer(request, self._answerer.wait, str(error))
+                raise
 
     async def _hello(self, request: Request) -> None:
         if self._just_readmitted(request):
@@ -220,11 +225,7 @@ class Admission:
             plan = alone
         else:
             if plan.swap is not None:
-                try:
-                    await self._switch.swap(plan.swap)
-                except Unreachable as error:
-                    await self._answer(request, self._answerer.wait, f"worker {name} cannot leave: {error}")
-                    raise
+                await self._switch.swap(plan.swap)
             self._jobs.left(plan, time.time())
         await self._switch.send(request.sender, self._answerer.bye(request, job_over=plan.job_over))
         if news:

@@ -104,6 +104,7 @@ class Job:
     session: int = 0
     epoch: int = 0
     epochs_spent: int = 0  # of this session, those of failed writes included: the next one's number is one more
+    in_doubt: bool = False  # a swap has failed, and may have come into force all the same
     lost_sessions: int = 0  # how many of its sessions the switch has lost
     lost: set[int] = field(default_factory=set)  # which ones, as far as they are known
     lost_before: int = 0  # sessions before this one may have been this job's, too, and lost
@@ -177,6 +178,7 @@ class Job:
             self.began_at, self.began_clock = begun.t, begun.clock
         self.session = policy.session
         self.epoch = policy.epoch
+        self.in_doubt = False
         self.precision = policy.fields.precision
         if not self.restoring:
             self.strategy = policy.strategy
@@ -200,6 +202,7 @@ class Job:
         self.restoring = False
         self.lost.add(self.session)
         self.session = self.epoch = self.epochs_spent = 0
+        self.in_doubt = False
         self.vector_length = self.slots_needed = 0
         self.slots = None
         not_waited_for = (WorkerState.LEFT, WorkerState.EVICTED)

@@ -306,7 +306,7 @@ class Jobs:
         if job.state is not JobState.RUNNING or job.restoring or not job.members():
             return False
         fits = shrunk(strategy, job.members()) == strategy
-        return fits and strategy == job.strategy and job.epoch == job.epochs_spent
+        return fits and strategy == job.strategy and not job.in_doubt
 
     def taking_part(self, job_id: int, named: Iterable[int]) -> list[int]:
         """The workers that are members or evicted, in their order. named: workers that have to be among them.
@@ -363,6 +363,7 @@ class Jobs:
     @staticmethod
     def _next_epoch(job: Job) -> int:
         job.epochs_spent += 1
+        job.in_doubt = True  # until it is committed
         return job.epochs_spent
 
     # Leaving

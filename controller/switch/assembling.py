@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from controller.switch import tree_entries
 from controller.switch.entries import Installed, InstalledJob
+from serene.fixedpoint import POOL_SCALE
 from serene.racks import MAX_QUORUM, Racks
 from serene.strategy import PolicyFields
 from serene.wire import ROOT
@@ -143,9 +144,9 @@ def _whole(decides: InstalledJob, here: dict[int, InstalledJob], leaves: int) ->
         strays += [(first + place, replace(at, rack=rack)) for place, at in part.strays if place != ROOT]
     of_epoch = any_leaf.prepared[era]
     assert decides.fields is not None
-    fields = PolicyFields(
-        member_mask, sync_mask, of_epoch.staleness, decides.fields.quorum or sync_mask.bit_count(), of_epoch.read_mode
-    )
+    quorum = decides.fields.quorum or sync_mask.bit_count()
+    precision = of_epoch.precision if any_leaf.scale == POOL_SCALE else 32
+    fields = PolicyFields(member_mask, sync_mask, of_epoch.staleness, quorum, of_epoch.read_mode, precision)
     return InstalledJob(
         slots=any_leaf.slots, vector_length=any_leaf.vector_length, scale=any_leaf.scale, limit=any_leaf.limit,
         workers=sum(racks.sizes), lost_sessions=any_leaf.lost_sessions, session=decides.session, epoch=decides.epoch,

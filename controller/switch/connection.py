@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import finsy as fy
 import grpc
+from finsy.grpcutil import GRPCOptions, grpc_channel
 from finsy.p4entity import (
     P4EntityList,
     P4UpdateList,
@@ -30,6 +31,8 @@ LOG = logging.getLogger("serene.controller")
 
 PUSH_TIMEOUT_S = 120.0  # the embedded switch compiles a program that it does not have in its cache
 
+NO_ANSWER = (fy.GRPCStatusCode.UNAVAILABLE, fy.GRPCStatusCode.CANCELLED, fy.GRPCStatusCode.DEADLINE_EXCEEDED)
+
 Entity = TypeVar("Entity", fy.P4TableEntry, fy.P4CounterEntry, fy.P4MulticastGroupEntry)
 
 
@@ -41,13 +44,38 @@ class Unreachable(SwitchError):
     """There is no connection to the switch."""
 
 
+class Unanswered(Unreachable):
+    """There is none any more, since the switch did not answer in time. It may have done what it was asked."""
+
+
 class NotPrimary(SwitchError):
     """Another controller holds the switch."""
 
 
+class _Options(GRPCOptions):
+    """finsy's own, and a TCP connection for each channel. gRPC would let a channel share that of an earlier one to the
+    same address, which stays as long as anything holds one of its calls, as the traceback of an error does. Where the
+    earlier one was given up because nothing was answered there, the next one would not be answered either."""
+
+    def to_native(self) -> list[tuple[str, Any]]:
+        return [*super().to_native(), ("grpc.use_local_subchannel_pool", 1)]
+
+
+class _Client(fy.P4Client):
+    """With these options, which finsy's does not let one choose."""
+
+    async def open(
+        self, *, schema: fy.P4Schema | None = None, complete_request: Callable[[Any], None] | None = None
+    ) -> None:
+        options = _Options(max_metadata_size=64 << 10, max_reconnect_backoff_ms=15_000)
+        self._channel = grpc_channel(self._address, credentials=self._credentials, options=options)
+        self._stub = p4r_grpc.P4RuntimeStub(self._channel)
+        self._schema, self._complete_request = schema, complete_request
+
+
 class Connection:
     """A stream on which this controller asks to be primary. address: HOST:PORT. schema: of the program that the switch
-    is to run. credentials: None: the connection is not encrypted."""
+    is to run. credentials: None: the connection is not encrypted. name: which switch it is, where there are several."""
 
     def __init__(
         self,
@@ -56,15 +84,23 @@ class Connection:
         election_id: int,
         schema: fy.P4Schema,
         credentials: fy.GRPCCredentialsTLS | None = None,
+        name: str = "",
     ) -> None:
-        self.address = address
+        self._switch = f"switch {name} at {address}" if name else f"switch at {address}"
+        self._no_connection = f"no connection to {'the' if name else 'a'} {self._switch}"
         self.device_id = device_id
         self.election_id = election_id
         self.is_primary = False
-        self._closed = False
+        self._ended: str | None = None  # why
+        self._unanswered = 0  # requests to change something, which the switch may have taken or not
         self._sending = asyncio.Lock()  # gRPC takes one message for a stream at a time
         self._schema = schema
-        self._client = fy.P4Client(address, credentials, wait_for_ready=False)
+        self._client = _Client(address, credentials, wait_for_ready=False)
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether the switch may yet do something that it has not answered."""
+        return self._unanswered > 0
 
     async def open(self) -> None:
         """Connects, and returns once this controller is primary. Raises Unreachable, NotPrimary or SwitchError."""
@@ -81,28 +117,45 @@ class Connection:
 
     async def close(self) -> None:
         """Closes the stream; requests under way raise Unreachable."""
+        await self._end(self._no_connection)
+
+    async def _end(self, why: str) -> None:
         self.is_primary = False
-        self._closed = True
+        self._ended = self._ended or why
         await self._client.close()
 
-    @contextlib.contextmanager
-    def _while_open(self) -> Iterator[None]:
-        """Goes around a request: raises Unreachable when the connection is closed before or during it.
+    @contextlib.asynccontextmanager
+    async def _while_open(self) -> AsyncIterator[None]:
+        """Goes around a request: raises Unreachable when the connection ends before or during it. A request that is not
+        answered in time ends it: what the switch holds has to be read again before anything else is asked of it.
 
-        gRPC then cancels the request, which must not be taken for a cancellation of the task that waits for it.
+        gRPC cancels the requests of a connection that ends, which must not be taken for a cancellation of the task that
+        waits for them.
         """
-        if self._closed:
-            raise self._away()
+        if self._ended is not None:
+            raise Unreachable(self._ended)
         try:
             yield
         except asyncio.CancelledError:
             cancelling = getattr(asyncio.current_task(), "cancelling", lambda: 0)()  # from Python 3.11 on
-            if self._closed and not cancelling:
-                raise self._away() from None
+            if self._ended is not None and not cancelling:
+                raise Unreachable(self._ended) from None
+            raise
+        except fy.P4ClientError as error:
+            if error.code == fy.GRPCStatusCode.DEADLINE_EXCEEDED:
+                await self._end(str(self._explained(error)))
             raise
 
-    def _away(self) -> Unreachable:
-        return Unreachable(f"no connection to a switch at {self.address}")
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Around a request to change something."""
+        self._unanswered += 1
+        try:
+            yield
+        except fy.P4ClientError as error:
+            self._unanswered -= error.code not in NO_ANSWER
+            raise
+        self._unanswered -= 1
 
     async def install_program(self, others: Mapping[int, str]) -> bool:
         """Pushes the program unless it runs already; True when it was pushed, and all state is new. others: names of
@@ -113,7 +166,7 @@ class Connection:
             return False
         if running is not None and running in others:
             raise SwitchError(
-                f"the switch at {self.address} runs {others[running]}, which belongs to another level of the tree: are "
+                f"the {self._switch} runs {others[running]}, which belongs to another level of the tree: are "
                 "the names in --switch mixed up? A switch that is restarted takes either program"
             )
         if running is not None:
@@ -127,9 +180,13 @@ class Connection:
         self._sign(request)
         stub: Any = p4r_grpc.P4RuntimeStub(self._client.channel)
         try:
-            await stub.SetForwardingPipelineConfig(request, timeout=PUSH_TIMEOUT_S)
-        except grpc.RpcError as error:
-            refusal = self._explained(fy.P4ClientError(error, "SetForwardingPipelineConfig"))
+            with self._changing():
+                try:
+                    await stub.SetForwardingPipelineConfig(request, timeout=PUSH_TIMEOUT_S)
+                except grpc.RpcError as error:
+                    raise fy.P4ClientError(error, "SetForwardingPipelineConfig") from None
+        except fy.P4ClientError as error:
+            refusal = self._explained(error)
             if isinstance(refusal, Unreachable | NotPrimary):
                 raise refusal from None
             raise SwitchError(f"{refusal} (while pushing the program)") from None
@@ -147,13 +204,12 @@ class Connection:
         try:
             for update in encode_updates(updates, self._schema):
                 if isinstance(update, p4r.StreamMessageRequest):
-                    async with self._sending:
+                    async with self._sending, self._while_open():
                         await self._client.send(update)
                 else:
                     batch.append(update)
             if batch:
-                with self._while_open():
-                    await self._client.request(p4r.WriteRequest(device_id=self.device_id, updates=batch))
+                await self._change(batch)
         except fy.P4ClientError as error:
             if missing_ok and error.is_not_found_only:
                 return
@@ -164,18 +220,22 @@ class Connection:
         encoded = encode_entities([entity], self._schema)
         inserts = [p4r.Update(type=p4r.Update.INSERT, entity=one) for one in encoded]
         try:
-            with self._while_open():
-                await self._client.request(p4r.WriteRequest(device_id=self.device_id, updates=inserts))
+            await self._change(inserts)
         except fy.P4ClientError as error:
             if all(detail.canonical_code != fy.GRPCStatusCode.ALREADY_EXISTS for detail in error.details.values()):
                 raise self._explained(error) from None
             await self.write(p4r.Update(type=p4r.Update.MODIFY, entity=one) for one in encoded)
 
+    async def _change(self, updates: list[p4r.Update]) -> None:
+        async with self._while_open():
+            with self._changing():
+                await self._client.request(p4r.WriteRequest(device_id=self.device_id, updates=updates))
+
     async def read(self, entities: Sequence[Entity]) -> list[Entity]:
         """The entities that the switch has of those asked for, all of one kind. Raises as `write`."""
         request = p4r.ReadRequest(device_id=self.device_id, entities=encode_entities(entities, self._schema))
         try:
-            with self._while_open():
+            async with self._while_open():
                 return [
                     cast("Entity", decode_entity(entity, self._schema))
                     async for reply in self._client.request_iter(request)
@@ -199,13 +259,14 @@ class Connection:
 
     async def _receive(self) -> p4r.StreamMessageResponse:
         try:
-            return await self._client.receive()
+            async with self._while_open():
+                return await self._client.receive()
         except fy.P4ClientError as error:
             if error.code == fy.GRPCStatusCode.INVALID_ARGUMENT:  # P4Runtime's answer to an election id in use
                 raise NotPrimary(self._held_by(self.election_id)) from None
             raise self._explained(error) from None
         except RuntimeError:  # how P4Client reports that the switch closed the stream
-            raise Unreachable(f"the switch at {self.address} closed the connection") from None
+            raise Unreachable(f"the {self._switch} closed the connection") from None
 
     async def _learn_version(self) -> None:
         """Asks for the version of P4Runtime: in 1.5 multicast replicas changed their encoding."""
@@ -252,7 +313,7 @@ class Connection:
 
     def _held_by(self, primary: int) -> str:
         return (
-            f"another controller, with election id {primary}, holds the switch at {self.address}: "
+            f"another controller, with election id {primary}, holds the {self._switch}: "
             f"start with --election-id N > {primary} to take it over"
         )
 
@@ -262,12 +323,10 @@ class Connection:
 
     def _explained(self, error: fy.P4ClientError) -> SwitchError:
         if error.code in (fy.GRPCStatusCode.UNAVAILABLE, fy.GRPCStatusCode.CANCELLED):
-            return self._away()
+            return Unreachable(self._no_connection)
         if error.code == fy.GRPCStatusCode.PERMISSION_DENIED:
-            return NotPrimary(f"the switch at {self.address} says that another controller is primary: {error.message}")
+            return NotPrimary(f"the {self._switch} says that another controller is primary: {error.message}")
         if error.code == fy.GRPCStatusCode.DEADLINE_EXCEEDED:
-            return SwitchError(f"the switch at {self.address} has not answered in time: has it been stopped?")
+            return Unanswered(f"the {self._switch} has not answered in time: has it been stopped?")
         reasons = [detail.message for detail in error.details.values() if detail.message] or [error.message]
-        return SwitchError(
-            f"the switch at {self.address} refused: {'; '.join(dict.fromkeys(reasons))} ({error.code.name})"
-        )
+        return SwitchError(f"the {self._switch} refused: {'; '.join(dict.fromkeys(reasons))} ({error.code.name})")

@@ -295,6 +295,7 @@ def installed(entries: Iterable[fy.P4TableEntry]) -> Installed:
                 args["staleness_bound"],
                 args["quorum"],
                 ReadMode(args["read_mode"]),
+                precision_in(args["members"]) or 32,
             )
             job.taking_part[era] = args["members"]
         elif entry.table_id == "root":

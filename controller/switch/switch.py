@@ -49,6 +49,10 @@ class SwitchOptions:
     name: str = ""  # where there are several switches
     others: Sequence[Program] = ()  # programs of the other switches: one that runs them is not the one that was meant
 
+    @property
+    def called(self) -> str:
+        return f"the switch {self.name}" if self.name else "the switch"
+
 
 def credentials(settings: Settings) -> fy.GRPCCredentialsTLS | None:
     """What the connection is encrypted with; None: it is not encrypted."""
@@ -72,6 +76,9 @@ class Switch:
     on_packet: called with port and frame for every frame that the switch hands up; must not wait. on_connected: awaited
     when there is a connection, and has to call `set_up`; nobody may change jobs meanwhile, since the switch may not
     hold what it held before.
+
+    A switch that was stopped may do what it was asked then when it goes on, and by that time there may be a new
+    connection. So this one has a higher election id, with which the switch refuses what came over the one before.
     """
 
     def __init__(
@@ -92,6 +99,8 @@ class Switch:
             fy.P4Schema(other.p4info_path, other.config_path).p4cookie: other.name for other in options.others
         }
         self._connection: Connection | None = None
+        self._election_id = options.election_id
+        self._keeping: asyncio.Task[None] | None = None  # keeps it connected
         self._pushed = False  # whether the program was pushed over the present connection
         self.drops: dict[str, int] = {}  # packets by reason, as they were read last
         self._learning = Learning()
@@ -120,7 +129,8 @@ class Switch:
     # The connection
 
     async def bring_up(self, deadline_s: float) -> None:
-        """Connects and sets the switch up, waiting up to ``deadline_s`` seconds for one that is starting."""
+        """Connects and sets the switch up, waiting up to ``deadline_s`` seconds for one that is starting. From then on
+        it is connected again when the connection is lost."""
         end = time.monotonic() + deadline_s
         while not self.connected:
             answered = False
@@ -132,15 +142,18 @@ class Switch:
                 if time.monotonic() >= end:
                     if answered:
                         raise
+                    named = f"{self.options.name}=" if self.options.name else ""
                     raise Unreachable(
-                        f"no P4Runtime switch answered at {self.options.address} within {deadline_s:g} s"
-                        ": is it running, and is --switch HOST:PORT right?"
+                        f"no P4Runtime switch answered at {named}{self.options.address} within {deadline_s:g} s"
+                        f": is it running, and is --switch {named}HOST:PORT right?"
                     ) from None
                 await asyncio.sleep(RETRY_S)
+        self._keeping = asyncio.create_task(self._keep_connected())
 
     async def run(self) -> None:
-        """Delivers what the switch sends, for ever; connects again when the connection is lost."""
-        await asyncio.gather(self._keep_connected(), self._keep_learning())
+        """Delivers what the switch sends, for ever; after `bring_up`."""
+        assert self._keeping is not None
+        await asyncio.gather(self._keeping, self._keep_learning())
 
     async def _keep_connected(self) -> None:
         while True:
@@ -165,24 +178,30 @@ class Switch:
 
     async def close(self) -> None:
         """Disconnects from the switch, which goes on forwarding and aggregating."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait([self._keeping])
         await self._disconnect()
 
     async def _connect(self, timeout_s: float) -> None:
         options = self.options
         connection = Connection(
-            options.address, options.device_id, options.election_id, self._schema, options.credentials
+            options.address, options.device_id, self._election_id, self._schema, options.credentials, options.name
         )
         try:
             await asyncio.wait_for(connection.open(), timeout_s)
         except BaseException as error:
             await connection.close()
             if isinstance(error, asyncio.TimeoutError):
-                raise Unreachable(f"no answer from {options.address}") from None
+                raise Unreachable(f"no answer from {options.called} at {options.address}") from None
             raise
         self._connection = connection
 
     async def _disconnect(self) -> None:
         if self._connection is not None:
+            if self._connection.unsettled:
+                self._election_id = self._connection.election_id + 1
+            self.trouble = self.trouble or f"disconnected from {self.options.address}"
             await self._connection.close()
             self._connection = None
 
@@ -198,8 +217,9 @@ class Switch:
 
     async def set_up(self) -> entries.Installed:
         """Puts the switch's own entries in place, and returns what it holds. From now on it takes operations."""
-        assert self._connection is not None
         connection, own = self._connection, self.options.own
+        if connection is None:  # it was lost when another switch was connected
+            raise self._out_of_reach()
         await connection.put(entries.switch_address(own))
         await connection.put(entries.impostor_mac(own))
         await connection.put(entries.impostor_ip(own))
@@ -355,7 +375,8 @@ class Switch:
     def primary(self) -> Connection:
         """The connection that takes operations. Raises Unreachable."""
         if self._connection is None or self.trouble is not None:
-            raise Unreachable(
-                f"the switch{' ' * bool(self.options.name)}{self.options.name} is out of reach: {self.trouble}"
-            )
+            raise self._out_of_reach()
         return self._connection
+
+    def _out_of_reach(self) -> Unreachable:
+        return Unreachable(f"{self.options.called} is out of reach: {self.trouble}")

@@ -21,7 +21,7 @@ from controller.switch import entries, tree_entries
 from controller.switch.assembling import assembled
 from controller.switch.connection import SwitchError, Unreachable
 from controller.switch.counters import Counters
-from controller.switch.switch import SwapPhases, Switch, SwitchOptions
+from controller.switch.switch import RETRY_S, SwapPhases, Switch, SwitchOptions
 from serene.program import Program
 from serene.racks import LeafPolicy, Racks, policies
 from serene.strategy import PolicyFields
@@ -110,7 +110,19 @@ class Tree:
         return "; ".join(troubles) or None
 
     async def bring_up(self, deadline_s: float) -> None:
-        await asyncio.gather(*(switch.bring_up(deadline_s) for switch in self.switches))
+        """All have to be there at once: one may be lost while another one is waited for."""
+        end = time.monotonic() + deadline_s
+        ups = [asyncio.create_task(switch.bring_up(deadline_s)) for switch in self.switches]
+        try:
+            await asyncio.gather(*ups)
+        finally:
+            for up in ups:
+                up.cancel()
+            await asyncio.wait(ups)
+        while not self.connected:
+            if time.monotonic() >= end:
+                raise Unreachable(f"not all switches were there at once within {deadline_s:g} s: {self.trouble}")
+            await asyncio.sleep(RETRY_S)
 
     async def run(self) -> None:
         await asyncio.gather(*(switch.run() for switch in self.switches))

@@ -171,7 +171,7 @@ class Client:
             self._hello()
             if asked - began > WARN_AFTER_S and not warned:
                 warned = True
-                LOG.warning("worker %d of job %d waits to join: %s", self._worker, self._job, self._why_no_welcome())
+                LOG.warning("worker %d of job %d waits to join: %s", self._worker, self._job, self._why_no_answer())
             while self.clock() < asked + HELLO_EVERY_S:
                 for payload in self._requests.answers(asked + HELLO_EVERY_S - self.clock()):
                     welcome = self._requests.welcome(payload)
@@ -180,10 +180,11 @@ class Client:
                         return welcome
             asked = self.clock()
         raise NoAnswer(
-            f"no WELCOME for worker {self._worker} of job {self._job} within {timeout_s:g} s: {self._why_no_welcome()}"
+            f"no WELCOME for worker {self._worker} of job {self._job} within {timeout_s:g} s: {self._why_no_answer()}"
         )
 
-    def _why_no_welcome(self) -> str:
+    def _why_no_answer(self) -> str:
+        """Why there may be no WELCOME, or no BYE."""
         why = self._requests.missing or "is the controller up, and does the transport lead to the switch?"
         return why + self._trouble()
 
@@ -270,8 +271,9 @@ class Client:
     def _leave(self, timeout_s: float, *, wait_for_others: bool) -> bool:
         self._left = self._protocol is not None
         leaving = Leaving(
-            self._requests, self.clock, self.contributions_sent, self._hello, self._silence_s, self._check_session
-        )
+            self._requests, self.clock, self.contributions_sent, self._hello, self._silence_s, self._check_session,
+            self._why_no_answer,
+        )  # fmt: skip
         return leaving.run(timeout_s, wait_for_others=wait_for_others)
 
     def ask_while_idle(self) -> None:

@@ -12,6 +12,7 @@ from serene.wire import HEADER, Op
 
 LOG = logging.getLogger("serene")
 LEAVE_EVERY_S = 0.2
+WARN_AFTER_S = 3.0  # of LEAVEs without a BYE
 # Over racks, a leaf answers though the root, behind which the controller decides, may be gone: a worker that leaves
 # waits this long for its last read, and again this long for a BYE.
 PATIENCE_S = 7.5
@@ -22,6 +23,7 @@ class Leaving:
 
     clock: in seconds. contributions_sent: packets in this session, which the controller is told. hello: says HELLO;
     called every ``hello_every_s`` seconds. check_session: is shown every answer, and may raise what ends the departure.
+    why: why there may be no answer, for who reads the warning.
     """
 
     def __init__(
@@ -32,26 +34,31 @@ class Leaving:
         hello: Callable[[], None],
         hello_every_s: float,
         check_session: Callable[[bytes], None],
+        why: Callable[[], str],
     ) -> None:
         self._requests = requests
         self._clock = clock
         self._body = json.dumps({"contributions_sent": contributions_sent}).encode()
         self._hello, self._hello_every_s = hello, hello_every_s
-        self._check_session = check_session
+        self._check_session, self._why = check_session, why
         self._has_left = False
         # A switch that answers HELLO while the controller says WAIT: the root, which decides, is out of its reach.
         self._confirmations = requests.confirmations  # when a BYE came last, or at the beginning
         self._waits_since = math.inf
+        self._warned = False
 
     def run(self, timeout_s: float, *, wait_for_others: bool) -> bool:
         """Whether the whole job is over, as the controller says. Returns at the first BYE, or, where the worker waits
         for the others, at the one that says that the job is over; or when the time is up. Raises as ``check_session``.
         """
-        greeted = self._clock()
-        until = greeted + timeout_s
+        began = greeted = self._clock()
+        until = began + timeout_s
         while (asked := self._clock()) < until:
+            job, worker = self._requests.job, self._requests.worker
+            if asked - began > WARN_AFTER_S and not (self._warned or self._has_left):
+                self._warned = True
+                LOG.warning("worker %d of job %d waits to leave: %s", worker, job, self._why())
             if self._root_is_gone(asked):
-                job, worker = self._requests.job, self._requests.worker
                 LOG.warning("worker %d of job %d cannot leave: %s", worker, job, self._requests.missing)
                 return False
             self._requests.say(Op.LEAVE, self._body)
@@ -68,7 +75,6 @@ class Leaving:
                     except Refused as refused:
                         if not self._has_left:
                             raise
-                        job, worker = self._requests.job, self._requests.worker
                         LOG.warning("worker %d of job %d waits for nobody any more: %s", worker, job, refused)
                         return False
                     if job_over or (job_over is not None and not wait_for_others):

@@ -64,7 +64,7 @@ class Requests:
         self.session = 0  # the one that the worker joined last
         self.confirmations = 0  # WELCOMEs of that session since
         self.joining = False
-        self.missing = ""  # what the controller said last about workers that are not there
+        self.missing = ""  # what the controller said last about what this worker waits for: others, or a switch
         self._proof = 0  # what a HELLO has to repeat, by which the controller knows that it is not an old one
 
     def begin_incarnation(self, incarnation: int | None = None) -> None:
@@ -118,7 +118,8 @@ class Requests:
         return replace(welcome, racks=self._racks, first=self._first)
 
     def _wait(self, header: np.void, text: bytes) -> None:
-        """The controller's answer to a HELLO: either a number with which to say it again, or who is missing."""
+        """The controller's answer to a HELLO or LEAVE: a number with which to say HELLO again, who is missing, or why
+        it cannot do now what it was asked."""
         proof = int(header["seq"])
         if not proof:
             self.missing = text.decode(errors="replace")

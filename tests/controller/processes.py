@@ -77,6 +77,12 @@ class Process:
         self.process.kill()
         self.process.wait()
 
+    def pause(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
 
 class SwitchProcess:
     """A switch without a program. Its ports 1 to PORTS lead to UDP ports of loopback, or, with BMv2, to veth pairs:
@@ -120,10 +126,10 @@ class SwitchProcess:
         self._process.kill()
 
     def pause(self) -> None:
-        self._process.process.send_signal(signal.SIGSTOP)
+        self._process.pause()
 
     def go_on(self) -> None:
-        self._process.process.send_signal(signal.SIGCONT)
+        self._process.go_on()
 
     def restart(self) -> None:
         self.kill()

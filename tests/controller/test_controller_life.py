@@ -158,7 +158,8 @@ def test_status_says_that_the_switch_is_away(switch: SwitchProcess, start: Start
 def test_a_switch_that_was_stopped_keeps_nobody_from_the_status(
     switch: SwitchProcess, start: Start, hosts: list[Host]
 ) -> None:
-    """Counters are then as they were. Without a bound each request would wait for those before it to give up."""
+    """Counters are then as they were. Without a bound each request would wait for those before it to give up. What it
+    was asked meanwhile it does when it goes on, or not: the controller says which."""
     controller = start()
     controller.client.create_job(2, BSP())
     join(hosts[:2], 0)
@@ -169,9 +170,15 @@ def test_a_switch_that_was_stopped_keeps_nobody_from_the_status(
         assert [status.jobs[0].state for status in seen] == ["running"] * 4
         with pytest.raises(Rejected, match="has not answered in time: has it been stopped"):
             controller.client.set_strategy(0, ASP())
+        assert "has it been stopped" in str(controller.client.status().switch.trouble)
     finally:
         switch.go_on()
-    assert controller.client.set_strategy(0, ASP()).changed
+    until(lambda: controller.client.status().switch.connected, "the controller finds it again")
+    said = [line for line in controller.log.read_text().splitlines() if "a swap that failed has" in line]
+    job = controller.client.job(0)
+    assert len(said) == 1 and said[0].endswith(f": {job.strategy}, epoch {job.epoch}")
+    assert job.strategy == {1: BSP(), 2: ASP()}[job.epoch]
+    assert controller.client.set_strategy(0, SSP(1)).epoch == 3
 
 
 def test_another_program_runs(switch: SwitchProcess, start: Start) -> None:

@@ -37,6 +37,12 @@ class EmbeddedSwitch:
     def kill(self) -> None:
         self._process.kill()
 
+    def pause(self) -> None:
+        self._process.pause()
+
+    def go_on(self) -> None:
+        self._process.go_on()
+
     def restart(self) -> None:
         self.kill()
         self.start()

@@ -1,0 +1,302 @@
+"""A switch over racks that is stopped, or killed while the others are waited for: what is told, and what is in force
+when it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pytest
+from finsy.proto import p4r, p4r_grpc
+
+from controller import upkeep
+from controller.coordinator import Coordinator
+from controller.http.client import ControllerClient
+from controller.settings import settings
+from controller.switch.connection import SwitchError
+from serene.client import Client, NoAnswer, SessionLost
+from serene.racks import Racks
+from serene.strategy import ASP, BSP, SSP, Strategy
+from tests.controller.coordinating import until as comes_true
+from tests.controller.processes import ControllerProcess, Process, listens, until
+from tests.controller.relay import Relay
+from tests.controller.trees import Tree, controller, states
+from tests.ports import some_port
+
+SIZES = (2, 1)
+WORKERS = sum(SIZES)
+VALUES = 700
+GRADIENT = np.ones(VALUES, np.float32)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[Tree]:
+    made = Tree(tmp_path, SIZES)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def daemon(tree: Tree, tmp_path: Path) -> Iterator[ControllerProcess]:
+    process = controller(tree, tmp_path / "controller.log")
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+def to_root(tree: Tree) -> Iterator[Relay]:
+    relay = Relay(tree.root.grpc)
+    yield relay
+    relay.close()
+
+
+@asynccontextmanager
+async def commanding(tree: Tree, relay: Relay | None = None) -> AsyncIterator[Coordinator]:
+    """relay: to the root."""
+    switches = tree.option if relay is None else tree.option.replace(tree.root.grpc, relay.address)
+    coordinator = Coordinator(settings(switch=switches, ports=f"1-{max(SIZES)}"))
+    await coordinator.bring_up()
+    work = asyncio.create_task(coordinator.run())
+    try:
+        yield coordinator
+    finally:
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+
+
+async def joined(tree: Tree, coordinator: Coordinator, strategy: Strategy) -> list[Client]:
+    """All workers of job 0."""
+    members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
+    await coordinator.create_job(WORKERS, strategy, racks=SIZES)
+    await asyncio.gather(*(asyncio.to_thread(member.join) for member in members))
+    return members
+
+
+# A swap of which there is no answer
+
+
+async def settled(coordinator: Coordinator) -> tuple[int, Strategy]:
+    """What the controller says is in force: of all switches, and of itself, the same."""
+
+    def told() -> bool:
+        return any(event.event == "swap_settled" for event in coordinator.events.after(0.0))
+
+    await comes_true(told, "it is told what is in force")
+    job, (event,) = coordinator.jobs[0], [e for e in coordinator.events.after(0.0) if e.event == "swap_settled"]
+    assert (event.epoch, event.strategy) == (job.epoch, job.strategy)
+    assert [(await switch.read_entries()).jobs[0].epoch for switch in coordinator.switch.switches] == [job.epoch] * 3
+    return job.epoch, job.strategy
+
+
+async def swap_unanswered(coordinator: Coordinator, strategy: Strategy) -> None:
+    before = coordinator.jobs[0].epoch
+    with pytest.raises(SwitchError, match=r"the switch root at .* has not answered in time.* is told when"):
+        await coordinator.set_strategy(0, strategy)
+    assert coordinator.jobs[0].epoch == before
+
+
+def test_a_swap_whose_answer_does_not_come_is_found_in_force(tree: Tree, to_root: Relay) -> None:
+    async def play() -> None:
+        async with commanding(tree, to_root) as coordinator:
+            members = await joined(tree, coordinator, BSP())
+            to_root.hold(requests=False)
+            await swap_unanswered(coordinator, SSP(2))
+            assert await settled(coordinator) == (2, SSP(2))
+            assert not (await coordinator.set_strategy(0, SSP(2))).changed
+            assert (await coordinator.set_strategy(0, ASP())).epoch == 3
+            for member in members:
+                member.close()
+
+    asyncio.run(asyncio.wait_for(play(), 100))
+
+
+def test_a_swap_that_reaches_the_root_late_is_refused_there(tree: Tree, to_root: Relay) -> None:
+    """By then the controller has said that it has failed."""
+
+    async def play() -> None:
+        async with commanding(tree, to_root) as coordinator:
+            members = await joined(tree, coordinator, BSP())
+            to_root.hold(requests=True)
+            await swap_unanswered(coordinator, SSP(2))
+            assert await settled(coordinator) == (1, BSP())
+            to_root.release()
+            # gRPC may drop a request that was given up: here it comes once more.
+            with grpc.insecure_channel(tree.root.grpc) as channel:
+                stub = p4r_grpc.P4RuntimeStub(channel)
+                wanted = p4r.ReadRequest(device_id=0, entities=[p4r.Entity(table_entry=p4r.TableEntry())])
+                found = [entity for reply in stub.Read(wanted) for entity in reply.entities]
+                update = p4r.Update(type=p4r.Update.MODIFY, entity=found[0])
+                late = p4r.WriteRequest(device_id=0, election_id=p4r.Uint128(low=1), updates=[update])
+                with pytest.raises(grpc.RpcError) as refused:
+                    stub.Write(late)
+                assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+            assert (await coordinator.set_strategy(0, ASP())).epoch == 3
+            for member in members:
+                member.close()
+
+    asyncio.run(asyncio.wait_for(play(), 100))
+
+
+def test_a_stopped_root_is_away_until_it_goes_on(tree: Tree) -> None:
+    """What it does first then decides whether the swap comes into force, and the controller says which."""
+
+    async def play() -> None:
+        async with commanding(tree) as coordinator:
+            members = await joined(tree, coordinator, BSP())
+            tree.root.pause()
+            try:
+                await swap_unanswered(coordinator, SSP(2))
+                assert "root: the switch root at" in str((await coordinator.status()).switch.trouble)
+            finally:
+                tree.root.go_on()
+            epoch, strategy = await settled(coordinator)
+            assert strategy == {1: BSP(), 2: SSP(2)}[epoch]
+            assert (await coordinator.set_strategy(0, ASP())).epoch == 3
+            for member in members:
+                member.close()
+
+    asyncio.run(asyncio.wait_for(play(), 100))
+
+
+# Who joins or leaves
+
+
+def test_who_comes_back_is_told_that_the_root_is_away(tree: Tree, daemon: ControllerProcess) -> None:
+    daemon.client.create_job(WORKERS, BSP(), racks=SIZES)
+    members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        list(pool.map(Client.join, members))
+    tree.root.kill()
+    until(lambda: not daemon.client.status().switch.connected, "the controller notices it")
+    for member in members:
+        member.close()
+    with (
+        tree.client(0, 0, VALUES, lane=1) as again,
+        pytest.raises(NoAnswer, match="within 10 s: the switch root is out of reach: "),
+    ):
+        again.join(10.0)
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_who_leaves_is_told_that_the_root_is_away(
+    tree: Tree, daemon: ControllerProcess, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    daemon.client.create_job(WORKERS, BSP(), racks=SIZES)
+    members = [tree.client(*Racks(SIZES).place(number), VALUES) for number in range(WORKERS)]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        list(pool.map(Client.join, members))
+    if how == "killed":
+        tree.root.kill()
+    else:
+        tree.root.pause()
+    try:
+        assert not members[0].leave_and_wait(1e6)
+    finally:
+        if how == "stopped":
+            tree.root.go_on()
+    said = [text for text in caplog.messages if text.startswith("worker 0 of job 0")]
+    assert said[0].startswith("worker 0 of job 0 waits to leave: ")
+    assert said[-1].startswith("worker 0 of job 0 cannot leave: the switch root is out of reach: ")
+    assert states(daemon.client) == ["running"] * WORKERS
+    for member in members:
+        member.close()
+
+
+def test_who_leaves_while_the_root_keeps_a_restoration_from_its_end_is_told_so(
+    tree: Tree, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "TICK_S", 1e6)  # or the restoration would end as soon as it can
+
+    def leave(member: Client) -> None:
+        assert not member.leave_and_wait(1e6)
+
+    def rejoin(member: Client) -> None:
+        with pytest.raises(SessionLost):
+            while True:
+                member.ask_while_idle()
+        member.join()
+        member.catch_up()
+
+    async def play() -> None:
+        async with commanding(tree) as coordinator:
+            members = await joined(tree, coordinator, SSP(2))
+            await asyncio.gather(*(asyncio.to_thread(member.exchange, GRADIENT) for member in members))
+            tree.root.restart()
+            await asyncio.gather(*(asyncio.to_thread(rejoin, member) for member in members))
+            assert coordinator.jobs[0].restoring
+            tree.root.kill()
+            await comes_true(lambda: not coordinator.switch.connected, "the loss is noticed")
+            await asyncio.to_thread(leave, members[0])
+            assert coordinator.jobs[0].restoring
+            for member in members:
+                member.close()
+
+    asyncio.run(asyncio.wait_for(play(), 100))
+    assert "worker 0 of job 0 cannot leave: the switch root is out of reach: " in caplog.messages[-1]
+
+
+# Bringing several switches up
+
+
+def test_a_switch_that_dies_while_another_is_waited_for_is_named(tree: Tree, tmp_path: Path) -> None:
+    leaf1, leaf2 = tree.leaves
+    leaf2.kill()
+    up = bringing_up(tree, tmp_path / "up.log", wait_s=30)
+    until(lambda: f"primary at {leaf1.grpc}" in up.log.read_text(), "the first leaf is connected")
+    leaf1.kill()
+    leaf2.start()
+    assert up.process.wait(60) == 1
+    *_, error = up.log.read_text().splitlines()
+    assert error.startswith("error: not all switches were there at once within 30 s: leaf1: ")
+    assert leaf1.grpc in error and leaf2.grpc not in error and tree.root.grpc not in error
+    assert "Traceback" not in up.log.read_text()
+
+
+def test_the_others_are_let_go_when_one_does_not_come(tree: Tree) -> None:
+    """Else the next controller with the same election id, here of the same process, would find them taken."""
+
+    def commander() -> Coordinator:
+        return Coordinator(settings(switch=tree.option, ports=f"1-{max(SIZES)}", wait=10.0))
+
+    async def play() -> None:
+        tree.leaves[1].kill()
+        first = commander()
+        with pytest.raises(
+            SwitchError, match=f"no P4Runtime switch answered at leaf2={tree.leaves[1].grpc} within 10 s"
+        ):
+            await first.bring_up()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        tree.leaves[1].start()
+        second = commander()
+        await second.bring_up()
+        assert second.switch.connected and not first.switch.connected
+        await second.switch.close()
+
+    asyncio.run(play())
+
+
+def test_a_switch_that_is_restarted_while_another_is_waited_for_is_set_up_again(tree: Tree, tmp_path: Path) -> None:
+    leaf1, leaf2 = tree.leaves
+    leaf2.kill()
+    http = f"127.0.0.1:{some_port()}"
+    up = bringing_up(tree, tmp_path / "up.log", wait_s=60, http=http)
+    until(lambda: f"primary at {leaf1.grpc}" in up.log.read_text(), "the first leaf is connected")
+    leaf1.restart()
+    leaf2.start()
+    with ControllerClient(f"http://{http}") as client:
+        until(lambda: listens(http) and client.status().switch.connected, "all switches are there")
+    assert up.log.read_text().count(f"primary at {leaf1.grpc}") == 2
+    assert up.stop() == 0
+
+
+def bringing_up(tree: Tree, log: Path, *, wait_s: float, http: str = "") -> Process:
+    """``serenectl up``, which need not come to its end."""
+    command = [sys.executable, "-m", "controller", "up", "--foreground", "--wait", f"{wait_s:g}"]
+    return Process([*command, "--switch", tree.option, "--http", http or f"127.0.0.1:{some_port()}"], log)
