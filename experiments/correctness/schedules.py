@@ -40,7 +40,7 @@ from experiments.correctness.virtual.schedule import Schedule
 from experiments.correctness.virtual.switch import P4Switch
 from experiments.correctness.virtual.tree import TreeSchedule, TreeSwitch
 from experiments.shared import terminal
-from experiments.shared.pool import Processes
+from experiments.shared.pool import NoProcesses, Processes, WorkerLost
 from experiments.shared.random_strategies import FAMILIES, alternating
 from serene import outputs
 from serene.arguments import Parser
@@ -175,11 +175,15 @@ def main() -> int:
         return 2
     built, began, tallies = parts.build(), time.monotonic(), {pair: Tally() for pair in pairs}
     numbers = range(options.first, options.first + options.runs)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("runs", total=options.runs * len(pairs))
-        for pair, tally in play_all(numbers, options.processes, program, pairs, options.racks):
-            tallies[pair].add(tally)
-            progress.advance(task, tally.runs)
+    try:
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+            task = progress.add_task("runs", total=options.runs * len(pairs))
+            for pair, tally in play_all(numbers, options.processes, program, pairs, options.racks):
+                tallies[pair].add(tally)
+                progress.advance(task, tally.runs)
+    except (NoProcesses, WorkerLost) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     took = time.monotonic() - began
     total = parts.show(console, tallies)
     console.print(

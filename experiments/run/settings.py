@@ -135,9 +135,7 @@ def _check_racks(racks: int, uplink_mbit: str, mininet: bool, program: str) -> N
             raise BadSetting(f"UPLINK_MBIT={uplink_mbit} needs RACKS: one switch has no uplink")
         return
     if not mininet:
-        raise BadSetting(
-            f"RACKS={racks} needs Mininet, as without it there is one switch: make run-mininet RACKS={racks}"
-        )
+        raise BadSetting(f"RACKS={racks} needs Mininet: make run-mininet RACKS={racks}")
     if program != "serene":
         raise BadSetting(f"PROGRAM={program} is for a run with one switch; with RACKS={racks} leave it out")
 

@@ -9,6 +9,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,7 +19,13 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
 
+from serene.errors import SereneError
+
 R = TypeVar("R")
+
+
+class NoProcesses(SereneError):
+    """The server that processes are forked from cannot start."""
 
 
 class WorkerLost(Exception):
@@ -41,6 +48,11 @@ class Processes(ThreadPoolExecutor):
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             forkserver.ensure_running()
+        except OSError as error:
+            raise NoProcesses(
+                f"cannot start processes: {error}; their socket is made in {tempfile.gettempdir()}, "
+                "another folder is given by TMPDIR"
+            ) from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         self._mine = threading.local()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import pytest
 from experiments.correctness import schedules
 from experiments.network_study import __main__ as network_study
 from experiments.network_study import cells
+from experiments.shared.pool import Processes
 from experiments.straggler_study import __main__ as straggler_study
 from serene import outputs
 from serene.outputs import CannotWrite
@@ -176,8 +178,28 @@ def test_a_command_refuses_before_it_works(
         assert said.out == ""
 
 
+def test_a_folder_for_temporary_files_in_which_no_socket_fits_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    command = [sys.executable, "-m", "experiments.correctness.schedules", "--runs", "1", "--pair", "bsp,ssp"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "numbers.json")], env=os.environ | {"TMPDIR": str(folder)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: cannot start processes: AF_UNIX path too long; their socket is made in ")
+    assert f"{folder}, another folder is given by TMPDIR" in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def forks() -> None:
+    """The server that processes are forked from. Its socket is where temporary files are, and the path of ``spare`` is
+    too long for one: it has to be there before."""
+    Processes(1, ()).shutdown()
+
+
 def test_schedules_that_have_been_played_are_not_lost(
-    small: Path, spare: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    forks: None, small: Path, spare: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The disk fills while they are played."""
     play = schedules.play_all
